@@ -14,7 +14,10 @@ from typing import Any
 from urllib.parse import urlsplit
 
 RESULTS = Path(__file__).parent / "results"
-AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"
+AGENT = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0"
+    " Safari/537.36"
+)
 REFERRER = "https://news.example.org/section/article"
 WRK_HEADERS = ["-H", f"User-Agent: {AGENT}", "-H", f"Referer: {REFERRER}"]
 
@@ -60,16 +63,26 @@ def metrics(url: str) -> dict[str, float]:
     """The server's own figures by name and labels."""
     with urllib.request.urlopen(f"{url}/metrics") as answer:  # noqa: S310 - our own server
         lines = answer.read().decode().splitlines()
-    return {name: float(value) for name, _, value in (line.rpartition(" ") for line in lines if line and not line.startswith("#"))}
+    return {
+        name: float(value)
+        for name, _, value in (
+            line.rpartition(" ") for line in lines if line and not line.startswith("#")
+        )
+    }
 
 
 def ask(url: str, paths: Iterable[str]) -> int:
     """Ask for every path on one connection; the answer is how many were redirects."""
     parts = urlsplit(url)
     redirects = 0
-    with socket.create_connection((parts.hostname or "", parts.port or 80)) as wire, wire.makefile("rb") as answers:
+    with (
+        socket.create_connection((parts.hostname or "", parts.port or 80)) as wire,
+        wire.makefile("rb") as answers,
+    ):
         for path in paths:
-            wire.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode())
+            wire.sendall(
+                f"GET {path} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode()
+            )
             redirects += answers.readline().split()[1][:1] == b"3"
             length = 0
             while (line := answers.readline().strip().lower()) != b"":
@@ -105,5 +118,10 @@ def table(header: list[str], rows: list[list[str]]) -> None:
 
 def write(name: str, question: str, load_before: float, **result: Any) -> None:
     RESULTS.mkdir(exist_ok=True)
-    whole = {"question": question, "machine": machine(), "load_average_before": load_before, **result}
+    whole = {
+        "question": question,
+        "machine": machine(),
+        "load_average_before": load_before,
+        **result,
+    }
     (RESULTS / f"{name}.json").write_text(json.dumps(whole, indent=2) + "\n")

@@ -71,4 +71,13 @@ def _name(number: int) -> dict[str, Any]:
     head, middle, tail = similarity.split_key(key)
     made = datetime(2026, 1, 1, tzinfo=UTC)
     target = FIRST_ID + number * _STEP
-    return {"key": key, "name": key, "kind": "link", "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": made}
+    return {
+        "key": key,
+        "name": key,
+        "kind": "link",
+        "target_id": target,
+        "head": head,
+        "middle": middle,
+        "tail": tail,
+        "created_at": made,
+    }

@@ -39,8 +39,10 @@ DAY = datetime(2026, 5, 20, tzinfo=UTC)
 _SIZES = {
     "sqlite": "SELECT SUM(pgsize) FROM dbstat WHERE name LIKE '%click_events%'",
     "postgresql": "SELECT pg_total_relation_size('click_events')",
-    "mysql": "SELECT data_length + index_length FROM information_schema.tables "
-    "WHERE table_schema = DATABASE() AND table_name = 'click_events'",
+    "mysql": (
+        "SELECT data_length + index_length FROM information_schema.tables "
+        "WHERE table_schema = DATABASE() AND table_name = 'click_events'"
+    ),
 }
 
 
@@ -52,7 +54,8 @@ async def _size(rt: Runtime) -> int:
             return int((await connection.execute(text(_SIZES[rt.db.dialect]))).scalar_one())
         except Exception:  # noqa: BLE001 - SQLite without dbstat: the whole file, less what it has free
             pages, free, size = [
-                (await connection.execute(text(f"PRAGMA {name}"))).scalar_one() for name in ("page_count", "freelist_count", "page_size")
+                (await connection.execute(text(f"PRAGMA {name}"))).scalar_one()
+                for name in ("page_count", "freelist_count", "page_size")
             ]
             return int((pages - free) * size)
 
@@ -69,10 +72,20 @@ async def _digest(rt: Runtime) -> str:
 
 async def measure(dialect: str, clicks: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "archive"), secret_key="s" * 40)  # type: ignore[arg-type]
+        settings = Settings(
+            data_dir=Path(folder),
+            database_url=await own_database(dialect, Path(folder), "archive"),
+            secret_key="s" * 40,  # type: ignore[arg-type]
+        )
         db, clock = Database(settings), ManualClock(DAY + timedelta(days=2))
         await migrations.upgrade(db)
-        rt = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
+        rt = Runtime(
+            settings=settings,
+            db=db,
+            clock=clock,
+            ids=SnowflakeGenerator(1, clock, wait=clock.advance),
+            secret=Secret(b"s" * 40),
+        )
         empty = await _size(rt)
         plan = TrafficPlan(range(1, LINKS + 1), DAY, DAY + timedelta(days=1), clicks, seed=9)
         write_spool(settings.effective_spool_dir, make_visits(plan))

@@ -63,12 +63,17 @@ class Caller:
 
     def _post(self, path: str, raw: bytes) -> dict[str, Any]:
         headers = {"X-API-Key": self._key, "Content-Type": "application/json"}
-        with urllib.request.urlopen(urllib.request.Request(self._url + path, raw, headers)) as answer:  # noqa: S310 - our own server
+        with urllib.request.urlopen(  # noqa: S310 - our own server
+            urllib.request.Request(self._url + path, raw, headers)  # noqa: S310 - our own server
+        ) as answer:
             found: dict[str, Any] = json.loads(answer.read())
             return found
 
     def _cpu(self) -> float:
-        times = [process.cpu_times() for process in (self._process, *self._process.children(recursive=True))]
+        times = [
+            process.cpu_times()
+            for process in (self._process, *self._process.children(recursive=True))
+        ]
         return sum(one.user + one.system for one in times)
 
 
@@ -76,7 +81,11 @@ def _rows(call: int, *, dressed: bool) -> dict[str, Any]:
     extra = {"tags": ["import", "2027"], "title": "A page"} if dressed else {}
     return {
         "links": [
-            {"destination": f"https://example.com/{call}/{row}", **extra, **({"names": [f"page-{call}-{row}"]} if dressed else {})}
+            {
+                "destination": f"https://example.com/{call}/{row}",
+                **extra,
+                **({"names": [f"page-{call}-{row}"]} if dressed else {}),
+            }
             for row in range(ROWS)
         ]
     }
@@ -108,14 +117,24 @@ def measure(dialect: str, calls: int) -> dict[str, Figures]:
         with serving(Path(folder) / "data", **given) as served:
             caller = Caller(served, asyncio.run(_key(Settings(data_dir=served.data_dir, **given))))
             return {
-                "bulk": caller.measure("/bulk", [_rows(call, dressed=False) for call in range(calls)], ROWS),
-                "bulk, named and tagged": caller.measure("/bulk", [_rows(100 + call, dressed=True) for call in range(calls)], ROWS),
-                "single": caller.measure("", [{"destination": f"https://example.com/{number}"} for number in range(SINGLE)], 1),
+                "bulk": caller.measure(
+                    "/bulk", [_rows(call, dressed=False) for call in range(calls)], ROWS
+                ),
+                "bulk, named and tagged": caller.measure(
+                    "/bulk", [_rows(100 + call, dressed=True) for call in range(calls)], ROWS
+                ),
+                "single": caller.measure(
+                    "",
+                    [{"destination": f"https://example.com/{number}"} for number in range(SINGLE)],
+                    1,
+                ),
             }
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make bench bulk_links", description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="make bench bulk_links", description=__doc__.splitlines()[0]
+    )
     parser.add_argument("--calls", type=int, default=10, help="bulk calls of each kind")
     parser.add_argument("--databases", default="sqlite,postgresql,mysql")
     given = parser.parse_args(arguments)

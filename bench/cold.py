@@ -39,7 +39,9 @@ async def load(url: str, links: int, rate: int, seconds: int) -> list[float]:
 
     async def one(due: float, number: int) -> None:
         reader, writer = await free.get()
-        writer.write(f"GET /s{number} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode())
+        writer.write(
+            f"GET /s{number} HTTP/1.1\r\nHost: localhost\r\nUser-Agent: {AGENT}\r\n\r\n".encode()
+        )
         head = await reader.readuntil(b"\r\n\r\n")
         found.append((time.perf_counter() - due) * 1000)
         if not head.startswith(b"HTTP/1.1 302"):
@@ -67,7 +69,9 @@ async def fresh_database(server: str) -> str:
 async def _on(server: str, statement: str) -> None:
     db = Database(Settings(database_url=server))
     async with db.engine.connect() as connection:
-        await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(text(statement))
+        await (await connection.execution_options(isolation_level="AUTOCOMMIT")).execute(
+            text(statement)
+        )
     await db.close()
 
 
@@ -90,8 +94,14 @@ def measure(kind: str, options: argparse.Namespace) -> dict[str, float]:
             hot = asyncio.run(load(served.url, HOT, options.rate, options.seconds))
     if database:
         asyncio.run(_on(server, f"DROP DATABASE {make_url(database).database}"))
-    asked = after['refract_lookups_total{tier="database"}'] - before['refract_lookups_total{tier="database"}']
-    hits = after['refract_lookups_total{tier="memory"}'] - before['refract_lookups_total{tier="memory"}']
+    asked = (
+        after['refract_lookups_total{tier="database"}']
+        - before['refract_lookups_total{tier="database"}']
+    )
+    hits = (
+        after['refract_lookups_total{tier="memory"}']
+        - before['refract_lookups_total{tier="memory"}']
+    )
     return {
         "requests": len(latencies),
         "p50_ms": latencies[len(latencies) // 2],
@@ -115,11 +125,34 @@ def main(arguments: list[str]) -> int:
     load_before = busy()
     found = {kind: measure(kind, options) for kind in options.databases.split(",")}
     print()
-    figures = ("p50_ms", "p99_ms", "hot_p99_ms", "most_ms", "ran_s", "waited_s", "cpu_us", "queries_per_miss")
+    figures = (
+        "p50_ms",
+        "p99_ms",
+        "hot_p99_ms",
+        "most_ms",
+        "ran_s",
+        "waited_s",
+        "cpu_us",
+        "queries_per_miss",
+    )
     table(
-        ["", "p50 ms", "p99 ms", "p99 ms of hits", "most ms", "ran s", "waited s", "µs CPU", "queries per miss"],
+        [
+            "",
+            "p50 ms",
+            "p99 ms",
+            "p99 ms of hits",
+            "most ms",
+            "ran s",
+            "waited s",
+            "µs CPU",
+            "queries per miss",
+        ],
         [[kind, *(f"{one[name]:.2f}" for name in figures)] for kind, one in found.items()],
     )
     print(f"P3 bar: p99 ≤ 10 ms at {options.rate}/s, one query per miss")
     write("cold", "P3", load_before, options=vars(options), databases=found)
-    return 0 if all(one["queries_per_miss"] == 1 and one["p99_ms"] <= 10 for one in found.values()) else 1
+    return (
+        0
+        if all(one["queries_per_miss"] == 1 and one["p99_ms"] <= 10 for one in found.values())
+        else 1
+    )

@@ -14,7 +14,12 @@ from pathlib import Path
 
 from bench._common import table
 from refract.library.enrichment.offline import build_word_profile, describe_offline
-from refract.library.enrichment.types import EnrichmentInput, ExtractedPage, NeighbourItem, UserBackground
+from refract.library.enrichment.types import (
+    EnrichmentInput,
+    ExtractedPage,
+    NeighbourItem,
+    UserBackground,
+)
 from refract.tags.grammar import personal_key
 
 LABELLED = Path(__file__).parent / "labelled/enrich.jsonl"
@@ -47,19 +52,31 @@ class Figures:
 def measure(examples: list[dict[str, str]]) -> tuple[Figures, Figures, float]:
     tags = {example["tag"] for example in examples}
     vocabulary = {personal_key(tag): tag for tag in tags}
-    known = [NeighbourItem(build_word_profile(one["title"], "", one["text"]), (one["tag"],)) for one in examples]
+    known = [
+        NeighbourItem(build_word_profile(one["title"], "", one["text"]), (one["tag"],))
+        for one in examples
+    ]
     library, first_day = Figures(), Figures()
     began = time.process_time()
     for at, one in enumerate(examples):
-        material = EnrichmentInput("x", None, ExtractedPage("https://example.com/", title=one["title"], text=one["text"]))
+        material = EnrichmentInput(
+            "x", None, ExtractedPage("https://example.com/", title=one["title"], text=one["text"])
+        )
         for figures, neighbours in ((library, [*known[:at], *known[at + 1 :]]), (first_day, [])):
-            proposal = describe_offline(material, UserBackground(vocabulary=vocabulary, neighbours=neighbours))
-            figures.add(one["tag"], [(tag.name, tag.confidence) for tag in proposal.tags if tag.name in tags])
+            proposal = describe_offline(
+                material, UserBackground(vocabulary=vocabulary, neighbours=neighbours)
+            )
+            figures.add(
+                one["tag"],
+                [(tag.name, tag.confidence) for tag in proposal.tags if tag.name in tags],
+            )
     return library, first_day, (time.process_time() - began) / (2 * len(examples))
 
 
 def main(arguments: list[str]) -> int:
-    argparse.ArgumentParser(prog="make bench enrich", description=__doc__.splitlines()[0]).parse_args(arguments)
+    argparse.ArgumentParser(
+        prog="make bench enrich", description=__doc__.splitlines()[0]
+    ).parse_args(arguments)
     examples = [json.loads(line) for line in LABELLED.read_text(encoding="utf-8").splitlines()]
     library, first_day, seconds = measure(examples)
     table(
@@ -67,6 +84,8 @@ def main(arguments: list[str]) -> int:
         [library.row("a library of 47"), first_day.row("the first day")],
     )
     print(f"{seconds * 1000:.1f} ms of CPU for a description (title, summary, tags)")
-    held = library.first >= BAR_FIRST * library.asked and library.sure_right >= BAR_SURE * library.sure
+    held = (
+        library.first >= BAR_FIRST * library.asked and library.sure_right >= BAR_SURE * library.sure
+    )
     print(f"bar: {BAR_FIRST:.0%} right, {BAR_SURE:.0%} when sure: {'held' if held else 'NOT held'}")
     return 0 if held else 1

@@ -32,7 +32,16 @@ end
 
 
 def wrk(url: str, script: Path, seconds: int, connections: int) -> "subprocess.Popen[str]":
-    words = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", str(script), *WRK_HEADERS, f"{url}/"]
+    words = [
+        "wrk",
+        "-t1",
+        f"-c{connections}",
+        f"-d{seconds}s",
+        "-s",
+        str(script),
+        *WRK_HEADERS,
+        f"{url}/",
+    ]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
@@ -41,13 +50,18 @@ def answered(process: "subprocess.Popen[str]") -> int:
     return int(re.findall(r"(\d+) requests in", out)[0])
 
 
-def phase(url: str, pid: int, scripts: dict[str, Path], seconds: int, *, flooded: bool) -> dict[str, float]:
+def phase(
+    url: str, pid: int, scripts: dict[str, Path], seconds: int, *, flooded: bool
+) -> dict[str, float]:
     before = metrics(url)
     flood = wrk(url, scripts["unknown"], seconds, 16) if flooded else None
     real = answered(wrk(url, scripts["real"], seconds, 16))
     unknown = answered(flood) if flood else 0
     after = metrics(url)
-    hits = after['refract_lookups_total{tier="memory"}'] - before['refract_lookups_total{tier="memory"}']
+    hits = (
+        after['refract_lookups_total{tier="memory"}']
+        - before['refract_lookups_total{tier="memory"}']
+    )
     return {
         "real": real,
         "unknown": unknown,
@@ -60,7 +74,9 @@ def phase(url: str, pid: int, scripts: dict[str, Path], seconds: int, *, flooded
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bench flood", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="bench flood", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--seconds", type=int, default=10)
     options = parser.parse_args(arguments)
     load_before = busy()
@@ -70,15 +86,39 @@ def main(arguments: list[str]) -> int:
         scripts = {name: Path(directory) / f"{name}.lua" for name in ("real", "unknown")}
         scripts["real"].write_text(REAL)
         scripts["unknown"].write_text(UNKNOWN)
-        with serving(data, role="redirect", cached_links=NAMES, cached_misses=5000, misses_per_minute="unlimited") as served:
+        with serving(
+            data,
+            role="redirect",
+            cached_links=NAMES,
+            cached_misses=5000,
+            misses_per_minute="unlimited",
+        ) as served:
             ask(served.url, (f"/s{number}" for number in range(NAMES)))
             found = {
-                name: phase(served.url, served.process.pid, scripts, options.seconds, flooded=flooded)
-                for name, flooded in (("calm", False), ("flood", True), ("flood again", True), ("calm again", False))
+                name: phase(
+                    served.url, served.process.pid, scripts, options.seconds, flooded=flooded
+                )
+                for name, flooded in (
+                    ("calm", False),
+                    ("flood", True),
+                    ("flood again", True),
+                    ("calm again", False),
+                )
             }
     print()
-    figures = ("real", "unknown", "hit_rate", "evicted", "cached_links", "cached_misses", "resident_mb")
-    table(["", *figures], [[name, *(f"{one[figure]:.6g}" for figure in figures)] for name, one in found.items()])
+    figures = (
+        "real",
+        "unknown",
+        "hit_rate",
+        "evicted",
+        "cached_links",
+        "cached_misses",
+        "resident_mb",
+    )
+    table(
+        ["", *figures],
+        [[name, *(f"{one[figure]:.6g}" for figure in figures)] for name, one in found.items()],
+    )
     growth = found["flood again"]["resident_mb"] - found["flood"]["resident_mb"]
     print(f"P4 bar: no loss of hit rate; memory bounded (the second flood added {growth:.1f} MB)")
     write("flood", "P4", load_before, options=vars(options), phases=found)

@@ -37,16 +37,25 @@ BAR = 20_000
 AGENTS, NETWORKS, REFERRERS, CAMPAIGNS = 300, 20_000, 200, 20
 TURN = 50
 FIRST_ID = 100_000_000_000_000_000
-_SYSTEMS = ("Windows NT 10.0; Win64; x64", "X11; Linux x86_64", "Macintosh; Intel Mac OS X 10_15_7", "Linux; Android 14; Pixel 8")
+_SYSTEMS = (
+    "Windows NT 10.0; Win64; x64",
+    "X11; Linux x86_64",
+    "Macintosh; Intel Mac OS X 10_15_7",
+    "Linux; Android 14; Pixel 8",
+)
 
 
 def agents() -> list[bytes]:
     """Browsers of many versions on some systems, and the usual share of programs."""
     browsers = [
-        f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{version}.0.0.0 Safari/537.36"
+        f"Mozilla/5.0 ({system}) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/{version}.0.0.0"
+        " Safari/537.36"
         for version, system in itertools.product(range(60, 128), _SYSTEMS)
     ]
-    programs = [f"Mozilla/5.0 (compatible; Examplebot/{version}.0; +https://bots.example/{version})" for version in range(AGENTS)]
+    programs = [
+        f"Mozilla/5.0 (compatible; Examplebot/{version}.0; +https://bots.example/{version})"
+        for version in range(AGENTS)
+    ]
     return [agent.encode() for agent in (browsers + programs)[:AGENTS]]
 
 
@@ -56,10 +65,16 @@ def frames(clicks: int, links: int, chance: random.Random) -> Iterator[bytes]:
     targets = chance.choices(range(links), cum_weights=weights, k=clicks)
     known = agents()
     networks = [chance.randrange(1 << 24).to_bytes(3, "big") for _ in range(NETWORKS)]
-    pages = [f"https://site{number}.example/articles/{number}".encode() for number in range(REFERRERS)]
+    pages = [
+        f"https://site{number}.example/articles/{number}".encode() for number in range(REFERRERS)
+    ]
     began = time.time_ns() - clicks * 50_000
     for number, target in enumerate(targets):
-        query = f"utm_source=mail&utm_campaign=c{chance.randrange(CAMPAIGNS)}".encode() if number % 10 == 0 else b""
+        query = (
+            f"utm_source=mail&utm_campaign=c{chance.randrange(CAMPAIGNS)}".encode()
+            if number % 10 == 0
+            else b""
+        )
         yield encode_frame(
             LINK_CLICK,
             FIRST_ID + target * (1 << 22),
@@ -104,7 +119,10 @@ async def _ingest(rt: Runtime, clicks: int) -> dict[str, float]:
     figures = await reconcile(rt)
     if stored != clicks or figures.drift:
         raise SystemExit(f"{stored} of {clicks} clicks were stored; {figures.drift}")
-    return {"clicks_per_second": round(clicks / seconds), "cpu_microseconds": round(cpu * 1e6 / clicks, 1)}
+    return {
+        "clicks_per_second": round(clicks / seconds),
+        "cpu_microseconds": round(cpu * 1e6 / clicks, 1),
+    }
 
 
 async def measure(dialect: str, clicks: int, links: int) -> dict[str, float]:
@@ -129,7 +147,9 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make bench ingest", description=__doc__.splitlines()[0])
     parser.add_argument("--clicks", type=int, default=200_000)
     parser.add_argument("--databases", default="sqlite,postgresql,mysql")
-    parser.add_argument("--profile", action="store_true", help="say where the time goes, instead of measuring")
+    parser.add_argument(
+        "--profile", action="store_true", help="say where the time goes, instead of measuring"
+    )
     given = parser.parse_args(arguments)
     load, found, rows, held = busy(), {}, [], True
     for dialect in given.databases.split(","):
@@ -139,10 +159,26 @@ def main(arguments: list[str]) -> int:
         for links in (5_000, 100):
             result: dict[str, Any] = asyncio.run(measure(dialect, given.clicks, links))
             found[f"{dialect}, {links} links"] = result
-            rows.append([f"{dialect}, {links:,} links", f"{result['clicks_per_second']:,}", f"{result['cpu_microseconds']:.1f}"])
+            rows.append(
+                [
+                    f"{dialect}, {links:,} links",
+                    f"{result['clicks_per_second']:,}",
+                    f"{result['cpu_microseconds']:.1f}",
+                ]
+            )
             held = held and (dialect == "mysql" or result["clicks_per_second"] >= BAR)
     if found:
         table(["clicks into the database", "clicks/s", "µs CPU each"], rows)
-        print(f"bar: {BAR:,} clicks a second on SQLite and PostgreSQL: {'held' if held else 'MISSED'}")
-        write("ingest", __doc__.splitlines()[0], load, clicks=given.clicks, bar=BAR, held=held, results=found)
+        print(
+            f"bar: {BAR:,} clicks a second on SQLite and PostgreSQL: {'held' if held else 'MISSED'}"
+        )
+        write(
+            "ingest",
+            __doc__.splitlines()[0],
+            load,
+            clicks=given.clicks,
+            bar=BAR,
+            held=held,
+            results=found,
+        )
     return 0 if held else 1

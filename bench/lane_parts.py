@@ -23,7 +23,10 @@ from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY
 
-REQUEST = f"GET /s77 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: {AGENT}\r\nReferer: {REFERRER}\r\n\r\n".encode()
+REQUEST = (
+    f"GET /s77 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: {AGENT}\r\nReferer:"
+    f" {REFERRER}\r\n\r\n".encode()
+)
 NUMBER = 20_000
 TURN = 30
 """Hits that share one write; about what 64 busy connections give."""
@@ -77,16 +80,26 @@ async def measure() -> None:
     with tempfile.TemporaryDirectory() as directory:
         spool = SpoolWriter(Path(directory), node="bench", segment_bytes=1 << 20)
         table = RedirectCache(100)
-        table.fill(b"/s77", CachedRedirect(10**17, 1, responses.build_head(302, b"https://example.com/article/77")), table.now())
+        table.fill(
+            b"/s77",
+            CachedRedirect(10**17, 1, responses.build_head(302, b"https://example.com/article/77")),
+            table.now(),
+        )
         traffic = RedirectConnections(table, spool, hosts={b"127.0.0.1:8000"})
         config = Config(nobody, ws="none", lifespan="off", log_config=None)
-        lane = RedirectProtocol(config, ServerState(), {CONNECTIONS_STATE_KEY: traffic}, asyncio.get_running_loop())
+        lane = RedirectProtocol(
+            config, ServerState(), {CONNECTIONS_STATE_KEY: traffic}, asyncio.get_running_loop()
+        )
         lane.connection_made(cast("Any", Nowhere()))
         agent, referrer = AGENT.encode(), REFERRER.encode()
-        kept = encode_frame(LINK_CLICK, 10**17, time.time_ns(), 0, b"\x7f\0\0", agent, referrer, b"")
+        kept = encode_frame(
+            LINK_CLICK, 10**17, time.time_ns(), 0, b"\x7f\0\0", agent, referrer, b""
+        )
         parser = httptools.HttpRequestParser(Silent())
         turn = traffic.turn
-        turn.answers.append((cast("Any", Nowhere()), b""))  # so that nothing is scheduled while we measure
+        turn.answers.append(
+            (cast("Any", Nowhere()), b"")
+        )  # so that nothing is scheduled while we measure
 
         def hits() -> None:
             for _ in range(TURN):
@@ -101,7 +114,9 @@ async def measure() -> None:
 
         parse = microseconds(lambda: parser.feed_data(REQUEST))
         whole = microseconds(hits, TURN)
-        framing = microseconds(lambda: encode_frame(LINK_CLICK, 10**17, 1 << 60, 0, b"\x7f\0\0", agent, referrer, b""))
+        framing = microseconds(
+            lambda: encode_frame(LINK_CLICK, 10**17, 1 << 60, 0, b"\x7f\0\0", agent, referrer, b"")
+        )
         leaving = microseconds(commit, TURN)
         spool.close()
     print(f"parsing the request, callbacks empty      {parse:5.2f} µs")

@@ -24,7 +24,14 @@ import uvicorn
 from playwright.sync_api import sync_playwright
 
 BUDGET_KB = 80
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+]
 
 
 @dataclass
@@ -43,7 +50,9 @@ def visit(url: str, cookie: str | None) -> list[Asked]:
     asked: dict[str, Asked] = {}
 
     def begin(event: dict[str, Any]) -> None:
-        asked[event["requestId"]] = Asked(event["request"]["url"], event.get("type", "Other").lower())
+        asked[event["requestId"]] = Asked(
+            event["request"]["url"], event.get("type", "Other").lower()
+        )
 
     def head(event: dict[str, Any]) -> None:
         headers = {name.lower(): value for name, value in event["response"]["headers"].items()}
@@ -57,7 +66,9 @@ def visit(url: str, cookie: str | None) -> list[Asked]:
         asked[event["requestId"]].sent = int(event["encodedDataLength"])
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS)
+        browser = playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS
+        )
         context = browser.new_context()
         if cookie:
             name, _, value = cookie.partition("=")
@@ -72,9 +83,15 @@ def visit(url: str, cookie: str | None) -> list[Asked]:
         page.goto(url, wait_until="networkidle")
         browser.close()
     files = list(asked.values())
-    unweighed = [file.url for file in files if not file.sent and urlsplit(file.url).scheme in {"http", "https"}]
+    unweighed = [
+        file.url
+        for file in files
+        if not file.sent and urlsplit(file.url).scheme in {"http", "https"}
+    ]
     if unweighed:
-        raise SystemExit(f"No size was reported for {', '.join(unweighed)}: the total would be too small.")
+        raise SystemExit(
+            f"No size was reported for {', '.join(unweighed)}: the total would be too small."
+        )
     return files
 
 
@@ -82,10 +99,19 @@ def report(files: list[Asked], host: str | None) -> bool:
     """Print the table; true when within the budget and alone."""
     for file in files:
         parts = urlsplit(file.url)
-        sys.stdout.write(f"{file.sent:>8,}  {file.unpacked:>8,}  {file.encoding:<6} {file.kind:<12} {parts.path or file.url[:40]}\n")
+        sys.stdout.write(
+            f"{file.sent:>8,}  {file.unpacked:>8,}  {file.encoding:<6} {file.kind:<12}"
+            f" {parts.path or file.url[:40]}\n"
+        )
     sent = sum(file.sent for file in files)
-    strangers = {urlsplit(file.url).hostname for file in files if urlsplit(file.url).scheme in {"http", "https"}} - {host}
-    sys.stdout.write(f"{sent:>8,}  bytes sent in {len(files)} requests; budget {BUDGET_KB * 1000:,}\n")
+    strangers = {
+        urlsplit(file.url).hostname
+        for file in files
+        if urlsplit(file.url).scheme in {"http", "https"}
+    } - {host}
+    sys.stdout.write(
+        f"{sent:>8,}  bytes sent in {len(files)} requests; budget {BUDGET_KB * 1000:,}\n"
+    )
     sys.stdout.write(f"{len(strangers):>8}  other hosts {sorted(map(str, strangers)) or ''}\n")
     return sent <= BUDGET_KB * 1000 and not strangers
 
@@ -93,7 +119,9 @@ def report(files: list[Asked], host: str | None) -> bool:
 @contextmanager
 def sample_server() -> Iterator[str]:
     """The gallery of the browser tests, when no server is given."""
-    from tests.browser.gallery import gallery  # noqa: PLC0415 - a real server is measured without the tests being there
+    from tests.browser.gallery import (  # noqa: PLC0415 - a real server is measured without the tests being there
+        gallery,
+    )
 
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(gallery(), log_level="warning", ws="none"))
@@ -109,11 +137,17 @@ def sample_server() -> Iterator[str]:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="make bench page_weight", description="Weigh the start page.")
-    parser.add_argument("url", nargs="?", help="the page of a running server; left out: the sample start page")
+    parser = argparse.ArgumentParser(
+        prog="make bench page_weight", description="Weigh the start page."
+    )
+    parser.add_argument(
+        "url", nargs="?", help="the page of a running server; left out: the sample start page"
+    )
     parser.add_argument("--cookie", help="name=value of a session")
     options = parser.parse_args(arguments)
     if options.url:
-        return 0 if report(visit(options.url, options.cookie), urlsplit(options.url).hostname) else 1
+        return (
+            0 if report(visit(options.url, options.cookie), urlsplit(options.url).hostname) else 1
+        )
     with sample_server() as url:
         return 0 if report(visit(url, None), urlsplit(url).hostname) else 1

@@ -50,7 +50,10 @@ class Round:
     errors: str | None
 
     def __str__(self) -> str:
-        return f"{self.cpu_us:6.2f} µs {self.rate:9.0f}/s  p99 {self.p99:>8}  answered {self.answered}  errors {self.errors}"
+        return (
+            f"{self.cpu_us:6.2f} µs {self.rate:9.0f}/s  p99 {self.p99:>8}  answered {self.answered}"
+            f"  errors {self.errors}"
+        )
 
 
 @dataclass
@@ -105,7 +108,9 @@ http {{
   }}
 }}
 """)
-    process = subprocess.Popen(["nginx", "-c", str(config), "-p", str(directory)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        ["nginx", "-c", str(config), "-p", str(directory)], stderr=subprocess.DEVNULL
+    )
     try:
         wait_for(port)
         yield Server("nginx", f"http://127.0.0.1:{port}", process.pid)
@@ -127,19 +132,40 @@ def ours(directory: Path, role: str, connections: int) -> Iterator[Server]:
         figures = metrics(served.url)
     answered = NAMES + sum(each.answered for each in server.rounds)
     kept = int(figures["refract_clicks_kept_total"])
-    if figures["refract_clicks_not_kept_total"] or not answered <= kept <= answered + connections * len(server.rounds):
+    if figures[
+        "refract_clicks_not_kept_total"
+    ] or not answered <= kept <= answered + connections * len(server.rounds):
         raise SystemExit(f"clients saw {answered} redirects, {kept} clicks were kept")
-    verified = subprocess.run(command("verify", "--data-dir", str(data)), env=environment(), capture_output=True, text=True, check=True)
+    verified = subprocess.run(
+        command("verify", "--data-dir", str(data)),
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     accepted = int(re.findall(r"accepted\s+([\d,]+)", verified.stdout)[0].replace(",", ""))
     if accepted != kept:
         raise SystemExit(f"the server kept {kept} clicks, {accepted} are stored or pending")
-    print(f"{server.name}: clicks stored or in the spool = redirects answered by the server: {accepted}")
+    print(
+        f"{server.name}: clicks stored or in the spool = redirects answered by the server:"
+        f" {accepted}"
+    )
 
 
 def load(server: Server, seconds: int, connections: int, script: Path) -> Round:
     before = cpu_seconds(server.pid)
     out = subprocess.run(
-        ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--latency", "-s", str(script), *WRK_HEADERS, f"{server.url}/"],
+        [
+            "wrk",
+            "-t1",
+            f"-c{connections}",
+            f"-d{seconds}s",
+            "--latency",
+            "-s",
+            str(script),
+            *WRK_HEADERS,
+            f"{server.url}/",
+        ],
         capture_output=True,
         text=True,
         check=True,
@@ -157,7 +183,9 @@ def load(server: Server, seconds: int, connections: int, script: Path) -> Round:
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bench redirect", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="bench redirect", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--connections", type=int, default=64)
@@ -168,11 +196,17 @@ def main(arguments: list[str]) -> int:
     script.write_text(LUA)
     load_before = busy()
     if load_before > 0.5:
-        print(f"load average {load_before:.1f} before we began: the rates (P2) of this run mean little")
+        print(
+            f"load average {load_before:.1f} before we began: the rates (P2) of this run mean"
+            " little"
+        )
     try:
         with ExitStack() as open_servers:
             servers = [open_servers.enter_context(nginx(directory))]
-            servers += [open_servers.enter_context(ours(directory, role, options.connections)) for role in ("redirect", "all")]
+            servers += [
+                open_servers.enter_context(ours(directory, role, options.connections))
+                for role in ("redirect", "all")
+            ]
             for number in range(options.rounds):
                 for server in servers:
                     server.rounds.append(load(server, options.seconds, options.connections, script))
@@ -184,12 +218,21 @@ def main(arguments: list[str]) -> int:
 
 def report(options: argparse.Namespace, servers: list[Server], load_before: float) -> int:
     peer = servers[0]
-    ratios = {one.name: {"P1_cpu": one.cpu_us / peer.cpu_us, "P2_rate": one.rate / peer.rate} for one in servers}
+    ratios = {
+        one.name: {"P1_cpu": one.cpu_us / peer.cpu_us, "P2_rate": one.rate / peer.rate}
+        for one in servers
+    }
     print()
     table(
         ["", "µs CPU", "per second", "CPU x nginx", "rate x nginx"],
         [
-            [one.name, f"{one.cpu_us:.2f}", f"{one.rate:.0f}", f"{ratios[one.name]['P1_cpu']:.2f}", f"{ratios[one.name]['P2_rate']:.2f}"]
+            [
+                one.name,
+                f"{one.cpu_us:.2f}",
+                f"{one.rate:.0f}",
+                f"{ratios[one.name]['P1_cpu']:.2f}",
+                f"{ratios[one.name]['P2_rate']:.2f}",
+            ]
             for one in servers
         ],
     )

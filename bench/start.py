@@ -58,22 +58,34 @@ def memory(data: Path, role: str) -> dict[str, float]:
         idle = resident_mb(served.process.pid)
         ask(served.url, ("/s0" for _ in range(LINKS)))
         time.sleep(3)
-        before = resident_mb(served.process.pid)  # storing so many clicks needs memory too, which is not the links'
+        before = resident_mb(
+            served.process.pid
+        )  # storing so many clicks needs memory too, which is not the links'
         ask(served.url, (f"/s{number}" for number in range(LINKS)))
         full = resident_mb(served.process.pid)
         kept = metrics(served.url)["refract_cached_links"]
-    return {"idle_mb": idle, "busy_mb": before, "full_mb": full, "cached_links": kept, "bytes_per_link": (full - before) * 1e6 / kept}
+    return {
+        "idle_mb": idle,
+        "busy_mb": before,
+        "full_mb": full,
+        "cached_links": kept,
+        "bytes_per_link": (full - before) * 1e6 / kept,
+    }
 
 
 def main(arguments: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="bench start", description=(__doc__ or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog="bench start", description=(__doc__ or "").splitlines()[0]
+    )
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args(arguments)
     load_before = busy()
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory(prefix="refract-bench-") as directory:
         for role in ("redirect", "all"):
-            data = Path(directory) / role  # its own: the clicks that one leaves in its spool would be the other's work
+            data = (
+                Path(directory) / role
+            )  # its own: the clicks that one leaves in its spool would be the other's work
             make_links(data, LINKS)
             starts = sorted(first_redirect(data, role) for _ in range(options.rounds))
             times = {
@@ -82,17 +94,31 @@ def main(arguments: list[str]) -> int:
                 "cpu_seconds": min(cpu for _, cpu in starts),
             }
             found[role] = {**times, **memory(data, role)}
-        floor = {"python": seconds_of("-c", "pass"), "fastapi": seconds_of("-c", "import fastapi, sqlalchemy.ext.asyncio")}
+        floor = {
+            "python": seconds_of("-c", "pass"),
+            "fastapi": seconds_of("-c", "import fastapi, sqlalchemy.ext.asyncio"),
+        }
     print()
     table(
         ["", "best s", "median s", "CPU s", "idle MB", "bytes per cached link"],
         [
-            [role, *(f"{one[name]:.2f}" for name in _SECONDS), f"{one['idle_mb']:.0f}", f"{one['bytes_per_link']:.0f}"]
+            [
+                role,
+                *(f"{one[name]:.2f}" for name in _SECONDS),
+                f"{one['idle_mb']:.0f}",
+                f"{one['bytes_per_link']:.0f}",
+            ]
             for role, one in found.items()
         ],
     )
-    print(f"python alone {floor['python']:.2f} s; with fastapi and sqlalchemy imported {floor['fastapi']:.2f} s")
+    print(
+        f"python alone {floor['python']:.2f} s; with fastapi and sqlalchemy imported"
+        f" {floor['fastapi']:.2f} s"
+    )
     print("P10 bar: ≤ 2 s, ≤ 150 MB, ≤ 1 kB (aim 1 s, 100 MB)")
     write("start", "P10", load_before, options=vars(options), roles=found, floor=floor)
-    held = (one["best_seconds"] <= 2 and one["idle_mb"] <= 150 and one["bytes_per_link"] <= 1024 for one in found.values())
+    held = (
+        one["best_seconds"] <= 2 and one["idle_mb"] <= 150 and one["bytes_per_link"] <= 1024
+        for one in found.values()
+    )
     return 0 if all(held) else 1

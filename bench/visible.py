@@ -35,7 +35,10 @@ async def _prepare(settings: Settings, probes: int) -> tuple[str, list[int]]:
         ada = await make.person(session, rt)
         for number in range(LINKS):
             await make.link(session, rt, ada, name=f"busy-{number}")
-        watched = [(await make.link(session, rt, ada, name=f"watched-{number}")).id for number in range(probes)]
+        watched = [
+            (await make.link(session, rt, ada, name=f"watched-{number}")).id
+            for number in range(probes)
+        ]
         return await make.key(session, rt, ada), watched
 
 
@@ -45,7 +48,9 @@ async def _load(served: Served, rate: int, until: float) -> int:
     answered, due = 0, time.monotonic()
     share = max(1, rate // 10)
     while time.monotonic() < until:
-        writer.write("".join(_REQUEST.format(f"busy-{number % LINKS}") for number in range(share)).encode())
+        writer.write(
+            "".join(_REQUEST.format(f"busy-{number % LINKS}") for number in range(share)).encode()
+        )
         for _ in range(share):
             await reader.readuntil(b"\r\n\r\n")
             answered += 1
@@ -81,7 +86,9 @@ async def _probe(served: Served, key: str, number: int, link: int) -> float:
 async def _measure(served: Served, settings: Settings, rate: int, seconds: int) -> dict[str, Any]:
     key, watched = await _prepare(settings, seconds)
     until = time.monotonic() + seconds + 2
-    load = [asyncio.create_task(_load(served, rate // CONNECTIONS, until)) for _ in range(CONNECTIONS)]
+    load = [
+        asyncio.create_task(_load(served, rate // CONNECTIONS, until)) for _ in range(CONNECTIONS)
+    ]
     await asyncio.sleep(1)
     probes = []
     for number, link in enumerate(watched):
@@ -89,7 +96,12 @@ async def _measure(served: Served, settings: Settings, rate: int, seconds: int) 
         await asyncio.sleep(1)
     delays = sorted(await asyncio.gather(*probes))
     answered = sum(await asyncio.gather(*load))
-    return {"rate": answered / (seconds + 2), "median": delays[len(delays) // 2], "longest": delays[-1], "clicks_watched": len(delays)}
+    return {
+        "rate": answered / (seconds + 2),
+        "median": delays[len(delays) // 2],
+        "longest": delays[-1],
+        "clicks_watched": len(delays),
+    }
 
 
 def measure(dialect: str, rate: int, seconds: int) -> dict[str, Any]:
@@ -98,7 +110,9 @@ def measure(dialect: str, rate: int, seconds: int) -> dict[str, Any]:
         if dialect != "sqlite":
             given["database_url"] = asyncio.run(own_database(dialect, Path(folder), "visible"))
         with serving(Path(folder) / "data", **given) as served:
-            return asyncio.run(_measure(served, Settings(data_dir=served.data_dir, **given), rate, seconds))
+            return asyncio.run(
+                _measure(served, Settings(data_dir=served.data_dir, **given), rate, seconds)
+            )
 
 
 def main(arguments: list[str]) -> int:
@@ -110,7 +124,10 @@ def main(arguments: list[str]) -> int:
     load, results = busy(), {}
     for dialect in given.databases.split(","):
         results[dialect] = measure(dialect, given.rate, given.seconds)
-    lines = [[name, f"{one['rate']:,.0f}/s", f"{one['median']:.2f} s", f"{one['longest']:.2f} s"] for name, one in results.items()]
+    lines = [
+        [name, f"{one['rate']:,.0f}/s", f"{one['median']:.2f} s", f"{one['longest']:.2f} s"]
+        for name, one in results.items()
+    ]
     table(["database", "redirects", "median", "longest"], lines)
     held = all(one["longest"] <= BAR for one in results.values())
     print(f"bar: visible within {BAR:.0f} seconds: {'held' if held else 'MISSED'}")

@@ -31,23 +31,53 @@ CLAIMERS = Size(100, "who want the same thing at the same moment")
 ROUNDS = Size(20, "how often they all want something")
 
 
-def run_tests(name: str, description: str | None, arguments: list[str], patterns: list[str], words: list[str], **sizes: Size) -> int:
+def run_tests(
+    name: str,
+    description: str | None,
+    arguments: list[str],
+    patterns: list[str],
+    words: list[str],
+    **sizes: Size,
+) -> int:
     """Run the test files that match, at the size asked for, and report how many passed on each database."""
-    parser = argparse.ArgumentParser(prog=f"make proof {name}", description=(description or "").splitlines()[0])
+    parser = argparse.ArgumentParser(
+        prog=f"make proof {name}", description=(description or "").splitlines()[0]
+    )
     for size, (usual, meaning) in sizes.items():
         parser.add_argument(f"--{size}", type=int, default=usual, help=meaning)
     parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
     parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
-    files = sorted({str(path.relative_to(ROOT)) for pattern in patterns for path in (ROOT / "tests").glob(pattern)})
-    environment = os.environ | {f"REFRACT_TEST_{size.upper()}": str(getattr(given, size)) for size in sizes}
-    unbounded = ["-o", "faulthandler_timeout=0"]  # at these sizes one test may take as long as it likes
+    files = sorted(
+        {
+            str(path.relative_to(ROOT))
+            for pattern in patterns
+            for path in (ROOT / "tests").glob(pattern)
+        }
+    )
+    environment = os.environ | {
+        f"REFRACT_TEST_{size.upper()}": str(getattr(given, size)) for size in sizes
+    }
+    unbounded = [
+        "-o",
+        "faulthandler_timeout=0",
+    ]  # at these sizes one test may take as long as it likes
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.xml"
-        options = ["-q", "-p", "no:cacheprovider", *unbounded, f"--junit-xml={record}", f"--hypothesis-seed={seed}"]
+        options = [
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            *unbounded,
+            f"--junit-xml={record}",
+            f"--hypothesis-seed={seed}",
+        ]
         ended = subprocess.run(
-            [sys.executable, "-m", "pytest", *options, *words, *files], env=environment, cwd=ROOT, check=False
+            [sys.executable, "-m", "pytest", *options, *words, *files],
+            env=environment,
+            cwd=ROOT,
+            check=False,
         ).returncode
         report = Report(f"{name}: {(description or '').splitlines()[0].rstrip('.')}", seed)
         for size, (_, meaning) in sizes.items():
@@ -62,9 +92,16 @@ def run_tests(name: str, description: str | None, arguments: list[str], patterns
 def _judge(report: Report, record: Path) -> None:
     cases = list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314 - written by pytest just now
     outcomes = Counter(map(outcome_of, cases))
-    passed = Counter(found[0] for case in cases if outcome_of(case) == "passed" and (found := DATABASE.search(case.get("name", ""))))
+    passed = Counter(
+        found[0]
+        for case in cases
+        if outcome_of(case) == "passed" and (found := DATABASE.search(case.get("name", "")))
+    )
     report.bar("tests passed", outcomes["passed"], "> 0", held=outcomes["passed"] > 0)
-    report.say("of them by database", ", ".join(f"{database} {number}" for database, number in sorted(passed.items())))
+    report.say(
+        "of them by database",
+        ", ".join(f"{database} {number}" for database, number in sorted(passed.items())),
+    )
     report.none("failed", outcomes["failed"])
     report.none("left out", outcomes["skipped"])
     report.say("seconds", f"{sum(float(case.get('time', 0)) for case in cases):.0f}")
@@ -72,4 +109,10 @@ def _judge(report: Report, record: Path) -> None:
 
 def outcome_of(case: ET.Element) -> str:
     children = {child.tag for child in case}
-    return "failed" if children & {"failure", "error"} else "skipped" if "skipped" in children else "passed"
+    return (
+        "failed"
+        if children & {"failure", "error"}
+        else "skipped"
+        if "skipped" in children
+        else "passed"
+    )

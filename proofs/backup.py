@@ -45,18 +45,29 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         before = [link.id for link in await stage.plant(rt, size.links, prefix="before")]
         writing = asyncio.create_task(_write_on(rt, stop := asyncio.Event()))
         file, began = home / "backup.zip", time.monotonic()
-        manifest = await create_backup(made.settings(), rt.db, file, datetime.now(UTC), lambda *_: None)
+        manifest = await create_backup(
+            made.settings(), rt.db, file, datetime.now(UTC), lambda *_: None
+        )
         took = time.monotonic() - began
         stop.set()
         during = await writing
         report.say("rows", manifest.rows)
-        report.say("backup", f"{took:.1f} s, {manifest.rows / took:,.0f} rows/s, {file.stat().st_size:,} bytes")
+        report.say(
+            "backup",
+            f"{took:.1f} s, {manifest.rows / took:,.0f} rows/s, {file.stat().st_size:,} bytes",
+        )
         report.say("links made meanwhile", during)
         for other in ("sqlite", "postgresql", "mysql"):
             async with database(other) as url:
                 place = home / f"to-{other}"
                 place.mkdir(mode=0o700)
-                await _compare(report, Settings(data_dir=place, database_url=url), file, manifest.tables, before)
+                await _compare(
+                    report,
+                    Settings(data_dir=place, database_url=url),
+                    file,
+                    manifest.tables,
+                    before,
+                )
     return report
 
 
@@ -64,7 +75,15 @@ async def _many(db: Database, rows: int) -> None:
     for begin in range(0, rows, 10_000):
         async with db.write() as session:
             some = range(begin, min(rows, begin + 10_000))
-            totals = [{"link_id": BASE + number, "total_clicks": number, "bot_clicks": 1, "last_clicked_at": None} for number in some]
+            totals = [
+                {
+                    "link_id": BASE + number,
+                    "total_clicks": number,
+                    "bot_clicks": 1,
+                    "last_clicked_at": None,
+                }
+                for number in some
+            ]
             await session.execute(insert(LinkTotals), totals)
 
 
@@ -77,18 +96,26 @@ async def _write_on(rt: Runtime, stop: asyncio.Event) -> int:
     return number
 
 
-async def _compare(report: Report, settings: Settings, file: Path, wanted: dict[str, str], before: list[int]) -> None:
+async def _compare(
+    report: Report, settings: Settings, file: Path, wanted: dict[str, str], before: list[int]
+) -> None:
     db = Database(settings)
     try:
         began = time.monotonic()
         await restore_backup(settings, db, file, lambda *_: None)
         took = time.monotonic() - began
         found = await sums(db)
-        report.none(f"to {db.dialect}: tables that differ", sum(found[name] != spelled for name, spelled in wanted.items()))
+        report.none(
+            f"to {db.dialect}: tables that differ",
+            sum(found[name] != spelled for name, spelled in wanted.items()),
+        )
         async with db.read() as session:
             missing = sum([await session.get(Link, number) is None for number in before])
         report.none(f"to {db.dialect}: links of before that are missing", missing)
-        report.none(f"to {db.dialect}: schema behind", int(await migrations.get_current_revision(db) != migrations.get_head()))
+        report.none(
+            f"to {db.dialect}: schema behind",
+            int(await migrations.get_current_revision(db) != migrations.get_head()),
+        )
         report.say(f"to {db.dialect}: restored and compared", f"{took:.1f} s")
     finally:
         await db.close()

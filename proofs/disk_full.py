@@ -40,7 +40,10 @@ class Size:
     seconds: float = 1800.0
 
 
-SIZES = {"short": Size(rounds=1, full_seconds=1.0, workers=1, layouts=("both",)), "full": Size(rounds=10, full_seconds=5.0)}
+SIZES = {
+    "short": Size(rounds=1, full_seconds=1.0, workers=1, layouts=("both",)),
+    "full": Size(rounds=10, full_seconds=5.0),
+}
 
 
 @dataclass(slots=True)
@@ -62,13 +65,21 @@ async def ask(made: Site, path: str) -> tuple[int, dict[str, object]]:
         wire.close()
 
 
-def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+def loads(
+    port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random
+) -> list[Load]:
     """Clicks and writes. Writes are not repeated: what was refused is refused."""
     most = Bounds(4, 5_000_000, size.seconds)
     write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
     return [
         Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01)),
-        Load(port, journal, write, most._replace(connections=2), pause=lambda: chance.uniform(0, 0.05)),
+        Load(
+            port,
+            journal,
+            write,
+            most._replace(connections=2),
+            pause=lambda: chance.uniform(0, 0.05),
+        ),
     ]
 
 
@@ -111,7 +122,10 @@ async def run(home: Path, dialect: str, layout: Layout, size: Size, seed: int) -
     environment = {"REFRACT_SPOOL_DIR": str(spool), "REFRACT_SPOOL_SEGMENT_BYTES": "65536"}
     try:
         with Journal(home / "requests") as journal:
-            async with site(place, dialect, workers=size.workers, **environment) as made, made.runtime() as rt:
+            async with (
+                site(place, dialect, workers=size.workers, **environment) as made,
+                made.runtime() as rt,
+            ):
                 names = [link.name for link in await stage.plant(rt, 100)]
                 key = await stage.make_key(rt)
                 made.start()
@@ -145,7 +159,9 @@ async def killed_while_full(made: Site, small: SmallDisk, watch: Watch) -> None:
     watch.windows.append(watch.killed)
 
 
-async def judge(report: Report, rt: Runtime, made: Site, records: list[Record], watch: Watch) -> None:
+async def judge(
+    report: Report, rt: Runtime, made: Site, records: list[Record], watch: Watch
+) -> None:
     figures = await checker.drained(rt)
     await made.stop()
     verify = made.refract("verify")
@@ -153,16 +169,30 @@ async def judge(report: Report, rt: Runtime, made: Site, records: list[Record], 
     judge_clicks(report, records, await checker.stored_clicks(rt), figures.not_kept, watch)
     judge_writes(report, records, await checker.stored_links(rt, DESTINATION), watch)
     report.bar(
-        "ready while full", ", ".join(sorted(set(watch.ready_when_full))), "503 degraded", held=_all(watch.ready_when_full, "503 degraded")
+        "ready while full",
+        ", ".join(sorted(set(watch.ready_when_full))),
+        "503 degraded",
+        held=_all(watch.ready_when_full, "503 degraded"),
     )
-    report.bar("ready again after", checker.spread(watch.ready_again), "≤ 5 s", held=max(watch.ready_again) <= 5.0, timed=True)
+    report.bar(
+        "ready again after",
+        checker.spread(watch.ready_again),
+        "≤ 5 s",
+        held=max(watch.ready_again) <= 5.0,
+        timed=True,
+    )
     report.none("figures that do not add up", len(figures.drift))
     tracebacks = [line for line in made.log.splitlines() if "Traceback" in line]
     report.none("tracebacks in the log", len(tracebacks))
     for line in tracebacks[:3]:
         report.note(f"{line[:200]} … {line[-600:]}")
     told = "adds up" in verify.stdout and f"{figures.not_kept:,}" in verify.stdout
-    report.bar("refract verify", f"exit {verify.returncode}", "exit 0, names them", held=verify.returncode == 0 and told)
+    report.bar(
+        "refract verify",
+        f"exit {verify.returncode}",
+        "exit 0, names them",
+        held=verify.returncode == 0 and told,
+    )
     report.notes += [line.strip() for line in verify.stdout.splitlines()] if not told else []
     if rt.db.dialect == "sqlite":
         async with rt.db.read() as session:
@@ -174,21 +204,36 @@ def _all(seen: list[str], word: str) -> bool:
     return bool(seen) and all(one.startswith(word) for one in seen)
 
 
-def judge_clicks(report: Report, records: list[Record], stored: Counter[int], not_kept: int, watch: Watch) -> None:
+def judge_clicks(
+    report: Report, records: list[Record], stored: Counter[int], not_kept: int, watch: Watch
+) -> None:
     clicks = [record for record in records if record.kind == Kind.CLICK]
     killed = [record for record in clicks if record.outcome != Outcome.ANSWERED]
     acknowledged = {record.id: record for record in clicks if record.acknowledged}
     missing = [record for number, record in acknowledged.items() if number not in stored]
-    outside = [record for record in missing if not any(begin <= record.ended and record.began <= end for begin, end in watch.windows)]
+    outside = [
+        record
+        for record in missing
+        if not any(begin <= record.ended and record.began <= end for begin, end in watch.windows)
+    ]
     report.say("clicks: redirects received", len(acknowledged))
     report.none("clicks: answered otherwise", len(clicks) - len(acknowledged) - len(killed))
     report.say("clicks: cut off by the kill", len(killed))
     report.say("clicks: not kept, by the spool's own count", not_kept)
     # A killed process may have counted clicks whose redirect it could not send any more.
-    report.bar("clicks: missing", len(missing), "= not kept", held=len(missing) <= not_kept <= len(missing) + len(killed))
+    report.bar(
+        "clicks: missing",
+        len(missing),
+        "= not kept",
+        held=len(missing) <= not_kept <= len(missing) + len(killed),
+    )
     report.none("clicks: missing though the disk had room", len(outside))
     report.none("clicks: duplicate", sum(times > 1 for times in stored.values()))
-    odd = Counter(record.status for record in clicks if record.outcome == Outcome.ANSWERED and not record.acknowledged)
+    odd = Counter(
+        record.status
+        for record in clicks
+        if record.outcome == Outcome.ANSWERED and not record.acknowledged
+    )
     if odd:
         report.note(f"clicks answered otherwise: {dict(odd)}")
 
@@ -199,14 +244,30 @@ def judge_writes(report: Report, records: list[Record], stored: Counter[int], wa
     answers = Counter(record.status for record in writes if record.outcome == Outcome.ANSWERED)
     report.say("writes: acknowledged", found.acknowledged)
     report.say("writes: refused with 503", answers[503])
-    report.none("writes: answered otherwise", sum(number for status, number in answers.items() if status not in (201, 503)))
+    report.none(
+        "writes: answered otherwise",
+        sum(number for status, number in answers.items() if status not in (201, 503)),
+    )
     report.none("writes: lost", found.lost)
     report.none("writes: duplicate", found.duplicates)
     report.none("writes: there though refused", found.unexplained)
     # Who comes while a killed site starts waits for it to serve again, which is another promise's business.
-    waited = [record for record in writes if not (watch.killed[0] <= record.ended and record.began <= watch.killed[1])]
-    longest = max((record.ended - record.began for record in waited if record.outcome == Outcome.ANSWERED), default=0.0)
-    report.bar("writes: longest wait", f"{longest:.2f} s", f"≤ {LONGEST_WAIT:g} s", held=longest <= LONGEST_WAIT, timed=True)
+    waited = [
+        record
+        for record in writes
+        if not (watch.killed[0] <= record.ended and record.began <= watch.killed[1])
+    ]
+    longest = max(
+        (record.ended - record.began for record in waited if record.outcome == Outcome.ANSWERED),
+        default=0.0,
+    )
+    report.bar(
+        "writes: longest wait",
+        f"{longest:.2f} s",
+        f"≤ {LONGEST_WAIT:g} s",
+        held=longest <= LONGEST_WAIT,
+        timed=True,
+    )
     if set(answers) - {201, 503}:
         report.note(f"writes: {dict(answers)}")
 

@@ -44,7 +44,17 @@ SIZES = {
     "short": Size(seconds=20, every=3.0, links=40, visitors=8, writers=2, stopped=1.5),
     "full": Size(seconds=600, every=15.0, links=500, visitors=32, writers=3, stopped=8.0),
 }
-KINDS = ("kill redirect", "kill web", "kill worker", "stop", "redis", "database", "cut", "redis killed", "database killed")
+KINDS = (
+    "kill redirect",
+    "kill web",
+    "kill worker",
+    "stop",
+    "redis",
+    "database",
+    "cut",
+    "redis killed",
+    "database killed",
+)
 
 
 class Trouble:
@@ -88,7 +98,9 @@ class Trouble:
     async def _stop(self) -> None:
         role = self._nemesis.random.choice(list(NODES))
         victim = self._nemesis.random.choice(self._fleet.sites[role])
-        await self._nemesis.pause(victim.pid, role, self._nemesis.random.uniform(0.5, self._size.stopped))
+        await self._nemesis.pause(
+            victim.pid, role, self._nemesis.random.uniform(0.5, self._size.stopped)
+        )
 
     async def _cut(self) -> None:
         at = time.monotonic()
@@ -105,17 +117,40 @@ class Trouble:
 async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     nemesis = Nemesis(seed, home / "faults.jsonl")
     chance = random.Random(seed)
-    report = Report(f"a fleet under faults: {dialect}, Redis, {' + '.join(f'{number} {role}' for role, number in NODES.items())}", seed)
+    report = Report(
+        f"a fleet under faults: {dialect}, Redis,"
+        f" {' + '.join(f'{number} {role}' for role, number in NODES.items())}",
+        seed,
+    )
     with Journal(home / "requests") as journal:
         async with fleet(home, dialect, NODES) as made, made.webs[0].runtime() as rt:
             names = [link.name for link in await stage.plant(rt, size.links)]
             key = await stage.make_key(rt)
             await made.start()
             ports = [node.port for node in made.redirects]
-            visits = Visits(ports, journal, clicking(names), size.visitors, lambda: chance.uniform(0, 0.02), chance)
+            visits = Visits(
+                ports,
+                journal,
+                clicking(names),
+                size.visitors,
+                lambda: chance.uniform(0, 0.02),
+                chance,
+            )
             bounds = Bounds(size.writers, 10_000_000, 4 * 3600.0)
-            write = writing(key, "/api/v1/links", lambda number: {"destination": f"{kill.DESTINATION}{number}"})
-            writes = [Load(node.port, journal, write, bounds, pause=lambda: chance.uniform(0, 0.1), retry=True) for node in made.webs]
+            write = writing(
+                key, "/api/v1/links", lambda number: {"destination": f"{kill.DESTINATION}{number}"}
+            )
+            writes = [
+                Load(
+                    node.port,
+                    journal,
+                    write,
+                    bounds,
+                    pause=lambda: chance.uniform(0, 0.1),
+                    retry=True,
+                )
+                for node in made.webs
+            ]
             trouble = Trouble(made, nemesis, rt, size)
             async with under(*writes), visiting(visits):
                 await asyncio.sleep(2)  # everything is cached once
@@ -138,10 +173,25 @@ async def torment(trouble: Trouble, size: Size) -> None:
         await asyncio.sleep(max(0.0, began + number * size.every - time.monotonic()))
 
 
-async def judge(report: Report, rt: Runtime, figures: Reconciliation, records: list[Record], visits: Visits, trouble: Trouble) -> None:
-    report.say("faults", ", ".join(f"{number} {kind}" for kind, number in sorted(trouble.done.items())))
+async def judge(
+    report: Report,
+    rt: Runtime,
+    figures: Reconciliation,
+    records: list[Record],
+    visits: Visits,
+    trouble: Trouble,
+) -> None:
+    report.say(
+        "faults", ", ".join(f"{number} {kind}" for kind, number in sorted(trouble.done.items()))
+    )
     share = visits.answered / max(1, visits.made)
-    report.bar("visits answered", f"{share:.4%} of {visits.made:,}", f"≥ {ANSWERED:.2%}", held=share >= ANSWERED, timed=True)
+    report.bar(
+        "visits answered",
+        f"{share:.4%} of {visits.made:,}",
+        f"≥ {ANSWERED:.2%}",
+        held=share >= ANSWERED,
+        timed=True,
+    )
     for sentence in visits.unanswered[:5]:
         report.note(f"unanswered {sentence}")
     await kill.judge_data(report, rt, figures, records)

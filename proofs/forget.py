@@ -46,7 +46,10 @@ class Size:
     seconds: float = 2 * 3600.0
 
 
-SIZES = {"short": Size(changes=12, cut=4, expiries=6, workers=2), "full": Size(changes=1000, cut=200, expiries=200)}
+SIZES = {
+    "short": Size(changes=12, cut=4, expiries=6, workers=2),
+    "full": Size(changes=1000, cut=200, expiries=200),
+}
 
 
 class Bus:
@@ -101,10 +104,15 @@ async def staged(home: Path, dialect: str, workers: int) -> AsyncIterator[tuple[
     async with database(dialect) as url:
         if url is None:
             path = f"{INJECT}:{ROOT / 'src'}"
-            async with site(home, dialect, workers=workers, PYTHONPATH=path, PROOF_FAULTS=str(switches)) as made:
+            async with site(
+                home, dialect, workers=workers, PYTHONPATH=path, PROOF_FAULTS=str(switches)
+            ) as made:
                 yield made, Bus(switches, None)
         else:
-            async with proxied(url) as (proxy, through), site(home, dialect, workers=workers, url=through) as made:
+            async with (
+                proxied(url) as (proxy, through),
+                site(home, dialect, workers=workers, url=through) as made,
+            ):
                 yield made, Bus(switches, proxy)
 
 
@@ -115,7 +123,9 @@ async def heard_again(listeners: list[Ear]) -> None:
             await asyncio.sleep(0.1)
 
 
-async def cut_off(changes: Changes, bus: Bus, groups: list[list[Ear]], size: Size, dialect: str) -> Findings:
+async def cut_off(
+    changes: Changes, bus: Bus, groups: list[list[Ear]], size: Size, dialect: str
+) -> Findings:
     """Cut, change at once, see how long it lasts, heal; and again."""
     findings = Findings()
     for number in range(0, size.cut, len(groups)):
@@ -130,11 +140,18 @@ async def expiring(rt: Runtime, group: list[Ear], number: int) -> expiry.Late:
     """Links that expire one after another, by turns kept ready everywhere or not asked for before."""
     found = expiry.Late()
     planted = await _ending(rt, number, "soon")
-    await asyncio.gather(*(expiry.watch(group, link, moment, found, warm=index % 2 == 0) for index, (link, moment) in enumerate(planted)))
+    await asyncio.gather(
+        *(
+            expiry.watch(group, link, moment, found, warm=index % 2 == 0)
+            for index, (link, moment) in enumerate(planted)
+        )
+    )
     return found
 
 
-async def expiring_away(rt: Runtime, bus: Bus, group: list[Ear], number: int, names: list[str]) -> expiry.Late:
+async def expiring_away(
+    rt: Runtime, bus: Bus, group: list[Ear], number: int, names: list[str]
+) -> expiry.Late:
     """The same while nobody can be asked. Every process has everything at hand: these links, and those of the load beside."""
     found = expiry.Late()
     planted = await _ending(rt, number, "away")
@@ -142,7 +159,9 @@ async def expiring_away(rt: Runtime, bus: Bus, group: list[Ear], number: int, na
         await asyncio.gather(*(ear.ask(path) for ear in group))
     began = time.monotonic()
     async with bus.silent("all"):
-        await asyncio.gather(*(expiry.watch(group, link, moment, found, warm=True) for link, moment in planted))
+        await asyncio.gather(
+            *(expiry.watch(group, link, moment, found, warm=True) for link, moment in planted)
+        )
     bus.away.append((began, time.monotonic() + 3.0))
     return found
 
@@ -151,7 +170,10 @@ async def _ending(rt: Runtime, number: int, prefix: str) -> list[tuple[stage.Pla
     """Planted one by one: a busy machine takes its time for that, and the first must not be over before the last is there."""
     first = datetime.now(UTC) + timedelta(seconds=5 + number / 20)
     moments = [first + timedelta(milliseconds=100 * index) for index in range(number)]
-    return [((await stage.plant(rt, 1, prefix=f"{prefix}-{index}", expires_at=moment))[0], moment) for index, moment in enumerate(moments)]
+    return [
+        ((await stage.plant(rt, 1, prefix=f"{prefix}-{index}", expires_at=moment))[0], moment)
+        for index, moment in enumerate(moments)
+    ]
 
 
 async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
@@ -164,13 +186,24 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
             changes = Changes(await stage.make_key(rt), await subjects(rt), chance)
             made.start()
             await made.until_complete()
-            load = Load(made.port, journal, clicking(names), Bounds(8, 20_000_000, size.seconds), pause=lambda: chance.uniform(0, 0.02))
+            load = Load(
+                made.port,
+                journal,
+                clicking(names),
+                Bounds(8, 20_000_000, size.seconds),
+                pause=lambda: chance.uniform(0, 0.02),
+            )
             async with ears(made, AT_ONCE) as found, under(load):
-                groups, whole = [list(group) for group in zip(*found.values(), strict=True)], Findings()
+                groups, whole = (
+                    [list(group) for group in zip(*found.values(), strict=True)],
+                    Findings(),
+                )
                 await changes.many(groups, size.changes, whole)
                 cut = await cut_off(changes, bus, groups, size, dialect)
                 late = await expiring(rt, groups[0], size.expiries)
-                late_away = await expiring_away(rt, bus, groups[1], max(4, size.expiries // 10), names)
+                late_away = await expiring_away(
+                    rt, bus, groups[1], max(4, size.expiries // 10), names
+                )
             await made.stop()
         judge(report, whole, cut, (late, late_away))
         judge_load(report, journal, bus.away)
@@ -180,22 +213,45 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 async def subjects(rt: Runtime) -> list[Subject]:
     """Links to be changed, each leading to a host of its own, so that it can be blocked alone."""
     hosts = [f"host-{number}.example" for number in range(4 * AT_ONCE)]
-    return [Subject((await stage.plant(rt, 1, prefix=f"s{number}", host=host))[0], host) for number, host in enumerate(hosts)]
+    return [
+        Subject((await stage.plant(rt, 1, prefix=f"s{number}", host=host))[0], host)
+        for number, host in enumerate(hosts)
+    ]
 
 
-def judge(report: Report, whole: Findings, cut: Findings, late: tuple[expiry.Late, expiry.Late]) -> None:
+def judge(
+    report: Report, whole: Findings, cut: Findings, late: tuple[expiry.Late, expiry.Late]
+) -> None:
     kinds = ", ".join(f"{len(took)} {kind}" for kind, took in sorted(whole.took.items()))
     report.say("changes", f"{len(whole.all):,} ({kinds})")
     report.say("answers looked at", whole.asked + cut.asked)
     p99 = checker.percentile(whole.all, 0.99)
-    report.bar("gone everywhere after", checker.spread(whole.all), f"p99 ≤ {EVERYWHERE:g} s", held=p99 <= EVERYWHERE, timed=True)
+    report.bar(
+        "gone everywhere after",
+        checker.spread(whole.all),
+        f"p99 ≤ {EVERYWHERE:g} s",
+        held=p99 <= EVERYWHERE,
+        timed=True,
+    )
     report.say("changes with the bus cut", len(cut.all))
     worst = max(cut.all, default=0.0)
-    report.bar("gone everywhere after", checker.spread(cut.all), f"≤ {CUT_OFF:g} s", held=worst <= CUT_OFF, timed=True)
+    report.bar(
+        "gone everywhere after",
+        checker.spread(cut.all),
+        f"≤ {CUT_OFF:g} s",
+        held=worst <= CUT_OFF,
+        timed=True,
+    )
     report.none("answers neither old nor new", len(whole.strange) + len(cut.strange))
     report.notes += sorted(set(whole.strange + cut.strange))[:5]
     for what, found in zip(("", ", database away"), late, strict=True):
-        report.bar(f"redirects just before an expiry{what}", found.before, "some", held=found.before > 0, timed=True)
+        report.bar(
+            f"redirects just before an expiry{what}",
+            found.before,
+            "some",
+            held=found.before > 0,
+            timed=True,
+        )
         report.say(f"answers just after it{what}", found.after)
         report.none(f"redirects after it{what}", len(found.late))
         if found.late:
@@ -209,7 +265,10 @@ def judge_load(report: Report, journal: Journal, away: list[tuple[float, float]]
     report.say("redirects under load beside", len(clicks) - len(others))
     report.say(
         "of them while the database was away",
-        sum(record.acknowledged and any(a <= record.began <= b for a, b in away) for record in clicks),
+        sum(
+            record.acknowledged and any(a <= record.began <= b for a, b in away)
+            for record in clicks
+        ),
     )
     report.none("of the load beside, not redirected", len(others))
     odd = {Outcome(record.outcome).name + f" {record.status}" for record in others}

@@ -26,7 +26,10 @@ from refract.core.runtime import Runtime
 
 TRIES = 5
 LONGEST_SLEEP = 0.8
-SCANS = "SELECT COALESCE(seq_scan, 0) + COALESCE(idx_scan, 0) FROM pg_stat_user_tables WHERE relname = 'names'"
+SCANS = (
+    "SELECT COALESCE(seq_scan, 0) + COALESCE(idx_scan, 0) FROM pg_stat_user_tables WHERE relname ="
+    " 'names'"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,10 +60,15 @@ def answered(member: Member) -> bool:
 
 
 async def queries_of(listeners: list[Ear]) -> dict[int, int]:
-    return {ear.pid: int(await metric(ear, "refract_lookups_total", 'tier="database"')) for ear in listeners}
+    return {
+        ear.pid: int(await metric(ear, "refract_lookups_total", 'tier="database"'))
+        for ear in listeners
+    }
 
 
-async def crowd_asks(made: Site, rt: Runtime, listeners: list[Ear], name: str, first: int, size: Size) -> Round:
+async def crowd_asks(
+    made: Site, rt: Runtime, listeners: list[Ear], name: str, first: int, size: Size
+) -> Round:
     """Open, send the processes to sleep, ask, wake them, listen."""
     before, searched = await queries_of(listeners), await scans(rt, size)
     crowd, servers = Crowd(made.port), made.listening()
@@ -83,12 +91,21 @@ async def crowd_asks(made: Site, rt: Runtime, listeners: list[Ear], name: str, f
     after = await queries_of(listeners)
     heads = [member.received.split(b"\r\n\r\n")[0] for member in crowd.members]
     statuses = Counter(int(head[9:12]) if head else 0 for head in heads)
-    locations = {line for head in set(heads) for line in head.split(b"\r\n") if line.lower().startswith(b"location:")}
+    locations = {
+        line
+        for head in set(heads)
+        for line in head.split(b"\r\n")
+        if line.lower().startswith(b"location:")
+    }
     queries = {pid: after[pid] - before[pid] for pid in after}
-    return Round(statuses, locations, dict(holders), queries, await scans(rt, size) - searched, asleep)
+    return Round(
+        statuses, locations, dict(holders), queries, await scans(rt, size) - searched, asleep
+    )
 
 
-async def until_short_sleep(made: Site, rt: Runtime, listeners: list[Ear], names: list[str], first: int, size: Size) -> tuple[Round, int]:
+async def until_short_sleep(
+    made: Site, rt: Runtime, listeners: list[Ear], names: list[str], first: int, size: Size
+) -> tuple[Round, int]:
     """A process that slept for a second has lost touch with the others, and rightly asks again: then another crowd tries its luck.
 
     The answer is the round that counts, and how many clicks there were in all.
@@ -123,7 +140,9 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
             cold, clicks = await until_short_sleep(made, rt, listeners, names, 1, size)
             for link in links:
                 change = json.dumps({"destination": f"{link.destination}/edited"}).encode()
-                edited = await listeners[0].ask(request("PATCH", f"/api/v1/links/{link.id}", change, f"x-api-key: {key}"))
+                edited = await listeners[0].ask(
+                    request("PATCH", f"/api/v1/links/{link.id}", change, f"x-api-key: {key}")
+                )
                 assert edited.status == 200, edited
             await asyncio.sleep(2)
             again, more = await until_short_sleep(made, rt, listeners, names, 1 + clicks, size)
@@ -134,18 +153,46 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         tell(report, what, one, size)
         if dialect == "postgresql" and size.witness_seconds:
             held = one.searched <= size.workers
-            report.bar(f"{what}: searches for names, as PostgreSQL counts", one.searched, f"≤ {size.workers}", held=held)
-    report.bar("clicks stored, each once", stored.total(), f"{clicks + more:,}", held=stored.total() == len(stored) == clicks + more)
+            report.bar(
+                f"{what}: searches for names, as PostgreSQL counts",
+                one.searched,
+                f"≤ {size.workers}",
+                held=held,
+            )
+    report.bar(
+        "clicks stored, each once",
+        stored.total(),
+        f"{clicks + more:,}",
+        held=stored.total() == len(stored) == clicks + more,
+    )
     return report
 
 
 def tell(report: Report, what: str, one: Round, size: Size) -> None:
-    report.bar(f"{what}: seconds asleep", f"{one.asleep:.3f}", f"< {LONGEST_SLEEP:g}", held=one.asleep < LONGEST_SLEEP, timed=True)
-    report.say(f"{what}: connected, by process", " + ".join(str(number) for number in one.asked.values()))
-    report.bar(f"{what}: redirected", one.statuses[302], f"{size.people:,}", held=one.statuses[302] == size.people)
+    report.bar(
+        f"{what}: seconds asleep",
+        f"{one.asleep:.3f}",
+        f"< {LONGEST_SLEEP:g}",
+        held=one.asleep < LONGEST_SLEEP,
+        timed=True,
+    )
+    report.say(
+        f"{what}: connected, by process", " + ".join(str(number) for number in one.asked.values())
+    )
+    report.bar(
+        f"{what}: redirected",
+        one.statuses[302],
+        f"{size.people:,}",
+        held=one.statuses[302] == size.people,
+    )
     report.bar(f"{what}: different answers", len(one.locations), "1", held=len(one.locations) == 1)
     most = max(one.queries.values())
-    report.bar(f"{what}: queries, by process", " + ".join(map(str, one.queries.values())), "≤ 1 each", held=most <= 1)
+    report.bar(
+        f"{what}: queries, by process",
+        " + ".join(map(str, one.queries.values())),
+        "≤ 1 each",
+        held=most <= 1,
+    )
     if set(one.statuses) != {302}:
         report.note(f"{what}: {dict(one.statuses)}")
 

@@ -53,8 +53,16 @@ def _torment(home: Path, url: str, size: Size, chance: random.Random) -> int:
         nonlocal number
         number += 1
         left = max(0.5, until - time.monotonic())
-        words = [str(home), url, str(chance.randrange(1 << 32)), str(left), str(home / f"ids-{number}")]
-        running.append(subprocess.Popen([sys.executable, "-m", "proofs.harness.idmaker", *words], cwd=ROOT))
+        words = [
+            str(home),
+            url,
+            str(chance.randrange(1 << 32)),
+            str(left),
+            str(home / f"ids-{number}"),
+        ]
+        running.append(
+            subprocess.Popen([sys.executable, "-m", "proofs.harness.idmaker", *words], cwd=ROOT)
+        )
 
     for _ in range(size.processes):
         begin()
@@ -72,7 +80,12 @@ def _torment(home: Path, url: str, size: Size, chance: random.Random) -> int:
 
 def _read(home: Path) -> list[int]:
     """Whole lines only: a killed process may have left half of one."""
-    return [int(line) for path in home.glob("ids-*") for line in path.read_text().splitlines(keepends=True) if line.endswith("\n")]
+    return [
+        int(line)
+        for path in home.glob("ids-*")
+        for line in path.read_text().splitlines(keepends=True)
+        if line.endswith("\n")
+    ]
 
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:

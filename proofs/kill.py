@@ -98,7 +98,9 @@ async def torment(made: Site, nemesis: Nemesis, strike: Strike, kills: int) -> l
             continue
         began = time.monotonic()
         await strike(made, nemesis)
-        if nemesis.random.random() < 0.8 or len(nemesis.faults) == kills:  # else the next blow falls while it is still recovering
+        if (
+            nemesis.random.random() < 0.8 or len(nemesis.faults) == kills
+        ):  # else the next blow falls while it is still recovering
             await made.until_complete()
             waits.append(time.monotonic() - began)
     return waits
@@ -114,7 +116,9 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
             made.start()
             await made.until_complete()
             async with under(*loads(made.port, journal, ground, size, nemesis.random)):
-                waits = await torment(made, nemesis, strike_alone if workers == 1 else strike_together, kills)
+                waits = await torment(
+                    made, nemesis, strike_alone if workers == 1 else strike_together, kills
+                )
                 await asyncio.sleep(0.5)
             figures = await checker.drained(rt)
             await made.stop()
@@ -122,7 +126,9 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
             judge_kills(report, nemesis.faults, records)
             await judge_data(report, rt, figures, records)
             report.say("all processes back", checker.spread(waits))
-            report.say("CPU to serve again, where the whole site died", checker.spread(nemesis.costs))
+            report.say(
+                "CPU to serve again, where the whole site died", checker.spread(nemesis.costs)
+            )
     return report
 
 
@@ -163,9 +169,14 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
             records = list(journal.read())
             for role, kind in (("redirect", Kind.CLICK), ("web", Kind.WRITE)):
                 those = [fault for fault in nemesis.faults if fault.victim == role]
-                judge_kills(report, those, [record for record in records if record.kind == kind], role)
+                judge_kills(
+                    report, those, [record for record in records if record.kind == kind], role
+                )
             idle = [fault for fault in nemesis.faults if fault.victim == "worker"]
-            report.say("worker: kills", f"{len(idle)}, {sum(fault.busy for fault in idle)} of them while it was running")
+            report.say(
+                "worker: kills",
+                f"{len(idle)}, {sum(fault.busy for fault in idle)} of them while it was running",
+            )
             report.say("CPU to serve again", checker.spread(nemesis.costs))
             await judge_data(report, rt, figures, records)
     return report
@@ -176,7 +187,10 @@ async def run_restarts(home: Path, dialect: str, size: Size, seed: int) -> Repor
     nemesis = Nemesis(seed, home / "faults.jsonl")
     report = Report(f"the database restarted under load: {dialect}", seed)
     with Journal(home / "requests") as journal, own_server(dialect) as server:
-        async with site(home, dialect, workers=size.workers, url=server.url) as made, made.runtime() as rt:
+        async with (
+            site(home, dialect, workers=size.workers, url=server.url) as made,
+            made.runtime() as rt,
+        ):
             ground = await prepared(rt, size)
             made.start()
             await made.until_complete()
@@ -192,7 +206,9 @@ async def run_restarts(home: Path, dialect: str, size: Size, seed: int) -> Repor
             figures = await checker.drained(rt)
             await made.stop()
             victims = Counter(fault.victim for fault in nemesis.faults)
-            report.say("blows", " + ".join(f"{number} {name}" for name, number in sorted(victims.items())))
+            report.say(
+                "blows", " + ".join(f"{number} {name}" for name, number in sorted(victims.items()))
+            )
             await judge_data(report, rt, figures, list(journal.read()))
     return report
 
@@ -219,15 +235,26 @@ class Ground(NamedTuple):
 
 
 async def prepared(rt: Runtime, size: Size) -> Ground:
-    return Ground([link.name for link in await stage.plant(rt, size.links)], await stage.make_key(rt))
+    return Ground(
+        [link.name for link in await stage.plant(rt, size.links)], await stage.make_key(rt)
+    )
 
 
 def loads(
-    port: int, journal: Journal, ground: Ground, size: Size, chance: random.Random, *, writers: int = 3, rest: float = 0.0
+    port: int,
+    journal: Journal,
+    ground: Ground,
+    size: Size,
+    chance: random.Random,
+    *,
+    writers: int = 3,
+    rest: float = 0.0,
 ) -> tuple[Load, Load]:
     """Clicks on connections that come and go, so that every process has some; writes that are tried again until they are acknowledged."""
     most = Bounds(size.connections, 20_000_000, size.seconds)
-    write = writing(ground.key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
+    write = writing(
+        ground.key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"}
+    )
     return (
         Load(
             port,
@@ -237,24 +264,45 @@ def loads(
             stay=lambda: chance.randint(5, 50),
             pause=(lambda: chance.uniform(0, rest)) if rest else None,
         ),
-        Load(port, journal, write, most._replace(connections=writers), pause=lambda: chance.uniform(0, 0.05), retry=True),
+        Load(
+            port,
+            journal,
+            write,
+            most._replace(connections=writers),
+            pause=lambda: chance.uniform(0, 0.05),
+            retry=True,
+        ),
     )
 
 
-def judge_kills(report: Report, faults: Sequence[Fault], records: list[Record], role: str = "") -> None:
+def judge_kills(
+    report: Report, faults: Sequence[Fault], records: list[Record], role: str = ""
+) -> None:
     """What the kills did to those who were served meanwhile."""
     if not faults:
         return
     prefix = f"{role}: " if role else ""
     victims = Counter(fault.victim for fault in faults)
-    report.say(f"{prefix}kills", " + ".join(f"{number} {name}" for name, number in sorted(victims.items())))
+    report.say(
+        f"{prefix}kills", " + ".join(f"{number} {name}" for name, number in sorted(victims.items()))
+    )
     share = checker.mid_request(faults, records) / len(faults)
-    report.bar(f"{prefix}of them mid-request", f"{share:.1%}", "≥ 95 %", held=share >= 0.95, timed=True)
+    report.bar(
+        f"{prefix}of them mid-request", f"{share:.1%}", "≥ 95 %", held=share >= 0.95, timed=True
+    )
     again = checker.serving_again(faults, records)
-    report.bar(f"{prefix}serving again", checker.spread(again), f"≤ {RECOVERY:g} s", held=max(again) <= RECOVERY, timed=True)
+    report.bar(
+        f"{prefix}serving again",
+        checker.spread(again),
+        f"≤ {RECOVERY:g} s",
+        held=max(again) <= RECOVERY,
+        timed=True,
+    )
 
 
-async def judge_data(report: Report, rt: Runtime, figures: Reconciliation, records: list[Record]) -> None:
+async def judge_data(
+    report: Report, rt: Runtime, figures: Reconciliation, records: list[Record]
+) -> None:
     """What is in the database, once everything is drained."""
     clicks = checker.tally(records, Kind.CLICK, await checker.stored_clicks(rt))
     writes = checker.tally(records, Kind.WRITE, await checker.stored_links(rt, DESTINATION))
@@ -267,7 +315,9 @@ async def judge_data(report: Report, rt: Runtime, figures: Reconciliation, recor
         if found.examples:
             report.note(f"{what} to look at: {found.examples}")
     report.none("links whose total is not their clicks", await checker.totals_that_differ(rt))
-    report.none("links and days whose roll-ups are not their clicks", await checker.rollups_that_differ(rt))
+    report.none(
+        "links and days whose roll-ups are not their clicks", await checker.rollups_that_differ(rt)
+    )
     report.none("figures that do not add up", len(figures.drift) + figures.not_kept)
     report.notes += figures.drift
     if rt.db.dialect == "sqlite":
@@ -278,7 +328,9 @@ async def judge_data(report: Report, rt: Runtime, figures: Reconciliation, recor
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:
     chosen = SIZES[size]
-    for number, (kills, workers) in enumerate(((chosen.together, chosen.workers), (chosen.alone, 1))):
+    for number, (kills, workers) in enumerate(
+        ((chosen.together, chosen.workers), (chosen.alone, 1))
+    ):
         place = home / str(number)
         place.mkdir()
         yield await run(place, dialect, kills, workers, chosen, seed)

@@ -72,8 +72,13 @@ def bookmarks(name: str, rows: int) -> File:
         else:
             address = f"https://example.com/{name}/{number}"
         tags = f"topic {number % 30},{name},Known" + (",Revived" if number % 10 == 0 else "")
-        lines.append(f'<DT><A HREF="{address}" ADD_DATE="{1_600_000_000 + number}" TAGS="{tags}">About {name} {number}</A>')
-    return File("\n".join([*lines, "</DL><p>"]).encode(), rows - repeated - refused, repeated, refused)
+        lines.append(
+            f'<DT><A HREF="{address}" ADD_DATE="{1_600_000_000 + number}" TAGS="{tags}">About'
+            f" {name} {number}</A>"
+        )
+    return File(
+        "\n".join([*lines, "</DL><p>"]).encode(), rows - repeated - refused, repeated, refused
+    )
 
 
 async def plant(rt: Runtime) -> None:
@@ -83,20 +88,30 @@ async def plant(rt: Runtime) -> None:
         for number in range(20):
             wish = ItemCreate(text=f"A thought {number}.", enrich=False, new_tags=["Known", "Mine"])
             await service.capture_item(session, rt, owner, wish)
-        gone = (await personal_tags.ensure_tags(session, rt.ids, owner.id, ["Revived"], rt.clock.now()))["Revived"]
+        gone = (
+            await personal_tags.ensure_tags(session, rt.ids, owner.id, ["Revived"], rt.clock.now())
+        )["Revived"]
         await tag_changes.delete_tag(session, rt.ids, owner.id, gone.id, rt.clock.now())
 
 
 async def facts(rt: Runtime) -> dict[str, Any]:
     """Everything of the library that an import may touch."""
     async with rt.db.read() as session:
-        tags = {tag.id: (tag.name, tag.usage_count, tag.deleted_at is not None) for tag in await session.scalars(select(Tag))}
+        tags = {
+            tag.id: (tag.name, tag.usage_count, tag.deleted_at is not None)
+            for tag in await session.scalars(select(Tag))
+        }
         borne = select(ItemTag.tag_id, func.count()).group_by(ItemTag.tag_id)
         return {
             "items": await _count(session, Item),
             "tags": tags,
-            "tags on items": {tag_id: number for tag_id, number in (await session.execute(borne)).all()},  # noqa: C416 - rows are no pairs
-            **{model.__tablename__: await _count(session, model) for model in (ItemSearch, SavedPage, TagAlias, ImportRow)},
+            "tags on items": {  # noqa: C416 - rows are no pairs
+                tag_id: number for tag_id, number in (await session.execute(borne)).all()
+            },
+            **{
+                model.__tablename__: await _count(session, model)
+                for model in (ItemSearch, SavedPage, TagAlias, ImportRow)
+            },
         }
 
 
@@ -112,7 +127,12 @@ async def _items(rt: Runtime) -> int:
 async def _twice(rt: Runtime) -> int:
     """Addresses that are in the library more than once."""
     async with rt.db.read() as session:
-        same = select(Item.url_digest).where(Item.url_digest.is_not(None)).group_by(Item.url_digest).having(func.count() > 1)
+        same = (
+            select(Item.url_digest)
+            .where(Item.url_digest.is_not(None))
+            .group_by(Item.url_digest)
+            .having(func.count() > 1)
+        )
         return len((await session.scalars(same)).all())
 
 
@@ -154,19 +174,48 @@ class Watching:
         await self._made.until_serving()
 
 
-async def by_api(report: Report, made: Site, rt: Runtime, client: AsyncClient, file: File, size: Size) -> str:
+async def by_api(
+    report: Report, made: Site, rt: Runtime, client: AsyncClient, file: File, size: Size
+) -> str:
     began = time.monotonic()
-    begun = (await client.post(IMPORTS, content=file.content, params={"name": "first.html"})).raise_for_status().json()
+    begun = (
+        (await client.post(IMPORTS, content=file.content, params={"name": "first.html"}))
+        .raise_for_status()
+        .json()
+    )
     answered = time.monotonic() - began
     watching = Watching(made, client, begun["id"])
     done = await watching.to_the_end("DONE", "STOPPED", kill_at=list(size.kills))
-    report.say("API: seconds until the answer, until the end", f"{answered:.2f}, {time.monotonic() - began:.1f}")
+    report.say(
+        "API: seconds until the answer, until the end",
+        f"{answered:.2f}, {time.monotonic() - began:.1f}",
+    )
     _compare(report, "API", {name: done[name] for name in ("created", "existing", "refused")}, file)
-    report.bar("API: times the server was killed", watching.killed, f"{len(size.kills)}", held=watching.killed == len(size.kills))
+    report.bar(
+        "API: times the server was killed",
+        watching.killed,
+        f"{len(size.kills)}",
+        held=watching.killed == len(size.kills),
+    )
     steps = len(set(watching.seen))
-    report.bar("API: steps of the progress that were seen", steps, f"≥ {size.rows // 400}", held=steps >= size.rows // 400)
-    report.none("API: steps back", sum(later < earlier for earlier, later in zip(watching.seen, watching.seen[1:], strict=False)))
-    again = (await client.post(IMPORTS, content=file.content, params={"name": "again.html"})).raise_for_status().json()
+    report.bar(
+        "API: steps of the progress that were seen",
+        steps,
+        f"≥ {size.rows // 400}",
+        held=steps >= size.rows // 400,
+    )
+    report.none(
+        "API: steps back",
+        sum(
+            later < earlier
+            for earlier, later in zip(watching.seen, watching.seen[1:], strict=False)
+        ),
+    )
+    again = (
+        (await client.post(IMPORTS, content=file.content, params={"name": "again.html"}))
+        .raise_for_status()
+        .json()
+    )
     repeated = await Watching(made, client, again["id"]).to_the_end("DONE", kill_at=[])
     report.none("API, the same file again: created", repeated["created"])
     report.none("API: addresses that are here twice", await _twice(rt))
@@ -205,17 +254,41 @@ async def by_command(report: Report, made: Site, rt: Runtime, file: File) -> Non
     first = await _items(rt) - there
     stopped, said = await cut(0.5, signal.SIGINT)
     second = await _items(rt) - there
-    report.bar("command: ended by", f"{killed}, {stopped}", "-9, 130", held=(killed, stopped) == (-signal.SIGKILL, 130))
-    report.bar("command: says how to go on", "Run the same command again" in said, "yes", held="Run the same command again" in said)
-    report.bar("command: items after each", f"{first}, {second}", f"< {file.created}", held=0 < first < second < file.created)
+    report.bar(
+        "command: ended by",
+        f"{killed}, {stopped}",
+        "-9, 130",
+        held=(killed, stopped) == (-signal.SIGKILL, 130),
+    )
+    report.bar(
+        "command: says how to go on",
+        "Run the same command again" in said,
+        "yes",
+        held="Run the same command again" in said,
+    )
+    report.bar(
+        "command: items after each",
+        f"{first}, {second}",
+        f"< {file.created}",
+        held=0 < first < second < file.created,
+    )
     last = await asyncio.to_thread(made.refract, "import", "library", str(path))
     there_now = await _items(rt) - there
-    report.bar("command: items in the end", there_now, f"{file.created}", held=there_now == file.created)
-    report.bar("command: what it says", last.stdout.strip(), f"{file.total:,} rows", held=last.stdout.startswith(f"{file.total:,} rows: "))
+    report.bar(
+        "command: items in the end", there_now, f"{file.created}", held=there_now == file.created
+    )
+    report.bar(
+        "command: what it says",
+        last.stdout.strip(),
+        f"{file.total:,} rows",
+        held=last.stdout.startswith(f"{file.total:,} rows: "),
+    )
     report.none("command: addresses that are here twice", await _twice(rt))
 
 
-async def roll_back(report: Report, made: Site, rt: Runtime, client: AsyncClient, by_api: str) -> None:
+async def roll_back(
+    report: Report, made: Site, rt: Runtime, client: AsyncClient, by_api: str
+) -> None:
     """The first through the API, with a blow; the others by the command, the oldest first."""
     (await client.post(f"{IMPORTS}/{by_api}/rollback")).raise_for_status()
     there = await _items(rt)
@@ -228,7 +301,13 @@ async def roll_back(report: Report, made: Site, rt: Runtime, client: AsyncClient
     await watching.kill()
     await watching.to_the_end("ROLLED_BACK", kill_at=[])
     async with rt.db.read() as session:
-        others = list(await session.scalars(select(LibraryImport.id).where(LibraryImport.id != int(by_api)).order_by(LibraryImport.id)))
+        others = list(
+            await session.scalars(
+                select(LibraryImport.id)
+                .where(LibraryImport.id != int(by_api))
+                .order_by(LibraryImport.id)
+            )
+        )
     for number in others:
         done = await asyncio.to_thread(made.refract, "import", "rollback", str(number))
         report.bar(f"roll-back of {number}", done.returncode, "0", held=done.returncode == 0)
@@ -242,7 +321,9 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         before, key = await facts(rt), await stage.make_key(rt)
         made.start()
         await made.until_complete()
-        async with AsyncClient(base_url=f"http://127.0.0.1:{made.port}/api/v1", headers={"X-API-Key": key}, timeout=60) as client:
+        async with AsyncClient(
+            base_url=f"http://127.0.0.1:{made.port}/api/v1", headers={"X-API-Key": key}, timeout=60
+        ) as client:
             number = await by_api(report, made, rt, client, first, size)
             await by_command(report, made, rt, second)
             await roll_back(report, made, rt, client, number)
@@ -257,7 +338,12 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     for name, value in before.items():
         same = after[name] == value
         left = after[name] if isinstance(value, int) else len(after[name])
-        report.bar(f"after the roll-backs: {name}", left, f"{value if isinstance(value, int) else len(value)}", held=same)
+        report.bar(
+            f"after the roll-backs: {name}",
+            left,
+            f"{value if isinstance(value, int) else len(value)}",
+            held=same,
+        )
         if not same:
             report.note(f"{name}: {value} before, {after[name]} after"[:600])
     return report

@@ -9,5 +9,10 @@ FILES = ["names/test_race.py", "links/test_machines.py", "names/test_machine.py"
 
 
 def main(arguments: list[str]) -> int:
-    sizes = {"examples": EXAMPLES._replace(usual=50), "steps": STEPS, "claimers": CLAIMERS, "rounds": ROUNDS}
+    sizes = {
+        "examples": EXAMPLES._replace(usual=50),
+        "steps": STEPS,
+        "claimers": CLAIMERS,
+        "rounds": ROUNDS,
+    }
     return run_tests("links", __doc__, arguments, FILES, ["--hypothesis-show-statistics"], **sizes)

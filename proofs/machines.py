@@ -5,4 +5,12 @@ from proofs._tests import EXAMPLES, STEPS, run_tests
 
 def main(arguments: list[str]) -> int:
     words = ["--hypothesis-show-statistics"]
-    return run_tests("machines", __doc__, arguments, ["**/test_machine*.py", "**/test_*_machine.py"], words, examples=EXAMPLES, steps=STEPS)
+    return run_tests(
+        "machines",
+        __doc__,
+        arguments,
+        ["**/test_machine*.py", "**/test_*_machine.py"],
+        words,
+        examples=EXAMPLES,
+        steps=STEPS,
+    )

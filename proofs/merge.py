@@ -88,7 +88,14 @@ async def plant(rt: Runtime, size: Size) -> Planted:
             await insert_rows(session, cast("Table", Item.__table__), items)
             await insert_rows(session, cast("Table", ItemTag.__table__), borne)
             await write_tokens(
-                session, [{"number": number, "words": build_tokens(owner, [f"Thought {number}", "k8s"], [])} for number in ids]
+                session,
+                [
+                    {
+                        "number": number,
+                        "words": build_tokens(owner, [f"Thought {number}", "k8s"], []),
+                    }
+                    for number in ids
+                ],
             )
             await adjust_usage(session, {source: len(ids), target: len(ids[::5])}, now)
         made += ids
@@ -98,7 +105,9 @@ async def plant(rt: Runtime, size: Size) -> Planted:
 class Others:
     """People who go on writing, each kind of change one after the other, and one who only looks."""
 
-    def __init__(self, client: AsyncClient, rt: Runtime, planted: Planted, size: Size, seed: int) -> None:
+    def __init__(
+        self, client: AsyncClient, rt: Runtime, planted: Planted, size: Size, seed: int
+    ) -> None:
         self._client, self._rt, self._planted, self._size = client, rt, planted, size
         self._random = random.Random(seed)
         self._number = 0
@@ -109,8 +118,16 @@ class Others:
     async def busy(self) -> AsyncIterator[Waits]:
         """Everybody is at work for as long as the block lasts, and has begun before it does."""
         waits, over = Waits(), asyncio.Event()
-        kinds = {"a link": self._link, "a note": self._note, "a title": self._title, "a tag": self._tag}
-        tasks = [asyncio.create_task(self._go_on(kind, change, waits, over)) for kind, change in kinds.items()]
+        kinds = {
+            "a link": self._link,
+            "a note": self._note,
+            "a title": self._title,
+            "a tag": self._tag,
+        }
+        tasks = [
+            asyncio.create_task(self._go_on(kind, change, waits, over))
+            for kind, change in kinds.items()
+        ]
         tasks.append(asyncio.create_task(self._watch(over)))
         try:
             while len(waits.seconds) < len(kinds):  # noqa: ASYNC110 - five tasks and an event each would say no more
@@ -120,7 +137,13 @@ class Others:
             over.set()
             await asyncio.gather(*tasks)
 
-    async def _go_on(self, kind: str, change: Callable[[int], Awaitable[Response]], waits: Waits, over: asyncio.Event) -> None:
+    async def _go_on(
+        self,
+        kind: str,
+        change: Callable[[int], Awaitable[Response]],
+        waits: Waits,
+        over: asyncio.Event,
+    ) -> None:
         while not over.is_set():
             self._number += 1
             began = time.monotonic()
@@ -144,14 +167,20 @@ class Others:
             await asyncio.sleep(5 * self._size.pause)
 
     async def _link(self, number: int) -> Response:
-        return await self._client.post("/links", json={"destination": f"https://example.com/{number}"})
+        return await self._client.post(
+            "/links", json={"destination": f"https://example.com/{number}"}
+        )
 
     async def _note(self, number: int) -> Response:
-        return await self._client.post("/items", json={"text": f"Another thought {number}.", "enrich": False})
+        return await self._client.post(
+            "/items", json={"text": f"Another thought {number}.", "enrich": False}
+        )
 
     async def _title(self, number: int) -> Response:
         which = self._random.choice(self._planted.items)
-        return await self._client.patch(f"/items/{which}", json={"title": f"Another title {number}"})
+        return await self._client.patch(
+            f"/items/{which}", json={"title": f"Another title {number}"}
+        )
 
     async def _tag(self, number: int) -> Response:
         body = {"text": f"Something new {number}.", "enrich": False, "new_tags": ["Kubernetes"]}
@@ -163,14 +192,22 @@ class Others:
 
 async def borne(rt: Runtime, planted: Planted) -> Borne:
     async with rt.db.read() as session:
-        rows = select(ItemTag.item_id, ItemTag.tag_id, ItemTag.created_at).where(ItemTag.tag_id.in_([planted.source, planted.target]))
-        return {(row.item_id, row.tag_id): row.created_at for row in (await session.execute(rows)).all()}
+        rows = select(ItemTag.item_id, ItemTag.tag_id, ItemTag.created_at).where(
+            ItemTag.tag_id.in_([planted.source, planted.target])
+        )
+        return {
+            (row.item_id, row.tag_id): row.created_at for row in (await session.execute(rows)).all()
+        }
 
 
 async def until_quiet(rt: Runtime) -> None:
     """Until no job about the library waits or is being worked on."""
     open_jobs = (
-        select(func.count()).select_from(Job).where(Job.status.in_([*WAITING_STATUSES, "IN_PROGRESS"]), Job.kind.like("library.reindex%"))
+        select(func.count())
+        .select_from(Job)
+        .where(
+            Job.status.in_([*WAITING_STATUSES, "IN_PROGRESS"]), Job.kind.like("library.reindex%")
+        )
     )
     deadline = time.monotonic() + PATIENCE
     while True:
@@ -181,7 +218,9 @@ async def until_quiet(rt: Runtime) -> None:
         await asyncio.sleep(0.2)
 
 
-async def step(report: Report, others: Others, rt: Runtime, what: str, call: Callable[[], Awaitable[Response]]) -> dict[str, Any]:
+async def step(
+    report: Report, others: Others, rt: Runtime, what: str, call: Callable[[], Awaitable[Response]]
+) -> dict[str, Any]:
     """One change of the tag with everybody at work, and then the words of its items."""
     async with others.busy() as waits:
         began = time.monotonic()
@@ -196,7 +235,13 @@ async def step(report: Report, others: Others, rt: Runtime, what: str, call: Cal
     for phase, seen in (("meanwhile", waits), ("words", after)):
         number = sum(map(len, seen.seconds.values()))
         report.say(f"{what}, {phase}: {number} changes, longest", seen.longest())
-        report.bar(f"{what}, {phase}: longest wait", f"{seen.worst:.2f} s", f"≤ {LONGEST:g} s", held=seen.worst <= LONGEST, timed=True)
+        report.bar(
+            f"{what}, {phase}: longest wait",
+            f"{seen.worst:.2f} s",
+            f"≤ {LONGEST:g} s",
+            held=seen.worst <= LONGEST,
+            timed=True,
+        )
         report.none(f"{what}, {phase}: changes refused", len(seen.refused))
         for sentence in seen.refused[:3]:
             report.note(sentence)
@@ -215,16 +260,28 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
             body = {"target": str(planted.target), "sources": [str(planted.source)]}
             await step(report, others, rt, "merge", lambda: client.post("/tags/merge", json=body))
             merged = await borne(rt, planted)
-            wrong = {(item, planted.target) for item in [*planted.items, *others.fresh]} ^ set(merged)
+            wrong = {(item, planted.target) for item in [*planted.items, *others.fresh]} ^ set(
+                merged
+            )
             report.none("merge: items with the wrong tags", len(wrong))
             report.none("merge: counts that are wrong", await _wrong_counts(rt, planted, merged))
-            found = (await client.get("/library", params={"q": f"kubernetes {planted.items[1]}"})).json()["items"]
+            found = (
+                await client.get("/library", params={"q": f"kubernetes {planted.items[1]}"})
+            ).json()["items"]
             report.bar("merge: items found by the new name", len(found), "1", held=len(found) == 1)
-            await step(report, others, rt, "undo", lambda: client.post(f"/tags/{planted.target}/undo"))
+            await step(
+                report, others, rt, "undo", lambda: client.post(f"/tags/{planted.target}/undo")
+            )
             undone = await borne(rt, planted)
             old = {pair: at for pair, at in undone.items() if pair[0] not in others.fresh}
-            report.none("undo: items with other tags than before the merge", len(set(old.items()) ^ set(before.items())))
-            report.none("undo: new items that lost the target", sum((item, planted.target) not in undone for item in others.fresh))
+            report.none(
+                "undo: items with other tags than before the merge",
+                len(set(old.items()) ^ set(before.items())),
+            )
+            report.none(
+                "undo: new items that lost the target",
+                sum((item, planted.target) not in undone for item in others.fresh),
+            )
             report.none("undo: counts that are wrong", await _wrong_counts(rt, planted, undone))
         report.none("halves of a merge that somebody saw", len(others.halves))
         await made.stop()
@@ -232,12 +289,19 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 
 
 def _client(made: Site, key: str) -> AsyncClient:
-    return AsyncClient(base_url=f"http://127.0.0.1:{made.port}/api/v1", headers={"X-API-Key": key}, timeout=60)
+    return AsyncClient(
+        base_url=f"http://127.0.0.1:{made.port}/api/v1", headers={"X-API-Key": key}, timeout=60
+    )
 
 
 async def _wrong_counts(rt: Runtime, planted: Planted, rows: Borne) -> int:
     async with rt.db.read() as session:
-        found = {tag.id: tag.usage_count for tag in await session.scalars(select(Tag).where(Tag.id.in_([planted.source, planted.target])))}
+        found = {
+            tag.id: tag.usage_count
+            for tag in await session.scalars(
+                select(Tag).where(Tag.id.in_([planted.source, planted.target]))
+            )
+        }
     return sum(found[tag_id] != sum(pair[1] == tag_id for pair in rows) for tag_id in found)
 
 

@@ -56,7 +56,9 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
                 different += len(await differences(db))
             finally:
                 await db.close()
-    report.bar("killed half-way", killed, f"≥ {size.rounds}", held=killed >= size.rounds, timed=True)
+    report.bar(
+        "killed half-way", killed, f"≥ {size.rounds}", held=killed >= size.rounds, timed=True
+    )
     report.none("differences between schema and models", different)
     report.none("tables whose rows changed though their revision was not touched", again)
     return report
@@ -65,11 +67,22 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 def _migrate_under_fire(place: Path, url: str | None, kills: int, chance: random.Random) -> int:
     """How many of the kills found it at work. The moment is chosen within what a whole run takes."""
     plain = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
-    environment = plain | {"PYTHONPATH": str(ROOT / "src"), "REFRACT_DATA_DIR": str(place)} | ({"REFRACT_DATABASE_URL": url} if url else {})
-    command = [sys.executable, "-c", "from refract.cli import main; print('begun', flush=True); main()", "migrate"]
+    environment = (
+        plain
+        | {"PYTHONPATH": str(ROOT / "src"), "REFRACT_DATA_DIR": str(place)}
+        | ({"REFRACT_DATABASE_URL": url} if url else {})
+    )
+    command = [
+        sys.executable,
+        "-c",
+        "from refract.cli import main; print('begun', flush=True); main()",
+        "migrate",
+    ]
     hit = 0
     for _ in range(kills):
-        process = subprocess.Popen(command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(
+            command, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
         assert process.stdout is not None
         process.stdout.readline()
         time.sleep(chance.uniform(0.3, 3.0))
@@ -77,7 +90,9 @@ def _migrate_under_fire(place: Path, url: str | None, kills: int, chance: random
             process.kill()
             hit += 1
         process.communicate()
-    done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env=environment, cwd=ROOT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return hit
 
@@ -87,7 +102,10 @@ async def down_and_up(db: Database) -> int:
 
     What the newest revision brought goes with it, so the rows are compared by the columns that stay.
     """
-    revisions = sorted(int(path.stem.split("_", 1)[0]) for path in (migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
+    revisions = sorted(
+        int(path.stem.split("_", 1)[0])
+        for path in (migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py")
+    )
     lower = [f"{number:04}" for number in revisions[:-1]]
     await migrations.downgrade(db, lower[-1])
     kept = await _columns(db)
@@ -108,7 +126,10 @@ async def _columns(db: Database) -> dict[str, set[str]]:
 
     def look(connection: Connection) -> dict[str, set[str]]:
         found = inspect(connection)
-        return {name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()}
+        return {
+            name: {column["name"] for column in found.get_columns(name)}
+            for name in found.get_table_names()
+        }
 
     async with db.engine.connect() as connection:
         return await connection.run_sync(look)
@@ -120,14 +141,19 @@ async def _add_up(db: Database, kept: dict[str, set[str]]) -> dict[str, str]:
     async with open_snapshot(db) as connection:
         for model in list_tables():
             if model.name in kept:
-                form = TableCodec(model, [column.name for column in model.columns if column.name in kept[model.name]])
+                form = TableCodec(
+                    model,
+                    [column.name for column in model.columns if column.name in kept[model.name]],
+                )
                 found[model.name] = (await compute_checksum(connection, form)).text
     return found
 
 
 async def differences(db: Database) -> list[Any]:
     def compare(connection: Any) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _ours})
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": _ours}
+        )
         return list(compare_metadata(context, metadata))
 
     async with db.engine.connect() as connection:
@@ -136,7 +162,11 @@ async def differences(db: Database) -> list[Any]:
 
 def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
     """Full-text and trigram indexes and shadow tables belong to each database, not to the models."""
-    return not (kind in ("table", "index") and name is not None and ("_fts" in name or name.endswith("_trigram")))
+    return not (
+        kind in ("table", "index")
+        and name is not None
+        and ("_fts" in name or name.endswith("_trigram"))
+    )
 
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:

@@ -41,8 +41,16 @@ PATIENCE = 120.0
 STRANGER, USER, READER, ADMIN = IDENTITIES = ("stranger", "user", "reader", "admin")
 ALL_PHASES = ("examples", "coverage", "fuzzing", "stateful")
 STREAMS = ("/live",)  # they have no end to wait for; tests/clicks/test_live.py follows them
-LEFT_OUT = ("positive_data_acceptance",)  # a cursor, a URL, a time zone, a name obey rules that a JSON schema cannot say
-_LIMITS = ("key_requests_per_hour", "creates_per_hour", "misses_per_minute", "anonymous_lists_per_hour", "anonymous_entries_per_hour")
+LEFT_OUT = (
+    "positive_data_acceptance",
+)  # a cursor, a URL, a time zone, a name obey rules that a JSON schema cannot say
+_LIMITS = (
+    "key_requests_per_hour",
+    "creates_per_hour",
+    "misses_per_minute",
+    "anonymous_lists_per_hour",
+    "anonymous_entries_per_hour",
+)
 UNLIMITED = dict.fromkeys(_LIMITS, "unlimited")  # a 429 would hide what lies behind it
 
 
@@ -59,7 +67,12 @@ class Finding:
 
 
 def explore(
-    identities: tuple[str, ...] = IDENTITIES, *, examples: int, seed: int, phases: tuple[str, ...] = ALL_PHASES, database: str | None = None
+    identities: tuple[str, ...] = IDENTITIES,
+    *,
+    examples: int,
+    seed: int,
+    phases: tuple[str, ...] = ALL_PHASES,
+    database: str | None = None,
 ) -> list[Finding]:
     """Serve on an empty database (a file of its own unless a URL is given) and let each identity try everything."""
     with tempfile.TemporaryDirectory() as folder:
@@ -70,13 +83,26 @@ def explore(
             document = f"{served.url}/api/openapi.json"
             with urlopen(document, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
                 answer.read()  # built at the first request, for which schemathesis would wait 10 s alone
-            return [_run(_in_another_process, document, who, keys[who], examples, seed, phases) for who in identities]
+            return [
+                _run(_in_another_process, document, who, keys[who], examples, seed, phases)
+                for who in identities
+            ]
 
 
-def explore_in_process(identity: str, *, examples: int, seed: int, phases: tuple[str, ...] = ALL_PHASES) -> Finding:
+def explore_in_process(
+    identity: str, *, examples: int, seed: int, phases: tuple[str, ...] = ALL_PHASES
+) -> Finding:
     """Let one identity try everything on an application in this process, which no socket and no server stands in front of."""
     with tempfile.TemporaryDirectory() as folder, InProcess(Path(folder)) as application:
-        return _run(_in_this_process, str(application.document), identity, application.keys[identity], examples, seed, phases)
+        return _run(
+            _in_this_process,
+            str(application.document),
+            identity,
+            application.keys[identity],
+            examples,
+            seed,
+            phases,
+        )
 
 
 class InProcess:
@@ -85,7 +111,11 @@ class InProcess:
     def __init__(self, folder: Path) -> None:
         self.document = folder / "openapi.json"
         self.keys: dict[str, str | None] = {}
-        self._settings = Settings(data_dir=folder / "data", base_url=f"http://{asgi.HOST}", **UNLIMITED)  # type: ignore[arg-type]
+        self._settings = Settings(
+            data_dir=folder / "data",
+            base_url=f"http://{asgi.HOST}",
+            **UNLIMITED,  # type: ignore[arg-type]
+        )
         self._app: WebNode | None = None
 
         def answer_here(_context: object, schema: Any) -> None:
@@ -149,23 +179,53 @@ Run = Callable[[list[str], str], tuple[int, str]]
 
 def _in_another_process(words: list[str], folder: str) -> tuple[int, str]:
     command = [sys.executable, "-m", "schemathesis.cli", *words]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=environment(), capture_output=True, text=True, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
 def _in_this_process(words: list[str], folder: str) -> tuple[int, str]:
     with chdir(folder), warnings.catch_warnings():
-        warnings.simplefilter("ignore", ResourceWarning)  # schemathesis opens the report once to see whether it can
-        done = CliRunner().invoke(schemathesis.cli.schemathesis, [*words, "--url", f"http://{asgi.HOST}"])
+        warnings.simplefilter(
+            "ignore", ResourceWarning
+        )  # schemathesis opens the report once to see whether it can
+        done = CliRunner().invoke(
+            schemathesis.cli.schemathesis, [*words, "--url", f"http://{asgi.HOST}"]
+        )
     return done.exit_code, done.output
 
 
-def _run(run: Run, document: str, identity: str, key: str | None, examples: int, seed: int, phases: tuple[str, ...]) -> Finding:
+def _run(
+    run: Run,
+    document: str,
+    identity: str,
+    key: str | None,
+    examples: int,
+    seed: int,
+    phases: tuple[str, ...],
+) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
         words = ["run", document]
-        words += ["--checks", "all", "--exclude-checks", ",".join(LEFT_OUT), "--phases", ",".join(phases), "--continue-on-failure"]
-        words += ["--max-examples", str(examples), "--seed", str(seed), "--report-json-path", str(report), "--no-color"]
+        words += [
+            "--checks",
+            "all",
+            "--exclude-checks",
+            ",".join(LEFT_OUT),
+            "--phases",
+            ",".join(phases),
+            "--continue-on-failure",
+        ]
+        words += [
+            "--max-examples",
+            str(examples),
+            "--seed",
+            str(seed),
+            "--report-json-path",
+            str(report),
+            "--no-color",
+        ]
         words += ["--exclude-path-regex", f"({'|'.join(STREAMS)})$"]
         words += ["--header", f"X-API-Key: {key}"] if key else []
         exit_code, told = run(words, folder)
@@ -175,14 +235,20 @@ def _run(run: Run, document: str, identity: str, key: str | None, examples: int,
         return Finding(identity, held=False, operations=0, reached=0, cases=0, told=told)
     count = operations["total"] - len(STREAMS)
     held = exit_code == 0 and 0 < count == operations["tested"]
-    return Finding(identity, held, count, operations["tested"], found["test_cases"]["generated"], told)
+    return Finding(
+        identity, held, count, operations["tested"], found["test_cases"]["generated"], told
+    )
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make proof openapi", description=__doc__.splitlines()[0])
-    parser.add_argument("--examples", type=int, default=300, help="random requests per operation and identity")
+    parser.add_argument(
+        "--examples", type=int, default=300, help="random requests per operation and identity"
+    )
     parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
-    parser.add_argument("--database", default=None, help="the URL of an empty database; left out: SQLite")
+    parser.add_argument(
+        "--database", default=None, help="the URL of an empty database; left out: SQLite"
+    )
     parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
@@ -191,9 +257,19 @@ def main(arguments: list[str]) -> int:
     for finding in explore(examples=given.examples, seed=seed, database=given.database):
         report.say(f"{finding.identity}: requests", finding.cases)
         reached = f"{finding.reached} of {finding.operations}"
-        report.bar(f"{finding.identity}: operations reached", reached, "all", held=0 < finding.operations == finding.reached)
+        report.bar(
+            f"{finding.identity}: operations reached",
+            reached,
+            "all",
+            held=0 < finding.operations == finding.reached,
+        )
         told = "none" if finding.held else "some"
-        report.bar(f"{finding.identity}: answers ≥ 500 or not as described", told, "none", held=finding.held)
+        report.bar(
+            f"{finding.identity}: answers ≥ 500 or not as described",
+            told,
+            "none",
+            held=finding.held,
+        )
         if not finding.held:
             print(finding.told)
     if given.save:

@@ -57,7 +57,9 @@ class Watch:
     cold: list[Record] = field(default_factory=list)
 
     def saw_write(self, record: Record, answer: Answer) -> None:
-        self.writes.append((record, answer.status != 503 or answer.header("retry-after") is not None))
+        self.writes.append(
+            (record, answer.status != 503 or answer.header("retry-after") is not None)
+        )
 
     def saw_cold(self, record: Record, _answer: Answer) -> None:
         self.cold.append(record)
@@ -65,7 +67,9 @@ class Watch:
 
 async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     chance = random.Random(seed)
-    report = Report(f"outages: {dialect} and Redis under one redirect, one web and one worker node", seed)
+    report = Report(
+        f"outages: {dialect} and Redis under one redirect, one web and one worker node", seed
+    )
     watch = Watch()
     with Journal(home / "requests") as journal:
         async with fleet(home, dialect, NODES) as made, made.webs[0].runtime() as rt:
@@ -87,14 +91,31 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     return report
 
 
-def _loads(made: Fleet, journal: Journal, names: list[str], cold: list[str], key: str, chance: random.Random, watch: Watch) -> list[Load]:
+def _loads(
+    made: Fleet,
+    journal: Journal,
+    names: list[str],
+    cold: list[str],
+    key: str,
+    chance: random.Random,
+    watch: Watch,
+) -> list[Load]:
     bounds = Bounds(8, 10_000_000, 3600.0)
     port, web = made.redirects[0].port, made.webs[0].port
-    write = writing(key, "/api/v1/links", lambda number: {"destination": f"{kill.DESTINATION}{number}"})
+    write = writing(
+        key, "/api/v1/links", lambda number: {"destination": f"{kill.DESTINATION}{number}"}
+    )
     asked = iter(cold)
     loads = [
         Load(port, journal, clicking(names), bounds, pause=lambda: chance.uniform(0, 0.02)),
-        Load(web, journal, write, bounds._replace(connections=3), pause=lambda: chance.uniform(0, 0.05), retry=True),
+        Load(
+            web,
+            journal,
+            write,
+            bounds._replace(connections=3),
+            pause=lambda: chance.uniform(0, 0.05),
+            retry=True,
+        ),
         Load(
             port,
             journal,
@@ -165,14 +186,19 @@ async def _asking(made: Fleet) -> AsyncIterator[RedisClient]:
         await redis.close()
 
 
-async def _phase(watch: Watch, name: str, fault: Callable[[float], Awaitable[None]], seconds: float) -> None:
+async def _phase(
+    watch: Watch, name: str, fault: Callable[[float], Awaitable[None]], seconds: float
+) -> None:
     phase = Phase(name, time.monotonic())
     watch.phases.append(phase)
     await fault(seconds)
     phase.ended = time.monotonic()
     done = len(watch.writes)
     deadline = phase.ended + 30
-    while not any(200 <= record.status < 300 and record.began >= phase.ended for record, _ in watch.writes[done:]):
+    while not any(
+        200 <= record.status < 300 and record.began >= phase.ended
+        for record, _ in watch.writes[done:]
+    ):
         assert time.monotonic() < deadline, f"no write was acknowledged within 30 s after: {name}"
         await asyncio.sleep(0.02)
     phase.healed = time.monotonic() - phase.ended
@@ -182,13 +208,26 @@ async def _phase(watch: Watch, name: str, fault: Callable[[float], Awaitable[Non
 def _judge(report: Report, watch: Watch, records: list[Record]) -> None:
     for phase in watch.phases:
         during = [record for record in records if phase.began <= record.began <= phase.ended]
-        cached = [record for record in during if record.kind == Kind.CLICK and record.id not in {one.id for one in watch.cold}]
-        unanswered = sum(1 for record in cached if record.outcome != Outcome.ANSWERED or record.status != 302)
+        cached = [
+            record
+            for record in during
+            if record.kind == Kind.CLICK and record.id not in {one.id for one in watch.cold}
+        ]
+        unanswered = sum(
+            1 for record in cached if record.outcome != Outcome.ANSWERED or record.status != 302
+        )
         report.bar(
-            f"{phase.name}: cached redirects not answered", f"{unanswered} of {len(cached):,}", "0", held=unanswered == 0 and bool(cached)
+            f"{phase.name}: cached redirects not answered",
+            f"{unanswered} of {len(cached):,}",
+            "0",
+            held=unanswered == 0 and bool(cached),
         )
         if phase.name.startswith("Redis"):
-            waits = [record.ended - record.began for record in watch.cold if phase.began <= record.began <= phase.ended]
+            waits = [
+                record.ended - record.began
+                for record in watch.cold
+                if phase.began <= record.began <= phase.ended
+            ]
             longest = max(waits, default=0.0)
             report.bar(
                 f"{phase.name}: uncached look-ups",
@@ -197,9 +236,21 @@ def _judge(report: Report, watch: Watch, records: list[Record]) -> None:
                 held=longest <= WAIT_FOR_REDIS,
                 timed=True,
             )
-        report.bar(f"{phase.name}: writes again", f"{phase.healed:.2f} s", f"≤ {HEALED:g} s", held=phase.healed <= HEALED, timed=True)
+        report.bar(
+            f"{phase.name}: writes again",
+            f"{phase.healed:.2f} s",
+            f"≤ {HEALED:g} s",
+            held=phase.healed <= HEALED,
+            timed=True,
+        )
     slow = [record.ended - record.began for record, _ in watch.writes]
-    report.bar("writes", checker.spread(slow), f"≤ {LONGEST_WRITE:g} s", held=max(slow, default=0.0) <= LONGEST_WRITE, timed=True)
+    report.bar(
+        "writes",
+        checker.spread(slow),
+        f"≤ {LONGEST_WRITE:g} s",
+        held=max(slow, default=0.0) <= LONGEST_WRITE,
+        timed=True,
+    )
     report.none("503 without Retry-After", sum(not well for _, well in watch.writes))
     odd = Counter(record.status for record, _ in watch.writes if record.status not in (201, 503))
     report.none("writes answered otherwise", odd.total())

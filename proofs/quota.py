@@ -59,9 +59,14 @@ async def _capture(client: AsyncClient, number: int, later: Counter[int]) -> Res
 async def _crowd(rt: Runtime, size: Size, later: Counter[int]) -> list[Response]:
     application, key = WebNode(rt), await stage.make_key(rt)
     async with AsyncClient(
-        transport=ASGITransport(application), base_url=rt.settings.public_url, headers={"X-API-Key": key}, timeout=600
+        transport=ASGITransport(application),
+        base_url=rt.settings.public_url,
+        headers={"X-API-Key": key},
+        timeout=600,
     ) as client:
-        answers = await asyncio.gather(*(_capture(client, number, later) for number in range(size.captures)))
+        answers = await asyncio.gather(
+            *(_capture(client, number, later) for number in range(size.captures))
+        )
     if application.engine is not None:
         application.engine.spool.close()
     return answers
@@ -71,8 +76,15 @@ async def _books(rt: Runtime) -> Books:
     async with rt.db.read() as session:
         used = await session.scalar(select(QuotaDay.used)) or 0
         entries = await session.scalar(select(func.count()).select_from(LedgerEntry)) or 0
-        paid = await session.scalar(select(func.count()).select_from(Item).where(Item.charged_job_id.is_not(None))) or 0
-        states = select(Item.status, Item.enrichment, Item.note, func.count()).group_by(Item.status, Item.enrichment, Item.note)
+        paid = (
+            await session.scalar(
+                select(func.count()).select_from(Item).where(Item.charged_job_id.is_not(None))
+            )
+            or 0
+        )
+        states = select(Item.status, Item.enrichment, Item.note, func.count()).group_by(
+            Item.status, Item.enrichment, Item.note
+        )
         found = {(row[0], row[1], row[2]): row[3] for row in (await session.execute(states)).all()}
     return Books(used, entries, paid, found)
 
@@ -100,12 +112,16 @@ async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator
             report.say("times told to come back", later[503])
             yield _charged(report, answers, await _books(rt), captures)
             await build_worker(rt).run_due_jobs()
-            yield _described(Report(f"quota: what becomes of them, {dialect}", seed), await _books(rt), captures)
+            yield _described(
+                Report(f"quota: what becomes of them, {dialect}", seed), await _books(rt), captures
+            )
 
 
 def _charged(report: Report, answers: list[Response], books: Books, captures: int) -> Report:
     created = sum(answer.status_code == 201 for answer in answers)
-    over = sum(answer.status_code == 201 and answer.json()["note"] == "OVER_QUOTA" for answer in answers)
+    over = sum(
+        answer.status_code == 201 and answer.json()["note"] == "OVER_QUOTA" for answer in answers
+    )
     report.bar("created", created, f"{captures:,}", held=created == captures)
     report.bar("charged: counter, ledger, items", f"{books.used} {books.entries} {books.paid}", f"{LIMIT} each",
                held=books.used == books.entries == books.paid == LIMIT)  # fmt: skip
@@ -116,8 +132,18 @@ def _charged(report: Report, answers: list[Response], books: Books, captures: in
 def _described(report: Report, books: Books, captures: int) -> Report:
     """There is no model at the address: what was paid is given back, and everybody has the offline tier's proposal."""
     offline = books.states.get(("READY_TO_CONFIRM", "SYSTEM", "OVER_QUOTA"), 0)
-    report.bar("described by the offline tier", offline, f"{captures - LIMIT:,}", held=offline == captures - LIMIT)
-    report.bar("given back, since there is no model", LIMIT - books.used, f"{LIMIT}", held=(books.used, books.entries) == (0, 2 * LIMIT))
+    report.bar(
+        "described by the offline tier",
+        offline,
+        f"{captures - LIMIT:,}",
+        held=offline == captures - LIMIT,
+    )
+    report.bar(
+        "given back, since there is no model",
+        LIMIT - books.used,
+        f"{LIMIT}",
+        held=(books.used, books.entries) == (0, 2 * LIMIT),
+    )
     if sum(books.states.values()) != captures or len(books.states) > 2:
         report.note(str(books.states))
     return report

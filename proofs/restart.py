@@ -37,14 +37,24 @@ class Size:
 SIZES = {"short": Size(replacements=1, restarts=1), "full": Size(replacements=50, restarts=50)}
 
 
-def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+def loads(
+    port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random
+) -> list[Load]:
     """Busy connections, connections that rest between requests, and some that write."""
     most = Bounds(16, 5_000_000, size.seconds)
     write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
     return [
         Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01)),
-        Load(port, journal, clicking(names), most._replace(connections=16), pause=lambda: chance.uniform(0, 3)),
-        Load(port, journal, write, most._replace(connections=2), pause=lambda: chance.uniform(0, 0.1)),
+        Load(
+            port,
+            journal,
+            clicking(names),
+            most._replace(connections=16),
+            pause=lambda: chance.uniform(0, 3),
+        ),
+        Load(
+            port, journal, write, most._replace(connections=2), pause=lambda: chance.uniform(0, 0.1)
+        ),
     ]
 
 
@@ -75,14 +85,24 @@ async def by_the_parent(home: Path, dialect: str, size: Size, seed: int) -> Repo
                     await nemesis.wait(0.2, 1.0)
                     took.append(await replaced(made, nemesis))
             await made.stop()
-        return judge(f"restart: 2 processes replaced by their parent, {dialect}", seed, journal, size.replacements * 2, took)
+        return judge(
+            f"restart: 2 processes replaced by their parent, {dialect}",
+            seed,
+            journal,
+            size.replacements * 2,
+            took,
+        )
 
 
 async def behind_nginx(home: Path, dialect: str, size: Size, seed: int) -> Report:
     """Two instances on one database, stopped and started in turn."""
     nemesis = Nemesis(seed, home / "faults.jsonl")
     with Journal(home / "requests") as journal:
-        async with database(dialect) as url, site(home, dialect, url=url) as first, site(home, dialect, url=url) as second:
+        async with (
+            database(dialect) as url,
+            site(home, dialect, url=url) as first,
+            site(home, dialect, url=url) as second,
+        ):
             async with first.runtime() as rt:
                 names = [link.name for link in await stage.plant(rt, size.links)]
                 key = await stage.make_key(rt)
@@ -91,10 +111,19 @@ async def behind_nginx(home: Path, dialect: str, size: Size, seed: int) -> Repor
                 await made.until_serving()
             with nginx(home, [first.port, second.port]) as port:
                 async with under(*loads(port, journal, names, key, size, nemesis.random)):
-                    took = [await restarted((first, second)[turn % 2], nemesis) for turn in range(size.restarts)]
+                    took = [
+                        await restarted((first, second)[turn % 2], nemesis)
+                        for turn in range(size.restarts)
+                    ]
             await first.stop()
             await second.stop()
-        return judge(f"restart: 2 instances behind nginx in turn, {dialect}", seed, journal, size.restarts, took)
+        return judge(
+            f"restart: 2 instances behind nginx in turn, {dialect}",
+            seed,
+            journal,
+            size.restarts,
+            took,
+        )
 
 
 async def restarted(made: Site, nemesis: Nemesis) -> float:
@@ -111,11 +140,15 @@ def judge(title: str, seed: int, journal: Journal, restarts: int, took: list[flo
     outcomes: Counter[str] = Counter()
     answered: Counter[str] = Counter()
     for record in journal.read():
-        expected = record.acknowledged or (record.kind == Kind.OTHER and record.outcome == Outcome.ANSWERED)
+        expected = record.acknowledged or (
+            record.kind == Kind.OTHER and record.outcome == Outcome.ANSWERED
+        )
         if expected:
             answered[Kind(record.kind).name] += 1
         else:
-            outcomes[Outcome(record.outcome).name + (f" {record.status}" if record.status else "")] += 1
+            outcomes[
+                Outcome(record.outcome).name + (f" {record.status}" if record.status else "")
+            ] += 1
     report.say("processes or instances restarted", restarts)
     report.say("seconds each round took", f"{min(took):.1f}–{max(took):.1f}")
     report.say("redirects received", answered["CLICK"])

@@ -90,15 +90,22 @@ class Findings:
 async def somebody(session: WriteSession, rt: Runtime) -> tuple[User, str]:
     """A person of their own, and a key by which they do things."""
     name = secrets.token_hex(8)
-    user = await create_local_user(session, rt, f"{name}@example.com", subject=name, role=UserRole.USER)
-    return user, (await keys.create_key(session, rt, user, "own", [*DEFAULT_SCOPES, Scope.ACCOUNT]))[1]
+    user = await create_local_user(
+        session, rt, f"{name}@example.com", subject=name, role=UserRole.USER
+    )
+    return (
+        user,
+        (await keys.create_key(session, rt, user, "own", [*DEFAULT_SCOPES, Scope.ACCOUNT]))[1],
+    )
 
 
 async def a_key(rt: Runtime, _admin: str) -> Case:
     async with rt.db.write() as session:
         user, own = await somebody(session, rt)
         row, clear = await keys.create_key(session, rt, user, "other", list(DEFAULT_SCOPES))
-    return Case(ME, _by_key(clear), 200, request("DELETE", f"/api/v1/keys/{row.id}", b"", _by_key(own)))
+    return Case(
+        ME, _by_key(clear), 200, request("DELETE", f"/api/v1/keys/{row.id}", b"", _by_key(own))
+    )
 
 
 async def a_key_to_a_secure_link(rt: Runtime, _admin: str) -> Case:
@@ -109,7 +116,12 @@ async def a_key_to_a_secure_link(rt: Runtime, _admin: str) -> Case:
     async with rt.db.write() as session:
         _, own = await keys.create_key(session, rt, owner, "own", [*DEFAULT_SCOPES, Scope.ACCOUNT])
         row, clear = await keys.create_key(session, rt, owner, "other", list(DEFAULT_SCOPES))
-    return Case(f"/{name}-0", _by_key(clear), 302, request("DELETE", f"/api/v1/keys/{row.id}", b"", _by_key(own)))
+    return Case(
+        f"/{name}-0",
+        _by_key(clear),
+        302,
+        request("DELETE", f"/api/v1/keys/{row.id}", b"", _by_key(own)),
+    )
 
 
 async def a_session(rt: Runtime, _admin: str) -> Case:
@@ -117,7 +129,12 @@ async def a_session(rt: Runtime, _admin: str) -> Case:
         user, own = await somebody(session, rt)
         cookie = await sessions.create_session(session, rt, user, "proof")
         (row,) = await sessions.list_sessions(session, rt, user)
-    return Case(ME, _by_cookie(cookie), 200, request("DELETE", f"/api/v1/me/sessions/{row.id}", b"", _by_key(own)))
+    return Case(
+        ME,
+        _by_cookie(cookie),
+        200,
+        request("DELETE", f"/api/v1/me/sessions/{row.id}", b"", _by_key(own)),
+    )
 
 
 async def a_person_with_a_key(rt: Runtime, admin: str) -> Case:
@@ -136,7 +153,12 @@ async def a_person_in_a_browser(rt: Runtime, admin: str) -> Case:
 async def an_account(rt: Runtime, admin: str) -> Case:
     async with rt.db.write() as session:
         user, own = await somebody(session, rt)
-    return Case(ME, _by_key(own), 200, request("DELETE", f"/api/v1/admin/users/{user.id}?links=delete", b"", _by_key(admin)))
+    return Case(
+        ME,
+        _by_key(own),
+        200,
+        request("DELETE", f"/api/v1/admin/users/{user.id}?links=delete", b"", _by_key(admin)),
+    )
 
 
 KINDS: dict[str, Callable[[Runtime, str], Awaitable[Case]]] = {
@@ -150,7 +172,12 @@ KINDS: dict[str, Callable[[Runtime, str], Awaitable[Case]]] = {
 
 
 def _suspension(user: User, admin: str) -> bytes:
-    return request("PATCH", f"/api/v1/admin/users/{user.id}", json.dumps({"status": "suspended"}).encode(), _by_key(admin))
+    return request(
+        "PATCH",
+        f"/api/v1/admin/users/{user.id}",
+        json.dumps({"status": "suspended"}).encode(),
+        _by_key(admin),
+    )
 
 
 def _by_key(clear: str) -> str:
@@ -164,11 +191,16 @@ def _by_cookie(token: str) -> str:
 # -- one withdrawal
 
 
-async def withdraw(kind: str, case: Case, listeners: list[Ear], teller: Ear, findings: Findings) -> None:
+async def withdraw(
+    kind: str, case: Case, listeners: list[Ear], teller: Ear, findings: Findings
+) -> None:
     """`listeners` are one connection to each process; `teller` is another, to any of them."""
     asking, stop = get(case.path, case.credential), asyncio.Event()
     histories: list[list[Seen]] = [[] for _ in listeners]
-    probes = [asyncio.create_task(_probe(ear, asking, seen, stop)) for ear, seen in zip(listeners, histories, strict=True)]
+    probes = [
+        asyncio.create_task(_probe(ear, asking, seen, stop))
+        for ear, seen in zip(listeners, histories, strict=True)
+    ]
     try:
         await _until(lambda: all(len(seen) > 2 for seen in histories))
         answer = await teller.ask(case.withdrawal)
@@ -180,9 +212,13 @@ async def withdraw(kind: str, case: Case, listeners: list[Ear], teller: Ear, fin
         await asyncio.gather(*probes)
     seen = [one for history in histories for one in history]
     findings.asked += len(seen)
-    findings.strange.update(f"{kind}: {one.status}" for one in seen if one.status not in (case.status, 401))
+    findings.strange.update(
+        f"{kind}: {one.status}" for one in seen if one.status not in (case.status, 401)
+    )
     findings.late[kind] += sum(one.sent > told and one.status == case.status for one in seen)
-    findings.took[kind].append(max([0.0, *(one.received - told for one in seen if one.status == case.status)]))
+    findings.took[kind].append(
+        max([0.0, *(one.received - told for one in seen if one.status == case.status)])
+    )
 
 
 async def _probe(ear: Ear, asking: bytes, seen: list[Seen], stop: asyncio.Event) -> None:
@@ -218,7 +254,9 @@ async def servers(home: Path, dialect: str, size: Size) -> AsyncIterator[list[Si
         else:
             url, secret = await stack.enter_async_context(database(dialect)), secrets.token_hex(32)
             made = [
-                await stack.enter_async_context(site(home / f"node-{number}", dialect, url=url, REFRACT_SECRET_KEY=secret))
+                await stack.enter_async_context(
+                    site(home / f"node-{number}", dialect, url=url, REFRACT_SECRET_KEY=secret)
+                )
                 for number in range(size.nodes)
             ]
         for one in made:
@@ -234,17 +272,29 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     async with AsyncExitStack() as stack:
         sites = await stack.enter_async_context(servers(home, dialect, size))
         rt = await stack.enter_async_context(sites[0].runtime())
-        found = [group for one in sites for group in (await stack.enter_async_context(ears(one, 2))).values()]
+        found = [
+            group
+            for one in sites
+            for group in (await stack.enter_async_context(ears(one, 2))).values()
+        ]
         listeners, tellers = [group[0] for group in found], [group[1] for group in found]
         names = [link.name for link in await stage.plant(rt, 50)]
         admin = await stage.make_key(rt)
         journal = stack.enter_context(Journal(home / "requests"))
-        load = Load(sites[0].port, journal, clicking(names), Bounds(2, 20_000_000, size.seconds), pause=lambda: chance.uniform(0, 0.02))
+        load = Load(
+            sites[0].port,
+            journal,
+            clicking(names),
+            Bounds(2, 20_000_000, size.seconds),
+            pause=lambda: chance.uniform(0, 0.02),
+        )
         async with under(load):
             wanted = [kind for kind in KINDS for _ in range(size.rounds)]
             chance.shuffle(wanted)
             for kind in wanted:
-                await withdraw(kind, await KINDS[kind](rt, admin), listeners, chance.choice(tellers), findings)
+                await withdraw(
+                    kind, await KINDS[kind](rt, admin), listeners, chance.choice(tellers), findings
+                )
     report = Report(f"revoked: {dialect}, {len(listeners)} processes", seed)
     judge(report, findings)
     return report
@@ -254,10 +304,19 @@ def judge(report: Report, findings: Findings) -> None:
     report.say("answers looked at", findings.asked)
     for kind in KINDS:
         took = findings.took[kind]
-        report.bar(f"{len(took)} {kind}", checker.spread(took), f"≤ {BAR:g} s", held=max(took) <= BAR, timed=True)
+        report.bar(
+            f"{len(took)} {kind}",
+            checker.spread(took),
+            f"≤ {BAR:g} s",
+            held=max(took) <= BAR,
+            timed=True,
+        )
     report.none("asked after the word was given, and still let in", findings.late.total())
     report.none("answers that are neither", findings.strange.total())
-    report.notes += [f"{what}, {number} times" for what, number in (findings.late + findings.strange).most_common(5)]
+    report.notes += [
+        f"{what}, {number} times"
+        for what, number in (findings.late + findings.strange).most_common(5)
+    ]
 
 
 async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator[Report]:

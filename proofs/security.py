@@ -29,35 +29,64 @@ class Bar(NamedTuple):
 
 
 BARS = {
-    "S1": Bar("every route as every identity, foreign objects, forged forms", ("access/test_*.py", "web/test_csrf.py")),
+    "S1": Bar(
+        "every route as every identity, foreign objects, forged forms",
+        ("access/test_*.py", "web/test_csrf.py"),
+    ),
     "S2": Bar(
         "addresses that are not public, spelled, resolved or redirected to",
         ("core/net/test_guard.py", "core/net/test_addresses.py", SEALED.format("ssrf")),
     ),
-    "S3": Bar("destinations that are not what they seem", ("core/test_urls.py", "links/test_golinks.py", "redirect/test_answer.py")),
+    "S3": Bar(
+        "destinations that are not what they seem",
+        ("core/test_urls.py", "links/test_golinks.py", "redirect/test_answer.py"),
+    ),
     "S4": Bar(
         "scripts, formulas and headers in what people write",
         ("library/test_hostile.py", "lists/test_looks.py", "browser/test_hostile.py"),
     ),
-    "S5": Bar("tokens and claims that are forged", ("identity/test_tokens.py", "identity/test_id_tokens.py", "identity/test_claims.py")),
+    "S5": Bar(
+        "tokens and claims that are forged",
+        ("identity/test_tokens.py", "identity/test_id_tokens.py", "identity/test_claims.py"),
+    ),
     "S6": Bar(
         "canaries searched in database, spool and logs",
-        ("flows/test_privacy.py", "identity/test_everywhere.py", "identity/test_nothing_left.py", "core/test_log.py"),
+        (
+            "flows/test_privacy.py",
+            "identity/test_everywhere.py",
+            "identity/test_nothing_left.py",
+            "core/test_log.py",
+        ),
     ),
     "S7": Bar("response classes and their headers", ("web/test_headers.py",)),
     "S8": Bar("reserved and confusable names", ("names/test_grammar.py", "names/test_near.py")),
     "S9": Bar(
         "bodies, depths and bombs",
-        ("web/test_bad_input.py", "core/net/test_body.py", "core/net/test_head.py", SEALED.format("hostile_servers")),
+        (
+            "web/test_bad_input.py",
+            "core/net/test_body.py",
+            "core/net/test_head.py",
+            SEALED.format("hostile_servers"),
+        ),
     ),
 }
 
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="make proof security", description=__doc__)
-    parser.add_argument("--only", choices=sorted(BARS), nargs="*", default=sorted(BARS), help="Left out: all of them.")
+    parser.add_argument(
+        "--only",
+        choices=sorted(BARS),
+        nargs="*",
+        default=sorted(BARS),
+        help="Left out: all of them.",
+    )
     parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
-    parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results, a file for each bar.")
+    parser.add_argument(
+        "--save",
+        action="store_true",
+        help="Write the figures to proofs/results, a file for each bar.",
+    )
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
     held = True
@@ -73,11 +102,28 @@ def main(arguments: list[str]) -> int:
 def _run(bar: Bar, seed: int) -> list[ET.Element]:
     single = [f"tests/{name}" for name in bar.files if "::" in name]
     patterns = [name for name in bar.files if "::" not in name]
-    files = single + sorted({str(path.relative_to(ROOT)) for pattern in patterns for path in (ROOT / "tests").glob(pattern)})
+    files = single + sorted(
+        {
+            str(path.relative_to(ROOT))
+            for pattern in patterns
+            for path in (ROOT / "tests").glob(pattern)
+        }
+    )
     with tempfile.TemporaryDirectory() as folder:
         record = Path(folder) / "record.xml"
-        options = ["-q", "-p", "no:cacheprovider", f"--junit-xml={record}", f"--hypothesis-seed={seed}"]
-        subprocess.run([sys.executable, "-m", "pytest", *options, *files], env=os.environ, cwd=ROOT, check=False)
+        options = [
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            f"--junit-xml={record}",
+            f"--hypothesis-seed={seed}",
+        ]
+        subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *files],
+            env=os.environ,
+            cwd=ROOT,
+            check=False,
+        )
         return list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314 - written by pytest just now
 
 
@@ -89,5 +135,9 @@ def _judge(report: Report, cases: list[ET.Element]) -> None:
 
 
 def _cases(case: ET.Element) -> int:
-    told = [int(found.get("value", "0")) for found in case.iter("property") if found.get("name") == COUNTED]
+    told = [
+        int(found.get("value", "0"))
+        for found in case.iter("property")
+        if found.get("name") == COUNTED
+    ]
     return sum(told) or 1

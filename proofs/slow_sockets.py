@@ -41,7 +41,8 @@ def kind_of(number: int) -> str:
 def dawdle(made: Site, size: Size, key: str) -> list[Member]:
     """Open all, then a byte a second on each that sends at all, until the last is closed or patience is over."""
     body = (
-        f"POST /api/v1/links HTTP/1.1\r\nhost: proof\r\nx-api-key: {key}\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n"
+        f"POST /api/v1/links HTTP/1.1\r\nhost: proof\r\nx-api-key: {key}\r\ncontent-type:"
+        " application/json\r\ncontent-length: 5000\r\n\r\n"
     )
     crowd = Crowd(made.port)
     crowd.open(size.sockets)
@@ -55,7 +56,14 @@ def dawdle(made: Site, size: Size, key: str) -> list[Member]:
                 due += 1
                 for number, member in enumerate(crowd.members):
                     if not member.closed and kind_of(number) != "idle":
-                        speak(member, HEAD[member.sent : member.sent + 1] if kind_of(number) == "head" else b" ")
+                        speak(
+                            member,
+                            (
+                                HEAD[member.sent : member.sent + 1]
+                                if kind_of(number) == "head"
+                                else b" "
+                            ),
+                        )
     finally:
         crowd.close()
     return crowd.members
@@ -86,22 +94,49 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     return report
 
 
-def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+def loads(
+    port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random
+) -> list[Load]:
     """People who click, look and write, in a hurry."""
     most = Bounds(8, 2_000_000, 10 * size.patience)
-    write = writing(key, "/api/v1/links", lambda number: {"destination": f"https://example.com/written/{number}"})
+    write = writing(
+        key,
+        "/api/v1/links",
+        lambda number: {"destination": f"https://example.com/written/{number}"},
+    )
     return [
-        Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01), stay=lambda: 20),
-        Load(port, journal, lambda _: Ask(Kind.OTHER, get("/health")), most._replace(connections=2), pause=lambda: 0.05),
+        Load(
+            port,
+            journal,
+            clicking(names),
+            most,
+            pause=lambda: chance.uniform(0, 0.01),
+            stay=lambda: 20,
+        ),
+        Load(
+            port,
+            journal,
+            lambda _: Ask(Kind.OTHER, get("/health")),
+            most._replace(connections=2),
+            pause=lambda: 0.05,
+        ),
         Load(port, journal, write, most._replace(connections=2), pause=lambda: 0.05),
     ]
 
 
 def judge(report: Report, members: list[Member], journal: Journal) -> None:
     for kind in KINDS:
-        took = [m.closed - m.opened for number, m in enumerate(members) if kind_of(number) == kind and m.closed]
+        took = [
+            m.closed - m.opened
+            for number, m in enumerate(members)
+            if kind_of(number) == kind and m.closed
+        ]
         report.bar(
-            f"{kind}: {len(took):,} closed after", checker.spread(took), f"≤ {BAR:g} s", held=max(took, default=0) <= BAR, timed=True
+            f"{kind}: {len(took):,} closed after",
+            checker.spread(took),
+            f"≤ {BAR:g} s",
+            held=max(took, default=0) <= BAR,
+            timed=True,
         )
     report.none("never closed", sum(not member.closed for member in members))
     good: Counter[str] = Counter()
@@ -110,7 +145,9 @@ def judge(report: Report, members: list[Member], journal: Journal) -> None:
     for record in journal.read():
         fine = record.acknowledged or (record.kind == Kind.OTHER and record.status == 200)
         waits.append(record.ended - record.began)
-        (good if fine else bad)[f"{Kind(record.kind).name} {Outcome(record.outcome).name} {record.status}"] += 1
+        (good if fine else bad)[
+            f"{Kind(record.kind).name} {Outcome(record.outcome).name} {record.status}"
+        ] += 1
     report.say("good requests answered meanwhile", good.total())
     report.say("they waited", checker.spread(waits))
     report.none("good requests failed", bad.total())

@@ -76,14 +76,19 @@ def environment(home: Path, *, probed: bool) -> dict[str, str]:
         "REFRACT_MISSES_PER_MINUTE": "120",
     }
     if probed:
-        given |= {"PROOF_CALLBACKS": str(home / "callbacks"), "PYTHONPATH": f"{INJECT}:{ROOT / 'src'}"}
+        given |= {
+            "PROOF_CALLBACKS": str(home / "callbacks"),
+            "PYTHONPATH": f"{INJECT}:{ROOT / 'src'}",
+        }
     return given
 
 
 async def measure(home: Path, dialect: str, workers: int, size: Size, seed: int) -> Findings:
     """Run one site through a quiet spell and through all attacks."""
     found = Findings()
-    async with site(home, dialect, workers=workers, **environment(home, probed=size.probed)) as made:
+    async with site(
+        home, dialect, workers=workers, **environment(home, probed=size.probed)
+    ) as made:
         async with made.runtime() as rt:
             names = [link.name for link in await stage.plant(rt, LINKS)]
             key = await stage.make_key(rt)
@@ -94,7 +99,13 @@ async def measure(home: Path, dialect: str, workers: int, size: Size, seed: int)
         callbacks_before = len(read_callbacks(home))
         sampling = asyncio.create_task(sample_memory(made, found))
         try:
-            attacked = await visit(home / "attacked", made, names, seed, attack(made, size.seconds, seed, key, names[0]))
+            attacked = await visit(
+                home / "attacked",
+                made,
+                names,
+                seed,
+                attack(made, size.seconds, seed, key, names[0]),
+            )
         finally:
             sampling.cancel()
             await asyncio.gather(sampling, return_exceptions=True)
@@ -114,23 +125,39 @@ class Visits:
     result: Any
 
 
-async def visit(path: Path, made: Site, names: list[str], seed: int, meanwhile: Awaitable[Any]) -> Visits:
+async def visit(
+    path: Path, made: Site, names: list[str], seed: int, meanwhile: Awaitable[Any]
+) -> Visits:
     """Let visitors follow links, about 200 a second, until something else is done."""
     chance = random.Random(seed)
     bounds = Bounds(4, 1_000_000, 3_600.0)
     with Journal(path) as journal:
-        async with under(Load(made.port, journal, clicking(names), bounds, pause=lambda: chance.uniform(0.01, 0.03))):
+        async with under(
+            Load(
+                made.port,
+                journal,
+                clicking(names),
+                bounds,
+                pause=lambda: chance.uniform(0.01, 0.03),
+            )
+        ):
             result = await meanwhile
         records = list(journal.read())
-    good = [record for record in records if record.outcome == Outcome.ANSWERED and record.status == 302]
-    return Visits([record.ended - record.began for record in good], len(records) - len(good), result)
+    good = [
+        record for record in records if record.outcome == Outcome.ANSWERED and record.status == 302
+    ]
+    return Visits(
+        [record.ended - record.began for record in good], len(records) - len(good), result
+    )
 
 
 async def attack(made: Site, seconds: float, seed: int, key: str, link: str) -> dict[str, Any]:
     """Run all attacks from a process of low priority: in life they come from other machines."""
     words = [str(made.port), str(seconds), str(seed), key, link]
     command = ["nice", "-n", "10", sys.executable, "-m", "proofs.harness.attacks", *words]
-    process = await asyncio.create_subprocess_exec(*command, cwd=ROOT, stdout=asyncio.subprocess.PIPE)
+    process = await asyncio.create_subprocess_exec(
+        *command, cwd=ROOT, stdout=asyncio.subprocess.PIPE
+    )
     try:
         printed, _ = await process.communicate()
     finally:
@@ -156,7 +183,9 @@ def read_callbacks(home: Path) -> list[tuple[float, str]]:
     """Return the long callbacks that the probe has written so far: CPU seconds and what ran."""
     with contextlib.suppress(FileNotFoundError):
         lines = (home / "callbacks").read_text().splitlines()
-        return [(float(seconds), what) for seconds, _, what in (line.partition(" ") for line in lines)]
+        return [
+            (float(seconds), what) for seconds, _, what in (line.partition(" ") for line in lines)
+        ]
     return []
 
 
@@ -164,16 +193,33 @@ def judge(report: Report, found: Findings, size: Size) -> None:
     report.say("redirects without attacks", checker.spread(found.quiet))
     report.say("redirects beside attacks", checker.spread(found.attacked))
     p99, longest = checker.percentile(found.attacked, 0.99), max(found.attacked, default=0.0)
-    report.bar("p99", f"{p99 * 1000:.1f} ms", f"≤ {MAX_P99 * 1000:g} ms", held=p99 <= MAX_P99, timed=True)
-    report.bar("longest wait", f"{longest * 1000:.1f} ms", f"≤ {MAX_WAIT * 1000:g} ms", held=longest <= MAX_WAIT, timed=True)
+    report.bar(
+        "p99", f"{p99 * 1000:.1f} ms", f"≤ {MAX_P99 * 1000:g} ms", held=p99 <= MAX_P99, timed=True
+    )
+    report.bar(
+        "longest wait",
+        f"{longest * 1000:.1f} ms",
+        f"≤ {MAX_WAIT * 1000:g} ms",
+        held=longest <= MAX_WAIT,
+        timed=True,
+    )
     report.none("redirects not answered", found.unanswered)
     judge_memory(report, found)
     if size.probed:
         collections = [seconds for seconds, what in found.callbacks if what == "garbage collection"]
-        report.say("longest garbage collection, CPU", f"{max(collections, default=0.0) * 1000:.1f} ms")
-        found.callbacks = [(seconds, what) for seconds, what in found.callbacks if what != "garbage collection"]
+        report.say(
+            "longest garbage collection, CPU", f"{max(collections, default=0.0) * 1000:.1f} ms"
+        )
+        found.callbacks = [
+            (seconds, what) for seconds, what in found.callbacks if what != "garbage collection"
+        ]
         worst = max((seconds for seconds, _ in found.callbacks), default=0.0)
-        report.bar("longest callback, CPU", f"{worst * 1000:.1f} ms", f"≤ {MAX_CALLBACK * 1000:g} ms", held=worst <= MAX_CALLBACK)
+        report.bar(
+            "longest callback, CPU",
+            f"{worst * 1000:.1f} ms",
+            f"≤ {MAX_CALLBACK * 1000:g} ms",
+            held=worst <= MAX_CALLBACK,
+        )
         for seconds, what in sorted(found.callbacks, reverse=True)[:8]:
             if seconds > MAX_CALLBACK:
                 report.note(f"{seconds * 1000:.1f} ms: {what}")
@@ -186,7 +232,9 @@ def judge_memory(report: Report, found: Findings) -> None:
     minutes = max(1, len(half) - 1) * SAMPLE_SECONDS / 60
     slope = (half[-1] - half[0]) / minutes if half else 0
     report.say("memory at the beginning", f"{_mb(found.memory[0] if found.memory else 0)} MB")
-    report.bar("memory growth", f"{_mb(growth)} MB", f"≤ {_mb(MAX_GROWTH)} MB", held=growth <= MAX_GROWTH)
+    report.bar(
+        "memory growth", f"{_mb(growth)} MB", f"≤ {_mb(MAX_GROWTH)} MB", held=growth <= MAX_GROWTH
+    )
     report.say("memory slope, second half", f"{_mb(int(slope))} MB a minute")
     report.say("extraction processes at most", f"{_mb(found.helpers)} MB")
 
@@ -195,14 +243,21 @@ def judge_answers(report: Report, found: Findings) -> None:
     """Count what each attack was answered, and what it must never be answered."""
     for name, seen in found.attacks.items():
         answers = {int(status): number for status, number in seen["answers"].items()}
-        report.say(name, ", ".join(f"{status or 'closed'} × {number:,}" for status, number in sorted(answers.items())))
+        report.say(
+            name,
+            ", ".join(
+                f"{status or 'closed'} × {number:,}" for status, number in sorted(answers.items())
+            ),
+        )
         wrong = sum(number for status, number in answers.items() if status >= 500 and status != 503)
         allowed = REFUSED.get(name)
         if allowed is not None:
             wrong = sum(number for status, number in answers.items() if status not in allowed)
         report.none(f"{name}: wrong answers", wrong)
     largest = max((seen["largest"] for seen in found.attacks.values()), default=0)
-    report.bar("largest answer", f"{largest:,} bytes", f"≤ {MAX_ANSWER:,}", held=largest <= MAX_ANSWER)
+    report.bar(
+        "largest answer", f"{largest:,} bytes", f"≤ {MAX_ANSWER:,}", held=largest <= MAX_ANSWER
+    )
 
 
 def _mb(size: int) -> str:
@@ -214,7 +269,11 @@ async def prove(home: Path, dialect: str, size: str, seed: int) -> AsyncIterator
     for workers in chosen.workers:
         place = home / f"workers-{workers}"
         place.mkdir()
-        report = Report(f"strangers: {chosen.seconds:g} s of attacks, {dialect}, {workers} process{'es' * (workers > 1)}", seed)
+        report = Report(
+            f"strangers: {chosen.seconds:g} s of attacks, {dialect}, {workers}"
+            f" process{'es' * (workers > 1)}",
+            seed,
+        )
         judge(report, await measure(place, dialect, workers, chosen, seed), chosen)
         yield report
 

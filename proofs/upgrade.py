@@ -42,15 +42,33 @@ class Size:
 SIZES = {"short": Size(rounds=1, connections=2), "full": Size(rounds=5, connections=8)}
 
 
-def loads(port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random) -> list[Load]:
+def loads(
+    port: int, journal: Journal, names: list[str], key: str, size: Size, chance: random.Random
+) -> list[Load]:
     """Visitors, readers of the API and writers, all without haste."""
     bounds = Bounds(size.connections, 5_000_000, 3600.0)
     listing = get("/api/v1/links?limit=5", f"x-api-key: {key}")
-    write = writing(key, "/api/v1/links", lambda number: {"destination": f"https://example.com/written/{number}"})
+    write = writing(
+        key,
+        "/api/v1/links",
+        lambda number: {"destination": f"https://example.com/written/{number}"},
+    )
     return [
         Load(port, journal, clicking(names), bounds, pause=lambda: chance.uniform(0, 0.05)),
-        Load(port, journal, lambda _: Ask(Kind.OTHER, listing), bounds._replace(connections=1), pause=lambda: chance.uniform(0, 0.2)),
-        Load(port, journal, write, bounds._replace(connections=1), pause=lambda: chance.uniform(0, 0.2)),
+        Load(
+            port,
+            journal,
+            lambda _: Ask(Kind.OTHER, listing),
+            bounds._replace(connections=1),
+            pause=lambda: chance.uniform(0, 0.2),
+        ),
+        Load(
+            port,
+            journal,
+            write,
+            bounds._replace(connections=1),
+            pause=lambda: chance.uniform(0, 0.2),
+        ),
     ]
 
 
@@ -109,9 +127,15 @@ async def by_reload(home: Path, dialect: str, size: Size, seed: int, workers: in
                 schema = await schema_of(made)
             kept = made.alive and made.pid == pid
             await made.stop()
-        report = judge(f"upgrade: reload of {workers} process{'es'[: 2 * (workers > 1)]}, {dialect}", seed, journal)
+        report = judge(
+            f"upgrade: reload of {workers} process{'es'[: 2 * (workers > 1)]}, {dialect}",
+            seed,
+            journal,
+        )
         report.bar("schema after the reload", schema, new.revision, held=schema == new.revision)
-        report.bar("process that was asked", "still there" if kept else "gone", "still there", held=kept)
+        report.bar(
+            "process that was asked", "still there" if kept else "gone", "still there", held=kept
+        )
         return report
 
 
@@ -150,7 +174,9 @@ async def rolling(home: Path, dialect: str, size: Size, seed: int) -> Report:
             await first.stop()
             await second.stop()
         report = judge(f"upgrade: two nodes behind nginx, there and back, {dialect}", seed, journal)
-        report.bar("schema after the first node", upgraded, new.revision, held=upgraded == new.revision)
+        report.bar(
+            "schema after the first node", upgraded, new.revision, held=upgraded == new.revision
+        )
         report.bar("schema taken back", back, old.revision, held=back == old.revision)
         report.bar("what that loses is named", told, "yes", held=told == "yes")
         return report
@@ -158,8 +184,14 @@ async def rolling(home: Path, dialect: str, size: Size, seed: int) -> Report:
 
 async def taken_back(made: Site, version: Version, revision: str) -> str:
     """`refract migrate --to`, by the version that knows the way."""
-    done = await asyncio.to_thread(made.refract, "migrate", "--to", revision, "--yes", PYTHONPATH=str(version.path))
-    return "yes" if done.returncode == 0 and "column links.note_of_tomorrow" in done.stdout else done.stdout + done.stderr
+    done = await asyncio.to_thread(
+        made.refract, "migrate", "--to", revision, "--yes", PYTHONPATH=str(version.path)
+    )
+    return (
+        "yes"
+        if done.returncode == 0 and "column links.note_of_tomorrow" in done.stdout
+        else done.stdout + done.stderr
+    )
 
 
 def judge(title: str, seed: int, journal: Journal) -> Report:
@@ -170,7 +202,9 @@ def judge(title: str, seed: int, journal: Journal) -> Report:
         if record.outcome == Outcome.ANSWERED and record.status < 400:
             good[Kind(record.kind).name] += 1
         else:
-            failed[f"{Kind(record.kind).name} {Outcome(record.outcome).name} {record.status or ''}".strip()] += 1
+            failed[
+                f"{Kind(record.kind).name} {Outcome(record.outcome).name} {record.status or ''}".strip()
+            ] += 1
     report.bar("redirects received", good["CLICK"], "> 0", held=good["CLICK"] > 0)
     report.bar("links listed", good["OTHER"], "> 0", held=good["OTHER"] > 0)
     report.bar("links written", good["WRITE"], "> 0", held=good["WRITE"] > 0)

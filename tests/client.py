@@ -31,4 +31,9 @@ def client_of(app: ServerNode) -> AsyncClient:
     """
     forgetful = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
     hooks = {"response": [check_documented(app)]}
-    return AsyncClient(transport=ASGITransport(app), base_url=app.rt.settings.public_url, cookies=forgetful, event_hooks=hooks)
+    return AsyncClient(
+        transport=ASGITransport(app),
+        base_url=app.rt.settings.public_url,
+        cookies=forgetful,
+        event_hooks=hooks,
+    )

@@ -42,7 +42,9 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True, scope="session")
 def _plain_logs() -> None:
     """structlog's own default draws every traceback with all its variables, which takes seconds each."""
-    structlog.configure(processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()])
+    structlog.configure(
+        processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()]
+    )
 
 
 def make_settings(data_dir: Path, **given: Any) -> Settings:
@@ -90,7 +92,11 @@ async def _empty(db: Database) -> None:
     async with db.engine.connect() as connection:
         if db.dialect not in _find_rows:
             names = await connection.run_sync(lambda plain: inspect(plain).get_table_names())
-            each = (f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})" for name in names if name != "alembic_version")  # noqa: S608
+            each = (
+                f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})"  # noqa: S608
+                for name in names
+                if name != "alembic_version"
+            )
             _find_rows[db.dialect] = " UNION ALL ".join(each)
         full = (await connection.execute(text(_find_rows[db.dialect]))).scalars().all()
         await connection.execute(text(careless))
@@ -106,7 +112,9 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(params=DIALECTS)
-async def database(request: pytest.FixtureRequest, scratch: Path, tmp_path: Path) -> AsyncIterator[str]:
+async def database(
+    request: pytest.FixtureRequest, scratch: Path, tmp_path: Path
+) -> AsyncIterator[str]:
     """The URL of an empty, migrated database, on each of the three in turn."""
     url = await prepare_template(request.param, scratch)
     if request.param == "sqlite":

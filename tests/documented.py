@@ -21,11 +21,20 @@ class DocumentedErrors:
         self.operations = {name: _codes(described) for name, described in operations_of(document)}
         paths = {name.split(" ")[1] for name in self.operations}
         literal_first = sorted(paths, key=lambda path: ("{" in path, path))
-        self._patterns = {path: re.compile(re.sub(r"{[^}]+}", "[^/]+", path)) for path in literal_first}
+        self._patterns = {
+            path: re.compile(re.sub(r"{[^}]+}", "[^/]+", path)) for path in literal_first
+        }
 
     def operation_at(self, method: str, path: str) -> str | None:
         """Return the operation that answers a request; None where the document has none."""
-        template = next((path_template for path_template, pattern in self._patterns.items() if pattern.fullmatch(path)), None)
+        template = next(
+            (
+                path_template
+                for path_template, pattern in self._patterns.items()
+                if pattern.fullmatch(path)
+            ),
+            None,
+        )
         name = f"{'GET' if method == 'HEAD' else method} {template}"
         return name if name in self.operations else None
 
@@ -33,7 +42,11 @@ class DocumentedErrors:
 def operations_of(document: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield `METHOD /path` and the description of each operation."""
     for path, methods in document["paths"].items():
-        yield from ((f"{method.upper()} {path}", described) for method, described in methods.items() if method in METHODS)
+        yield from (
+            (f"{method.upper()} {path}", described)
+            for method, described in methods.items()
+            if method in METHODS
+        )
 
 
 def _codes(operation: dict[str, Any]) -> dict[str, int]:
@@ -55,7 +68,9 @@ def check_documented(app: ServerNode) -> Callable[[Response], Awaitable[None]]:
     """Return a hook for a client, which fails on an error of the API that the document does not list."""
 
     async def check(response: Response) -> None:
-        if not isinstance(app, WebNode) or not response.headers.get("content-type", "").startswith(MEDIA_TYPE):
+        if not isinstance(app, WebNode) or not response.headers.get("content-type", "").startswith(
+            MEDIA_TYPE
+        ):
             return
         listed = documented_errors(app)
         operation = listed.operation_at(response.request.method, response.request.url.path)
@@ -63,6 +78,8 @@ def check_documented(app: ServerNode) -> Callable[[Response], Awaitable[None]]:
             return
         await response.aread()
         code, status = response.json()["code"], response.status_code
-        assert listed.operations[operation].get(code) == status, f"{operation} answered {status} {code}, which the document does not list"
+        assert listed.operations[operation].get(code) == status, (
+            f"{operation} answered {status} {code}, which the document does not list"
+        )
 
     return check

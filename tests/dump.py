@@ -16,8 +16,13 @@ async def dump(rt: Runtime) -> str:
             rows = (await session.execute(select(table))).all()
             lines += [f"{table.name}: {list(row)!r}" for row in rows]
         if session.dialect == "sqlite":
-            for name in await session.scalars(text("SELECT name FROM sqlite_master WHERE name LIKE 'item_search_fts_%'")):
-                lines += [f"{name}: {_legible(row)!r}" for row in (await session.execute(text(f"SELECT * FROM {name}"))).all()]  # noqa: S608 - a name of ours
+            for name in await session.scalars(
+                text("SELECT name FROM sqlite_master WHERE name LIKE 'item_search_fts_%'")
+            ):
+                lines += [
+                    f"{name}: {_legible(row)!r}"
+                    for row in (await session.execute(text(f"SELECT * FROM {name}"))).all()  # noqa: S608 - a name of ours
+                ]
     return "\n".join(lines)
 
 

@@ -71,7 +71,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out files without a test of the wanted group: importing all files takes longer than running some groups."""
     wanted = config.getoption("group")
-    if wanted is None or collection_path.suffix != ".py" or not collection_path.is_relative_to(ROOT):
+    if (
+        wanted is None
+        or collection_path.suffix != ".py"
+        or not collection_path.is_relative_to(ROOT)
+    ):
         return None
     owner = folder_group(collection_path.relative_to(ROOT).as_posix())
     others = owner != wanted if wanted in FOLDERS.values() else owner is not None
@@ -80,7 +84,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put long tests first, note the group of each test for the summary, and deselect other groups."""
-    items.sort(key=lambda item: next((place for place, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)))
+    items.sort(
+        key=lambda item: next(
+            (place for place, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)
+        )
+    )
     groups = {item: _group_of_item(item) for item in items}
     for item, group in groups.items():
         item.user_properties.append(("group", group))
@@ -117,7 +125,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     cache = getattr(session.config, "cache", None)
     if cache is None or reporter is None or hasattr(session.config, "workerinput"):
         return
-    failed = {report.nodeid for category in ("failed", "error") for report in reporter.stats.get(category, [])}
+    failed = {
+        report.nodeid
+        for category in ("failed", "error")
+        for report in reporter.stats.get(category, [])
+    }
     skipped = len(reporter.stats.get("skipped", []))
     passed = len({report.nodeid for report in _reports(reporter, "passed")} - failed)
     cache.set(RECORD, RunRecord(int(session.exitstatus), sorted(failed), passed, skipped).as_dict())
@@ -133,5 +145,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             counts[group] += report.when == "call"
             seconds[group] += report.duration  # type: ignore[assignment]  # a Counter adds floats as well
     if counts:
-        figures = " · ".join(f"{group} {counts[group]:,} in {seconds[group]:,.0f} s" for group in GROUPS if group in counts)
+        figures = " · ".join(
+            f"{group} {counts[group]:,} in {seconds[group]:,.0f} s"
+            for group in GROUPS
+            if group in counts
+        )
         terminalreporter.write_line(f"tests run per group: {figures}", bold=True)

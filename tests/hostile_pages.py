@@ -37,7 +37,9 @@ SHAPES: dict[str, str] = {
     "open textareas": _filled("<textarea>"),
     "entities": _filled("&amp", head="<title>"),
     "endless entity": _filled("9", head="<title>&#", tail=";</title>"),
-    "endless entity in an attribute": _filled("9", head="<meta name=description content='&#", tail=";'>"),
+    "endless entity in an attribute": _filled(
+        "9", head="<meta name=description content='&#", tail=";'>"
+    ),
     "ampersands": _filled("&", head="<title>", tail="</title>"),
     "unknown entities": _filled("&CounterClockwiseContourIntegra", head="<title>", tail="</title>"),
     "NUL": _filled("\0"),

@@ -57,8 +57,12 @@ class LoopCpu:
 
     def assert_below(self, seconds: float = MAX_CALLBACK_SECONDS) -> None:
         """Fail if one callback has used more CPU than this, and name the slowest."""
-        listed = "\n".join(f"{slow.seconds * 1000:8.1f} ms  {slow.description}" for slow in self.slowest)
-        assert self.longest <= seconds, f"a callback used over {seconds * 1000:.0f} ms of CPU:\n{listed}"
+        listed = "\n".join(
+            f"{slow.seconds * 1000:8.1f} ms  {slow.description}" for slow in self.slowest
+        )
+        assert self.longest <= seconds, (
+            f"a callback used over {seconds * 1000:.0f} ms of CPU:\n{listed}"
+        )
 
 
 @contextmanager
@@ -104,6 +108,8 @@ def _describe(callback: Any) -> str:
     coroutine: Any = task.get_coro()
     places = []
     while isinstance(coroutine, CoroutineType):
-        places.append(f"{coroutine.__qualname__}:{coroutine.cr_frame.f_lineno if coroutine.cr_frame else 'done'}")
+        places.append(
+            f"{coroutine.__qualname__}:{coroutine.cr_frame.f_lineno if coroutine.cr_frame else 'done'}"
+        )
         coroutine = coroutine.cr_await
     return f"{task.get_name()} {' > '.join(places)}"[:600]

@@ -37,7 +37,11 @@ class Ground:
         self.run(self._wipe())
         clock = ManualClock(START)
         return Runtime(
-            settings=self._settings, db=self.db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40)
+            settings=self._settings,
+            db=self.db,
+            clock=clock,
+            ids=SnowflakeGenerator(1, clock, wait=clock.advance),
+            secret=Secret(b"s" * 40),
         )
 
     async def _wipe(self) -> None:
@@ -82,7 +86,9 @@ def size(name: str, usual: int) -> int:
     return int(os.environ.get(f"REFRACT_TEST_{name}", usual))
 
 
-def run_machine(machine: type[Machine], database: str, data_dir: Path, *, examples: int = 12, steps: int = 25) -> None:
+def run_machine(
+    machine: type[Machine], database: str, data_dir: Path, *, examples: int = 12, steps: int = 25
+) -> None:
     """Let the machine run against the database, so often and so long unless a proof asks for more."""
     ground = Ground(database, data_dir)
     on_it = type(machine.__name__, (machine,), {"ground": ground})

@@ -66,7 +66,9 @@ async def suspended(session: WriteSession, rt: Runtime, name: str = "sam") -> Us
     return await person(session, rt, name, status=UserStatus.SUSPENDED)
 
 
-async def key(session: WriteSession, rt: Runtime, owner: User, *scopes: Scope, name: str = "test") -> str:
+async def key(
+    session: WriteSession, rt: Runtime, owner: User, *scopes: Scope, name: str = "test"
+) -> str:
     """A key in the clear; read and write unless told otherwise."""
     return (await keys.create_key(session, rt, owner, name, list(scopes or READ_WRITE)))[1]
 
@@ -84,7 +86,9 @@ async def cookie(session: WriteSession, rt: Runtime, owner: User) -> str:
 
 async def signin_link(session: WriteSession, rt: Runtime, owner: User) -> str:
     """The path of a one-time sign-in."""
-    return (await sessions.create_signin_link(session, rt, owner)).removeprefix(rt.settings.public_url)
+    return (await sessions.create_signin_link(session, rt, owner)).removeprefix(
+        rt.settings.public_url
+    )
 
 
 async def new_link(rt: Runtime, destination: str = DESTINATION, **given: Any) -> NewLink:
@@ -92,12 +96,18 @@ async def new_link(rt: Runtime, destination: str = DESTINATION, **given: Any) ->
     return await service.check_link(rt, LinkCreate(destination=destination, **given))
 
 
-async def created(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> CreatedLink:
+async def created(
+    session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any
+) -> CreatedLink:
     """A link that was created or found; nobody is charged."""
-    return await service.create_link(session, rt, owner, await new_link(rt, destination, **given), charged=False)
+    return await service.create_link(
+        session, rt, owner, await new_link(rt, destination, **given), charged=False
+    )
 
 
-async def link(session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any) -> Link:
+async def link(
+    session: WriteSession, rt: Runtime, owner: User, destination: str = DESTINATION, **given: Any
+) -> Link:
     """A link of somebody's; `name` stands for a list of one."""
     if "name" in given:
         given["names"] = [given.pop("name")]
@@ -107,7 +117,9 @@ async def link(session: WriteSession, rt: Runtime, owner: User, destination: str
 
 def co_owner(link: Link, user: User, now: datetime) -> LinkOwner:
     """Another owner of a link."""
-    return LinkOwner(link_id=link.id, user_id=user.id, primary_link_id=None, added_by=None, created_at=now)
+    return LinkOwner(
+        link_id=link.id, user_id=user.id, primary_link_id=None, added_by=None, created_at=now
+    )
 
 
 def address(url: str, **given: Any) -> lists.CheckedAddress:
@@ -115,7 +127,9 @@ def address(url: str, **given: Any) -> lists.CheckedAddress:
     return lists.CheckedAddress(url, url, url.split("/")[2], normalise_href(url), **given)
 
 
-async def list_of(session: WriteSession, rt: Runtime, who: ListMaker, *urls: str, **given: Any) -> LinkList:
+async def list_of(
+    session: WriteSession, rt: Runtime, who: ListMaker, *urls: str, **given: Any
+) -> LinkList:
     """Somebody's draft with these entries."""
     made = await lists.create_list(session, space(rt), who, ListCreate(**given))
     await lists.add_entries(session, space(rt), who, made.id, [address(url) for url in urls])

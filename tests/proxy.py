@@ -76,6 +76,9 @@ async def proxied(url: str) -> AsyncIterator[tuple[Proxy, str]]:
     proxy = Proxy(parts.host or "127.0.0.1", parts.port or PORTS[parts.drivername])
     await proxy.open()
     try:
-        yield proxy, parts.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False)
+        yield (
+            proxy,
+            parts.set(host="127.0.0.1", port=proxy.port).render_as_string(hide_password=False),
+        )
     finally:
         await proxy.cut()

@@ -21,7 +21,11 @@ _KEPT = re.compile(r"\{\w*\}|<[^<>]*>|&\w+;")
 def accent(message: str) -> str:
     """Return a message as the pseudo-locale says it."""
     words, kept = _KEPT.split(message), [*_KEPT.findall(message), ""]
-    return OPENING + "".join(text.translate(_ACCENTS) + whole for text, whole in zip(words, kept, strict=True)) + CLOSING
+    return (
+        OPENING
+        + "".join(text.translate(_ACCENTS) + whole for text, whole in zip(words, kept, strict=True))
+        + CLOSING
+    )
 
 
 class PseudoTranslations(NullTranslations):
@@ -30,7 +34,11 @@ class PseudoTranslations(NullTranslations):
     def __init__(self) -> None:
         super().__init__()
         with TEMPLATE.open("rb") as file:
-            self._known = {form for message in read_po(file) for form in (message.id if isinstance(message.id, tuple) else (message.id,))}
+            self._known = {
+                form
+                for message in read_po(file)
+                for form in (message.id if isinstance(message.id, tuple) else (message.id,))
+            }
 
     def gettext(self, message: str) -> str:
         return accent(message) if message in self._known else message

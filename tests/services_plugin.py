@@ -65,14 +65,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         call = getattr(item, "callspec", None)
         if call is not None and "database" in call.params:
             database = call.params["database"]
-            words = [database] if isinstance(database, str) else item.name.partition("[")[2].rstrip("]").split("-")
+            words = (
+                [database]
+                if isinstance(database, str)
+                else item.name.partition("[")[2].rstrip("]").split("-")
+            )
             item.user_properties.extend(("database", word) for word in words if word in DATABASES)
 
 
 def _skips(reporter: pytest.TerminalReporter) -> list[str]:
     """Why each skipped test was skipped."""
     reports = reporter.stats.get("skipped", [])
-    return [report.longrepr[2].removeprefix("Skipped: ") for report in reports if isinstance(report.longrepr, tuple)]
+    return [
+        report.longrepr[2].removeprefix("Skipped: ")
+        for report in reports
+        if isinstance(report.longrepr, tuple)
+    ]
 
 
 def _reporter(config: pytest.Config) -> pytest.TerminalReporter | None:
@@ -97,7 +105,9 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     passed = terminalreporter.stats.get("passed", [])
-    counts = Counter(value for report in passed for key, value in report.user_properties if key == "database")
+    counts = Counter(
+        value for report in passed for key, value in report.user_properties if key == "database"
+    )
     if counts:
         figures = " · ".join(f"{database} {counts[database]}" for database in DATABASES)
         terminalreporter.write_line(f"tests passed per database: {figures}", bold=True)
@@ -106,8 +116,14 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     absent = Counter(reason.removeprefix(ABSENT) for reason in skips if reason.startswith(ABSENT))
     if absent:
         started = _started()
-        advice = "; ".join(f"{name}: {why.splitlines()[0]}" for name, why in started.absent.items()) if started else "use `make test`"
+        advice = (
+            "; ".join(f"{name}: {why.splitlines()[0]}" for name, why in started.absent.items())
+            if started
+            else "use `make test`"
+        )
         what = ", ".join(f"{count} for want of {name}" for name, count in absent.items())
         terminalreporter.write_line(f"!!! NOT TESTED: {what} ({advice})", red=True, bold=True)
     if skips and os.environ.get("CI"):
-        terminalreporter.write_line(f"!!! CI is set, so {len(skips)} skipped test(s) fail this run", red=True, bold=True)
+        terminalreporter.write_line(
+            f"!!! CI is set, so {len(skips)} skipped test(s) fail this run", red=True, bold=True
+        )

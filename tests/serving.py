@@ -62,7 +62,9 @@ class Served:
         """The server processes that are alive."""
         found = []
         for child in psutil.Process(self.process.pid).children():
-            with contextlib.suppress(psutil.NoSuchProcess):  # gone between being listed and being asked, or not yet buried
+            with contextlib.suppress(
+                psutil.NoSuchProcess
+            ):  # gone between being listed and being asked, or not yet buried
                 if "refract.server.child" in " ".join(child.cmdline()):
                     found.append(child.pid)
         return found
@@ -87,13 +89,25 @@ class Served:
 
 
 @contextmanager
-def serving(data_dir: Path, *arguments: str, port: int | None = None, **environment: str) -> Iterator[Served]:
+def serving(
+    data_dir: Path, *arguments: str, port: int | None = None, **environment: str
+) -> Iterator[Served]:
     """Start a server on a free port; whatever happens in the block, nothing of it is left afterwards."""
     chosen = port or free_port()
     output = data_dir.with_name(f"{data_dir.name}-{chosen}.log")
     with output.open("a") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "refract", "serve", "--port", str(chosen), "--data-dir", str(data_dir), *arguments],
+            [
+                sys.executable,
+                "-m",
+                "refract",
+                "serve",
+                "--port",
+                str(chosen),
+                "--data-dir",
+                str(data_dir),
+                *arguments,
+            ],
             stdout=sink,
             stderr=sink,
             text=True,
@@ -106,7 +120,12 @@ def serving(data_dir: Path, *arguments: str, port: int | None = None, **environm
         served.wait_until_ready()
         yield served
     finally:
-        family += [child for parent in family if parent.is_running() for child in parent.children(recursive=True)]
+        family += [
+            child
+            for parent in family
+            if parent.is_running()
+            for child in parent.children(recursive=True)
+        ]
         if process.poll() is None:
             process.terminate()
             try:

@@ -10,7 +10,12 @@ PATIENCE = 120.0
 Condition = Callable[[], object] | Callable[[], Awaitable[object]]
 
 
-async def eventually(condition: Condition, timeout: float = PATIENCE, *, pause: float = 0.02) -> None:  # noqa: ASYNC109 - a test waits here
+async def eventually(
+    condition: Condition,
+    timeout: float = PATIENCE,  # noqa: ASYNC109 - a test waits here
+    *,
+    pause: float = 0.02,
+) -> None:
     """Wait until the condition holds; fail with its source if it does not within the time."""
     deadline = time.monotonic() + timeout
     while True:
@@ -22,7 +27,11 @@ async def eventually(condition: Condition, timeout: float = PATIENCE, *, pause: 
 
 
 def eventually_blocking(
-    condition: Callable[[], object], timeout: float = PATIENCE, *, pause: float = 0.05, explain: Callable[[], object] = str
+    condition: Callable[[], object],
+    timeout: float = PATIENCE,
+    *,
+    pause: float = 0.05,
+    explain: Callable[[], object] = str,
 ) -> None:
     """Wait as `eventually` does, in a test without an event loop; `explain` adds to the failure, say a server's log."""
     deadline = time.monotonic() + timeout

@@ -17,7 +17,10 @@ from playwright.sync_api import sync_playwright
 
 WEB = Path(__file__).parents[1] / "src/refract/web/static"
 OUT = Path(__file__).parents[1] / "src/refract/lists/card_font.bin"
-FACES = {"large": {"px": 72, "weight": 680, "line": 84, "tracking": -1.8}, "small": {"px": 32, "weight": 520, "line": 44, "tracking": -0.3}}
+FACES = {
+    "large": {"px": 72, "weight": 680, "line": 84, "tracking": -1.8},
+    "small": {"px": 32, "weight": 520, "line": 44, "tracking": -0.3},
+}
 MARK = "\ue000"
 # Draws one sign on a canvas and reads its coverage back. A canvas of one colour, so that alpha alone says how much of a pixel is ink.
 DRAW = """async ({font, mark, faces, signs}) => {
@@ -74,9 +77,20 @@ def packed(found: dict[str, list[dict[str, Any]]]) -> bytes:
     for name, glyphs in found.items():
         placed = {}
         for one in glyphs:
-            placed[one["sign"]] = [len(blocks), one["left"], one["top"], one["width"], one["height"], round(one["advance"], 2)]
+            placed[one["sign"]] = [
+                len(blocks),
+                one["left"],
+                one["top"],
+                one["width"],
+                one["height"],
+                round(one["advance"], 2),
+            ]
             blocks += bytes(one["steps"])
-        head[name] = {"line": FACES[name]["line"], "tracking": FACES[name]["tracking"], "glyphs": placed}
+        head[name] = {
+            "line": FACES[name]["line"],
+            "tracking": FACES[name]["tracking"],
+            "glyphs": placed,
+        }
     return json.dumps(head, separators=(",", ":")).encode() + b"\n" + bytes(blocks)
 
 
@@ -89,7 +103,9 @@ def outline() -> str:
 def main() -> None:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", chromium_sandbox=False, args=["--no-sandbox", "--disable-gpu"]
+            executable_path="/usr/bin/chromium",
+            chromium_sandbox=False,
+            args=["--no-sandbox", "--disable-gpu"],
         )
         page = browser.new_page()
         asked = {

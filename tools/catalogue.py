@@ -15,7 +15,11 @@ def entries(folder: ModuleType) -> dict[str, str]:
         if module.name.startswith("_") or module.ispkg:
             continue
         spec = module.module_finder.find_spec(module.name, None)
-        source = spec.loader.get_source(module.name) if spec and spec.loader and hasattr(spec.loader, "get_source") else None
+        source = (
+            spec.loader.get_source(module.name)
+            if spec and spec.loader and hasattr(spec.loader, "get_source")
+            else None
+        )
         docstring = ast.get_docstring(ast.parse(source or "")) or "(no description)"
         found[module.name.replace("_", "-")] = docstring.splitlines()[0]
     return found

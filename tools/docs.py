@@ -53,7 +53,10 @@ _WORDS: dict[Any, str] = {
     NetworkValue: "network",
     dict[str, Issuer]: "see below",
 }
-_LIMITS = {LimitSetting: "whole number from 1, or `unlimited`", AnonymousLimitSetting: "whole number from 0, or `unlimited`"}
+_LIMITS = {
+    LimitSetting: "whole number from 1, or `unlimited`",
+    AnonymousLimitSetting: "whole number from 0, or `unlimited`",
+}
 
 EVERYWHERE = {error.code for error in (*openapi.COMMON, *dependencies.GUARD_ERRORS)}
 """Codes that nearly every call may answer; the page names only what is particular to one."""
@@ -62,7 +65,11 @@ EVERYWHERE = {error.code for error in (*openapi.COMMON, *dependencies.GUARD_ERRO
 def pages() -> dict[str, str]:
     """Each page's name and content."""
     document = _document()
-    made = {"settings.md": settings_page(), "errors.md": errors_page(), "commands.md": commands_page()}
+    made = {
+        "settings.md": settings_page(),
+        "errors.md": errors_page(),
+        "commands.md": commands_page(),
+    }
     made |= {"api.md": api_page(document), "figures.md": figures_page()}
     return {name: f"{NOTE}{text}".rstrip() + "\n" for name, text in made.items()}
 
@@ -72,7 +79,13 @@ def _document() -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), base_url=EXAMPLE_URL)
         clock = SystemClock()
-        runtime = Runtime(settings=settings, db=Database(settings), clock=clock, ids=SnowflakeGenerator(0, clock), secret=Secret(b"d" * 32))
+        runtime = Runtime(
+            settings=settings,
+            db=Database(settings),
+            clock=clock,
+            ids=SnowflakeGenerator(0, clock),
+            secret=Secret(b"d" * 32),
+        )
         return build_api(runtime).openapi()
 
 
@@ -89,27 +102,39 @@ def _cell(text: str) -> str:
 
 def settings_page() -> str:
     text = (
-        "Every setting is an environment variable, or a line of the TOML file that `REFRACT_SETTINGS_FILE` names. "
-        "The options of `refract serve` (host, port, data directory, workers, role) win over it. "
-        "A value that does not fit stops the start with a sentence that says what would."
+        "Every setting is an environment variable, or a line of the TOML file that"
+        " `REFRACT_SETTINGS_FILE` names. The options of `refract serve` (host, port, data"
+        " directory, workers, role) win over it. A value that does not fit stops the start with a"
+        " sentence that says what would."
     )
     table = _table("variable", "value", "default", "meaning")
-    return "\n".join(["# Settings", "", text, "", *table, *_rows("REFRACT_", Settings), "", *_issuers(table)])
+    return "\n".join(
+        ["# Settings", "", text, "", *table, *_rows("REFRACT_", Settings), "", *_issuers(table)]
+    )
 
 
 def _issuers(table: list[str]) -> list[str]:
     """The members of one identity provider."""
     text = (
-        "Each provider has a name of its own, here `WORK`: up to 31 letters, digits, `-` and `_`. It stands in the address that the "
-        "provider sends people back to, `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
+        "Each provider has a name of its own, here `WORK`: up to 31 letters, digits, `-` and `_`."
+        " It stands in the address that the provider sends people back to,"
+        " `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
     )
-    return ["## Identity providers", "", text, "", *table, *_rows("REFRACT_ISSUERS__WORK__", Issuer)]
+    return [
+        "## Identity providers",
+        "",
+        text,
+        "",
+        *table,
+        *_rows("REFRACT_ISSUERS__WORK__", Issuer),
+    ]
 
 
 def _rows(prefix: str, model: type[BaseModel]) -> list[str]:
     meanings = docstrings(model)
     return [
-        f"| `{prefix}{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} | {_cell(meanings.get(name, ''))} |"
+        f"| `{prefix}{name.upper()}` | {_cell(type_in_words(field))} | {_default(field)} |"
+        f" {_cell(meanings.get(name, ''))} |"
         for name, field in model.model_fields.items()
     ]
 
@@ -120,7 +145,9 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
     found = {}
     for attribute, below in pairwise(body):
         match attribute, below:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(text))):
+            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
+                value=ast.Constant(value=str(text))
+            ):
                 found[name] = text
     return found
 
@@ -148,9 +175,26 @@ def _words_for(annotation: Any) -> str:
 
 
 def _bounds(field: FieldInfo) -> str:
-    facts = {name: getattr(one, name) for one in field.metadata for name in ("ge", "gt", "le", "lt") if hasattr(one, name)}
-    low = f"from {facts['ge']:,}" if "ge" in facts else f"above {facts['gt']:,}" if "gt" in facts else ""
-    high = f"to {facts['le']:,}" if "le" in facts else f"below {facts['lt']:,}" if "lt" in facts else ""
+    facts = {
+        name: getattr(one, name)
+        for one in field.metadata
+        for name in ("ge", "gt", "le", "lt")
+        if hasattr(one, name)
+    }
+    low = (
+        f"from {facts['ge']:,}"
+        if "ge" in facts
+        else f"above {facts['gt']:,}"
+        if "gt" in facts
+        else ""
+    )
+    high = (
+        f"to {facts['le']:,}"
+        if "le" in facts
+        else f"below {facts['lt']:,}"
+        if "lt" in facts
+        else ""
+    )
     return f", {' '.join(filter(None, [low, high]))}" if low or high else ""
 
 
@@ -159,7 +203,11 @@ def _default(field: FieldInfo) -> str:
         return "(needed)"
     if field.default in (None, ()) or field.default_factory is not None:
         return ""
-    return f"`{','.join(map(str, field.default))}`" if isinstance(field.default, tuple) else f"`{field.default}`"
+    return (
+        f"`{','.join(map(str, field.default))}`"
+        if isinstance(field.default, tuple)
+        else f"`{field.default}`"
+    )
 
 
 # -- errors
@@ -171,7 +219,10 @@ def error_classes() -> list[type[RefractError]]:
         if not module.name.startswith(("refract.__main__", "refract.migrations")):
             importlib.import_module(module.name)
     silent = {kind for kind in KINDS if kind is not Stale} | {ConfigurationError}
-    return sorted((one for one in _below(RefractError) if one not in silent), key=lambda one: (one.status, one.code))
+    return sorted(
+        (one for one in _below(RefractError) if one not in silent),
+        key=lambda one: (one.status, one.code),
+    )
 
 
 def _below(kind: type[RefractError]) -> Iterator[type[RefractError]]:
@@ -183,13 +234,16 @@ def _below(kind: type[RefractError]) -> Iterator[type[RefractError]]:
 
 def errors_page() -> str:
     rows = [
-        f"| {one.status} {STATUS_TITLES[one.status]} | `{one.code}` | {_cell(strip_placeholders(one.template))} |"
+        f"| {one.status} {STATUS_TITLES[one.status]} | `{one.code}` |"
+        f" {_cell(strip_placeholders(one.template))} |"
         for one in error_classes()
     ]
     text = (
-        "The API answers errors as `application/problem+json` (RFC 9457). Programs should look at `code`: it is stable, sentences may "
-        "be worded better. `…` stands for what only the moment knows. On the command line the sentence goes to standard error; the "
-        "exit code is 2 for what the caller can put right by asking differently (400, 422, a setting) and 1 otherwise."
+        "The API answers errors as `application/problem+json` (RFC 9457). Programs should look at"
+        " `code`: it is stable, sentences may be worded better. `…` stands for what only the moment"
+        " knows. On the command line the sentence goes to standard error; the exit code is 2 for"
+        " what the caller can put right by asking differently (400, 422, a setting) and 1"
+        " otherwise."
     )
     return "\n".join(["# Errors", "", text, "", *_table("status", "code", "sentence"), *rows])
 
@@ -199,7 +253,9 @@ def errors_page() -> str:
 
 def commands_page() -> str:
     root = typer.main.get_command(commands)
-    parts = [part for path, command in every_command(root, "refract") for part in _command(path, command)]
+    parts = [
+        part for path, command in every_command(root, "refract") for part in _command(path, command)
+    ]
     return "\n".join(["# Commands", "", f"{root.help}", "", *parts])
 
 
@@ -213,13 +269,28 @@ def every_command(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 
 def _command(path: str, command: Any) -> Iterator[str]:
-    options = [one for one in command.params if one.param_type_name == "option" and one.name != "help"]
+    options = [
+        one for one in command.params if one.param_type_name == "option" and one.name != "help"
+    ]
     arguments = [one for one in command.params if one.param_type_name == "argument"]
     usage = [path, *(one.name.upper() for one in arguments), *(["[OPTIONS]"] if options else [])]
-    yield from (f"## {path}", "", f"`{' '.join(usage)}`", "", " ".join((command.help or "").split()), "")
-    rows = [(one.name.upper(), one.help) for one in arguments] + [(", ".join(one.opts), _option(one)) for one in options]
+    yield from (
+        f"## {path}",
+        "",
+        f"`{' '.join(usage)}`",
+        "",
+        " ".join((command.help or "").split()),
+        "",
+    )
+    rows = [(one.name.upper(), one.help) for one in arguments] + [
+        (", ".join(one.opts), _option(one)) for one in options
+    ]
     if rows:
-        yield from (*_table("option", "meaning"), *(f"| `{words}` | {_cell(meaning or '')} |" for words, meaning in rows), "")
+        yield from (
+            *_table("option", "meaning"),
+            *(f"| `{words}` | {_cell(meaning or '')} |" for words, meaning in rows),
+            "",
+        )
 
 
 def _option(one: Any) -> str:
@@ -232,18 +303,29 @@ def _option(one: Any) -> str:
 
 def api_page(document: dict[str, Any]) -> str:
     text = (
-        f"{document['info']['description'].strip()}\n\nA running server shows this page with examples at `/api/docs`. Besides the errors "
-        f"below, any call may answer {', '.join(f'`{code}`' for code in sorted(EVERYWHERE))}: see [errors](errors.md)."
+        f"{document['info']['description'].strip()}\n\nA running server shows this page with"
+        " examples at `/api/docs`. Besides the errors below, any call may answer"
+        f" {', '.join(f'`{code}`' for code in sorted(EVERYWHERE))}: see [errors](errors.md)."
     )
     parts: list[str] = []
     for chapter in build_sections(document):
         table = _table("call", "what it does", "scope", "errors of its own")
-        parts += [f"## {chapter.name.capitalize()}", "", chapter.description, "", *table, *map(_row, chapter.operations), ""]
+        parts += [
+            f"## {chapter.name.capitalize()}",
+            "",
+            chapter.description,
+            "",
+            *table,
+            *map(_row, chapter.operations),
+            "",
+        ]
     return "\n".join(["# API", "", text, "", *parts])
 
 
 def _row(one: ApiOperation) -> str:
-    codes = ", ".join(f"`{refusal.code}`" for refusal in one.refusals if refusal.code not in EVERYWHERE)
+    codes = ", ".join(
+        f"`{refusal.code}`" for refusal in one.refusals if refusal.code not in EVERYWHERE
+    )
     scope = f"{one.scope or ''}{' (or none)' if one.scope and one.is_open else ''}"
     return f"| `{one.method} {one.path}` | {_cell(one.summary)} | {scope} | {codes} |"
 

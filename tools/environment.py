@@ -39,11 +39,16 @@ def create_environment(where: Path) -> None:
     if packages.may_install() and packages.apt_install(["python3-venv"]) and _try(make):
         return
     shutil.rmtree(where, ignore_errors=True)
-    sys.exit("python3 -m venv does not work here: install the package python3-venv (Debian, Ubuntu), then try again.")
+    sys.exit(
+        "python3 -m venv does not work here: install the package python3-venv (Debian, Ubuntu),"
+        " then try again."
+    )
 
 
 def _try(command: list[str]) -> bool:
-    done = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    done = subprocess.run(
+        command, check=False, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
     if done.returncode != 0:
         print(done.stdout, file=sys.stderr)
     return done.returncode == 0
@@ -51,9 +56,18 @@ def _try(command: list[str]) -> bool:
 
 def install_dependencies(where: Path, lock: str) -> None:
     """Install a lock. It is complete (tests/tools/test_locks.py), so nothing is resolved again, and nothing unpinned is fetched."""
-    pip = [str(where / "bin/python"), "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    pip = [
+        str(where / "bin/python"),
+        "-m",
+        "pip",
+        "--quiet",
+        "--disable-pip-version-check",
+        "install",
+    ]
     print("Installing the locked dependencies …", file=sys.stderr, flush=True)
-    subprocess.run([*pip, "--no-deps", "--require-hashes", "-r", str(SOURCE.parent / lock)], check=True)
+    subprocess.run(
+        [*pip, "--no-deps", "--require-hashes", "-r", str(SOURCE.parent / lock)], check=True
+    )
 
 
 def install_refract(where: Path, *, copy: bool) -> None:
@@ -64,7 +78,9 @@ def install_refract(where: Path, *, copy: bool) -> None:
     shutil.rmtree(library / "refract", ignore_errors=True)
     (library / "refract.pth").unlink(missing_ok=True)
     if copy:
-        shutil.copytree(SOURCE / "refract", library / "refract", ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            SOURCE / "refract", library / "refract", ignore=shutil.ignore_patterns("__pycache__")
+        )
     else:
         (library / "refract.pth").write_text(f"{SOURCE}\n")
     script = where / "bin/refract"
@@ -75,11 +91,16 @@ def install_refract(where: Path, *, copy: bool) -> None:
 def main() -> None:
     if sys.version_info < MIN_PYTHON:
         found = ".".join(str(part) for part in sys.version_info[:3])
-        sys.exit(f"Refract needs Python 3.11 or newer; python3 is {found}. Name another one with: make PYTHON=/path/to/python3.12 …")
+        sys.exit(
+            f"Refract needs Python 3.11 or newer; python3 is {found}. Name another one with: make"
+            " PYTHON=/path/to/python3.12 …"
+        )
     parser = argparse.ArgumentParser(prog="python3 -m tools.environment")
     parser.add_argument("where", type=Path, nargs="?", default=Path(".venv"))
     parser.add_argument("--dev", action="store_true", help="install the development tools too")
-    parser.add_argument("--copy", action="store_true", help="copy Refract instead of reading it from src/")
+    parser.add_argument(
+        "--copy", action="store_true", help="copy Refract instead of reading it from src/"
+    )
     given = parser.parse_args()
     if not (given.where / "bin/pip").exists():
         create_environment(given.where)

@@ -17,13 +17,19 @@ CORNERS = 'rx="14" '
 
 def draw(page: Page, svg: str, size: int) -> bytes:
     page.set_viewport_size({"width": size, "height": size})
-    page.set_content(f"<style>body{{margin:0}}svg{{display:block;width:{size}px;height:{size}px}}</style>{svg}")
+    page.set_content(
+        f"<style>body{{margin:0}}svg{{display:block;width:{size}px;height:{size}px}}</style>{svg}"
+    )
     return page.screenshot(omit_background=True)
 
 
 def ico(png: bytes, size: int) -> bytes:
     """An ICO file is a directory in front of a PNG."""
-    return struct.pack("<HHH", 0, 1, 1) + struct.pack("<BBBBHHII", size, size, 0, 0, 1, 32, len(png), 22) + png
+    return (
+        struct.pack("<HHH", 0, 1, 1)
+        + struct.pack("<BBBBHHII", size, size, 0, 0, 1, 32, len(png), 22)
+        + png
+    )
 
 
 def main() -> None:
@@ -33,7 +39,9 @@ def main() -> None:
     maskable = square.replace("<g ", '<g transform="translate(9.6 9.6) scale(.7)" ')
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", chromium_sandbox=False, args=["--no-sandbox", "--disable-gpu"]
+            executable_path="/usr/bin/chromium",
+            chromium_sandbox=False,
+            args=["--no-sandbox", "--disable-gpu"],
         )
         page = browser.new_page()
         files = {

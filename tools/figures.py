@@ -12,8 +12,14 @@ def figures_page() -> str:
     lines = [
         "# Measured figures",
         "",
-        "The last saved run of each proof and each bench, as its command wrote it. Load average is that of the machine when the run began",
-        "(bench) or ended (proof): times taken beside other work say little, ratios and counts hold.",
+        (
+            "The last saved run of each proof and each bench, as its command wrote it. Load average"
+            " is that of the machine when the run began"
+        ),
+        (
+            "(bench) or ended (proof): times taken beside other work say little, ratios and counts"
+            " hold."
+        ),
         "",
         "## Proofs",
         "",
@@ -35,9 +41,15 @@ def with_measured(page: str) -> str:
     """The card of promises, and below its mark what the last saved run of each found. The card says which proof shows what."""
     head, _, _ = page.partition(MEASURED)
     lines = [MEASURED, "", "| # | run | seed | found | |", "|---|---|---|---|---|"]
-    for number, name in re.findall(r"^\| (\S+) \|.*\| `make proof ([a-z-]+)`[^|]*\|$", head, re.MULTILINE):
+    for number, name in re.findall(
+        r"^\| (\S+) \|.*\| `make proof ([a-z-]+)`[^|]*\|$", head, re.MULTILINE
+    ):
         files = sorted((ROOT / "proofs/results").glob(f"{name}*.json"))
-        runs = [json.loads(file.read_text()) for file in files if re.fullmatch(rf"{name}(-[a-z]+-\d+)?", file.stem)]
+        runs = [
+            json.loads(file.read_text())
+            for file in files
+            if re.fullmatch(rf"{name}(-[a-z]+-\d+)?", file.stem)
+        ]
         shown = [_measured(number, run) for run in runs if _shows(number, run)]
         lines += shown or [f"| {number} | `make proof {name}` | | no run of it is saved | |"]
     return head + "\n".join(lines) + "\n"
@@ -55,20 +67,35 @@ def _measured(number: str, run: dict[str, Any]) -> str:
     never = [figure for figure in bars if figure["promise"] == "0"]
     happened = [figure for figure in never if not figure["held"]]
     quoted = [figure for figure in bars if figure not in never] + happened
-    found = [f"0 in {len(never) - len(happened)} of {len(never)} counts of what must not happen"] if never else []
+    found = (
+        [f"0 in {len(never) - len(happened)} of {len(never)} counts of what must not happen"]
+        if never
+        else []
+    )
     found += [f"{figure['what']} {figure['value']} ({figure['promise']})" for figure in quoted]
     verdict = "held" if all(figure["held"] for figure in bars) else "**broken**"
     return f"| {number} | {run['title']} | {run['seed']} | {'; '.join(found)} | {verdict} |"
 
 
 def _proof(run: dict[str, Any]) -> list[str]:
-    about = f"Seed {run['seed']} · {_machine(run['machine'])} · load average {run['load_average']:.1f}"
+    about = (
+        f"Seed {run['seed']} · {_machine(run['machine'])} · load average {run['load_average']:.1f}"
+    )
     rows = [
         f"| {figure['what']} | {figure['value']} | {figure['promise']} | {_verdict(figure)} |"
         for figure in run["figures"]
         if figure["what"]
     ]
-    return [f"### {run['title']}", "", about, "", "| what | figure | promised | |", "|---|---|---|---|", *rows, ""]
+    return [
+        f"### {run['title']}",
+        "",
+        about,
+        "",
+        "| what | figure | promised | |",
+        "|---|---|---|---|",
+        *rows,
+        "",
+    ]
 
 
 def _verdict(figure: dict[str, Any]) -> str:
@@ -87,7 +114,11 @@ def _bench(result: dict[str, Any], name: str) -> list[str]:
 
 
 def _is_table(found: Any) -> bool:
-    return isinstance(found, dict) and bool(found) and all(isinstance(row, dict) and _scalars(row) for row in found.values())
+    return (
+        isinstance(found, dict)
+        and bool(found)
+        and all(isinstance(row, dict) and _scalars(row) for row in found.values())
+    )
 
 
 def _scalars(row: dict[str, Any]) -> bool:
@@ -97,14 +128,20 @@ def _scalars(row: dict[str, Any]) -> bool:
 def _table(what: str, found: dict[str, dict[str, Any]]) -> list[str]:
     columns = list(dict.fromkeys(column for row in found.values() for column in row))
     head = [what, *(column.replace("_", " ") for column in columns)]
-    body = [[name, *(_number(row.get(column)) for column in columns)] for name, row in found.items()]
+    body = [
+        [name, *(_number(row.get(column)) for column in columns)] for name, row in found.items()
+    ]
     return [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *body)] + [""]
 
 
 def _number(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1000 or value == int(value) else f"{value:.3g}"
-    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str("" if value is None else value)
+    return (
+        f"{value:,}"
+        if isinstance(value, int) and not isinstance(value, bool)
+        else str("" if value is None else value)
+    )
 
 
 def _machine(machine: dict[str, Any]) -> str:

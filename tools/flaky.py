@@ -55,7 +55,15 @@ def refuse(last: RunRecord | None) -> str | None:
 def repeat(root: Path) -> RunRecord | None:
     """Run the failed tests again, one after another in a single process."""
     (root / ".pytest_cache/v" / RECORD).unlink()
-    command = [sys.executable, "-m", "pytest", "--last-failed", "--last-failed-no-failures", "none", "--verbose"]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--last-failed",
+        "--last-failed-no-failures",
+        "none",
+        "--verbose",
+    ]
     subprocess.run(command, check=False, cwd=root)
     return read_record(root)
 

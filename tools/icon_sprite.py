@@ -125,7 +125,9 @@ def symbol(package: Path, name: str) -> str:
 def main(package: Path) -> None:
     """Write the sprite, one symbol a line so that a change shows in a diff."""
     symbols = [MARK, *(symbol(package, name) for name in sorted(ICONS))]
-    SPRITE.write_text("\n".join(['<svg xmlns="http://www.w3.org/2000/svg">', *symbols, "</svg>", ""]))
+    SPRITE.write_text(
+        "\n".join(['<svg xmlns="http://www.w3.org/2000/svg">', *symbols, "</svg>", ""])
+    )
     sys.stdout.write(f"{len(symbols)} icons, {SPRITE.stat().st_size} bytes\n")
 
 

@@ -26,12 +26,26 @@ COMMENT = "Translators:"
 """Begins a comment that is for translators."""
 Keywords = dict[str, tuple[int | tuple[int, str], ...] | None]
 KEYWORDS: dict[str, Keywords] = {
-    "python": {"gettext": None, "lazy_gettext": None, "mark": None, "ngettext": (1, 2), "pgettext": ((1, "c"), 2)},
-    "jinja2": {"_": None, "_html": None, "ngettext": (1, 2), "ngettext_html": (1, 2), "pgettext": ((1, "c"), 2)},
+    "python": {
+        "gettext": None,
+        "lazy_gettext": None,
+        "mark": None,
+        "ngettext": (1, 2),
+        "pgettext": ((1, "c"), 2),
+    },
+    "jinja2": {
+        "_": None,
+        "_html": None,
+        "ngettext": (1, 2),
+        "ngettext_html": (1, 2),
+        "pgettext": ((1, "c"), 2),
+    },
     "javascript": {"t": None, "tn": (1, 2)},
 }
 METHODS = {".py": "python", ".html": "jinja2", ".js": "javascript"}
-OPTIONS: dict[str, dict[str, Any]] = {"jinja2": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}}
+OPTIONS: dict[str, dict[str, Any]] = {
+    "jinja2": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
+}
 _PLACEHOLDER = re.compile(r"\{\w*\}")
 _TAG = re.compile(r"</?\w+")
 _NOTE = "# Messages of Refract. Written by `make messages`; translations are edited by hand."
@@ -40,7 +54,11 @@ _NOTE = "# Messages of Refract. Written by `make messages`; translations are edi
 def source_files() -> Iterator[Path]:
     """Every file that may contain messages, in a stable order."""
     for path in sorted(SOURCE.rglob("*")):
-        if path.suffix in METHODS and not path.name.endswith(".min.js") and "migrations" not in path.parts:
+        if (
+            path.suffix in METHODS
+            and not path.name.endswith(".min.js")
+            and "migrations" not in path.parts
+        ):
             yield path
 
 
@@ -52,7 +70,14 @@ def extract_messages() -> Catalog:
         content = path.read_bytes()
         if method == "python" and b"gettext(" not in content and b"mark(" not in content:
             continue  # the tokenizer is slow, and few modules have words for people
-        found = extract(method, BytesIO(content), KEYWORDS[method], [COMMENT], OPTIONS.get(method, {}), strip_comment_tags=True)
+        found = extract(
+            method,
+            BytesIO(content),
+            KEYWORDS[method],
+            [COMMENT],
+            OPTIONS.get(method, {}),
+            strip_comment_tags=True,
+        )
         place = str(path.relative_to(SOURCE))
         for _, text, comments, context in found:
             catalogue.add(text, locations=[(place, 0)], auto_comments=comments, context=context)
@@ -107,7 +132,9 @@ def find_problems(message: Message, plural_forms: int) -> Iterator[str]:
         yield f"{originals[0]!r} has {len(strings)} forms instead of {plural_forms}"
     wanted = set(_PLACEHOLDER.findall(originals[-1]))
     for string in strings:
-        spoken = {"{n}"} if message.pluralizable else set()  # a language may say the number in words
+        spoken = (
+            {"{n}"} if message.pluralizable else set()
+        )  # a language may say the number in words
         if not wanted - spoken <= set(_PLACEHOLDER.findall(string)) <= wanted:
             yield f"{string!r} has other placeholders than {originals[-1]!r}"
         if sorted(_TAG.findall(string)) != sorted(_TAG.findall(originals[-1])):
@@ -124,7 +151,12 @@ def _forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
 
 def to_text(catalogue: Catalog) -> str:
     """Return a catalogue as its file holds it: by message, one line each, so that branches merge."""
-    head = [_NOTE, 'msgid ""', 'msgstr ""', *(f'"{name}: {value}\\n"' for name, value in _headers(catalogue))]
+    head = [
+        _NOTE,
+        'msgid ""',
+        'msgstr ""',
+        *(f'"{name}: {value}\\n"' for name, value in _headers(catalogue)),
+    ]
     out = BytesIO()
     write_po(out, catalogue, width=0, sort_output=True, include_lineno=False, omit_header=True)
     return "\n".join(head) + "\n\n" + out.getvalue().decode()
@@ -143,13 +175,20 @@ def _headers(catalogue: Catalog) -> Iterator[tuple[str, str]]:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["add"]:
         catalogue_path(arguments[1]).parent.mkdir(parents=True, exist_ok=True)
-        catalogue_path(arguments[1]).write_text(to_text(Catalog(arguments[1], domain=DOMAIN)), encoding="utf-8")
+        catalogue_path(arguments[1]).write_text(
+            to_text(Catalog(arguments[1], domain=DOMAIN)), encoding="utf-8"
+        )
     template = extract_messages()
     TEMPLATE.write_text(to_text(template), encoding="utf-8")
     for folder in catalogue_folders():
         updated = update_catalogue(template, folder)
         catalogue_path(folder).write_text(to_text(updated), encoding="utf-8")
-        problems = [problem for message in updated if message.id for problem in find_problems(message, updated.num_plurals)]
+        problems = [
+            problem
+            for message in updated
+            if message.id
+            for problem in find_problems(message, updated.num_plurals)
+        ]
         print(f"{folder}: {len(updated)} messages, {len(problems)} to put right")
         for problem in problems:
             print(f"  {problem}")

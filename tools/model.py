@@ -17,7 +17,19 @@ def fetch(where: Path) -> bool:
         return True
     pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
     done = subprocess.run(
-        [*pip, "--no-deps", "--only-binary", ":all:", "--require-hashes", "--upgrade", "--target", str(where), "-r", str(LOCK)], check=False
+        [
+            *pip,
+            "--no-deps",
+            "--only-binary",
+            ":all:",
+            "--require-hashes",
+            "--upgrade",
+            "--target",
+            str(where),
+            "-r",
+            str(LOCK),
+        ],
+        check=False,
     )
     if done.returncode == 0:
         mark.write_text(LOCK.read_text())
@@ -27,7 +39,11 @@ def fetch(where: Path) -> bool:
 def main() -> None:
     where = Path(sys.argv[1])
     if not fetch(where):
-        print(f"The small model for the tests could not be fetched into {where}: its test will be skipped.", file=sys.stderr)
+        print(
+            f"The small model for the tests could not be fetched into {where}: its test will be"
+            " skipped.",
+            file=sys.stderr,
+        )
 
 
 if __name__ == "__main__":

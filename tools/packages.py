@@ -1,6 +1,8 @@
 """Programs we use but do not ship: where they are, and which Debian package brings each."""
 
-from __future__ import annotations  # an old python3 must get as far as being told that it is too old
+from __future__ import (
+    annotations,
+)  # an old python3 must get as far as being told that it is too old
 
 import os
 import shutil
@@ -22,7 +24,9 @@ DEBIAN = {
 
 # Debian keeps the PostgreSQL server off the PATH, one directory for each version.
 _POSTGRESQL_HOME = Path("/usr/lib/postgresql")
-_SERVER_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"])
+_SERVER_PATH = os.pathsep.join(
+    [os.environ.get("PATH", os.defpath), "/usr/local/sbin", "/usr/sbin", "/sbin"]
+)
 
 
 def program(*names: str) -> str | None:
@@ -55,7 +59,11 @@ def find(name: str) -> str | None:
     if name == "oidc":
         node = find("node")
         return node if node and program("npm") else None
-    spellings = {"redis": ("redis-server",), "chromium": ("chromium", "chromium-browser"), "node": ("node", "nodejs")}
+    spellings = {
+        "redis": ("redis-server",),
+        "chromium": ("chromium", "chromium-browser"),
+        "node": ("node", "nodejs"),
+    }
     return program(*spellings.get(name, (name,)))
 
 
@@ -74,10 +82,18 @@ def apt_install(packages: Iterable[str]) -> bool:
     install = [*apt, "install", "-y", "--no-install-recommends", *wanted]
     for command in ([*apt, "update"], install):
         done = subprocess.run(
-            command, check=False, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            command,
+            check=False,
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         if done.returncode != 0:
-            print(f"{' '.join(command)} failed:\n{done.stdout[-2000:]}", file=sys.stderr, flush=True)
+            print(
+                f"{' '.join(command)} failed:\n{done.stdout[-2000:]}", file=sys.stderr, flush=True
+            )
             # A stale mirror must not stop an install that the local package lists can serve.
             if command is install:
                 return False

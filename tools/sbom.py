@@ -22,8 +22,20 @@ def components(lock: str) -> list[dict[str, Any]]:
     found = []
     for name, version, rest in ENTRY.findall(lock):
         purl = f"pkg:pypi/{name}@{version}"
-        hashes = [{"alg": "SHA-256", "content": sum_} for sum_ in re.findall(r"sha256:([0-9a-f]{64})", rest)]
-        found.append({"type": "library", "bom-ref": purl, "name": name, "version": version, "purl": purl, "hashes": hashes})
+        hashes = [
+            {"alg": "SHA-256", "content": sum_}
+            for sum_ in re.findall(r"sha256:([0-9a-f]{64})", rest)
+        ]
+        found.append(
+            {
+                "type": "library",
+                "bom-ref": purl,
+                "name": name,
+                "version": version,
+                "purl": purl,
+                "hashes": hashes,
+            }
+        )
     return found
 
 
@@ -32,7 +44,14 @@ def bill(lock: str, version: str) -> dict[str, Any]:
         "bomFormat": "CycloneDX",
         "specVersion": "1.5",
         "version": 1,
-        "metadata": {"component": {"type": "application", "bom-ref": "refract-links", "name": "refract-links", "version": version}},
+        "metadata": {
+            "component": {
+                "type": "application",
+                "bom-ref": "refract-links",
+                "name": "refract-links",
+                "version": version,
+            }
+        },
         "components": components(lock),
     }
 

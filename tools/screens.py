@@ -23,10 +23,20 @@ from tools.servers import free_port
 OUT = Path("screens")
 DOCS = Path("docs/screens")
 NAME = "go.example.com"
-BEST = (("home", "/", "light"), ("link", "/app/links?sort=clicks", "light"), ("review", "/app/review", "dark"))
+BEST = (
+    ("home", "/", "light"),
+    ("link", "/app/links?sort=clicks", "light"),
+    ("review", "/app/review", "dark"),
+)
 SIZES = {"phone": (320, 640), "desk": (1280, 800)}
 THEMES = ("light", "dark")
-ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking", "--disable-component-update"]
+ARGUMENTS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+]
 
 
 def photograph(browser: Browser, url: str, names: list[str]) -> list[Path]:
@@ -34,7 +44,10 @@ def photograph(browser: Browser, url: str, names: list[str]) -> list[Path]:
     made = []
     for size, (width, height) in SIZES.items():
         for theme in THEMES:
-            context = browser.new_context(viewport={"width": width, "height": height}, color_scheme="dark" if theme == "dark" else "light")
+            context = browser.new_context(
+                viewport={"width": width, "height": height},
+                color_scheme="dark" if theme == "dark" else "light",
+            )
             page = context.new_page()
             for name in names:
                 page.goto(f"{url}/sample/{name}", wait_until="networkidle")
@@ -47,12 +60,15 @@ def photograph(browser: Browser, url: str, names: list[str]) -> list[Path]:
 def sheet(browser: Browser, pictures: list[Path]) -> Path:
     """All pictures on one page."""
     figures = "".join(
-        f'<figure style="margin:0"><img src="{one.name}" style="height:150px;border:1px solid #ccc"><figcaption>{html.escape(one.stem)}'
-        "</figcaption></figure>"
+        f'<figure style="margin:0"><img src="{one.name}" style="height:150px;border:1px solid'
+        f' #ccc"><figcaption>{html.escape(one.stem)}</figcaption></figure>'
         for one in sorted(pictures)
     )
     index = OUT / "index.html"
-    index.write_text(f'<body style="font:12px sans-serif;display:flex;flex-wrap:wrap;gap:12px;margin:12px">{figures}')
+    index.write_text(
+        '<body style="font:12px'
+        f' sans-serif;display:flex;flex-wrap:wrap;gap:12px;margin:12px">{figures}'
+    )
     page = browser.new_page(viewport={"width": 1800, "height": 1000})
     page.goto(index.absolute().as_uri())
     DOCS.mkdir(parents=True, exist_ok=True)
@@ -71,9 +87,13 @@ def lived_in(directory: Path) -> None:
         sync_playwright() as playwright,
     ):
         browser = launch(playwright, f"--host-resolver-rules=MAP {NAME}:80 127.0.0.1:{server.port}")
-        context = browser.new_context(viewport={"width": 1280, "height": 800}, device_scale_factor=1)
+        context = browser.new_context(
+            viewport={"width": 1280, "height": 800}, device_scale_factor=1
+        )
         page = context.new_page()
-        link = refract("signin-link", "--data-dir", str(data), REFRACT_BASE_URL=f"http://{NAME}").stdout.strip()
+        link = refract(
+            "signin-link", "--data-dir", str(data), REFRACT_BASE_URL=f"http://{NAME}"
+        ).stdout.strip()
         page.goto(link)
         page.get_by_role("button", name="Sign in").click()
         for name, path, theme in BEST:
@@ -88,14 +108,18 @@ def lived_in(directory: Path) -> None:
 
 def launch(playwright: Playwright, *more: str) -> Browser:
     return playwright.chromium.launch(
-        executable_path=os.environ.get("REFRACT_TEST_CHROMIUM", "/usr/bin/chromium"), chromium_sandbox=False, args=[*ARGUMENTS, *more]
+        executable_path=os.environ.get("REFRACT_TEST_CHROMIUM", "/usr/bin/chromium"),
+        chromium_sandbox=False,
+        args=[*ARGUMENTS, *more],
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make screens", description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help="which screens; left out: all")
-    parser.add_argument("--demo", action="store_true", help="photograph a server with the demo's data instead")
+    parser.add_argument(
+        "--demo", action="store_true", help="photograph a server with the demo's data instead"
+    )
     options = parser.parse_args()
     chosen = options.names or list(PAGES)
     if options.demo:
@@ -104,7 +128,9 @@ def main() -> None:
             lived_in(Path(directory))
         return
     OUT.mkdir(exist_ok=True)
-    server = uvicorn.Server(uvicorn.Config(gallery(), host="127.0.0.1", port=0, log_level="warning"))
+    server = uvicorn.Server(
+        uvicorn.Config(gallery(), host="127.0.0.1", port=0, log_level="warning")
+    )
     serving = threading.Thread(target=server.run, daemon=True)
     serving.start()
     while not server.started:
@@ -113,7 +139,10 @@ def main() -> None:
     with sync_playwright() as playwright:
         browser = launch(playwright)
         pictures = photograph(browser, f"http://127.0.0.1:{port}", chosen)
-        print(f"{len(pictures)} pictures of {len(chosen)} screens; all of them on {sheet(browser, pictures)}")
+        print(
+            f"{len(pictures)} pictures of {len(chosen)} screens; all of them on"
+            f" {sheet(browser, pictures)}"
+        )
         browser.close()
     server.should_exit = True
     serving.join(10)

@@ -30,7 +30,9 @@ def ranges_of(script: str) -> list[tuple[int, int]]:
     """Return first and last of every run of characters that may be of this script."""
     matches = regex.compile(rf"\p{{scx={script}}}").fullmatch
     runs: list[tuple[int, int]] = []
-    for number in range(0x80, 0x32000):  # ASCII needs no table, and beyond there is no letter of these scripts
+    for number in range(
+        0x80, 0x32000
+    ):  # ASCII needs no table, and beyond there is no letter of these scripts
         if not 0xD800 <= number < 0xE000 and matches(chr(number)):
             if runs and runs[-1][1] == number - 1:
                 runs[-1] = (runs[-1][0], number)
@@ -42,7 +44,10 @@ def ranges_of(script: str) -> list[tuple[int, int]]:
 def render() -> str:
     lines = [_HEAD]
     for script in SCRIPTS:
-        words = [f"{first:x}" if first == last else f"{first:x}+{last - first:x}" for first, last in ranges_of(script)]
+        words = [
+            f"{first:x}" if first == last else f"{first:x}+{last - first:x}"
+            for first, last in ranges_of(script)
+        ]
         lines.append(f'    "{script}": (\n')
         line = ""
         for word in words:

@@ -95,7 +95,9 @@ class Server(ABC):
             if not self.running:
                 raise ServerFailed(f"{self.name} ended while starting:\n{self._log_end()}")
             if time.monotonic() > deadline:
-                raise ServerFailed(f"{self.name} does not answer after {timeout:g} s:\n{self._log_end()}")
+                raise ServerFailed(
+                    f"{self.name} does not answer after {timeout:g} s:\n{self._log_end()}"
+                )
             time.sleep(0.02)
 
     def stop(self, timeout: float = 60) -> None:
@@ -105,7 +107,9 @@ class Server(ABC):
             return
         processes.send(pid, self.stop_signal)
         if not processes.wait_gone([pid], timeout):
-            raise ServerFailed(f"{self.name} does not stop within {timeout:g} s:\n{self._log_end()}")
+            raise ServerFailed(
+                f"{self.name} does not stop within {timeout:g} s:\n{self._log_end()}"
+            )
 
     def kill(self) -> None:
         """SIGKILL, the server and its children, as when the machine runs out of memory."""
@@ -129,7 +133,11 @@ class Server(ABC):
     def _launch(self) -> None:
         """Through a shell that leaves at once: the server is then nobody's child and every process may stop it alike."""
         with self.log.open("ab") as log:
-            done = self._as_server_user(["/bin/sh", "-c", '"$@" >&2 & echo $!', "sh", *self.command()], stdout=subprocess.PIPE, stderr=log)
+            done = self._as_server_user(
+                ["/bin/sh", "-c", '"$@" >&2 & echo $!', "sh", *self.command()],
+                stdout=subprocess.PIPE,
+                stderr=log,
+            )
         pid = int(done.stdout)
         stat = processes.stat_of(pid)
         if done.returncode != 0 or stat is None:
@@ -141,12 +149,21 @@ class Server(ABC):
         with self.log.open("ab") as log:
             done = self._as_server_user(command, stdout=log, stderr=log)
         if done.returncode != 0:
-            raise ServerFailed(f"{Path(command[0]).name} failed for {self.name}:\n{self._log_end()}")
+            raise ServerFailed(
+                f"{Path(command[0]).name} failed for {self.name}:\n{self._log_end()}"
+            )
 
-    def _as_server_user(self, command: list[str], stdout: int | IO[bytes], stderr: IO[bytes]) -> subprocess.CompletedProcess[bytes]:
+    def _as_server_user(
+        self, command: list[str], stdout: int | IO[bytes], stderr: IO[bytes]
+    ) -> subprocess.CompletedProcess[bytes]:
         """Never as root; in a session of its own, so that Ctrl-C in the terminal is not for it."""
         nobody = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
-        environment = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(self.home), "LC_ALL": "C.UTF-8", "TZ": "UTC"}
+        environment = {
+            "PATH": os.environ.get("PATH", os.defpath),
+            "HOME": str(self.home),
+            "LC_ALL": "C.UTF-8",
+            "TZ": "UTC",
+        }
         return subprocess.run(
             command,
             check=False,
@@ -169,7 +186,10 @@ class Server(ABC):
 
     def _ask(self, question: bytes, size: int) -> bytes:
         """One exchange by TCP; nothing when nobody answers."""
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection:
+        with (
+            contextlib.suppress(OSError),
+            socket.create_connection(("127.0.0.1", self.port), timeout=2) as connection,
+        ):
             connection.sendall(question)
             return connection.recv(size)
         return b""
@@ -194,9 +214,22 @@ class PostgreSQL(Server):
 
     def initialise(self) -> None:
         super().initialise()
-        initdb = [str(self._bin / "initdb"), "-D", "data", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--no-sync"]
+        initdb = [
+            str(self._bin / "initdb"),
+            "-D",
+            "data",
+            "-A",
+            "trust",
+            "-U",
+            "postgres",
+            "-E",
+            "UTF8",
+            "--no-sync",
+        ]
         try:
-            self._run([*initdb, "--locale=C.UTF-8"])  # trigrams of non-Latin text need a UTF-8 locale
+            self._run(
+                [*initdb, "--locale=C.UTF-8"]
+            )  # trigrams of non-Latin text need a UTF-8 locale
         except ServerFailed:
             shutil.rmtree(self.home / "data", ignore_errors=True)
             self._run([*initdb, "--no-locale"])
@@ -216,7 +249,16 @@ class PostgreSQL(Server):
         return [str(self._bin / "postgres"), "-D", "data", "-p", str(self.port), *options]
 
     def ready(self) -> bool:
-        check = [str(self._bin / "pg_isready"), "-q", "-U", "postgres", "-h", "127.0.0.1", "-p", str(self.port)]
+        check = [
+            str(self._bin / "pg_isready"),
+            "-q",
+            "-U",
+            "postgres",
+            "-h",
+            "127.0.0.1",
+            "-p",
+            str(self.port),
+        ]
         return subprocess.run(check, check=False).returncode == 0
 
     def _launch(self) -> None:
@@ -248,8 +290,21 @@ class MariaDB(Server):
         install = packages.program("mariadb-install-db")
         if install is None:
             raise ServerFailed("mariadb-install-db is not installed")
-        own = ["--no-defaults", f"--datadir={self.home}/data", "--innodb-log-file-size=16M", "--innodb-flush-method=nosync"]
-        self._run([install, *own, "--auth-root-authentication-method=normal", "--skip-test-db", "--skip-name-resolve"])
+        own = [
+            "--no-defaults",
+            f"--datadir={self.home}/data",
+            "--innodb-log-file-size=16M",
+            "--innodb-flush-method=nosync",
+        ]
+        self._run(
+            [
+                install,
+                *own,
+                "--auth-root-authentication-method=normal",
+                "--skip-test-db",
+                "--skip-name-resolve",
+            ]
+        )
         # Read before the server listens, and as that user: so the file must be theirs to read.
         init = self.home / "init.sql"
         init.write_text(f"CREATE DATABASE IF NOT EXISTS {DATABASE};\n")
@@ -262,7 +317,9 @@ class MariaDB(Server):
         settings = {
             "datadir": f"{self.home}/data",
             "init-file": f"{self.home}/init.sql",
-            "socket": "socket",  # relative to the data: a long temporary path would not fit into a socket's name
+            "socket": (
+                "socket"
+            ),  # relative to the data: a long temporary path would not fit into a socket's name
             "pid-file": "pid",
             "port": str(self.port),
             "bind-address": "127.0.0.1",
@@ -275,11 +332,18 @@ class MariaDB(Server):
             "innodb-flush-log-at-trx-commit": "2",
             "innodb-fast-shutdown": "1",
         }
-        return [server, "--no-defaults", "--skip-name-resolve", *(f"--{key}={value}" for key, value in settings.items())]
+        return [
+            server,
+            "--no-defaults",
+            "--skip-name-resolve",
+            *(f"--{key}={value}" for key, value in settings.items()),
+        ]
 
     def ready(self) -> bool:
         greeting = self._ask(b"", 64)
-        return len(greeting) > 4 and greeting[4] == 10  # protocol version; 255 would be "too many connections"
+        return (
+            len(greeting) > 4 and greeting[4] == 10
+        )  # protocol version; 255 would be "too many connections"
 
 
 class Redis(Server):
@@ -295,7 +359,19 @@ class Redis(Server):
         server = packages.find("redis")
         if server is None:
             raise ServerFailed("redis-server is not installed")
-        return [server, "--port", str(self.port), "--bind", "127.0.0.1", "--dir", str(self.home), "--save", "", "--appendonly", "no"]
+        return [
+            server,
+            "--port",
+            str(self.port),
+            "--bind",
+            "127.0.0.1",
+            "--dir",
+            str(self.home),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]
 
     def ready(self) -> bool:
         return self._ask(b"PING\r\n", 16).startswith(b"+PONG")
@@ -320,10 +396,25 @@ class OpenIdProvider(Server):
         if npm is None:
             raise ServerFailed("npm is not installed")
         # As ourselves, whose cache and settings it needs; a fetched package runs no script of its own.
-        install = [npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--prefer-offline", "--loglevel=error"]
+        install = [
+            npm,
+            "ci",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--prefer-offline",
+            "--loglevel=error",
+        ]
         with self.log.open("ab") as log:
             done = subprocess.run(
-                install, check=False, cwd=self.home, stdin=subprocess.DEVNULL, stdout=log, stderr=log, umask=0o022, timeout=300
+                install,
+                check=False,
+                cwd=self.home,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                umask=0o022,
+                timeout=300,
             )
         if done.returncode != 0:
             raise ServerFailed(f"npm ci failed for {self.name}:\n{self._log_end()}")
@@ -339,4 +430,6 @@ class OpenIdProvider(Server):
         return self._ask(request, 64).startswith(b"HTTP/1.1 200")
 
 
-KINDS: dict[str, type[Server]] = {kind.name: kind for kind in (PostgreSQL, MariaDB, Redis, OpenIdProvider)}
+KINDS: dict[str, type[Server]] = {
+    kind.name: kind for kind in (PostgreSQL, MariaDB, Redis, OpenIdProvider)
+}

@@ -71,7 +71,9 @@ class Services:
 
     def environment(self) -> dict[str, str]:
         """The variables by which a command learns of all this."""
-        return {VARIABLES[name]: address for name, address in self.addresses.items()} | {STATE: str(self.file)}
+        return {VARIABLES[name]: address for name, address in self.addresses.items()} | {
+            STATE: str(self.file)
+        }
 
     def save(self) -> None:
         ports = {name: server.port for name, server in self.servers.items()}
@@ -91,7 +93,12 @@ def attach(path: str | os.PathLike[str]) -> Services:
 def services(names: Sequence[str] = TESTS_NEED) -> Iterator[Services]:
     """Find or start what is named; stop what was started, however this process ends."""
     base = _private_directory()
-    watchdog = subprocess.Popen([sys.executable, __file__, "watch", str(base)], stdin=subprocess.PIPE, cwd="/", start_new_session=True)
+    watchdog = subprocess.Popen(
+        [sys.executable, __file__, "watch", str(base)],
+        stdin=subprocess.PIPE,
+        cwd="/",
+        start_new_session=True,
+    )
     try:
         yield _gather(Services(base / "services.json"), names)
     finally:
@@ -117,7 +124,9 @@ def watch(base: Path) -> None:
 def _private_directory() -> Path:
     """Readable for us, passable for the servers' user."""
     parent = Path(tempfile.gettempdir()).resolve()
-    if os.geteuid() == 0 and any(not step.stat().st_mode & 0o001 for step in (parent, *parent.parents)):
+    if os.geteuid() == 0 and any(
+        not step.stat().st_mode & 0o001 for step in (parent, *parent.parents)
+    ):
         parent = Path("/tmp")  # noqa: S108 - a temporary directory below a private home is closed to the servers' user
     base = Path(tempfile.mkdtemp(prefix="refract-services-", dir=parent))
     base.chmod(0o711)
@@ -129,8 +138,14 @@ def _gather(found: Services, names: Sequence[str]) -> Services:
     wanted = [name for name in names if name not in given]
     programs = packages.ensure(wanted)
     found.addresses = given | {name: path for name, path in programs.items() if name not in KINDS}
-    found.absent = {name: f"install the Debian package {packages.DEBIAN[name]}" for name in wanted if name not in programs}
-    found.servers = {name: KINDS[name](found.file.parent, free_port()) for name in programs if name in KINDS}
+    found.absent = {
+        name: f"install the Debian package {packages.DEBIAN[name]}"
+        for name in wanted
+        if name not in programs
+    }
+    found.servers = {
+        name: KINDS[name](found.file.parent, free_port()) for name in programs if name in KINDS
+    }
     found.save()  # before anything starts: the watchdog must be able to stop what is half started
 
     def start(server: Server) -> ServerFailed | None:
@@ -188,7 +203,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Real services for the tests.")
     commands = parser.add_subparsers(dest="do", required=True)
     runner = commands.add_parser("run", help="run a command with private services around it")
-    runner.add_argument("--only", default=",".join(TESTS_NEED), help="which ones, by comma: " + ", ".join(VARIABLES))
+    runner.add_argument(
+        "--only", default=",".join(TESTS_NEED), help="which ones, by comma: " + ", ".join(VARIABLES)
+    )
     runner.add_argument("command", nargs="+")
     commands.add_parser("status", help="say what is installed")
     commands.add_parser("watch").add_argument("base", type=Path)

@@ -35,8 +35,15 @@ def environment(**settings: object) -> dict[str, str]:
     """This process's environment without its settings, and with those given: `environment(workers=2)`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
-    own = {"PYTHONPATH": path, "REFRACT_SPOOL_READER": "elsewhere"}  # a redirect node may be measured alone
-    return {**kept, **own, **{f"REFRACT_{name.upper()}": str(value) for name, value in settings.items()}}
+    own = {
+        "PYTHONPATH": path,
+        "REFRACT_SPOOL_READER": "elsewhere",
+    }  # a redirect node may be measured alone
+    return {
+        **kept,
+        **own,
+        **{f"REFRACT_{name.upper()}": str(value) for name, value in settings.items()},
+    }
 
 
 @contextmanager

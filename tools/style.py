@@ -88,7 +88,9 @@ def find_fragments(modules: list[SourceModule]) -> list[Spot]:
             continue
         users = importers[module.name]
         if len(users) == 1 and _package_of(next(iter(users)), modules) == module.package:
-            found.append(Spot(module.path, 1, f"{lines} lines, imported only by {next(iter(users))}"))
+            found.append(
+                Spot(module.path, 1, f"{lines} lines, imported only by {next(iter(users))}")
+            )
     return found
 
 
@@ -114,7 +116,11 @@ def _imports(tree: ast.Module) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("refract."):
+        elif (
+            isinstance(node, ast.Constant)
+            and isinstance(node.value, str)
+            and node.value.startswith("refract.")
+        ):
             yield node.value.partition(":")[0]
 
 
@@ -143,7 +149,11 @@ def find_docstrings(modules: list[SourceModule]) -> list[Spot]:
 
 def find_dialect(modules: list[SourceModule]) -> list[Spot]:
     """Return the dialect's words in docstrings."""
-    return [Spot(spot.path, spot.line, hit[0]) for spot in find_docstrings(modules) for hit in DIALECT.finditer(spot.text)]
+    return [
+        Spot(spot.path, spot.line, hit[0])
+        for spot in find_docstrings(modules)
+        for hit in DIALECT.finditer(spot.text)
+    ]
 
 
 def find_superlatives(modules: list[SourceModule]) -> list[Spot]:
@@ -152,7 +162,9 @@ def find_superlatives(modules: list[SourceModule]) -> list[Spot]:
         Spot(module.path, node.lineno, node.id)
         for module in modules
         for node in ast.walk(module.tree)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and SUPERLATIVE.match(node.id)
+        if isinstance(node, ast.Name)
+        and isinstance(node.ctx, ast.Store)
+        and SUPERLATIVE.match(node.id)
     ]
 
 
@@ -183,8 +195,12 @@ def measure() -> dict[str, list[Spot]]:
     modules = read_modules()
     repeated = find_repeated_classes(modules)
     return {
-        "class names defined in several modules": [spot for spots in repeated.values() for spot in spots],
-        f"modules under {MIN_MODULE_LINES} lines with one importer in their package": find_fragments(modules),
+        "class names defined in several modules": [
+            spot for spots in repeated.values() for spot in spots
+        ],
+        f"modules under {MIN_MODULE_LINES} lines with one importer in their package": (
+            find_fragments(modules)
+        ),
         f"lines over {MAX_COLUMNS} columns": find_long_lines(),
         "dialect words in docstrings": find_dialect(modules),
         "constants MOST_/LEAST_/LONGEST_ instead of MAX_/MIN_": find_superlatives(modules),
@@ -201,9 +217,16 @@ def main() -> None:
     options = parser.parse_args()
     modules = read_modules()
     docstrings = find_docstrings(modules)
-    words = Counter(word.lower() for spot in docstrings for word in re.findall(r"[A-Za-z]+", spot.text))
-    print(f"{len(modules)} modules, {sum(module.text.count(chr(10)) for module in modules):,} lines")
-    print(f"{sum(words.values()):,} words of docstrings, 'Return(s)' {words['return'] + words['returns']} times")
+    words = Counter(
+        word.lower() for spot in docstrings for word in re.findall(r"[A-Za-z]+", spot.text)
+    )
+    print(
+        f"{len(modules)} modules, {sum(module.text.count(chr(10)) for module in modules):,} lines"
+    )
+    print(
+        f"{sum(words.values()):,} words of docstrings, 'Return(s)'"
+        f" {words['return'] + words['returns']} times"
+    )
     for rule, spots in measure().items():
         chosen = [spot for spot in spots if options.only in str(spot.path)]
         print(f"{len(chosen):6,}  {rule}")

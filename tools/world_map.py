@@ -33,7 +33,10 @@ def equal_earth(longitude: float, latitude: float) -> tuple[float, float]:
 
 def arcs_of(topology: dict[str, Any]) -> list[Ring]:
     """The shared lines of the file, decoded from their steps."""
-    (scale_x, scale_y), (left, bottom) = topology["transform"]["scale"], topology["transform"]["translate"]
+    (scale_x, scale_y), (left, bottom) = (
+        topology["transform"]["scale"],
+        topology["transform"]["translate"],
+    )
     arcs = []
     for steps in topology["arcs"]:
         x = y = 0
@@ -52,8 +55,13 @@ def ring_of(numbers: list[int], arcs: list[Ring]) -> Ring:
         line = arcs[number] if number >= 0 else arcs[~number][::-1]
         ring += line[1:] if ring else line
     reach = max(longitude for longitude, _ in ring) - min(longitude for longitude, _ in ring)
-    if reach > 180:  # across the date line: drawn beyond the right edge, and cut off there, instead of right across the map
-        return [(longitude + 360 if longitude < 0 else longitude, latitude) for longitude, latitude in ring]
+    if (
+        reach > 180
+    ):  # across the date line: drawn beyond the right edge, and cut off there, instead of right across the map
+        return [
+            (longitude + 360 if longitude < 0 else longitude, latitude)
+            for longitude, latitude in ring
+        ]
     return ring
 
 
@@ -85,8 +93,14 @@ def main(atlas: Path, codes: Path) -> None:
         if code == ANTARCTICA:
             continue
         polygons = [shape["arcs"]] if shape["type"] == "Polygon" else shape["arcs"]
-        drawn = path_of([ring_of(ring, arcs) for polygon in polygons for ring in polygon], factor, top)
-        paths.append(f'<path id="{code or "x-" + shape["properties"]["name"].replace(" ", "-").replace(".", "")}" d="{drawn}"/>')
+        drawn = path_of(
+            [ring_of(ring, arcs) for polygon in polygons for ring in polygon], factor, top
+        )
+        paths.append(
+            "<path"
+            f' id="{code or "x-" + shape["properties"]["name"].replace(" ", "-").replace(".", "")}"'
+            f' d="{drawn}"/>'
+        )
     height = round((top - bottom) * factor)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}">'
     OUT.write_text("\n".join([head, '<g id="land">', *sorted(paths), "</g></svg>", ""]))

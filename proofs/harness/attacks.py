@@ -98,12 +98,16 @@ async def list_entries(wave: Wave) -> None:
     async for number in wave.rounds(0.25):
         cookie = f"cookie: refract_creator={uuid.UUID(int=wave.chance.getrandbits(128), version=4)}"
         asking = (cookie, wave.origin, wave.network())
-        status, answer = await wave.send("list entry", request("POST", "/api/v1/lists", b"{}", *asking))
+        status, answer = await wave.send(
+            "list entry", request("POST", "/api/v1/lists", b"{}", *asking)
+        )
         if status != 201:
             continue
         made = json.loads(answer.partition(b"\r\n\r\n")[2])["id"]
         page = {"url": f"{wave.pages}/{shapes[number % len(shapes)]}"}
-        adding = request("POST", f"/api/v1/lists/{made}/entries", json.dumps(page).encode(), *asking)
+        adding = request(
+            "POST", f"/api/v1/lists/{made}/entries", json.dumps(page).encode(), *asking
+        )
         await wave.send("list entry", adding)
 
 
@@ -112,7 +116,10 @@ async def captures(wave: Wave) -> None:
     shapes = sorted(PAGES)
     async for number in wave.rounds(0.5):
         page = {"text": f"{wave.pages}/{shapes[number % len(shapes)]}?{number}"}
-        await wave.send("capture", request("POST", "/api/v1/items", json.dumps(page).encode(), f"x-api-key: {wave.key}"))
+        await wave.send(
+            "capture",
+            request("POST", "/api/v1/items", json.dumps(page).encode(), f"x-api-key: {wave.key}"),
+        )
 
 
 async def unknown_keys(wave: Wave) -> None:
@@ -131,7 +138,9 @@ async def qr_codes(wave: Wave) -> None:
     """QR codes of long paths, each different."""
     async for number in wave.rounds(0.05):
         extra = "x" * (2_300 if number % 2 else 200) + str(number)
-        await wave.send("QR code", get(f"/{wave.link}.qr/{extra}?format=png&size=2048", wave.network()))
+        await wave.send(
+            "QR code", get(f"/{wave.link}.qr/{extra}?format=png&size=2048", wave.network())
+        )
 
 
 async def api_documents(wave: Wave) -> None:
@@ -158,7 +167,9 @@ async def suggestions(wave: Wave) -> None:
 async def foreign_hosts(wave: Wave) -> None:
     """Requests for another host, as a rebinding page sends them."""
     async for _ in wave.rounds(0.1):
-        data = get(f"/{wave.link}+", wave.network()).replace(b"\r\nhost: ", b"\r\nhost: evil.test\r\nx-was: ", 1)
+        data = get(f"/{wave.link}+", wave.network()).replace(
+            b"\r\nhost: ", b"\r\nhost: evil.test\r\nx-was: ", 1
+        )
         await wave.send("foreign host", data)
 
 
@@ -179,15 +190,22 @@ async def reports(wave: Wave) -> None:
     """Reports of abuse, without end."""
     body = json.dumps({"target": f"/{wave.link}", "reason": "spam"}).encode()
     async for _ in wave.rounds(0.1):
-        await wave.send("report", request("POST", "/api/v1/reports", body, wave.origin, wave.network()))
+        await wave.send(
+            "report", request("POST", "/api/v1/reports", body, wave.origin, wave.network())
+        )
 
 
 async def imports(wave: Wave) -> None:
     """Trial imports of bookmark files that are dear to parse."""
     rows = "".join(f'<DT><A HREF="https://example.com/{n}">{n}</A>' for n in range(40_000))
-    body = json.dumps({"format": "netscape", "content": f"<DL>{rows}</DL>", "dry_run": True}).encode()
+    body = json.dumps(
+        {"format": "netscape", "content": f"<DL>{rows}</DL>", "dry_run": True}
+    ).encode()
     async for _ in wave.rounds(3.0):
-        await wave.send("trial import", request("POST", "/api/v1/library/imports", body, f"x-api-key: {wave.key}"))
+        await wave.send(
+            "trial import",
+            request("POST", "/api/v1/library/imports", body, f"x-api-key: {wave.key}"),
+        )
 
 
 async def slow_heads(wave: Wave) -> None:
@@ -260,7 +278,10 @@ async def serve_pages() -> tuple[asyncio.Server, str]:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             asked = (await reader.readuntil(b"\r\n\r\n")).split(b" ")[1].decode()
             body = packed.get(asked.strip("/").partition("?")[0], b"")
-            head = f"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-encoding: gzip\r\ncontent-length: {len(body)}\r\n\r\n"
+            head = (
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-encoding:"
+                f" gzip\r\ncontent-length: {len(body)}\r\n\r\n"
+            )
             writer.write(head.encode() + body)
             await writer.drain()
         writer.close()
@@ -279,7 +300,10 @@ async def attack(port: int, seconds: float, seed: int, key: str, link: str) -> d
     finally:
         server.close()
     return {
-        name: {"answers": {str(status): number for status, number in counts.items()}, "largest": wave.largest[name]}
+        name: {
+            "answers": {str(status): number for status, number in counts.items()},
+            "largest": wave.largest[name],
+        }
         for name, counts in sorted(wave.answers.items())
     }
 

@@ -85,7 +85,10 @@ class Changes:
         old, path = subject.answer, get(f"/{subject.link.name}")
         stop = asyncio.Event()
         histories: list[History] = [[] for _ in group]
-        probes = [asyncio.create_task(_probe(ear, path, history, stop)) for ear, history in zip(group, histories, strict=True)]
+        probes = [
+            asyncio.create_task(_probe(ear, path, history, stop))
+            for ear, history in zip(group, histories, strict=True)
+        ]
         try:
             await _until(lambda: all(len(history) > 2 for history in histories))
             before = [len(history) for history in histories]
@@ -114,8 +117,14 @@ class Changes:
         last = 0.0
         for history, known in zip(histories, before, strict=True):
             findings.asked += len(history)
-            findings.strange += [f"before {kind}: {seen}, not {old}" for _, seen in history[:known] if seen != old]
-            findings.strange += [f"after {kind}: {seen}, neither {old} nor {new}" for _, seen in history[known:] if seen not in (old, new)]
+            findings.strange += [
+                f"before {kind}: {seen}, not {old}" for _, seen in history[:known] if seen != old
+            ]
+            findings.strange += [
+                f"after {kind}: {seen}, neither {old} nor {new}"
+                for _, seen in history[known:]
+                if seen not in (old, new)
+            ]
             last = max([last, *(at for at, seen in history if seen == old)])
         findings.took[kind].append(max(0.0, last - acknowledged))
 
@@ -124,13 +133,25 @@ class Changes:
         match kind:
             case "edit":
                 subject.edits += 1
-                return request("PATCH", link, json.dumps({"destination": subject.destination}).encode(), self._header)
+                return request(
+                    "PATCH",
+                    link,
+                    json.dumps({"destination": subject.destination}).encode(),
+                    self._header,
+                )
             case "delete":
                 return request("DELETE", link, b"", self._header)
             case "block":
-                return request("POST", "/api/v1/admin/blocked-domains", json.dumps({"domain": subject.host}).encode(), self._header)
+                return request(
+                    "POST",
+                    "/api/v1/admin/blocked-domains",
+                    json.dumps({"domain": subject.host}).encode(),
+                    self._header,
+                )
             case "unblock":
-                return request("DELETE", f"/api/v1/admin/blocked-domains/{subject.host}", b"", self._header)
+                return request(
+                    "DELETE", f"/api/v1/admin/blocked-domains/{subject.host}", b"", self._header
+                )
         return request("POST", f"{link}/{kind}", b"", self._header)
 
 

@@ -85,7 +85,10 @@ async def drained(rt: Runtime) -> Reconciliation:
         if figures.stored > best:
             best, moved = figures.stored, time.monotonic()
         if time.monotonic() > moved + STUCK_SECONDS:
-            raise NotDrained(f"{figures.pending} clicks wait, and nothing has been stored for {STUCK_SECONDS:g} s")
+            raise NotDrained(
+                f"{figures.pending} clicks wait, and nothing has been stored for"
+                f" {STUCK_SECONDS:g} s"
+            )
         await asyncio.sleep(0.2)
 
 
@@ -93,7 +96,9 @@ async def stored_clicks(rt: Runtime) -> Counter[int]:
     """How often each click is in the database, by the id it carried."""
     found: Counter[int] = Counter()
     async with rt.db.read() as session:
-        for marker in await session.scalars(select(ClickEvent.utm_content).where(ClickEvent.utm_content.is_not(None))):
+        for marker in await session.scalars(
+            select(ClickEvent.utm_content).where(ClickEvent.utm_content.is_not(None))
+        ):
             found[int(marker or 0)] += 1
     return found
 
@@ -102,7 +107,9 @@ async def stored_links(rt: Runtime, prefix: str) -> Counter[int]:
     """How often each written link is there, by the id at the end of its destination."""
     found: Counter[int] = Counter()
     async with rt.db.read() as session:
-        for destination in await session.scalars(select(Link.destination).where(Link.destination.startswith(prefix))):
+        for destination in await session.scalars(
+            select(Link.destination).where(Link.destination.startswith(prefix))
+        ):
             found[int(destination.removeprefix(prefix))] += 1
     return found
 
@@ -110,9 +117,15 @@ async def stored_links(rt: Runtime, prefix: str) -> Counter[int]:
 async def totals_that_differ(rt: Runtime) -> int:
     """Links whose counter is not the number of their clicks."""
     async with rt.db.read() as session:
-        counted = select(ClickEvent.target_id, func.count()).where(ClickEvent.kind == LINK_CLICK).group_by(ClickEvent.target_id)
+        counted = (
+            select(ClickEvent.target_id, func.count())
+            .where(ClickEvent.kind == LINK_CLICK)
+            .group_by(ClickEvent.target_id)
+        )
         events = {row[0]: row[1] for row in await session.execute(counted)}
-        rows = await session.execute(select(LinkTotals.link_id, LinkTotals.total_clicks + LinkTotals.bot_clicks))
+        rows = await session.execute(
+            select(LinkTotals.link_id, LinkTotals.total_clicks + LinkTotals.bot_clicks)
+        )
         totals = {row[0]: row[1] for row in rows if row[1]}
     return sum(1 for link in events.keys() | totals.keys() if events.get(link) != totals.get(link))
 
@@ -120,7 +133,9 @@ async def totals_that_differ(rt: Runtime) -> int:
 async def rollups_that_differ(rt: Runtime) -> int:
     """Count the links and UTC days whose statistics differ from their clicks, people and bots apart."""
     async with rt.db.read() as session:
-        found = await session.execute(select(ClickEvent.target_id, ClickEvent.kind, ClickEvent.at, ClickEvent.bot))
+        found = await session.execute(
+            select(ClickEvent.target_id, ClickEvent.kind, ClickEvent.at, ClickEvent.bot)
+        )
         events = Counter((row.target_id, row.kind, f"{row.at:%Y-%m-%d}", row.bot) for row in found)
         oldest = await session.scalar(select(func.min(ClickEvent.at))) or rt.clock.now()
     first = to_datetime(start_of(DAY, to_seconds(oldest)))
@@ -128,7 +143,9 @@ async def rollups_that_differ(rt: Runtime) -> int:
     counted: Counter[tuple[int, int, str, bool]] = Counter()
     for target, kind in {(target, kind) for target, kind, _, _ in events}:
         async with rt.db.read() as session:
-            for point in (await get_link_stats(session, target, asked, rt.clock.now(), kind=kind)).series:
+            for point in (
+                await get_link_stats(session, target, asked, rt.clock.now(), kind=kind)
+            ).series:
                 day = f"{point.at:%Y-%m-%d}"
                 counted[target, kind, day, False] += point.clicks
                 counted[target, kind, day, True] += point.bots
@@ -138,17 +155,25 @@ async def rollups_that_differ(rt: Runtime) -> int:
 def mid_request(faults: Sequence[Fault], records: Iterable[Record]) -> int:
     """How many faults cut somebody off: a request sent before, and ended by it without its answer."""
     cuts = [(record.began, record.ended) for record in records if record.cut]
-    return sum(1 for fault in faults if any(began <= fault.until and fault.at <= ended for began, ended in cuts))
+    return sum(
+        1
+        for fault in faults
+        if any(began <= fault.until and fault.at <= ended for began, ended in cuts)
+    )
 
 
 def serving_again(faults: Sequence[Fault], records: Iterable[Record]) -> list[float]:
     """After each fault, the seconds until somebody who asked after it had an answer."""
-    answered = sorted((record.began, record.ended) for record in records if record.outcome == Outcome.ANSWERED)
+    answered = sorted(
+        (record.began, record.ended) for record in records if record.outcome == Outcome.ANSWERED
+    )
     begins = [began for began, _ in answered]
     waits = []
     for fault in faults:
         first = bisect_left(begins, fault.until)
-        soon = answered[first : first + 500]  # the first to ask need not be the first to be answered
+        soon = answered[
+            first : first + 500
+        ]  # the first to ask need not be the first to be answered
         waits.append(min((ended for _, ended in soon), default=float("inf")) - fault.until)
     return waits
 

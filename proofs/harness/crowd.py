@@ -50,7 +50,9 @@ class Crowd:
         for _ in self.watching(seconds, enough=enough):
             pass
 
-    def watching(self, seconds: float, *, enough: Callable[[Member], bool] | None = None) -> Iterator[float]:
+    def watching(
+        self, seconds: float, *, enough: Callable[[Member], bool] | None = None
+    ) -> Iterator[float]:
         """Like `listen`, handing back the clock after every look, so that something can be done in between."""
         poll = select.epoll()
         waiting = {member.socket.fileno(): member for member in self.members if not member.closed}

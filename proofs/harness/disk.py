@@ -16,7 +16,10 @@ UNSHARE = ["unshare", "--map-root-user", "--mount"]
 
 def possible() -> bool:
     """Whether this machine lets us have a namespace of our own."""
-    return bool(shutil.which("unshare")) and subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+    return (
+        bool(shutil.which("unshare"))
+        and subprocess.run([*UNSHARE, "true"], capture_output=True, check=False).returncode == 0
+    )
 
 
 def inside() -> bool:
@@ -26,10 +29,15 @@ def inside() -> bool:
 def run_inside(name: str, arguments: list[str]) -> int:
     """Run this proof again in a namespace of its own; its exit status."""
     if not possible():
-        print("unshare is not allowed here: no small disk can be made. Run this as root, or allow user namespaces.")
+        print(
+            "unshare is not allowed here: no small disk can be made. Run this as root, or allow"
+            " user namespaces."
+        )
         return 2
     return subprocess.run(
-        [*UNSHARE, sys.executable, "-m", "proofs", name, *arguments], env=os.environ | {_INSIDE: "1"}, check=False
+        [*UNSHARE, sys.executable, "-m", "proofs", name, *arguments],
+        env=os.environ | {_INSIDE: "1"},
+        check=False,
     ).returncode
 
 
@@ -38,7 +46,9 @@ class SmallDisk:
 
     def __init__(self, path: Path, size: int) -> None:
         path.mkdir(parents=True, exist_ok=True)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(path)], check=True)
+        subprocess.run(
+            ["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "tmpfs", str(path)], check=True
+        )
         self.path = path
         self._ballast = path / "ballast"
 

@@ -25,7 +25,9 @@ class Late:
     unanswered: int = 0
 
 
-async def watch(group: Sequence[Ear], link: Planted, expires: datetime, found: Late, *, warm: bool) -> None:
+async def watch(
+    group: Sequence[Ear], link: Planted, expires: datetime, found: Late, *, warm: bool
+) -> None:
     """Ask every process around the moment. `warm` asks before too, so that the answer is kept ready everywhere; else it is read then."""
     moment = expires.timestamp()
     path = get(f"/{link.name}")
@@ -41,7 +43,9 @@ async def _around(ear: Ear, path: bytes, moment: float, found: Late, *, warm: bo
     begin = moment - (AROUND if warm else random.uniform(-0.01, 0.03))
     await asyncio.sleep(max(0.0, begin - time.time()))
     sent = 0.0
-    while sent < moment + AROUND:  # so that somebody asks after the moment, however long the answers before it took
+    while (
+        sent < moment + AROUND
+    ):  # so that somebody asks after the moment, however long the answers before it took
         sent = time.time()
         answer = await ear.ask(path)
         redirected = answer.status in (301, 302, 307, 308)

@@ -6,7 +6,20 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import JSON, Boolean, Column, Date, DateTime, Float, Integer, LargeBinary, SmallInteger, Table, insert, select
+from sqlalchemy import (
+    JSON,
+    Boolean,
+    Column,
+    Date,
+    DateTime,
+    Float,
+    Integer,
+    LargeBinary,
+    SmallInteger,
+    Table,
+    insert,
+    select,
+)
 from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeDecorator
 
@@ -44,7 +57,11 @@ class Filler:
 
     def _row(self, model: Table, turn: int) -> dict[str, Any]:
         """Where the database counts by itself it goes on doing so: a number of ours would be in its way sooner or later."""
-        return {column.name: self._value(model, column, turn) for column in model.columns if column.autoincrement is not True}
+        return {
+            column.name: self._value(model, column, turn)
+            for column in model.columns
+            if column.autoincrement is not True
+        }
 
     def _value(self, model: Table, column: Column[Any], turn: int) -> Any:
         for key in column.foreign_keys:
@@ -62,13 +79,17 @@ class Filler:
         if isinstance(kind, Boolean):
             return bool(turn % 2)
         if isinstance(kind, Integer) and isinstance(column.type, TypeDecorator):
-            return datetime(2026, 6, 1, 12, 0, turn, tzinfo=UTC)  # a moment that is kept as a number
+            return datetime(
+                2026, 6, 1, 12, 0, turn, tzinfo=UTC
+            )  # a moment that is kept as a number
         if isinstance(kind, Integer):
             return self._number % 30_000 if isinstance(kind, SmallInteger) else self._number
         if isinstance(kind, Float):
             return self._number / 7
         if isinstance(kind, DateTime):
-            return datetime(2026, 6, 1, 12, 0, 0, 123456 + turn, tzinfo=UTC) + timedelta(seconds=self._number)
+            return datetime(2026, 6, 1, 12, 0, 0, 123456 + turn, tzinfo=UTC) + timedelta(
+                seconds=self._number
+            )
         if isinstance(kind, Date):
             return datetime(2026, 6, 1 + turn, tzinfo=UTC).date()
         if isinstance(kind, LargeBinary):
@@ -90,7 +111,10 @@ def _allowed(model: Table, name: str) -> list[str] | None:
 async def sums(db: Database, without: Collection[str] = ()) -> dict[str, str]:
     """Return the sum of every table."""
     async with open_snapshot(db) as connection:
-        return {model.name: (await compute_checksum(connection, TableCodec(model))).text for model in list_tables(without)}
+        return {
+            model.name: (await compute_checksum(connection, TableCodec(model))).text
+            for model in list_tables(without)
+        }
 
 
 async def fill_archive(db: Database, directory: Path) -> None:

@@ -60,9 +60,14 @@ class Fleet:
         async with rt.db.read() as session:
             if session.dialect == "postgresql":
                 others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
-                await session.execute(text(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}"))  # noqa: S608 - our own words
+                await session.execute(
+                    text(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")  # noqa: S608 - our own words
+                )
                 return
-            all_others = "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user <> 'system user'"
+            all_others = (
+                "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user"
+                " <> 'system user'"
+            )
             for (number,) in await session.execute(text(all_others)):
                 with contextlib.suppress(DBAPIError):  # gone by itself
                     await session.execute(text(f"KILL {int(number)}"))
@@ -72,14 +77,19 @@ class Fleet:
         best, moved = -1, time.monotonic()
         while True:
             with contextlib.suppress(Unavailable):
-                found = [await reconcile(rt, one.settings().effective_spool_dir) for one in self.all]
+                found = [
+                    await reconcile(rt, one.settings().effective_spool_dir) for one in self.all
+                ]
                 waiting = sum(figures.pending for figures in found)
                 if not waiting:
                     return found[0]
                 if found[-1].stored > best:
                     best, moved = found[-1].stored, time.monotonic()
                 if time.monotonic() > moved + STUCK_SECONDS:
-                    raise NotDrained(f"{waiting} clicks wait, and nothing has been stored for {STUCK_SECONDS:g} s")
+                    raise NotDrained(
+                        f"{waiting} clicks wait, and nothing has been stored for"
+                        f" {STUCK_SECONDS:g} s"
+                    )
             await asyncio.sleep(0.3)
 
 
@@ -103,7 +113,9 @@ def private(*names: str) -> Iterator[dict[str, Server]]:
 
 
 @asynccontextmanager
-async def fleet(home: Path, dialect: str, size: Mapping[str, int], **environment: str) -> AsyncIterator[Fleet]:
+async def fleet(
+    home: Path, dialect: str, size: Mapping[str, int], **environment: str
+) -> AsyncIterator[Fleet]:
     """So many nodes of each role, not yet started."""
     async with AsyncExitStack() as opened:
         servers = opened.enter_context(private(dialect, "redis"))
@@ -116,6 +128,11 @@ async def fleet(home: Path, dialect: str, size: Mapping[str, int], **environment
             for index in range(number):
                 place = home / f"{role}-{index}"
                 place.mkdir()
-                one = site(place, dialect, url=servers[dialect].url, **{**common, "REFRACT_ROLE": role})  # type: ignore[arg-type]  # words alone
+                one = site(
+                    place,
+                    dialect,
+                    url=servers[dialect].url,
+                    **{**common, "REFRACT_ROLE": role},  # type: ignore[arg-type]  # words alone
+                )
                 made[role].append(await opened.enter_async_context(one))
         yield Fleet(servers[dialect], redis, made["redirect"], made["web"], made["worker"])

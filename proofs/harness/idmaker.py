@@ -48,7 +48,10 @@ async def main(words: list[str]) -> None:
                         if chance.random() < 0.02:
                             clock.off = chance.choice(STEPS) if chance.random() < 0.7 else 0.0
                         await asyncio.sleep(chance.uniform(0, 0.01))
-            except (Unavailable, WorkerIdLost):  # a clock that went back refuses; the next lease begins behind it
+            except (
+                Unavailable,
+                WorkerIdLost,
+            ):  # a clock that went back refuses; the next lease begins behind it
                 clock.off = 0.0
                 await asyncio.sleep(0.05)
     finally:

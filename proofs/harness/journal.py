@@ -48,7 +48,11 @@ class Record(NamedTuple):
         """A redirect, or a write that was told of its success."""
         if self.outcome != Outcome.ANSWERED:
             return False
-        return self.status in (301, 302, 307, 308) if self.kind == Kind.CLICK else 200 <= self.status < 300
+        return (
+            self.status in (301, 302, 307, 308)
+            if self.kind == Kind.CLICK
+            else 200 <= self.status < 300
+        )
 
 
 class Journal:

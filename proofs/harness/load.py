@@ -16,7 +16,10 @@ from proofs.harness.wire import Answer, Cut, Wire, get, request
 
 KNOCK_AGAIN = 0.05
 PATIENCE = 30.0
-AGENT = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"
+AGENT = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0"
+    " Safari/537.36"
+)
 
 
 class Ask(NamedTuple):
@@ -35,7 +38,11 @@ def clicking(names: Sequence[str]) -> Make:
 
     def make(number: int) -> Ask:
         subject = number % len(names)
-        return Ask(Kind.CLICK, get(f"/{names[subject]}?utm_content={number}", f"user-agent: {AGENT}"), subject)
+        return Ask(
+            Kind.CLICK,
+            get(f"/{names[subject]}?utm_content={number}", f"user-agent: {AGENT}"),
+            subject,
+        )
 
     return make
 

@@ -74,7 +74,9 @@ class Nemesis:
         The victims are held where they are for a millisecond first, so that somebody has asked whom they will never answer.
         """
         words = [str(self.random.uniform(0, 0.05)), *map(str, pids)]
-        helper = await asyncio.create_subprocess_exec(sys.executable, "-I", "-S", "-c", BLOW, *words, stdout=asyncio.subprocess.PIPE)
+        helper = await asyncio.create_subprocess_exec(
+            sys.executable, "-I", "-S", "-c", BLOW, *words, stdout=asyncio.subprocess.PIPE
+        )
         said, _ = await helper.communicate()
         at, until, busy = said.split()
         self.note(Fault("SIGKILL", victim, pids[0], float(at), float(until), busy=busy == b"1"))

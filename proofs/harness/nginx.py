@@ -60,7 +60,9 @@ def nginx(home: Path, ports: Sequence[int]) -> Iterator[int]:
     config = home / "nginx.conf"
     config.write_text(CONFIG.format(home=home, port=port, servers=servers))
     home.chmod(0o755)
-    process = subprocess.Popen([program, "-c", str(config), "-p", str(home)], stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        [program, "-c", str(config), "-p", str(home)], stderr=subprocess.DEVNULL
+    )
     try:
         _wait_for(port)
         yield port

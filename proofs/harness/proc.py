@@ -57,7 +57,9 @@ def resident_bytes(pid: int) -> int:
 
 def command(pid: int) -> str:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        return (
+            Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        )
     except OSError:
         return ""
 
@@ -69,7 +71,9 @@ def working_for(data: Path) -> list[int]:
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a Path for every process would be waste
         if entry.isdigit() and int(entry) != os.getpid():
             with contextlib.suppress(OSError):
-                if wanted in Path(f"/proc/{entry}/environ").read_bytes() and "refract.server.child" in command(int(entry)):
+                if wanted in Path(
+                    f"/proc/{entry}/environ"
+                ).read_bytes() and "refract.server.child" in command(int(entry)):
                     found.append(int(entry))
     return found
 
@@ -104,9 +108,15 @@ def connections(port: int, pids: list[int]) -> dict[int, int]:
 
 def polls_a_listener(pid: int, port: int) -> bool:
     """Whether an epoll of the process watches the listening socket: it accepts connections, not merely inherited the socket."""
-    listeners = {words[9] for words in _tcp_table() if words[3] == _LISTEN and _port(words[1]) == port}
+    listeners = {
+        words[9] for words in _tcp_table() if words[3] == _LISTEN and _port(words[1]) == port
+    }
     files = _descriptors(pid)
-    inherited = {fd for fd, target in files.items() if target.removeprefix("socket:[").rstrip("]") in listeners}
+    inherited = {
+        fd
+        for fd, target in files.items()
+        if target.removeprefix("socket:[").rstrip("]") in listeners
+    }
     for fd, target in files.items():
         if target == "anon_inode:[eventpoll]":
             with contextlib.suppress(OSError):

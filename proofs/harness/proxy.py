@@ -15,13 +15,17 @@ _BUS = re.compile(rb"LISTEN |SELECT [^;\0]* FROM link_feed")
 class _Line:
     """One connection through the proxy."""
 
-    def __init__(self, proxy: "Proxy", near: asyncio.StreamWriter, far: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, proxy: "Proxy", near: asyncio.StreamWriter, far: asyncio.StreamWriter
+    ) -> None:
         self._proxy = proxy
         self._writers = (near, far)
         self.is_bus = False
         self.robbed = False
 
-    async def pump(self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, asking: bool) -> None:
+    async def pump(
+        self, source: asyncio.StreamReader, target: asyncio.StreamWriter, *, asking: bool
+    ) -> None:
         with contextlib.suppress(OSError):
             while data := await source.read(1 << 16):
                 if asking and not self.is_bus and _BUS.search(data):
@@ -63,7 +67,9 @@ class Proxy:
         line = _Line(self, back, forth)
         self._lines.add(line)
         try:
-            await asyncio.gather(line.pump(near, forth, asking=True), line.pump(far, back, asking=False))
+            await asyncio.gather(
+                line.pump(near, forth, asking=True), line.pump(far, back, asking=False)
+            )
         finally:
             self._lines.discard(line)
             line.drop()

@@ -23,7 +23,9 @@ class Report:
         """A figure without a promise."""
         self.rows.append((what, _text(value), "", True))
 
-    def bar(self, what: str, value: object, promise: str, *, held: bool, timed: bool = False) -> None:
+    def bar(
+        self, what: str, value: object, promise: str, *, held: bool, timed: bool = False
+    ) -> None:
         """A promise; one that a busy machine may miss (`timed`) is forgiven by a test and not by a proof."""
         self.rows.append((what, _text(value), promise, held))
         if timed and not held:
@@ -43,7 +45,11 @@ class Report:
     @property
     def broken(self) -> list[str]:
         """What did not hold, seconds aside: how much that is may depend on what else the machine does."""
-        return [f"{what}: {value} (promised: {promise})" for what, value, promise, held in self.rows if not held and what not in self.late]
+        return [
+            f"{what}: {value} (promised: {promise})"
+            for what, value, promise, held in self.rows
+            if not held and what not in self.late
+        ]
 
     def __str__(self) -> str:
         width = max((len(row[0]) for row in self.rows), default=0)
@@ -63,10 +69,25 @@ class Report:
     def save(self, name: str) -> None:
         """Beside the machine's description, so that a document can quote it."""
         RESULTS.mkdir(exist_ok=True)
-        machine = {"cores": os.cpu_count(), "system": f"{platform.system()} {platform.release()}", "python": platform.python_version()}
-        figures = [{"what": what, "value": value, "promise": promise, "held": held} for what, value, promise, held in self.rows]
-        result = {"title": self.title, "seed": self.seed, "machine": machine, "load_average": os.getloadavg()[0], "figures": figures}
-        (RESULTS / f"{name}.json").write_text(json.dumps(result | {"notes": self.notes}, indent=2, ensure_ascii=False) + "\n")
+        machine = {
+            "cores": os.cpu_count(),
+            "system": f"{platform.system()} {platform.release()}",
+            "python": platform.python_version(),
+        }
+        figures = [
+            {"what": what, "value": value, "promise": promise, "held": held}
+            for what, value, promise, held in self.rows
+        ]
+        result = {
+            "title": self.title,
+            "seed": self.seed,
+            "machine": machine,
+            "load_average": os.getloadavg()[0],
+            "figures": figures,
+        }
+        (RESULTS / f"{name}.json").write_text(
+            json.dumps(result | {"notes": self.notes}, indent=2, ensure_ascii=False) + "\n"
+        )
 
 
 def _text(value: object) -> str:

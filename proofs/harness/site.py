@@ -40,7 +40,14 @@ class NotServing(Exception):
 class Site:
     """One `refract serve`, which may be killed and started again on the same port, data and database."""
 
-    def __init__(self, home: Path, database_url: str | None, workers: int, environment: Mapping[str, str], before: Sequence[str]) -> None:
+    def __init__(
+        self,
+        home: Path,
+        database_url: str | None,
+        workers: int,
+        environment: Mapping[str, str],
+        before: Sequence[str],
+    ) -> None:
         self.home = home
         self.data = home / "data"
         self.port = free_port()
@@ -69,9 +76,17 @@ class Site:
             yield rt
 
     def environment(self) -> dict[str, str]:
-        plain = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
+        plain = {
+            name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")
+        }
         database = {"REFRACT_DATABASE_URL": self.database_url} if self.database_url else {}
-        return plain | OPEN | database | {"PYTHONPATH": str(ROOT / "src"), "REFRACT_LOG_FORMAT": "json"} | self._environment
+        return (
+            plain
+            | OPEN
+            | database
+            | {"PYTHONPATH": str(ROOT / "src"), "REFRACT_LOG_FORMAT": "json"}
+            | self._environment
+        )
 
     @property
     def log(self) -> str:
@@ -89,16 +104,34 @@ class Site:
 
     def start(self, stdin: int | None = None) -> None:
         """Start and return at once."""
-        command = [*self._before, sys.executable, "-m", "refract", "serve", "--port", str(self.port)]
+        command = [
+            *self._before,
+            sys.executable,
+            "-m",
+            "refract",
+            "serve",
+            "--port",
+            str(self.port),
+        ]
         command += ["--data-dir", str(self.data), "--workers", str(self.workers)]
         with self._log.open("ab") as sink:
-            self._process = subprocess.Popen(command, stdin=stdin, stdout=sink, stderr=sink, env=self.environment(), cwd=ROOT)
+            self._process = subprocess.Popen(
+                command, stdin=stdin, stdout=sink, stderr=sink, env=self.environment(), cwd=ROOT
+            )
 
     def refract(self, *words: str, **variables: str) -> "subprocess.CompletedProcess[str]":
         """Another command on the same data, to its end."""
         environment = self.environment() | {"REFRACT_DATA_DIR": str(self.data)} | variables
         command = [sys.executable, "-m", "refract", *words]
-        return subprocess.run(command, capture_output=True, text=True, env=environment, cwd=ROOT, timeout=120, check=False)
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+            timeout=120,
+            check=False,
+        )
 
     def kill_all(self) -> None:
         """SIGKILL to every process of ours at once, and their burial."""
@@ -132,7 +165,9 @@ class Site:
         deadline = time.monotonic() + seconds
         while len(self.listening()) < self.workers:
             if time.monotonic() > deadline:
-                raise NotServing(f"only {len(self.listening())} of {self.workers} processes:\n{self.log[-3000:]}")
+                raise NotServing(
+                    f"only {len(self.listening())} of {self.workers} processes:\n{self.log[-3000:]}"
+                )
             await asyncio.sleep(0.05)
 
     def servers(self) -> list[int]:
@@ -141,7 +176,9 @@ class Site:
             return []
         if self.workers == 1:
             return [self.pid]
-        return [pid for pid in proc.children(self.pid) if "refract.server.child" in proc.command(pid)]
+        return [
+            pid for pid in proc.children(self.pid) if "refract.server.child" in proc.command(pid)
+        ]
 
     def listening(self) -> list[int]:
         """Those server processes that wait for connections by now."""
@@ -181,7 +218,13 @@ class Site:
 
 @asynccontextmanager
 async def site(
-    home: Path, dialect: str = "sqlite", *, workers: int = 1, url: str | None = None, before: Sequence[str] = (), **environment: str
+    home: Path,
+    dialect: str = "sqlite",
+    *,
+    workers: int = 1,
+    url: str | None = None,
+    before: Sequence[str] = (),
+    **environment: str,
 ) -> AsyncIterator[Site]:
     """A migrated installation, not yet started; gone when the block ends, and so is its database unless `url` names one."""
     async with contextlib.nullcontext(url) if url else database(dialect) as chosen:
@@ -210,7 +253,9 @@ async def database(dialect: str) -> AsyncIterator[str | None]:
     try:
         yield make_url(server).set(database=name).render_as_string(hide_password=False)
     finally:
-        await _administer(server, f"DROP DATABASE {name}" + (" WITH (FORCE)" if dialect == "postgresql" else ""))
+        await _administer(
+            server, f"DROP DATABASE {name}" + (" WITH (FORCE)" if dialect == "postgresql" else "")
+        )
 
 
 async def _administer(server: str, statement: str) -> None:

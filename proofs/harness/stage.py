@@ -39,17 +39,33 @@ async def make_key(rt: Runtime) -> str:
     """A key of the owner's that may do everything."""
     owner = await owner_of(rt)
     async with rt.db.write() as session:
-        return (await keys.create_key(session, rt, owner, "proof", [Scope.READ, Scope.WRITE, Scope.ADMIN]))[1]
+        return (
+            await keys.create_key(
+                session, rt, owner, "proof", [Scope.READ, Scope.WRITE, Scope.ADMIN]
+            )
+        )[1]
 
 
 async def plant(
-    rt: Runtime, count: int, *, prefix: str = "link", host: str = "example.com", visibility: str = "unlisted", **given: Any
+    rt: Runtime,
+    count: int,
+    *,
+    prefix: str = "link",
+    host: str = "example.com",
+    visibility: str = "unlisted",
+    **given: Any,
 ) -> list[Planted]:
     """Links made the way the program makes them, each with a name and a destination of its own."""
     owner = await owner_of(rt)
     names = [f"{prefix}-{number}" for number in range(count)]
     fields: dict[str, Any] = {"visibility": visibility, **given}
-    checked = await check_links(rt, [LinkCreate(destination=f"https://{host}/{name}", names=[name], **fields) for name in names])
+    checked = await check_links(
+        rt,
+        [
+            LinkCreate(destination=f"https://{host}/{name}", names=[name], **fields)
+            for name in names
+        ],
+    )
     news = [new for new in checked if isinstance(new, NewLink)]
     async with rt.db.write() as session:
         made = await service.create_links(session, rt, owner, news, charged=False)
@@ -62,13 +78,25 @@ Prove = Callable[[Path, str, str, int], AsyncIterator[Report]]
 """From an empty directory, a database, a size and a seed to what was found, part by part."""
 
 
-def main(name: str, arguments: list[str], description: str | None, databases: str, prove: Prove) -> int:
+def main(
+    name: str, arguments: list[str], description: str | None, databases: str, prove: Prove
+) -> int:
     """The command line of a proof: 0 when every promise held, on every database asked for."""
-    parser = argparse.ArgumentParser(prog=f"make proof {name}", description=description, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        prog=f"make proof {name}",
+        description=description,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
     parser.add_argument("--size", choices=("short", "full"), default="full")
     parser.add_argument("--seed", type=int, help="Left out: a random one, printed.")
-    parser.add_argument("--database", default=databases, help=f"By comma, of sqlite, postgresql and mysql. Left out: {databases}.")
-    parser.add_argument("--untimed", action="store_true", help="Forgive what is about seconds: the machine is busy.")
+    parser.add_argument(
+        "--database",
+        default=databases,
+        help=f"By comma, of sqlite, postgresql and mysql. Left out: {databases}.",
+    )
+    parser.add_argument(
+        "--untimed", action="store_true", help="Forgive what is about seconds: the machine is busy."
+    )
     parser.add_argument("--save", action="store_true", help="Write the figures to proofs/results.")
     given = parser.parse_args(arguments)
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed

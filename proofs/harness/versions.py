@@ -36,7 +36,9 @@ class Version(NamedTuple):
 
 def this_version() -> Version:
     """The package as it is."""
-    found = re.search(r'"([^"]+)"', (SOURCE / "refract" / "__init__.py").read_text().split("__version__")[1])
+    found = re.search(
+        r'"([^"]+)"', (SOURCE / "refract" / "__init__.py").read_text().split("__version__")[1]
+    )
     assert found is not None
     return Version(SOURCE, found[1], HEAD)
 
@@ -47,7 +49,9 @@ def next_version(home: Path, *, breaking: bool = False) -> Version:
     A `breaking` one also says that older code cannot run on its schema.
     """
     target, revision = home / "next", f"{int(HEAD) + 1:04}"
-    shutil.copytree(SOURCE, target)  # with what is compiled already: a first start would otherwise take long
+    shutil.copytree(
+        SOURCE, target
+    )  # with what is compiled already: a first start would otherwise take long
     package = target / "refract"
     _edit(package / "__init__.py", r'__version__ = "[^"]+"', '__version__ = "99.0.0"')
     _edit(

@@ -21,7 +21,13 @@ class Visits:
     """Some visitors, one visit after another. `stop` ends it after the visits under way."""
 
     def __init__(
-        self, ports: Sequence[int], journal: Journal, make: Make, visitors: int, pause: Callable[[], float], chance: random.Random
+        self,
+        ports: Sequence[int],
+        journal: Journal,
+        make: Make,
+        visitors: int,
+        pause: Callable[[], float],
+        chance: random.Random,
     ) -> None:
         self.made = 0
         self.answered = 0

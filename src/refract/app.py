@@ -107,7 +107,17 @@ API_ROUTERS = (
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
 )
-TEMPLATES = ("admin", "home", "identity", "library", "links", "lists", "redirect", "reports", "tags")
+TEMPLATES = (
+    "admin",
+    "home",
+    "identity",
+    "library",
+    "links",
+    "lists",
+    "redirect",
+    "reports",
+    "tags",
+)
 """Features with templates of their own."""
 
 
@@ -120,7 +130,12 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
         description=DESCRIPTION,
         openapi_url=None,  # `home.api_docs` serves it prepared
         redirect_slashes=False,  # the framework would send people to whatever host the request names
-        telemetry={"auto_configure": False, "tracing": False, "metrics": False, "logs": False},  # its spans hold visitors' paths
+        telemetry={
+            "auto_configure": False,
+            "tracing": False,
+            "metrics": False,
+            "logs": False,
+        },  # its spans hold visitors' paths
     )
     api.state.rt = rt
     api.state.pages = TemplateRenderer(rt.settings.public_url, *TEMPLATES)
@@ -130,9 +145,14 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     api.state.parts = PERSONAL_DATA_HOOKS
     api.state.admit = authorize_before_body
     for router in (*PAGE_ROUTERS, *API_ROUTERS, redirect_api.router):
-        api.router.routes.extend(router.routes)  # as they were made: `include_router` would analyse every one of them again
+        api.router.routes.extend(
+            router.routes
+        )  # as they were made: `include_router` would analyse every one of them again
     figures = rt.singleton(link_pages.LinkStatsSource)
-    figures.load_link_stats, figures.load_sparklines = analytics_pages.build_link_figures, analytics_pages.load_sparklines
+    figures.load_link_stats, figures.load_sparklines = (
+        analytics_pages.build_link_figures,
+        analytics_pages.load_sparklines,
+    )
     rt.singleton(identity_pages.AssistantBudget).load = library_pages.load_quota_summary
     api.state.literal_paths = frozenset(path for _, path in list_routes(api) if "{" not in path)
     api.state.space = namespace_of(rt)
@@ -151,14 +171,22 @@ def _build_openapi(api: FastAPI, public_url: str) -> dict[str, Any]:
 
 def list_routes(api: FastAPI) -> list[tuple[str, str]]:
     """Method and path of every route, those of included routers too."""
-    found = [(method, route.path) for route in iter_route_contexts(api.routes) for method in route.methods or ()]
+    found = [
+        (method, route.path)
+        for route in iter_route_contexts(api.routes)
+        for method in route.methods or ()
+    ]
     return sorted((method, path) for method, path in found if path)
 
 
 def list_methods(api: FastAPI, path: str) -> list[str]:
     """What can be done at an address, over all routes that match it. Whatever can be got can be asked for its head."""
     literal = path in api.state.literal_paths
-    matching = [route for route in iter_route_contexts(api.routes) if (route.path == path if literal else route.path_regex.match(path))]
+    matching = [
+        route
+        for route in iter_route_contexts(api.routes)
+        if (route.path == path if literal else route.path_regex.match(path))
+    ]
     methods = {method for route in matching for method in route.methods or ()}
     return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
@@ -171,7 +199,11 @@ class PathDispatcher:
         self._redirects = redirects
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        first = scope["path"].split("/", 2)[1] if scope["type"] == "http" and scope["path"].startswith("/") else ""
+        first = (
+            scope["path"].split("/", 2)[1]
+            if scope["type"] == "http" and scope["path"].startswith("/")
+            else ""
+        )
         if first and not is_reserved(first):
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
@@ -227,15 +259,25 @@ async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None
 
 async def _handle_error(request: Request, error: Exception) -> Response:
     """A page for people, a problem document for programs; and for an address with a slash too many the way to the one without."""
-    if isinstance(error, HTTPException) and error.status_code == 404 and (onward := _strip_slash(request)):
+    if (
+        isinstance(error, HTTPException)
+        and error.status_code == 404
+        and (onward := _strip_slash(request))
+    ):
         return RedirectResponse(onward, 307)
     word = _translate_error(request, error)
     if request.url.path.startswith("/api/") or not is_html_accepted(request.headers):
         return make_problem_response(word)
     if isinstance(word, AnonymousListsOff):
-        return return_path.redirect_to_sign_in(request.app.state.rt, request.url.path if request.method == "GET" else "/app/lists")
+        return return_path.redirect_to_sign_in(
+            request.app.state.rt, request.url.path if request.method == "GET" else "/app/lists"
+        )
     try:
-        actor = await identify_caller(request, request.app.state.rt) if request.method in ("GET", "HEAD") else None
+        actor = (
+            await identify_caller(request, request.app.state.rt)
+            if request.method in ("GET", "HEAD")
+            else None
+        )
     except RefractError:
         actor = None
     response = render_response(
@@ -259,7 +301,12 @@ async def _handle_error(request: Request, error: Exception) -> Response:
 def _strip_slash(request: Request) -> str | None:
     """The same address without the slash at its end, on whatever host this is, if something answers there."""
     path = request.url.path.rstrip("/")
-    if path == request.url.path or not path or path.startswith("//") or request.method not in list_methods(request.app, path):
+    if (
+        path == request.url.path
+        or not path
+        or path.startswith("//")
+        or request.method not in list_methods(request.app, path)
+    ):
         return None
     return f"{path}?{request.url.query}" if request.url.query else path
 
@@ -269,8 +316,12 @@ def _translate_error(request: Request, error: Exception) -> RefractError:
         case RefractError():
             return error
         case RequestValidationError():
-            if not request.url.path.startswith("/api/") and any(one["loc"][:1] == ("path",) for one in error.errors()):
-                return NoSuchPage()  # an address with something else where an id belongs is nobody's
+            if not request.url.path.startswith("/api/") and any(
+                one["loc"][:1] == ("path",) for one in error.errors()
+            ):
+                return (
+                    NoSuchPage()
+                )  # an address with something else where an id belongs is nobody's
             return translate_validation_error(error)
         case ClientDisconnect():
             return ClientGone()

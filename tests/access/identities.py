@@ -51,7 +51,9 @@ async def populate(rt: Runtime) -> World:
     await publish(rt)
     async with rt.db.write() as session:
         await make.admin(session, rt, "spare")  # the last administrator could not leave
-        owner, co_owner, recipient, other = [await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")]
+        owner, co_owner, recipient, other = [
+            await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")
+        ]
         suspended, admin = await make.suspended(session, rt), await make.admin(session, rt)
         cookie = await make.cookie(session, rt, owner)
         headers = {

@@ -55,13 +55,19 @@ PRIVATE_READ = SIGNED_IN_READ.but(dict.fromkeys(_NOT_MINE, HIDDEN))
 """An object that one person has to themselves; not even administrators reach it by this route."""
 PRIVATE_WRITE = PRIVATE_READ.but(_WEAK)
 ACCOUNT_READ = SIGNED_IN_READ.but(
-    {who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN, Who.ADMIN)}
+    {
+        who: FORBIDDEN
+        for who in Who
+        if who not in (Who.STRANGER, *_DEAD, Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN, Who.ADMIN)
+    }
 )
 """The account itself: a browser, or a key with the scope `account`, which this world's administrator has."""
 ACCOUNT_WRITE = ACCOUNT_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN})
 OWN_ACCOUNT_WRITE = ACCOUNT_WRITE.but({Who.ADMIN: HIDDEN})
 """A key or session of the owner's."""
-NOBODY_S_WRITE = SIGNED_IN_WRITE.but({who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE})
+NOBODY_S_WRITE = SIGNED_IN_WRITE.but(
+    {who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE}
+)
 """A body that names objects of nobody's."""
 OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
 """An object that has owners and is shared: all of them, and administrators."""
@@ -71,7 +77,9 @@ OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
 MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
 """A list: its maker's, and administrators'. Strangers may be makers too, so nobody is asked to sign in for it."""
 MADE_WRITE = MADE_READ.but(_WEAK)
-ADMIN_READ = SIGNED_IN_READ.but({who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)})
+ADMIN_READ = SIGNED_IN_READ.but(
+    {who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)}
+)
 """Administrators with the scope for it. Unproven browsers of administrators have a test of their own."""
 ADMIN_WRITE = ADMIN_READ
 
@@ -117,10 +125,14 @@ ROWS: dict[str, Row] = {
     "GET /api/docs": Row(OPEN_READ),
     "GET /auth/sign-in": Row(OPEN_READ),
     "GET /auth/sign-in/{token}": Row(OPEN),
-    "POST /auth/sign-in/{token}": Row(Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})),  # the origin decides
+    "POST /auth/sign-in/{token}": Row(
+        Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})
+    ),  # the origin decides
     "POST /auth/sign-out": Row(OPEN_WRITE),
     "GET /auth/oidc/{issuer_name}": Row(OPEN),
-    "GET /auth/oidc/{issuer_name}/callback": Row(Profile(dict.fromkeys(Who, FORBIDDEN))),  # only the answer to one's own question counts
+    "GET /auth/oidc/{issuer_name}/callback": Row(
+        Profile(dict.fromkeys(Who, FORBIDDEN))
+    ),  # only the answer to one's own question counts
     "POST /auth/oidc/{issuer_name}/backchannel-logout": Row(
         OPEN, form=lambda: {"logout_token": logout_token(START, jti=token_hex(8))}
     ),  # the provider's signature decides
@@ -147,7 +159,9 @@ ROWS: dict[str, Row] = {
     # -- links
     "GET /api/v1/links": Row(SIGNED_IN_READ),
     "POST /api/v1/links": Row(SIGNED_IN_WRITE, json={"destination": "https://example.com/new"}),
-    "POST /api/v1/links/bulk": Row(SIGNED_IN_WRITE, json={"links": [{"destination": "https://example.com/bulk"}]}),
+    "POST /api/v1/links/bulk": Row(
+        SIGNED_IN_WRITE, json={"links": [{"destination": "https://example.com/bulk"}]}
+    ),
     "GET /api/v1/links/{link_id}": Row(OWNED_READ),
     "PATCH /api/v1/links/{link_id}": Row(OWNED_WRITE, json={"title": "From the matrix"}),
     "DELETE /api/v1/links/{link_id}": Row(OWNED_WRITE),
@@ -158,10 +172,14 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/links/{link_id}/owners": Row(OWNED_READ),
     "POST /api/v1/links/{link_id}/owners": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
     "DELETE /api/v1/links/{link_id}/owners/{user_id}": Row(OWNED_WRITE),
-    "POST /api/v1/links/{link_id}/transfer": Row(OWNED_TRANSFER, json={"email": "otto@example.com"}),
+    "POST /api/v1/links/{link_id}/transfer": Row(
+        OWNED_TRANSFER, json={"email": "otto@example.com"}
+    ),
     "GET /api/v1/links/{link_id}/shares": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
     "POST /api/v1/links/{link_id}/shares": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
-    "DELETE /api/v1/links/{link_id}/shares/{user_id}": Row(OWNED_WRITE.but({Who.RECIPIENT: FINE})),  # one's own may be left
+    "DELETE /api/v1/links/{link_id}/shares/{user_id}": Row(
+        OWNED_WRITE.but({Who.RECIPIENT: FINE})
+    ),  # one's own may be left
     "GET /api/v1/links/{link_id}/invitations": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
     "DELETE /api/v1/links/{link_id}/invitations/{invitation_id}": Row(OWNED_WRITE),
     "GET /api/v1/me/invitations": Row(SIGNED_IN_READ),
@@ -174,38 +192,60 @@ ROWS: dict[str, Row] = {
     "POST /app/links/{link_id}/invitations/{invitation_id}/withdraw": Row(OWNED_WRITE),
     "GET /api/v1/links/{link_id}/history": Row(OWNED_READ.but({Who.RECIPIENT: SEEN})),
     "POST /api/v1/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
-    "POST /api/v1/links/{link_id}/names": Row(OWNED_WRITE, json=lambda: {"name": f"matrix-{token_hex(6)}"}),
+    "POST /api/v1/links/{link_id}/names": Row(
+        OWNED_WRITE, json=lambda: {"name": f"matrix-{token_hex(6)}"}
+    ),
     "DELETE /api/v1/links/{link_id}/names/{name}": Row(OWNED_WRITE),
     "GET /api/v1/names/{name}": Row(OPEN_READ),
-    "POST /api/v1/resolve": Row(SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}),
+    "POST /api/v1/resolve": Row(
+        SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}
+    ),
     "GET /app/links": Row(SIGNED_IN_READ),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
     "POST /app/links/bulk": Row(SIGNED_IN_WRITE, form={"act": "disable"}),
     "POST /app/links/undo": Row(SIGNED_IN_WRITE),
     "GET /app/links/new": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN})),
-    "GET /app/links/try": Row(SIGNED_IN_READ, query={"destination": "https://example.com/{1}", "path": "a"}),
-    "GET /app/share": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}), query={"url": "https://example.com/shared"}),
+    "GET /app/links/try": Row(
+        SIGNED_IN_READ, query={"destination": "https://example.com/{1}", "path": "a"}
+    ),
+    "GET /app/share": Row(
+        SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}),
+        query={"url": "https://example.com/shared"},
+    ),
     "GET /app/links/{link_id}": Row(OWNED_READ),
-    "GET /app/links/{link_id}/edit": Row(OWNED_READ.but({Who.RECIPIENT: SEEN, Who.OWNER_READ_ONLY: FORBIDDEN})),
-    "POST /app/links/{link_id}/names": Row(OWNED_WRITE, form=lambda: {"name": f"matrix-{token_hex(6)}"}),
+    "GET /app/links/{link_id}/edit": Row(
+        OWNED_READ.but({Who.RECIPIENT: SEEN, Who.OWNER_READ_ONLY: FORBIDDEN})
+    ),
+    "POST /app/links/{link_id}/names": Row(
+        OWNED_WRITE, form=lambda: {"name": f"matrix-{token_hex(6)}"}
+    ),
     "POST /app/links/{link_id}/names/{name}/release": Row(OWNED_WRITE),
     "POST /app/links/{link_id}/owners": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
     "POST /app/links/{link_id}/owners/{user_id}/remove": Row(OWNED_WRITE),
     "POST /app/links/{link_id}/shares": Row(OWNED_WRITE, form={"email": "otto@example.com"}),
-    "POST /app/links/{link_id}/shares/{user_id}/remove": Row(OWNED_WRITE.but({Who.RECIPIENT: FINE})),
+    "POST /app/links/{link_id}/shares/{user_id}/remove": Row(
+        OWNED_WRITE.but({Who.RECIPIENT: FINE})
+    ),
     "POST /app/links/{link_id}/transfer": Row(OWNED_TRANSFER, form={"email": "otto@example.com"}),
     "POST /app/links/{link_id}/history/{version}/revert": Row(OWNED_WRITE),
-    "POST /app/links/{link_id}": Row(OWNED_WRITE, form={"destination": "https://example.com/changed"}),
+    "POST /app/links/{link_id}": Row(
+        OWNED_WRITE, form={"destination": "https://example.com/changed"}
+    ),
     "POST /app/links/{link_id}/{step}": Row(OWNED_WRITE),
     "GET /app/omnibox": Row(SIGNED_IN_READ, query={"q": "road"}),
     "POST /app/omnibox": Row(SIGNED_IN_WRITE, form={"q": "https://example.com/typed"}),
     "GET /app/links/look": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN})),
-    "GET /app/lists/add": Row(SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}), query={"url": "https://example.com/added"}),
+    "GET /app/lists/add": Row(
+        SIGNED_IN_READ.but({Who.OWNER_READ_ONLY: FORBIDDEN}),
+        query={"url": "https://example.com/added"},
+    ),
     "POST /app/lists/add": Row(SIGNED_IN_WRITE, form={"url": "https://example.com/added"}),
     # -- the library in the browser
     "GET /app/library": Row(SIGNED_IN_READ),
     "GET /app/library/imports": Row(SIGNED_IN_READ),
-    "POST /app/library/imports": Row(SIGNED_IN_WRITE, files={"file": ("mine.json", b'[{"text": "A thought."}]')}),
+    "POST /app/library/imports": Row(
+        SIGNED_IN_WRITE, files={"file": ("mine.json", b'[{"text": "A thought."}]')}
+    ),
     "GET /app/library/imports/{import_id}": Row(PRIVATE_READ),
     "POST /app/library/imports/{import_id}/stop": Row(PRIVATE_WRITE),
     "POST /app/library/imports/{import_id}/rollback": Row(PRIVATE_WRITE),
@@ -236,8 +276,12 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/lists/{list_id}": Row(MADE_READ),
     "PATCH /api/v1/lists/{list_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
     "DELETE /api/v1/lists/{list_id}": Row(MADE_WRITE),
-    "POST /api/v1/lists/{list_id}/entries": Row(MADE_WRITE, json={"url": "https://example.com/entry"}),
-    "PATCH /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, json={"title": "From the matrix"}),
+    "POST /api/v1/lists/{list_id}/entries": Row(
+        MADE_WRITE, json={"url": "https://example.com/entry"}
+    ),
+    "PATCH /api/v1/lists/{list_id}/entries/{entry_id}": Row(
+        MADE_WRITE, json={"title": "From the matrix"}
+    ),
     "DELETE /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE),
     "PUT /api/v1/lists/{list_id}/order": Row(MADE_WRITE, json={"entry_ids": []}),
     "POST /api/v1/lists/{list_id}/slug": Row(MADE_WRITE, json={"slug": "wished-for"}),
@@ -254,7 +298,9 @@ ROWS: dict[str, Row] = {
     "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
     "GET /app/lists/{list_id}/news": Row(MADE_READ),
     "GET /app/lists/{list_id}/preview": Row(MADE_READ),
-    "POST /app/lists/{list_id}/entries": Row(MADE_WRITE, form={"urls": "https://example.com/entry"}),
+    "POST /app/lists/{list_id}/entries": Row(
+        MADE_WRITE, form={"urls": "https://example.com/entry"}
+    ),
     "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
     "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/order": Row(MADE_WRITE),
@@ -278,7 +324,9 @@ ROWS: dict[str, Row] = {
     "DELETE /api/v1/tags/{tag_id}": Row(PRIVATE_WRITE),
     "POST /api/v1/tags/{tag_id}/undo": Row(PRIVATE_WRITE),
     "DELETE /api/v1/tags/{tag_id}/aliases": Row(PRIVATE_WRITE, query={"name": "merged"}),
-    "POST /api/v1/tags/merge": Row(NOBODY_S_WRITE, json={"target": "1", "sources": ["2"]}),  # success is tested with the tags
+    "POST /api/v1/tags/merge": Row(
+        NOBODY_S_WRITE, json={"target": "1", "sources": ["2"]}
+    ),  # success is tested with the tags
     # -- library
     "GET /api/v1/library": Row(SIGNED_IN_READ, query={"q": "thought"}),
     "GET /api/v1/library/filters": Row(SIGNED_IN_READ),
@@ -299,19 +347,27 @@ ROWS: dict[str, Row] = {
     "PATCH /api/v1/items/{item_id}": Row(PRIVATE_WRITE, json={"title": "From the matrix"}),
     "DELETE /api/v1/items/{item_id}": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/confirm": Row(PRIVATE_WRITE, json={"new_tags": ["matrix"]}),
-    "POST /api/v1/items/{item_id}/suggestions": Row(PRIVATE_WRITE, json={"accept": [], "reject": []}),
+    "POST /api/v1/items/{item_id}/suggestions": Row(
+        PRIVATE_WRITE, json={"accept": [], "reject": []}
+    ),
     "POST /api/v1/items/{item_id}/discard": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/retry": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/undo": Row(PRIVATE_WRITE),
     "GET /api/v1/me/quota": Row(SIGNED_IN_READ),
     "GET /api/v1/me/usage": Row(SIGNED_IN_READ),
-    "POST /app/admin/people/{user_id}/quota": Row(ADMIN_WRITE, form={"day": "2026-06-01", "limit": "5"}),
+    "POST /app/admin/people/{user_id}/quota": Row(
+        ADMIN_WRITE, form={"day": "2026-06-01", "limit": "5"}
+    ),
     "GET /api/v1/me/tag-rules": Row(SIGNED_IN_READ),
-    "PUT /api/v1/me/tag-rules": Row(SIGNED_IN_WRITE, json={"items": [{"pattern": "github.com", "tags": ["code"]}]}),
+    "PUT /api/v1/me/tag-rules": Row(
+        SIGNED_IN_WRITE, json={"items": [{"pattern": "github.com", "tags": ["code"]}]}
+    ),
     "GET /app/tags": Row(SIGNED_IN_READ),
     "POST /app/tags/{tag_id}": Row(ADMIN_WRITE, form={"color": "#123456"}),
     # -- administrators
-    "PUT /api/v1/admin/users/{user_id}/quota": Row(ADMIN_WRITE, json={"day": "2026-06-01", "limit": 5}),
+    "PUT /api/v1/admin/users/{user_id}/quota": Row(
+        ADMIN_WRITE, json={"day": "2026-06-01", "limit": 5}
+    ),
     "GET /api/v1/admin/audit": Row(ADMIN_READ),
     "GET /api/v1/admin/users": Row(ADMIN_READ),
     "GET /api/v1/admin/users/{user_id}": Row(ADMIN_READ),

@@ -56,7 +56,8 @@ OBJECTS: dict[str, Kind] = {}
 
 def object_for(parameter: str, *, absent: str = "361890234523648") -> Callable[[Maker], Maker]:
     """Register a maker. `parameter` is the name in the path, `/path/up/to/{parameter}` where the same name
-    means something else, or `/the/whole/path#parameter` where one route needs the object in a state of its own."""
+    means something else, or `/the/whole/path#parameter` where one route needs the object in a state of its own.
+    """
 
     def register(make: Maker) -> Maker:
         OBJECTS[parameter] = Kind(make, absent)
@@ -76,7 +77,11 @@ async def an_api_key(world: World) -> str:
 async def a_browser_session(world: World) -> str:
     async with world.rt.db.write() as session:
         await sessions.create_session(session, world.rt, world.owner, "object")
-        newest = select(BrowserSession.id).where(BrowserSession.agent == "object").order_by(BrowserSession.id.desc())
+        newest = (
+            select(BrowserSession.id)
+            .where(BrowserSession.agent == "object")
+            .order_by(BrowserSession.id.desc())
+        )
         return str(await session.scalar(newest.limit(1)))
 
 
@@ -113,10 +118,14 @@ async def a_disabled_link(world: World) -> str:
 
 async def _link(world: World) -> int:
     async with world.rt.db.write() as session:
-        link = await make.link(session, world.rt, world.owner, name=f"object-{secrets.token_hex(6)}", tags=["Object"])
+        link = await make.link(
+            session, world.rt, world.owner, name=f"object-{secrets.token_hex(6)}", tags=["Object"]
+        )
         now = world.rt.clock.now()
         await links.add_owner(session, Standing(world.owner.id), link.id, world.co_owner.email, now)
-        await links.share_link(session, Standing(world.owner.id), link.id, world.recipient.email, now)
+        await links.share_link(
+            session, Standing(world.owner.id), link.id, world.recipient.email, now
+        )
         return link.id
 
 
@@ -131,14 +140,18 @@ async def an_invitation_to_the_link(world: World) -> str:
 async def an_invitation_of_mine(world: World) -> str:
     """Somebody else asks the owner."""
     async with world.rt.db.write() as session:
-        link = await make.link(session, world.rt, world.other, name=f"object-{secrets.token_hex(6)}")
+        link = await make.link(
+            session, world.rt, world.other, name=f"object-{secrets.token_hex(6)}"
+        )
     return await _invitation(world, link.id, world.other, world.owner)
 
 
 async def _invitation(world: World, link_id: int, inviter: User, invitee: User) -> str:
     async with world.rt.db.write() as session:
         now = world.rt.clock.now()
-        made = await links.invite_owner(session, Standing(inviter.id), link_id, invitee.email, InvitedRole.OWNER, now)
+        made = await links.invite_owner(
+            session, Standing(inviter.id), link_id, invitee.email, InvitedRole.OWNER, now
+        )
         assert isinstance(made, LinkInvitation)
         return str(made.id)
 
@@ -147,7 +160,9 @@ async def _invitation(world: World, link_id: int, inviter: User, invitee: User) 
 @object_for("/api/v1/links/{link_id}/names/{name}", absent="no-such-name")
 async def a_name_of_the_link(world: World) -> str:
     async with world.rt.db.read() as session:
-        return (await list_names(session, NameKind.LINK, [int(world.made["link_id"])]))[int(world.made["link_id"])][0]
+        return (await list_names(session, NameKind.LINK, [int(world.made["link_id"])]))[
+            int(world.made["link_id"])
+        ][0]
 
 
 @object_for("/app/links/{link_id}/owners/{user_id}")
@@ -177,7 +192,9 @@ async def a_step_with_somebody(world: World) -> str:
 @object_for("barred_id")
 async def a_deleted_account(world: World) -> str:
     async with world.rt.db.write() as session:
-        await tombstones.add_tombstone(session, world.rt, make.somebody(world.rt, f"gone-{secrets.token_hex(6)}"))
+        await tombstones.add_tombstone(
+            session, world.rt, make.somebody(world.rt, f"gone-{secrets.token_hex(6)}")
+        )
         newest = select(AccountTombstone.id).order_by(AccountTombstone.id.desc())
         return str(await session.scalar(newest.limit(1)))
 
@@ -219,7 +236,9 @@ async def an_empty_draft(world: World) -> str:
 async def a_published_list(world: World) -> str:
     list_id = await _list(world, "https://example.com/entry")
     async with world.rt.db.write() as session:
-        await lists.publish_list(session, make.space(world.rt), ListMaker(world.owner.id), int(list_id))
+        await lists.publish_list(
+            session, make.space(world.rt), ListMaker(world.owner.id), int(list_id)
+        )
     return list_id
 
 
@@ -232,7 +251,9 @@ async def a_published_list(world: World) -> str:
 async def a_deleted_list(world: World) -> str:
     list_id = await a_published_list(world)
     async with world.rt.db.write() as session:
-        await lists.delete_list(session, world.rt.ids, ListMaker(world.owner.id), int(list_id), world.rt.clock.now())
+        await lists.delete_list(
+            session, world.rt.ids, ListMaker(world.owner.id), int(list_id), world.rt.clock.now()
+        )
     return list_id
 
 
@@ -241,7 +262,9 @@ async def a_report(world: World) -> str:
     link_id = await _link(world)
     async with world.rt.db.write() as session:
         name = (await list_names(session, NameKind.LINK, [link_id]))[link_id][0]
-        report = await reports.file_report(session, world.rt, "network", ReportCreate(target=name, reason=ReportReason.SPAM))
+        report = await reports.file_report(
+            session, world.rt, "network", ReportCreate(target=name, reason=ReportReason.SPAM)
+        )
         assert report is not None
         return str(report.id)
 
@@ -287,7 +310,9 @@ async def a_personal_tag(world: World) -> str:
         names, now = [f"object {secrets.token_hex(6)}", "merged"], world.rt.clock.now()
         tags = await personal_tags.ensure_tags(session, world.rt.ids, world.owner.id, names, now)
         target, source = tags[names[0]], tags["merged"]
-        await tag_changes.merge_tags(session, world.rt.ids, world.owner.id, target.id, [source.id], now)
+        await tag_changes.merge_tags(
+            session, world.rt.ids, world.owner.id, target.id, [source.id], now
+        )
         return str(target.id)
 
 
@@ -295,7 +320,11 @@ async def a_personal_tag(world: World) -> str:
 async def a_shared_tag(world: World) -> str:
     await _link(world)
     async with world.rt.db.read() as session:
-        return str(await session.scalar(select(Tag.id).where(Tag.key == "object", Tag.space == SHARED_SPACE)))
+        return str(
+            await session.scalar(
+                select(Tag.id).where(Tag.key == "object", Tag.space == SHARED_SPACE)
+            )
+        )
 
 
 @object_for("import_id")
@@ -309,7 +338,16 @@ async def an_import(world: World) -> str:
 @object_for("rule_id")
 async def a_rule(world: World) -> str:
     async with world.rt.db.write() as session:
-        return str((await items.add_rule(session, world.rt, world.owner.id, RuleIn(pattern="example.com", tags=["object"]))).id)
+        return str(
+            (
+                await items.add_rule(
+                    session,
+                    world.rt,
+                    world.owner.id,
+                    RuleIn(pattern="example.com", tags=["object"]),
+                )
+            ).id
+        )
 
 
 @object_for("item_id")
@@ -325,11 +363,15 @@ async def a_failed_item(world: World) -> str:
 
 async def _item(world: World, *, failed: bool) -> int:
     async with world.rt.db.write() as session:
-        item = (await items.capture_item(session, world.rt, world.owner, ItemCreate(text="A thought."))).item
+        item = (
+            await items.capture_item(session, world.rt, world.owner, ItemCreate(text="A thought."))
+        ).item
         if failed:
             await items.mark_failed(session, world.rt, item, "The address could not be reached.")
         else:
-            await items.apply_proposal(session, world.rt, item, EnrichmentProposal("A thought", None, []), final=True)
+            await items.apply_proposal(
+                session, world.rt, item, EnrichmentProposal("A thought", None, []), final=True
+            )
         return item.id
 
 
@@ -341,7 +383,9 @@ async def a_person(world: World) -> str:
 @object_for("domain", absent="not-blocked.example")
 async def a_blocked_domain(world: World) -> str:
     async with world.rt.db.write() as session:
-        await block_domain(session, "blocked.example", reason="test", by=None, at=world.rt.clock.now())
+        await block_domain(
+            session, "blocked.example", reason="test", by=None, at=world.rt.clock.now()
+        )
     return "blocked.example"
 
 
@@ -349,7 +393,15 @@ async def a_blocked_domain(world: World) -> str:
 async def a_dead_job(world: World) -> str:
     now = world.rt.clock.now()
     async with world.rt.db.write() as session:
-        job = Job(id=world.rt.ids.next_id(), kind="a.kind", payload={}, status=JobStatus.DEAD, run_at=now, created_at=now, finished_at=now)
+        job = Job(
+            id=world.rt.ids.next_id(),
+            kind="a.kind",
+            payload={},
+            status=JobStatus.DEAD,
+            run_at=now,
+            created_at=now,
+            finished_at=now,
+        )
         session.add(job)
         await session.flush()
         return str(job.id)
@@ -362,9 +414,16 @@ def parameters_of(path: str) -> list[str]:
 def kind_of(path: str, parameter: str) -> Kind:
     """The most particular maker there is for this parameter of this path."""
     up_to_here = path[: path.index("{" + parameter) + len(parameter) + 2]
-    if kind := OBJECTS.get(f"{path}#{parameter}") or OBJECTS.get(up_to_here) or OBJECTS.get(parameter):
+    if (
+        kind := OBJECTS.get(f"{path}#{parameter}")
+        or OBJECTS.get(up_to_here)
+        or OBJECTS.get(parameter)
+    ):
         return kind
-    advice = f'Nothing says how to make "{{{parameter}}}" of {path}: add @object_for("{parameter}") in tests/access/objects.py.'
+    advice = (
+        f'Nothing says how to make "{{{parameter}}}" of {path}: add @object_for("{parameter}") in'
+        " tests/access/objects.py."
+    )
     raise LookupError(advice)
 
 
@@ -378,7 +437,9 @@ async def real_path(world: World, path: str) -> str:
 
 def absent_path(path: str) -> str:
     """The path with parameters that look alike and lead nowhere."""
-    return _filled(path, {parameter: kind_of(path, parameter).absent for parameter in parameters_of(path)})
+    return _filled(
+        path, {parameter: kind_of(path, parameter).absent for parameter in parameters_of(path)}
+    )
 
 
 def _filled(path: str, values: dict[str, str]) -> str:

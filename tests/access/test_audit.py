@@ -27,13 +27,21 @@ from tests.client import client_of, on_sqlite
 
 pytestmark = on_sqlite
 
-EXPORTS = ["GET /api/v1/links/{link_id}/stats/export", "GET /api/v1/me/export", "GET /api/v1/library/export"]
+EXPORTS = [
+    "GET /api/v1/links/{link_id}/stats/export",
+    "GET /api/v1/me/export",
+    "GET /api/v1/library/export",
+]
 
 
 def _changes_foreign_objects(route: str) -> bool:
     """Whether an administrator reaches somebody else's object by this route: one that the path names, or everybody's."""
     row, method = ROWS[route], route.split(" ", maxsplit=1)[0]
-    if method in ("GET", "HEAD") or row.profile.outcomes[Who.ADMIN] is not FINE or route.startswith("POST /auth/"):
+    if (
+        method in ("GET", "HEAD")
+        or row.profile.outcomes[Who.ADMIN] is not FINE
+        or route.startswith("POST /auth/")
+    ):
         return False
     return bool(parameters_of(route)) or row.profile == ADMIN_WRITE
 
@@ -47,7 +55,11 @@ async def _two_entries(world: World, route: str) -> tuple[str, list[str]]:
 
 async def _reordered(world: World, route: str) -> tuple[str, dict[str, Any]]:
     path, ids = await _two_entries(world, route)
-    asked = {"json": {"entry_ids": ids[::-1]}} if "/api/" in path else {"data": {"order": ",".join(ids[::-1])}}
+    asked = (
+        {"json": {"entry_ids": ids[::-1]}}
+        if "/api/" in path
+        else {"data": {"order": ",".join(ids[::-1])}}
+    )
     return path, asked
 
 
@@ -76,11 +88,20 @@ REAL_CHANGES: dict[str, Case] = {
 """Routes whose row in the matrix succeeds without changing anything: here they change something."""
 
 
-@pytest.mark.parametrize("route", [route for route in ROWS if _changes_foreign_objects(route)] + EXPORTS)
-async def test_an_administrators_change_leaves_a_line(rt: Runtime, app: WebNode, route: str) -> None:
+@pytest.mark.parametrize(
+    "route", [route for route in ROWS if _changes_foreign_objects(route)] + EXPORTS
+)
+async def test_an_administrators_change_leaves_a_line(
+    rt: Runtime, app: WebNode, route: str
+) -> None:
     world, row = await populate(rt), ROWS[route]
     method, path = route.split(" ")
-    asked: dict[str, Any] = {"json": row.body, "data": row.fields, "files": row.files, "params": row.query}
+    asked: dict[str, Any] = {
+        "json": row.body,
+        "data": row.fields,
+        "files": row.files,
+        "params": row.query,
+    }
     if route in REAL_CHANGES:
         path, others = await REAL_CHANGES[route](world, route)
         asked |= others
@@ -90,7 +111,9 @@ async def test_an_administrators_change_leaves_a_line(rt: Runtime, app: WebNode,
         before = await _lines(rt, world.admin)
         response = await client.request(method, path, headers=world.headers[Who.ADMIN], **asked)
     assert response.status_code < 400, response.text
-    assert len(await _lines(rt, world.admin)) > len(before), f"{route} leaves no line in the audit log"
+    assert len(await _lines(rt, world.admin)) > len(before), (
+        f"{route} leaves no line in the audit log"
+    )
 
 
 async def test_bulk_steps_on_other_peoples_links_leave_lines(rt: Runtime, app: WebNode) -> None:
@@ -115,24 +138,37 @@ async def test_an_address_added_to_a_foreign_list_leaves_a_line(rt: Runtime, app
     list_id = await _list(world)
     async with client_of(app) as client:
         form = {"url": "https://example.com/added", "to": list_id}
-        assert (await client.post("/app/lists/add", headers=world.headers[Who.ADMIN], data=form)).status_code == 303
-    assert [(line.action, line.target) for line in await _lines(rt, world.admin)] == [("list.entries_added", list_id)]
+        assert (
+            await client.post("/app/lists/add", headers=world.headers[Who.ADMIN], data=form)
+        ).status_code == 303
+    assert [(line.action, line.target) for line in await _lines(rt, world.admin)] == [
+        ("list.entries_added", list_id)
+    ]
 
 
-async def test_what_owners_do_to_their_own_is_their_links_history_alone(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
+async def test_what_owners_do_to_their_own_is_their_links_history_alone(
+    rt: Runtime, app: WebNode, client: AsyncClient
+) -> None:
     """Except for what ends or moves a link."""
     world = await populate(rt)
     headers, link_id = world.headers[Who.OWNER], await _link(world)
     async with rt.db.write() as session:
         await disable_link(session, Standing(world.owner.id), link_id, rt.clock.now())
-    assert (await client.patch(f"/api/v1/links/{link_id}", headers=headers, json={"title": "Mine"})).status_code == 200
+    assert (
+        await client.patch(f"/api/v1/links/{link_id}", headers=headers, json={"title": "Mine"})
+    ).status_code == 200
     await client.delete(f"/api/v1/links/{link_id}/owners/{world.co_owner.id}", headers=headers)
     await client.delete(f"/api/v1/links/{link_id}", headers=headers)
     told = [(line.action, line.detail) for line in await _lines(rt, world.owner)][-2:]
-    assert told == [("link.owner_removed", f"owners removed {world.co_owner.id}"), ("link.deleted", "status")]
+    assert told == [
+        ("link.owner_removed", f"owners removed {world.co_owner.id}"),
+        ("link.deleted", "status"),
+    ]
 
 
-async def test_a_refused_key_is_told_with_its_beginning_and_its_network(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
+async def test_a_refused_key_is_told_with_its_beginning_and_its_network(
+    rt: Runtime, app: WebNode, client: AsyncClient
+) -> None:
     """The finding: a number per second, with which there is nothing to investigate."""
     world = await populate(rt)
     async with rt.db.write() as session:
@@ -141,17 +177,28 @@ async def test_a_refused_key_is_told_with_its_beginning_and_its_network(rt: Runt
     await client.get("/api/v1/me", headers={"X-API-Key": "something of another system"})
     await app.api.state.key_usage.flush()
     async with rt.db.read() as session:
-        lines = list(await session.scalars(select(AuditEntry).where(AuditEntry.action == "credentials.refused")))
+        lines = list(
+            await session.scalars(
+                select(AuditEntry).where(AuditEntry.action == "credentials.refused")
+            )
+        )
     assert [(line.target, line.detail) for line in lines] == [
-        (revoked[:16], f"2 attempts: {revoked[:16]} from 127.0.0.0/24: 1; no key from 127.0.0.0/24: 1")
+        (
+            revoked[:16],
+            f"2 attempts: {revoked[:16]} from 127.0.0.0/24: 1; no key from 127.0.0.0/24: 1",
+        )
     ]
 
 
-async def test_blocked_domains_name_who_did_it(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
+async def test_blocked_domains_name_who_did_it(
+    rt: Runtime, app: WebNode, client: AsyncClient
+) -> None:
     world = await populate(rt)
     domain = await a_blocked_domain(world)
     await client.delete(f"/api/v1/admin/blocked-domains/{domain}", headers=world.headers[Who.ADMIN])
-    assert [(line.action, line.target) for line in await _lines(rt, world.admin)] == [("domain.unblocked", domain)]
+    assert [(line.action, line.target) for line in await _lines(rt, world.admin)] == [
+        ("domain.unblocked", domain)
+    ]
 
 
 async def _lines(rt: Runtime, actor: User) -> list[AuditEntry]:
@@ -160,15 +207,28 @@ async def _lines(rt: Runtime, actor: User) -> list[AuditEntry]:
         return list(await session.scalars(found))
 
 
-async def test_a_sign_in_link_and_a_changed_profile_leave_lines(rt: Runtime, app: WebNode, client: AsyncClient) -> None:
+async def test_a_sign_in_link_and_a_changed_profile_leave_lines(
+    rt: Runtime, app: WebNode, client: AsyncClient
+) -> None:
     world = await populate(rt)
     async with rt.db.write() as session:
         await make.signin_link(session, rt, world.other)
-    changed = await client.patch("/api/v1/me", headers=world.headers[Who.OTHER], json={"nickname": "Ottokar"})
+    changed = await client.patch(
+        "/api/v1/me", headers=world.headers[Who.OTHER], json={"nickname": "Ottokar"}
+    )
     assert changed.status_code == 200
-    unchanged = await client.patch("/api/v1/me", headers=world.headers[Who.OTHER], json={"nickname": "Ottokar"})
+    unchanged = await client.patch(
+        "/api/v1/me", headers=world.headers[Who.OTHER], json={"nickname": "Ottokar"}
+    )
     assert unchanged.status_code == 200
     async with rt.db.read() as session:
-        lines = await session.scalars(select(AuditEntry).where(AuditEntry.target == str(world.other.id)).order_by(AuditEntry.id))
+        lines = await session.scalars(
+            select(AuditEntry)
+            .where(AuditEntry.target == str(world.other.id))
+            .order_by(AuditEntry.id)
+        )
         told = [(line.action, line.actor_id, line.detail) for line in lines]
-    assert told == [("signin_link.made", None, None), ("profile.changed", world.other.id, "nickname")]
+    assert told == [
+        ("signin_link.made", None, None),
+        ("profile.changed", world.other.id, "nickname"),
+    ]

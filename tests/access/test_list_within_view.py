@@ -53,7 +53,13 @@ async def _draw(rt: Runtime, people: dict[str, User], number: int, sketch: Sketc
     who, now = make.who(owner), rt.clock.now()
     expires = now + timedelta(seconds=1) if sketch.state == LinkState.EXPIRED else None
     async with rt.db.write() as session:
-        given = {"name": f"plans-{number}", "title": "Plans", "tags": ["plans"], "expires_at": expires, "visibility": sketch.visibility}
+        given = {
+            "name": f"plans-{number}",
+            "title": "Plans",
+            "tags": ["plans"],
+            "expires_at": expires,
+            "visibility": sketch.visibility,
+        }
         link = await make.link(session, rt, owner, f"https://example.com/{number}", **given)
         for name in sketch.owners[1:]:
             session.add(make.co_owner(link, people[name], now))
@@ -71,16 +77,26 @@ async def _listed(client: AsyncClient, headers: dict[str, str], admin: bool) -> 
     """Return the ids that any list or search tells."""
     found: set[str] = set()
     for owner, state, sort in product(OwnerFilter, STATES, (LinkSort.CREATED, LinkSort.CLICKS)):
-        if (owner == OwnerFilter.PUBLIC and sort == LinkSort.CLICKS) or (owner == OwnerFilter.ALL and not admin):
+        if (owner == OwnerFilter.PUBLIC and sort == LinkSort.CLICKS) or (
+            owner == OwnerFilter.ALL and not admin
+        ):
             continue
-        query = {"owner": owner, "sort": sort, "limit": 2, "q": "plans", **({"status": state} if state else {})}
+        query = {
+            "owner": owner,
+            "sort": sort,
+            "limit": 2,
+            "q": "plans",
+            **({"status": state} if state else {}),
+        }
         while True:
             page = (await client.get("/api/v1/links", headers=headers, params=query)).json()
             found |= {one["id"] for one in page["items"]}
             if page["next_cursor"] is None:
                 break
             query["cursor"] = page["next_cursor"]
-    hits = await client.get("/api/v1/search", headers=headers, params={"q": "plans", "kinds": "links", "limit": 50})
+    hits = await client.get(
+        "/api/v1/search", headers=headers, params={"q": "plans", "kinds": "links", "limit": 50}
+    )
     return found | {one["id"] for one in hits.json()["items"]}
 
 
@@ -93,8 +109,13 @@ async def _named(client: AsyncClient, headers: dict[str, str]) -> set[str]:
 
 async def _check(rt: Runtime, sketches: Sequence[Sketch]) -> None:
     async with rt.db.write() as session:
-        people = {name: await make.person(session, rt, name) for name in PEOPLE} | {"root": await make.admin(session, rt)}
-        headers = {name: by_cookie(rt, await make.cookie(session, rt, person)) for name, person in people.items()}
+        people = {name: await make.person(session, rt, name) for name in PEOPLE} | {
+            "root": await make.admin(session, rt)
+        }
+        headers = {
+            name: by_cookie(rt, await make.cookie(session, rt, person))
+            for name, person in people.items()
+        }
     ids = [await _draw(rt, people, number, sketch) for number, sketch in enumerate(sketches)]
     assert isinstance(rt.clock, ManualClock)
     rt.clock.advance(5)
@@ -103,15 +124,25 @@ async def _check(rt: Runtime, sketches: Sequence[Sketch]) -> None:
         async with client_of(app) as client:
             assert await _named(client, {}) == set()
             for name, cookie in headers.items():
-                viewed = {str(one) for one in ids if (await client.get(f"/api/v1/links/{one}", headers=cookie)).status_code == 200}
+                viewed = {
+                    str(one)
+                    for one in ids
+                    if (await client.get(f"/api/v1/links/{one}", headers=cookie)).status_code == 200
+                }
                 names = {f"plans-{number}" for number, one in enumerate(ids) if str(one) in viewed}
                 told = await _listed(client, cookie, name == "root")
                 assert told <= viewed, name
                 assert await _named(client, cookie) <= names, name
                 for sketch, one in zip(sketches, ids, strict=True):
-                    deleted, mine = sketch.state == LinkState.DELETED, name in sketch.owners or name == "root"
+                    deleted, mine = (
+                        sketch.state == LinkState.DELETED,
+                        name in sketch.owners or name == "root",
+                    )
                     open_to = name in sketch.shared or sketch.visibility == Visibility.PUBLIC
-                    assert (str(one) in viewed) == (mine or (open_to and not deleted)), (name, sketch)
+                    assert (str(one) in viewed) == (mine or (open_to and not deleted)), (
+                        name,
+                        sketch,
+                    )
                     assert (str(one) in told) == (str(one) in viewed), (name, sketch)
     finally:
         if app.engine is not None:
@@ -123,7 +154,12 @@ def test_what_is_listed_can_be_viewed(database: str, tmp_path: Path) -> None:
     ground = Ground(database, tmp_path / "data")
     (tmp_path / "data").mkdir()
 
-    @settings(max_examples=size("EXAMPLES", 5), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(
+        max_examples=size("EXAMPLES", 5),
+        deadline=None,
+        suppress_health_check=list(HealthCheck),
+        derandomize=True,
+    )
     @given(st.lists(SKETCHES, min_size=1, max_size=6))
     def check(sketches: list[Sketch]) -> None:
         ground.run(_check(ground.fresh(), sketches))

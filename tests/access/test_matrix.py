@@ -25,7 +25,13 @@ pytestmark = on_sqlite
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on", security_contact="mailto:s@go.test")
+    return make_settings(
+        tmp_path / "data",
+        database_url=database,
+        issuers=ISSUERS,
+        signin_links="on",
+        security_contact="mailto:s@go.test",
+    )
 
 
 NINE = (
@@ -37,17 +43,24 @@ REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
 async def test_every_route_has_a_row_and_every_row_a_route(app: WebNode) -> None:
     routed = {f"{method} {path}" for method, path in list_routes(app.api)}
 
-    assert set(NINE) <= set(Who), "the nine that are promised, and others that were found worth asking about"
+    assert set(NINE) <= set(Who), (
+        "the nine that are promised, and others that were found worth asking about"
+    )
     assert [route for route, row in ROWS.items() if set(row.profile.outcomes) != set(Who)] == []
     without_row = sorted(routed - set(ROWS))
     without_route = sorted(set(ROWS) - routed)
 
     assert not without_row, (
-        f"No row says who may use {', '.join(without_row)}. Add to ROWS in tests/access/matrix.py, for each: "
-        f'"METHOD /path": Row(PROFILE), with a body (json= or form=) that succeeds, and @object_for(…) in tests/access/objects.py '
+        f"No row says who may use {', '.join(without_row)}. Add to ROWS in tests/access/matrix.py,"
+        " for each: "
+        f'"METHOD /path": Row(PROFILE), with a body (json= or form=) that succeeds, and'
+        f" @object_for(…) in tests/access/objects.py "
         f"for a path parameter that is new."
     )
-    assert not without_route, f"Rows in tests/access/matrix.py for routes that are gone: {', '.join(without_route)}. Remove them."
+    assert not without_route, (
+        f"Rows in tests/access/matrix.py for routes that are gone: {', '.join(without_route)}."
+        " Remove them."
+    )
 
 
 @pytest.mark.parametrize("route", ROWS)
@@ -63,14 +76,21 @@ async def test_nobody_gets_more_or_less_than_the_row_says(
                 world = await _a_new_world(rt)
             if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
                 world = await _fresh_session(world)
-            response = await _ask(client, world, who, route, await real_path(world, route.split(" ")[1]))
+            response = await _ask(
+                client, world, who, route, await real_path(world, route.split(" ")[1])
+            )
             if not _is(response, expected):
-                wrong.append(f"{who}: expected {expected.value}, got {response.status_code} {response.text[:200]}")
+                wrong.append(
+                    f"{who}: expected {expected.value}, got {response.status_code}"
+                    f" {response.text[:200]}"
+                )
     assert not wrong, "\n".join([route, *wrong])
 
 
 @pytest.mark.parametrize("route", [route for route in ROWS if parameters_of(route)])
-async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, app: WebNode, route: str) -> None:
+async def test_a_foreign_object_looks_exactly_like_an_absent_one(
+    rt: Runtime, app: WebNode, route: str
+) -> None:
     world = await populate(rt)
     method_path = route.split(" ")[1]
     async with client_of(app) as client:
@@ -79,7 +99,9 @@ async def test_a_foreign_object_looks_exactly_like_an_absent_one(rt: Runtime, ap
                 real = await real_path(world, method_path)
                 foreign = await _ask(client, world, who, route, real)
                 absent = await _ask(client, world, who, route, absent_path(method_path))
-                assert _told(foreign, real) == _told(absent, absent_path(method_path)), f"{who} can tell by {route} what exists"
+                assert _told(foreign, real) == _told(absent, absent_path(method_path)), (
+                    f"{who} can tell by {route} what exists"
+                )
 
 
 async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: WebNode) -> None:
@@ -92,7 +114,13 @@ async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: WebNo
             method, path = route.split(" ")
             if row.profile.outcomes[Who.OWNER_UNPROVEN] == FORBIDDEN and method != "GET":
                 response = await client.request(
-                    method, absent_path(path), headers=headers, json=row.body, data=row.fields, files=row.files, params=row.query
+                    method,
+                    absent_path(path),
+                    headers=headers,
+                    json=row.body,
+                    data=row.fields,
+                    files=row.files,
+                    params=row.query,
                 )
                 assert response.status_code == 403, route
 
@@ -117,7 +145,15 @@ async def _fresh_session(world: World) -> World:
 async def _ask(client: AsyncClient, world: World, who: Who, route: str, path: str) -> Response:
     row: Row = ROWS[route]
     method, _, _ = route.partition(" ")
-    return await client.request(method, path, headers=world.headers[who], json=row.body, data=row.fields, files=row.files, params=row.query)
+    return await client.request(
+        method,
+        path,
+        headers=world.headers[who],
+        json=row.body,
+        data=row.fields,
+        files=row.files,
+        params=row.query,
+    )
 
 
 def _is(response: Response, expected: Outcome) -> bool:
@@ -131,5 +167,8 @@ def _told(response: Response, path: str) -> tuple[int, dict[str, Any], list[str]
     """Everything an onlooker learns, apart from what every answer has of its own."""
     body = response.json()
     assert body.pop("request_id") == response.headers["x-request-id"]
-    text = {name: value.replace(path, "") if isinstance(value, str) else value for name, value in body.items()}
+    text = {
+        name: value.replace(path, "") if isinstance(value, str) else value
+        for name, value in body.items()
+    }
     return response.status_code, text, sorted(response.headers)

@@ -40,22 +40,38 @@ DOORS = {
 
 
 @pytest.mark.parametrize("door", DOORS)
-async def test_a_stranger_sees_no_link_by_any_door(rt: Runtime, client: AsyncClient, ada: User, door: str) -> None:
+async def test_a_stranger_sees_no_link_by_any_door(
+    rt: Runtime, client: AsyncClient, ada: User, door: str
+) -> None:
     fields = {"title": "Merger talks", "notes": "price 5m", "tags": ["merger"]}
     async with rt.db.write() as session:
         links = [
-            await make.link(session, rt, ada, "https://merger.example.com/", name=f"plans-of-ada{end}", visibility=visibility, **fields)
+            await make.link(
+                session,
+                rt,
+                ada,
+                "https://merger.example.com/",
+                name=f"plans-of-ada{end}",
+                visibility=visibility,
+                **fields,
+            )
             for end, visibility in zip(("", "m", "n", "s", "t"), Visibility, strict=False)
         ]
     method, path, headers = DOORS[door]
 
-    answer = await client.request(method, path, headers=headers, json={"path": "plans-of-adb"} if method == "POST" else None)
+    answer = await client.request(
+        method, path, headers=headers, json={"path": "plans-of-adb"} if method == "POST" else None
+    )
 
     told = answer.text.replace("plans-of-adb", "")  # what was asked for may be repeated
-    assert not [secret for secret in (*SECRETS, *(str(link.id) for link in links)) if secret in told]
+    assert not [
+        secret for secret in (*SECRETS, *(str(link.id) for link in links)) if secret in told
+    ]
 
 
-async def test_a_stranger_is_offered_published_lists(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_a_stranger_is_offered_published_lists(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         maker = ListMaker(ada.id, None)
         made = await make.list_of(session, rt, maker, "https://example.com/", title="Reading")
@@ -66,7 +82,9 @@ async def test_a_stranger_is_offered_published_lists(rt: Runtime, client: AsyncC
     assert (await client.get("/reading-roon")).json()["suggestions"] == ["reading-room"]
 
 
-async def test_somebody_signed_in_is_offered_public_links(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+async def test_somebody_signed_in_is_offered_public_links(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="handbook", visibility="public")
         headers = by_cookie(rt, await make.cookie(session, rt, bob))
@@ -82,20 +100,38 @@ async def test_suggestions_are_limited_for_each_network(rt: Runtime, client: Asy
     assert answers[-1] == 429
 
 
-async def test_deleted_links_stay_with_their_owners(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+async def test_deleted_links_stay_with_their_owners(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
     """Security finding 7: a deleted public link, notes and all, stayed listed for everyone signed in."""
     async with rt.db.write() as session:
         as_ada, as_bob = [by_key(await make.key(session, rt, person)) for person in (ada, bob)]
-    fields = {"destination": "https://secret-deal.example.com/merger", "notes": "price 5m", "visibility": "public", "names": ["deal"]}
+    fields = {
+        "destination": "https://secret-deal.example.com/merger",
+        "notes": "price 5m",
+        "visibility": "public",
+        "names": ["deal"],
+    }
     link = (await client.post("/api/v1/links", headers=as_ada, json=fields)).json()
-    shared = await client.post(f"/api/v1/links/{link['id']}/shares", headers=as_ada, json={"email": bob.email})
+    shared = await client.post(
+        f"/api/v1/links/{link['id']}/shares", headers=as_ada, json={"email": bob.email}
+    )
     assert shared.status_code == 201
     assert (await client.delete(f"/api/v1/links/{link['id']}", headers=as_ada)).status_code == 204
 
-    for query in ("owner=public", "owner=public&status=deleted", "owner=public&status=deleted&q=5m", "owner=shared&status=deleted"):
+    for query in (
+        "owner=public",
+        "owner=public&status=deleted",
+        "owner=public&status=deleted&q=5m",
+        "owner=shared&status=deleted",
+    ):
         page = await client.get(f"/api/v1/links?{query}", headers=as_bob)
         assert page.json()["items"] == [], query
-    for path in (f"/links/{link['id']}", f"/links/{link['id']}/owners", f"/links/{link['id']}/stats"):
+    for path in (
+        f"/links/{link['id']}",
+        f"/links/{link['id']}/owners",
+        f"/links/{link['id']}/stats",
+    ):
         assert (await client.get(f"/api/v1{path}", headers=as_bob)).status_code == 404, path
     mine = await client.get("/api/v1/links?status=deleted", headers=as_ada)
     assert [one["id"] for one in mine.json()["items"]] == [link["id"]]

@@ -46,13 +46,20 @@ async def place(rt: Runtime) -> Place:
         eve, bob = await make.person(session, rt, "eve"), await make.person(session, rt, "bob")
         link = await make.link(session, rt, eve, "https://one.example/", name="frame-up")
         await service.add_owner(session, make.who(eve), link.id, bob.email, rt.clock.now())
-        draft = await make.list_of(session, rt, ListMaker(eve.id), "https://two.example/", title="Reading")
+        draft = await make.list_of(
+            session, rt, ListMaker(eve.id), "https://two.example/", title="Reading"
+        )
         found = await lists.publish_list(session, make.space(rt), ListMaker(eve.id), draft.id)
-        admin, co_owner = by_key(await make.key(session, rt, root, *make.ALL)), by_key(await make.key(session, rt, bob))
+        admin, co_owner = (
+            by_key(await make.key(session, rt, root, *make.ALL)),
+            by_key(await make.key(session, rt, bob)),
+        )
     return Place(eve, bob, link, found.slug or "", admin, co_owner)
 
 
-async def test_links_and_lists_answer_410_everywhere_and_come_back(client: AsyncClient, place: Place) -> None:
+async def test_links_and_lists_answer_410_everywhere_and_come_back(
+    client: AsyncClient, place: Place
+) -> None:
     link = ["/frame-up", f"/{encode_base62(place.link.id)}", "/frame-up+", "/frame-up.qr"]
     page = [f"/{place.slug}{rest}" for rest in ("", "/1", ".rss", ".json", ".md", ".png", ".qr")]
     api = [f"/api/v1/public/lists/{place.slug}"]
@@ -62,7 +69,9 @@ async def test_links_and_lists_answer_410_everywhere_and_come_back(client: Async
     suspended = await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
 
     assert suspended.json()["held_at"] is not None
-    assert {path: (await client.get(path)).status_code for path in link + page + api} == dict.fromkeys(link + page + api, 410)
+    assert {
+        path: (await client.get(path)).status_code for path in link + page + api
+    } == dict.fromkeys(link + page + api, 410)
 
     active = await client.patch(place.path, headers=place.admin, json={"status": "active"})
 
@@ -73,7 +82,10 @@ async def test_links_and_lists_answer_410_everywhere_and_come_back(client: Async
 async def test_the_page_is_neutral(client: AsyncClient, place: Place) -> None:
     await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
 
-    page, problem = await client.get("/frame-up", headers=PAGE), (await client.get("/frame-up")).json()
+    page, problem = (
+        await client.get("/frame-up", headers=PAGE),
+        (await client.get("/frame-up")).json(),
+    )
 
     assert page.status_code == 410
     assert "is not available" in page.text
@@ -98,7 +110,9 @@ async def test_what_was_cached_is_forgotten_and_nothing_is_cached_anew(
 
 
 async def test_an_administrator_may_say_otherwise(client: AsyncClient, place: Place) -> None:
-    kept = await client.patch(place.path, headers=place.admin, json={"status": "suspended", "keep_links": True})
+    kept = await client.patch(
+        place.path, headers=place.admin, json={"status": "suspended", "keep_links": True}
+    )
     assert (kept.json()["status"], kept.json()["held_at"]) == ("suspended", None)
     assert (await client.get("/frame-up")).status_code == 302
 
@@ -106,11 +120,15 @@ async def test_an_administrator_may_say_otherwise(client: AsyncClient, place: Pl
     assert (await client.get("/frame-up")).status_code == 410
 
 
-async def test_owners_and_administrators_see_that_it_is_on_hold(client: AsyncClient, rt: Runtime, place: Place) -> None:
+async def test_owners_and_administrators_see_that_it_is_on_hold(
+    client: AsyncClient, rt: Runtime, place: Place
+) -> None:
     await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
 
     for headers in (place.admin, place.co_owner):
-        assert (await client.get(f"/api/v1/links/{place.link.id}", headers=headers)).json()["status"] == "on_hold"
+        assert (await client.get(f"/api/v1/links/{place.link.id}", headers=headers)).json()[
+            "status"
+        ] == "on_hold"
     held = await client.get("/api/v1/links?status=on_hold", headers=place.co_owner)
     active = await client.get("/api/v1/links?status=active", headers=place.co_owner)
     assert [link["id"] for link in held.json()["items"]] == [str(place.link.id)]
@@ -123,19 +141,29 @@ async def test_owners_and_administrators_see_that_it_is_on_hold(client: AsyncCli
     assert "On hold" in (await client.get("/app/links", headers=cookie | PAGE)).text
 
 
-async def test_a_link_that_an_administrator_gives_to_somebody_else_works_again(client: AsyncClient, place: Place) -> None:
+async def test_a_link_that_an_administrator_gives_to_somebody_else_works_again(
+    client: AsyncClient, place: Place
+) -> None:
     await client.patch(place.path, headers=place.admin, json={"status": "suspended"})
     assert (await client.get("/frame-up")).status_code == 410
 
-    await client.post(f"/api/v1/links/{place.link.id}/transfer", headers=place.admin, json={"email": place.bob.email})
+    await client.post(
+        f"/api/v1/links/{place.link.id}/transfer",
+        headers=place.admin,
+        json={"email": place.bob.email},
+    )
 
     assert (await client.get("/frame-up")).status_code == 302
 
 
-async def test_an_entry_that_follows_a_held_link_is_gone(client: AsyncClient, rt: Runtime, place: Place) -> None:
+async def test_an_entry_that_follows_a_held_link_is_gone(
+    client: AsyncClient, rt: Runtime, place: Place
+) -> None:
     async with rt.db.write() as session:
         maker = ListMaker(place.bob.id)
-        made = await lists.create_list(session, make.space(rt), maker, ListCreate(title="Following"))
+        made = await lists.create_list(
+            session, make.space(rt), maker, ListCreate(title="Following")
+        )
         address = make.address("https://one.example/", link_id=place.link.id)
         await lists.add_entries(session, make.space(rt), maker, made.id, [address])
         slug = (await lists.publish_list(session, make.space(rt), maker, made.id)).slug
@@ -146,9 +174,13 @@ async def test_an_entry_that_follows_a_held_link_is_gone(client: AsyncClient, rt
     assert (await client.get(f"/{slug}/1")).status_code == 410
 
 
-async def test_the_form_says_otherwise_by_a_tick(client: AsyncClient, rt: Runtime, place: Place) -> None:
+async def test_the_form_says_otherwise_by_a_tick(
+    client: AsyncClient, rt: Runtime, place: Place
+) -> None:
     async with rt.db.write() as session:
-        cookie = by_cookie(rt, await make.cookie(session, rt, await make.admin(session, rt, "other")))
+        cookie = by_cookie(
+            rt, await make.cookie(session, rt, await make.admin(session, rt, "other"))
+        )
     people = f"/app/admin/people/{place.eve.id}"
 
     await client.post(f"{people}/suspend", headers=cookie, data={"keep_links": "1"})
@@ -169,19 +201,30 @@ async def test_holds_are_in_the_audit_log(client: AsyncClient, place: Place) -> 
     assert told == ["links.released", "status.changed", "links.held", "status.changed"]
 
 
-async def test_nobody_else_finds_what_is_on_hold(client: AsyncClient, rt: Runtime, place: Place) -> None:
+async def test_nobody_else_finds_what_is_on_hold(
+    client: AsyncClient, rt: Runtime, place: Place
+) -> None:
     """The finding: held links stayed listed with their destinations, and held lists were suggested to strangers."""
     maker = ListMaker(place.eve.id)
     async with rt.db.write() as session:
-        public = await make.link(session, rt, place.eve, "https://spam.example/", name="spam-page", visibility="public")
+        public = await make.link(
+            session, rt, place.eve, "https://spam.example/", name="spam-page", visibility="public"
+        )
         shared = await make.link(session, rt, place.eve, "https://spam.example/shared")
         draft = await make.list_of(session, rt, maker, "https://two.example/")
         await lists.set_draft_slug(session, make.space(rt), maker, draft.id, "spam-list")
         await lists.publish_list(session, make.space(rt), maker, draft.id)
         cleo = await make.person(session, rt, "cleo")
-        await service.share_link(session, make.who(place.eve), shared.id, cleo.email, rt.clock.now())
+        await service.share_link(
+            session, make.who(place.eve), shared.id, cleo.email, rt.clock.now()
+        )
         colleague = by_key(await make.key(session, rt, cleo))
-    paths = ["/api/v1/links?owner=public", "/api/v1/links?owner=shared", "/app/suggest?q=spam", "/spam-lost"]
+    paths = [
+        "/api/v1/links?owner=public",
+        "/api/v1/links?owner=shared",
+        "/app/suggest?q=spam",
+        "/spam-lost",
+    ]
     paths += [f"/api/v1/links/{link.id}" for link in (public, shared)]
     told = ("spam.example", "spam-page", "spam-list")
 

@@ -16,19 +16,25 @@ from tests.people import ada, root
 __all__ = ["ada", "root"]
 
 
-async def test_a_link_is_found_by_its_destinations_domain_in_ascii(client: AsyncClient, rt: Runtime, ada: User, root: User) -> None:
+async def test_a_link_is_found_by_its_destinations_domain_in_ascii(
+    client: AsyncClient, rt: Runtime, ada: User, root: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, "https://login.bücher.example/", name="evil")
         await make.link(session, rt, ada, "https://other.example/", name="fine")
         key = by_key(await make.key(session, rt, root, *make.ALL))
 
     for asked in ("xn--bcher-kva.example", "bücher.example", "login.xn--bcher"):
-        found = (await client.get("/api/v1/admin/links", headers=key, params={"q": asked})).json()["items"]
+        found = (await client.get("/api/v1/admin/links", headers=key, params={"q": asked})).json()[
+            "items"
+        ]
         assert [one["names"] for one in found] == [["evil"]], asked
 
 
 @on_sqlite
-async def test_it_is_disabled_from_the_same_place(client: AsyncClient, rt: Runtime, ada: User, root: User) -> None:
+async def test_it_is_disabled_from_the_same_place(
+    client: AsyncClient, rt: Runtime, ada: User, root: User
+) -> None:
     async with rt.db.write() as session:
         link_id = (await make.link(session, rt, ada, "https://bücher.example/", name="evil")).id
         browser = by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
@@ -36,10 +42,14 @@ async def test_it_is_disabled_from_the_same_place(client: AsyncClient, rt: Runti
     assert f'value="{link_id}"' in page.text
     assert 'value="disable"' in page.text
 
-    done = await client.post("/app/links/bulk", headers=browser, data={"act": "disable", "ids": [str(link_id)]})
+    done = await client.post(
+        "/app/links/bulk", headers=browser, data={"act": "disable", "ids": [str(link_id)]}
+    )
 
     assert done.status_code == 303
     assert (await client.get("/evil")).status_code == 410
     async with rt.db.read() as session:
-        lines = set(await session.scalars(select(AuditEntry.action).where(AuditEntry.actor_id == root.id)))
+        lines = set(
+            await session.scalars(select(AuditEntry.action).where(AuditEntry.actor_id == root.id))
+        )
     assert "link.disabled" in lines

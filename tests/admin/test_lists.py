@@ -36,9 +36,15 @@ async def _key(rt: Runtime, user: User) -> dict[str, str]:
         return by_key(await make.key(session, rt, user))
 
 
-async def test_a_list_is_found_by_name_title_host_and_owner(client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]) -> None:
-    await published(client, await _key(rt, ada), "reading", "https://books.example/a", title="Books to read")
-    await published(client, creator(), "prizes", "https://evil-phish.example.net/login", title="Win a prize")
+async def test_a_list_is_found_by_name_title_host_and_owner(
+    client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]
+) -> None:
+    await published(
+        client, await _key(rt, ada), "reading", "https://books.example/a", title="Books to read"
+    )
+    await published(
+        client, creator(), "prizes", "https://evil-phish.example.net/login", title="Win a prize"
+    )
 
     async def found(**asked: str) -> list[str]:
         response = await client.get("/api/v1/admin/lists", headers=admin, params=asked)
@@ -58,29 +64,47 @@ async def test_a_list_is_found_by_name_title_host_and_owner(client: AsyncClient,
     assert [one["slug"] for one in first["items"]] == ["prizes"]
     assert await found(limit="1", cursor=first["next_cursor"]) == ["reading"]
     (one,) = (await client.get("/api/v1/admin/lists?q=reading", headers=admin)).json()["items"]
-    assert (one["owner_id"], one["owner_email"], one["hosts"]) == (str(ada.id), "ada@example.com", ["books.example"])
+    assert (one["owner_id"], one["owner_email"], one["hosts"]) == (
+        str(ada.id),
+        "ada@example.com",
+        ["books.example"],
+    )
 
 
-async def test_removing_a_strangers_list_takes_its_page_down(client: AsyncClient, rt: Runtime, admin: dict[str, str]) -> None:
+async def test_removing_a_strangers_list_takes_its_page_down(
+    client: AsyncClient, rt: Runtime, admin: dict[str, str]
+) -> None:
     mine = creator()
     list_id = (await published(client, mine, "prizes", "https://evil.example/login"))["id"]
 
     removed = await client.delete(f"/api/v1/admin/lists/{list_id}", headers=admin)
 
     assert removed.status_code == 204
-    for path in ("/prizes", "/prizes/1", "/prizes.rss", "/prizes.png", "/api/v1/public/lists/prizes"):
+    for path in (
+        "/prizes",
+        "/prizes/1",
+        "/prizes.rss",
+        "/prizes.png",
+        "/api/v1/public/lists/prizes",
+    ):
         assert (await client.get(path)).status_code == 404, path
     assert (await client.get(f"/api/v1/lists/{list_id}", headers=mine)).status_code == 404
     gone = (await client.get("/api/v1/admin/lists?removed=true", headers=admin)).json()["items"]
     assert [one["id"] for one in gone] == [list_id]
     async with rt.db.read() as session:
-        line = (await session.scalars(select(AuditEntry).where(AuditEntry.action == "list.deleted"))).one()
+        line = (
+            await session.scalars(select(AuditEntry).where(AuditEntry.action == "list.deleted"))
+        ).one()
     assert line.target == list_id
 
 
 @on_sqlite
-async def test_the_screen_finds_removes_and_restores(client: AsyncClient, browser: dict[str, str]) -> None:
-    list_id = (await published(client, creator(), "prizes", "https://evil.example/login", title="Win <b>"))["id"]
+async def test_the_screen_finds_removes_and_restores(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
+    list_id = (
+        await published(client, creator(), "prizes", "https://evil.example/login", title="Win <b>")
+    )["id"]
     path = f"/app/admin/lists/{list_id}"
 
     page = await client.get("/app/admin/lists?q=evil", headers=browser)
@@ -94,7 +118,9 @@ async def test_the_screen_finds_removes_and_restores(client: AsyncClient, browse
     assert f'action="{path}/undo"' in after.text
     await client.post(f"{path}/undo", headers=browser)
     assert (await client.get("/prizes", headers=HTML)).status_code == 200
-    assert "No list matches" in (await client.get("/app/admin/lists?q=nowhere", headers=browser)).text
+    assert (
+        "No list matches" in (await client.get("/app/admin/lists?q=nowhere", headers=browser)).text
+    )
 
 
 @on_sqlite

@@ -23,7 +23,9 @@ async def _person(rt: Runtime, name: str, **given: str) -> tuple[User, dict[str,
         return user, by_key(await make.key(session, rt, user))
 
 
-async def test_people_are_found_by_a_part_of_their_address_newest_first(rt: Runtime, client: AsyncClient, root: dict[str, str]) -> None:
+async def test_people_are_found_by_a_part_of_their_address_newest_first(
+    rt: Runtime, client: AsyncClient, root: dict[str, str]
+) -> None:
     for number in range(5):
         await _person(rt, f"ada{number}", email=f"Ada{number}@Example.com")
     await _person(rt, "bob_x")
@@ -37,24 +39,45 @@ async def test_people_are_found_by_a_part_of_their_address_newest_first(rt: Runt
     assert await found(q="b_x@") == ["bob_x@example.com"]
     assert await found(q="b%x") == []
     assert await found(role="admin") == ["root@example.com"]
-    first = (await client.get("/api/v1/admin/users", headers=root, params={"q": "ada", "limit": 3})).json()
-    second = await client.get("/api/v1/admin/users", headers=root, params={"q": "ada", "limit": 3, "cursor": first["next_cursor"]})
-    assert [one["email"] for one in second.json()["items"]] == ["Ada1@Example.com", "Ada0@Example.com"]
-    stolen = await client.get("/api/v1/admin/users", headers=root, params={"q": "bob", "cursor": first["next_cursor"]})
+    first = (
+        await client.get("/api/v1/admin/users", headers=root, params={"q": "ada", "limit": 3})
+    ).json()
+    second = await client.get(
+        "/api/v1/admin/users",
+        headers=root,
+        params={"q": "ada", "limit": 3, "cursor": first["next_cursor"]},
+    )
+    assert [one["email"] for one in second.json()["items"]] == [
+        "Ada1@Example.com",
+        "Ada0@Example.com",
+    ]
+    stolen = await client.get(
+        "/api/v1/admin/users", headers=root, params={"q": "bob", "cursor": first["next_cursor"]}
+    )
     assert stolen.status_code == 400
 
 
-async def test_who_is_suspended_is_refused_at_once_by_every_way_in(rt: Runtime, client: AsyncClient, root: dict[str, str]) -> None:
+async def test_who_is_suspended_is_refused_at_once_by_every_way_in(
+    rt: Runtime, client: AsyncClient, root: dict[str, str]
+) -> None:
     user, key = await _person(rt, "ada")
     async with rt.db.write() as session:
         cookie = by_cookie(rt, await make.cookie(session, rt, user))
 
     for status, seen in (("suspended", 401), ("active", 200)):
-        changed = await client.patch(f"/api/v1/admin/users/{user.id}", headers=root, json={"status": status})
+        changed = await client.patch(
+            f"/api/v1/admin/users/{user.id}", headers=root, json={"status": status}
+        )
         assert (changed.status_code, changed.json()["status"]) == (200, status)
-        assert [(await client.get("/api/v1/me", headers=headers)).status_code for headers in (key, cookie)] == [seen, seen]
+        assert [
+            (await client.get("/api/v1/me", headers=headers)).status_code
+            for headers in (key, cookie)
+        ] == [seen, seen]
     async with rt.db.read() as session:
-        lines = [(one.action, one.target, one.detail) for one in await session.scalars(select(AuditEntry).order_by(AuditEntry.id))]
+        lines = [
+            (one.action, one.target, one.detail)
+            for one in await session.scalars(select(AuditEntry).order_by(AuditEntry.id))
+        ]
     assert lines == [
         ("status.changed", str(user.id), "suspended"),
         ("links.held", str(user.id), None),
@@ -65,7 +88,9 @@ async def test_who_is_suspended_is_refused_at_once_by_every_way_in(rt: Runtime, 
 
 @on_sqlite
 @pytest.mark.parametrize("change", [{"status": "suspended"}, {"role": "user"}])
-async def test_the_last_administrator_stays_one(rt: Runtime, client: AsyncClient, root: dict[str, str], change: dict[str, str]) -> None:
+async def test_the_last_administrator_stays_one(
+    rt: Runtime, client: AsyncClient, root: dict[str, str], change: dict[str, str]
+) -> None:
     me = (await client.get("/api/v1/me", headers=root)).json()["id"]
     refused = await client.patch(f"/api/v1/admin/users/{me}", headers=root, json=change)
 
@@ -73,21 +98,31 @@ async def test_the_last_administrator_stays_one(rt: Runtime, client: AsyncClient
 
 
 @on_sqlite
-@pytest.mark.parametrize("body", [{"status": "deleted"}, {"role": "king"}, {"email": "x@example.com"}])
-async def test_what_an_operator_cannot_change(rt: Runtime, client: AsyncClient, root: dict[str, str], body: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "body", [{"status": "deleted"}, {"role": "king"}, {"email": "x@example.com"}]
+)
+async def test_what_an_operator_cannot_change(
+    rt: Runtime, client: AsyncClient, root: dict[str, str], body: dict[str, str]
+) -> None:
     user, _ = await _person(rt, "ada")
 
-    assert (await client.patch(f"/api/v1/admin/users/{user.id}", headers=root, json=body)).status_code == 422
+    assert (
+        await client.patch(f"/api/v1/admin/users/{user.id}", headers=root, json=body)
+    ).status_code == 422
 
 
-async def test_links_of_somebody_who_is_deleted_go_to_an_heir_or_go(rt: Runtime, client: AsyncClient, root: dict[str, str]) -> None:
+async def test_links_of_somebody_who_is_deleted_go_to_an_heir_or_go(
+    rt: Runtime, client: AsyncClient, root: dict[str, str]
+) -> None:
     (ada, _), (bob, _), (cleo, _) = [await _person(rt, name) for name in ("ada", "bob", "cleo")]
     async with rt.db.write() as session:
         kept = await make.link(session, rt, ada, name="kept", title="Kept")
         lost = await make.link(session, rt, bob, name="lost")
 
     async def delete(user: User, **query: str) -> int:
-        return (await client.delete(f"/api/v1/admin/users/{user.id}", headers=root, params=query)).status_code
+        return (
+            await client.delete(f"/api/v1/admin/users/{user.id}", headers=root, params=query)
+        ).status_code
 
     assert await delete(ada) == 422
     for heir in ({}, {"heir": str(ada.id)}, {"heir": "1"}):
@@ -96,11 +131,15 @@ async def test_links_of_somebody_who_is_deleted_go_to_an_heir_or_go(rt: Runtime,
     assert await delete(bob, links="delete") == 204
     assert await delete(bob, links="delete") == 404
     async with rt.db.read() as reading:
-        owner = await reading.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == kept.id))
+        owner = await reading.scalar(
+            select(LinkOwner.user_id).where(LinkOwner.primary_link_id == kept.id)
+        )
     seen = await client.get("/api/v1/admin/links", headers=root)
     assert owner == cleo.id
     assert [(one["names"], one["title"]) for one in seen.json()["items"]] == [(["kept"], "Kept")]
-    gone = (await client.get("/api/v1/admin/links", headers=root, params={"status": "deleted"})).json()["items"]
+    gone = (
+        await client.get("/api/v1/admin/links", headers=root, params={"status": "deleted"})
+    ).json()["items"]
     assert [(one["id"], one["status"], one["destination"]) for one in gone] == [
         (str(lost.id), LinkState.DELETED, "https://erased.invalid/")
     ]
@@ -111,24 +150,48 @@ async def test_figures_and_the_queue_are_told(client: AsyncClient, root: dict[st
     figures = (await client.get("/api/v1/admin/figures", headers=root)).json()
     jobs = (await client.get("/api/v1/admin/jobs", headers=root)).json()
 
-    assert figures == {"accepted": 0, "stored": 0, "pending": 0, "not_kept": 0, "events": 0, "totals": 0, "drift": []}
+    assert figures == {
+        "accepted": 0,
+        "stored": 0,
+        "pending": 0,
+        "not_kept": 0,
+        "events": 0,
+        "totals": 0,
+        "drift": [],
+    }
     assert jobs == {"items": [], "next_cursor": None, "depth": [], "oldest_due_seconds": 0.0}
 
 
 @on_sqlite
-@pytest.mark.parametrize("path", ["/app/admin/people", "/app/admin/people?q=ada", "/app/admin/people?q=nobody", "/app/admin/audit"])
-async def test_the_screens_show(rt: Runtime, client: AsyncClient, root: dict[str, str], path: str) -> None:
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/app/admin/people",
+        "/app/admin/people?q=ada",
+        "/app/admin/people?q=nobody",
+        "/app/admin/audit",
+    ],
+)
+async def test_the_screens_show(
+    rt: Runtime, client: AsyncClient, root: dict[str, str], path: str
+) -> None:
     await _person(rt, "ada")
 
     assert (await client.get(path, headers=root | {"Accept": "text/html"})).status_code == 200
 
 
 @on_sqlite
-async def test_a_refusal_is_told_on_the_screen(rt: Runtime, client: AsyncClient, root: dict[str, str]) -> None:
+async def test_a_refusal_is_told_on_the_screen(
+    rt: Runtime, client: AsyncClient, root: dict[str, str]
+) -> None:
     me = (await client.get("/api/v1/me", headers=root)).json()["id"]
-    page = await client.post(f"/app/admin/people/{me}/demote", headers=root | {"Accept": "text/html"})
+    page = await client.post(
+        f"/app/admin/people/{me}/demote", headers=root | {"Accept": "text/html"}
+    )
     heirless = await client.post(
-        f"/app/admin/people/{me}/delete", headers=root | {"Accept": "text/html"}, data={"links": "reassign", "heir": "no@example.com"}
+        f"/app/admin/people/{me}/delete",
+        headers=root | {"Accept": "text/html"},
+        data={"links": "reassign", "heir": "no@example.com"},
     )
 
     assert (page.status_code, "last active administrator" in page.text) == (409, True)

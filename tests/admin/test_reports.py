@@ -49,7 +49,9 @@ async def _report(client: AsyncClient, target: str = "evil", **given: Any) -> No
     assert (response.status_code, response.json()) == (202, {"status": "received"})
 
 
-async def _queue(client: AsyncClient, admin: dict[str, str], status: str = "open") -> list[dict[str, Any]]:
+async def _queue(
+    client: AsyncClient, admin: dict[str, str], status: str = "open"
+) -> list[dict[str, Any]]:
     response = await client.get("/api/v1/admin/reports", headers=admin, params={"status": status})
     assert response.status_code == 200, response.text
     items: list[dict[str, Any]] = response.json()["items"]
@@ -65,21 +67,37 @@ async def test_reports_are_grouped_by_target_with_owner_and_ascii_destination(
     client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]
 ) -> None:
     link_id = await _link(rt, ada)
-    await published(client, creator(), "prizes", "https://evil.example/a", "https://evil.example/b", title="Win")
+    await published(
+        client, creator(), "prizes", "https://evil.example/a", "https://evil.example/b", title="Win"
+    )
     await _report(client, "http://go.test/evil+", details="  It asks for my password. ")
     await _report(client, "prizes", reason="spam")
 
     first, second = await _queue(client, admin)
 
-    assert (first["kind"], first["target_id"], first["name"], first["count"]) == ("link", str(link_id), "evil", 1)
+    assert (first["kind"], first["target_id"], first["name"], first["count"]) == (
+        "link",
+        str(link_id),
+        "evil",
+        1,
+    )
     assert (first["reasons"], first["details"]) == ({"phishing": 1}, ["It asks for my password."])
-    assert (first["destination"], first["hosts"]) == ("https://xn--bcher-kva.example/login", ["xn--bcher-kva.example"])
-    assert (first["owner_id"], first["owner_email"], first["state"]) == (str(ada.id), "ada@example.com", "active")
+    assert (first["destination"], first["hosts"]) == (
+        "https://xn--bcher-kva.example/login",
+        ["xn--bcher-kva.example"],
+    )
+    assert (first["owner_id"], first["owner_email"], first["state"]) == (
+        str(ada.id),
+        "ada@example.com",
+        "active",
+    )
     assert (second["kind"], second["title"], second["hosts"]) == ("list", "Win", ["evil.example"])
     assert (second["owner_id"], second["state"]) == (None, "published")
 
 
-async def test_a_network_counts_once_for_a_target(client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]) -> None:
+async def test_a_network_counts_once_for_a_target(
+    client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]
+) -> None:
     await _link(rt, ada)
     await _report(client, reason="spam", details="First.")
     await _report(client, "/EVIL", reason="malware", details="Second.")
@@ -93,8 +111,12 @@ async def test_a_network_counts_once_for_a_target(client: AsyncClient, rt: Runti
 
 
 @on_sqlite
-@pytest.mark.parametrize("target", ["nothing-here", "https://other.example/nothing", "/", "ü", "a/b/c"])
-async def test_the_answer_does_not_tell_what_exists(client: AsyncClient, rt: Runtime, target: str) -> None:
+@pytest.mark.parametrize(
+    "target", ["nothing-here", "https://other.example/nothing", "/", "ü", "a/b/c"]
+)
+async def test_the_answer_does_not_tell_what_exists(
+    client: AsyncClient, rt: Runtime, target: str
+) -> None:
     await _report(client, target)
 
     assert await _stored(rt) == 0
@@ -111,7 +133,9 @@ async def test_the_answer_does_not_tell_what_exists(client: AsyncClient, rt: Run
         {"target": "evil", "reason": "spam", "email": "me@example.com"},
     ],
 )
-async def test_a_report_that_does_not_fit_is_refused(client: AsyncClient, body: dict[str, str]) -> None:
+async def test_a_report_that_does_not_fit_is_refused(
+    client: AsyncClient, body: dict[str, str]
+) -> None:
     assert (await client.post("/api/v1/reports", json=body)).status_code == 422
 
 
@@ -129,7 +153,9 @@ async def test_reports_are_limited_by_network(client: AsyncClient, rt: Runtime, 
 
 
 @on_sqlite
-async def test_the_form_works_without_script_and_needs_proof_of_origin(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_the_form_works_without_script_and_needs_proof_of_origin(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     await _link(rt, ada)
     page = await client.get("/app/report?name=evil%22%3E", headers=HTML)
     shown = re.search(r'name="csrf" value="([^"]+)"', page.text)
@@ -140,7 +166,9 @@ async def test_the_form_works_without_script_and_needs_proof_of_origin(client: A
     cookie = {"Cookie": f"refract_visit={visit[1]}"} | HTML
 
     forged = await client.post("/app/report", headers=HTML, data=form)
-    incomplete = await client.post("/app/report", headers=cookie, data={"csrf": shown[1], "target": "evil"})
+    incomplete = await client.post(
+        "/app/report", headers=cookie, data={"csrf": shown[1], "target": "evil"}
+    )
     sent = await client.post("/app/report", headers=cookie, data=form | {"csrf": shown[1]})
     thanks = await client.get(sent.headers["location"], headers=HTML)
 
@@ -153,7 +181,9 @@ async def test_the_form_works_without_script_and_needs_proof_of_origin(client: A
 
 
 @on_sqlite
-async def test_lists_and_previews_offer_to_report(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_lists_and_previews_offer_to_report(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     await _link(rt, ada)
     await published(client, creator(), "prizes", "https://evil.example/a")
 
@@ -185,13 +215,19 @@ async def test_every_action_does_what_it_says_and_is_audited(
 ) -> None:
     await _link(rt, ada)
     await _link(rt, bob, "spam", "https://spam.example/")
-    list_id = (await published(client, creator(), "prizes", "https://evil.example/a", "https://other.example/"))["id"]
+    list_id = (
+        await published(
+            client, creator(), "prizes", "https://evil.example/a", "https://other.example/"
+        )
+    )["id"]
     for name in ("evil", "spam", "prizes"):
         await _report(client, name)
     ids = {group["name"]: group["id"] for group in await _queue(client, admin)}
 
     async def act(name: str, action: str, **body: str) -> Any:
-        return await client.post(f"/api/v1/admin/reports/{ids[name]}/{action}", headers=admin, json=body or None)
+        return await client.post(
+            f"/api/v1/admin/reports/{ids[name]}/{action}", headers=admin, json=body or None
+        )
 
     assert code(await act("prizes", "disable-link")) == (409, "ACTION_UNFIT")
     assert code(await act("prizes", "suspend-owner")) == (409, "ACTION_UNFIT")
@@ -213,15 +249,29 @@ async def test_every_action_does_what_it_says_and_is_audited(
     assert (await client.get("/prizes", headers=HTML)).status_code == 404
     async with rt.db.read() as session:
         assert (await session.get_one(User, ada.id)).status == "suspended"
-        lines = {(line.action, line.target) for line in await session.scalars(select(AuditEntry).where(AuditEntry.actor_id == root.id))}
+        lines = {
+            (line.action, line.target)
+            for line in await session.scalars(
+                select(AuditEntry).where(AuditEntry.actor_id == root.id)
+            )
+        }
     actions = {action for action, _ in lines}
-    expected = {"report.disable-link", "report.suspend-owner", "report.block-domain", "report.unpublish-list"}
-    assert expected | {"link.disabled", "status.changed", "domain.blocked", "list.deleted"} <= actions
+    expected = {
+        "report.disable-link",
+        "report.suspend-owner",
+        "report.block-domain",
+        "report.unpublish-list",
+    }
+    assert (
+        expected | {"link.disabled", "status.changed", "domain.blocked", "list.deleted"} <= actions
+    )
     assert ("report.unpublish-list", f"list {list_id}") in lines
 
 
 @on_sqlite
-async def test_the_screen_shows_the_queue_and_offers_undo(client: AsyncClient, rt: Runtime, ada: User, browser: dict[str, str]) -> None:
+async def test_the_screen_shows_the_queue_and_offers_undo(
+    client: AsyncClient, rt: Runtime, ada: User, browser: dict[str, str]
+) -> None:
     await _link(rt, ada)
     assert "No open reports" in (await client.get("/app/admin/reports", headers=browser)).text
     await _report(client, details="<b>Look</b>")
@@ -230,7 +280,10 @@ async def test_the_screen_shows_the_queue_and_offers_undo(client: AsyncClient, r
     assert action
     assert "&lt;b&gt;Look&lt;/b&gt;" in page.text
     assert "https://xn--bcher-kva.example/login" in page.text
-    assert '<span class="unseen">, 1 open report</span>' in (await client.get("/app/admin/reports/waiting", headers=browser)).text
+    assert (
+        '<span class="unseen">, 1 open report</span>'
+        in (await client.get("/app/admin/reports/waiting", headers=browser)).text
+    )
 
     done = await client.post(action[1], headers=browser)
 
@@ -243,15 +296,25 @@ async def test_the_screen_shows_the_queue_and_offers_undo(client: AsyncClient, r
 
 
 @on_sqlite
-async def test_the_queue_comes_in_pages_with_the_oldest_first(client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]) -> None:
+async def test_the_queue_comes_in_pages_with_the_oldest_first(
+    client: AsyncClient, rt: Runtime, ada: User, admin: dict[str, str]
+) -> None:
     for number in range(3):
         await _link(rt, ada, f"evil-{number}", f"https://evil.example/{number}")
         await _report(client, f"evil-{number}")
     first = (await client.get("/api/v1/admin/reports?limit=2", headers=admin)).json()
-    second = (await client.get(f"/api/v1/admin/reports?limit=2&cursor={first['next_cursor']}", headers=admin)).json()
+    second = (
+        await client.get(
+            f"/api/v1/admin/reports?limit=2&cursor={first['next_cursor']}", headers=admin
+        )
+    ).json()
 
     names = [one["name"] for one in first["items"] + second["items"]]
-    assert (names, second["next_cursor"], second["open"]) == (["evil-0", "evil-1", "evil-2"], None, 3)
+    assert (names, second["next_cursor"], second["open"]) == (
+        ["evil-0", "evil-1", "evil-2"],
+        None,
+        3,
+    )
 
 
 async def test_closed_reports_are_forgotten_after_a_while(
@@ -260,7 +323,7 @@ async def test_closed_reports_are_forgotten_after_a_while(
     for name in ("evil", "spam"):
         await _link(rt, ada, name)
         await _report(client, name)
-    (first, _) = await _queue(client, admin)
+    first, _ = await _queue(client, admin)
     await client.post(f"/api/v1/admin/reports/{first['id']}/dismiss", headers=admin)
 
     clock.advance(90 * 86_400)
@@ -272,7 +335,9 @@ async def test_closed_reports_are_forgotten_after_a_while(
     assert await _stored(rt) == 1  # the open one stays
 
 
-async def test_reports_of_a_person_leave_with_their_account(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+async def test_reports_of_a_person_leave_with_their_account(
+    client: AsyncClient, rt: Runtime, ada: User, bob: User
+) -> None:
     await _link(rt, ada)
     await _link(rt, bob, "other")
     async with rt.db.write() as session:

@@ -14,7 +14,9 @@ from playwright.async_api import Browser, async_playwright, expect
 from tests.browser.gallery import gallery
 from tests.waiting import PATIENCE, eventually_blocking
 
-expect.set_options(timeout=1000 * PATIENCE)  # five seconds, unless told otherwise: too few on a busy machine
+expect.set_options(
+    timeout=1000 * PATIENCE
+)  # five seconds, unless told otherwise: too few on a busy machine
 
 FLAGS = [
     "--no-sandbox",
@@ -45,6 +47,8 @@ def gallery_url() -> Iterator[str]:
 async def chromium() -> AsyncIterator[Browser]:
     """The system's Chromium. The asynchronous API: the other one leaves a loop running that every later async test trips over."""
     async with async_playwright() as playwright:
-        browser = await playwright.chromium.launch(executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS)
+        browser = await playwright.chromium.launch(
+            executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS
+        )
         yield browser
         await browser.close()

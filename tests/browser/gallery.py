@@ -31,15 +31,24 @@ from refract.web.templating import template_loader
 from tests.browser.samples import PAGES, Page
 
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
-    "form-action 'self'; frame-ancestors 'none'; base-uri 'none'; manifest-src 'self'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src"
+    " 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none';"
+    " manifest-src 'self'"
 )
 
 
 def environment() -> Environment:
     """Strict: a variable that a template needs and no sample gives is an error, not a blank."""
-    loader = ChoiceLoader([template_loader(*TEMPLATES), FileSystemLoader(Path(__file__).parent / "templates")])
-    env = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    loader = ChoiceLoader(
+        [template_loader(*TEMPLATES), FileSystemLoader(Path(__file__).parent / "templates")]
+    )
+    env = Environment(
+        loader=loader,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     install_i18n(env)
     env.globals["static"] = static
     env.filters["ascii_address"] = to_ascii_url
@@ -63,14 +72,20 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
 
     async def sample(request: Request) -> Response:
         page = PAGES.get(request.path_params["name"])
-        return show(page) if page else Response("no such sample", status_code=404, media_type="text/plain")
+        return (
+            show(page)
+            if page
+            else Response("no such sample", status_code=404, media_type="text/plain")
+        )
 
     async def start(_: Request) -> Response:
         return show(PAGES["home"])
 
     async def qr(_: Request) -> Response:
         out = io.BytesIO()
-        segno.make("https://go.example.com/roadmap").save(out, kind="svg", border=2, xmldecl=False, svgns=True)
+        segno.make("https://go.example.com/roadmap").save(
+            out, kind="svg", border=2, xmldecl=False, svgns=True
+        )
         return Response(out.getvalue(), media_type="image/svg+xml")
 
     async def options(_: Request) -> Response:
@@ -81,16 +96,29 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         return HTMLResponse(env.get_template("home/_omnibox_options.html").render(options=shown))
 
     async def tried(_: Request) -> Response:
-        return HTMLResponse(env.get_template("links/_dry_run.html").render(leads_to="https://example.com/x", problem=None, usage=None))
+        return HTMLResponse(
+            env.get_template("links/_dry_run.html").render(
+                leads_to="https://example.com/x", problem=None, usage=None
+            )
+        )
 
     async def looked(_: Request) -> Response:
-        said = {"problem": None, "title": "The page’s own title", "warnings": ["It is not encrypted: others on the way can read along."]}
+        said = {
+            "problem": None,
+            "title": "The page’s own title",
+            "warnings": ["It is not encrypted: others on the way can read along."],
+        }
         return HTMLResponse(env.get_template("links/_destination_check.html").render(said))
 
     async def named(request: Request) -> Response:
         name = request.path_params["name"]
         return JSONResponse(
-            {"name": name, "available": name != "roadmap", "reason": None, "detail": f"The name “{name}” is already in use."}
+            {
+                "name": name,
+                "available": name != "roadmap",
+                "reason": None,
+                "detail": f"The name “{name}” is already in use.",
+            }
         )
 
     async def waiting_reports(_: Request) -> Response:
@@ -107,7 +135,11 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
 
     async def asset(request: Request) -> Response:
         name = request.path_params["name"]
-        return Response(read_static(name), media_type=guess_type(name)[0], headers={"Cache-Control": "max-age=3600"})
+        return Response(
+            read_static(name),
+            media_type=guess_type(name)[0],
+            headers={"Cache-Control": "max-age=3600"},
+        )
 
     async def poll(_: Request) -> Response:
         return Response(status_code=204)  # a page that asks for news of itself: there is none
@@ -133,7 +165,11 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/static/{digest}/{name:path}", asset),
     ]
     return Starlette(
-        routes=routes, middleware=[Middleware(BaseHTTPMiddleware, dispatch=harden), Middleware(GZipMiddleware, minimum_size=200)]
+        routes=routes,
+        middleware=[
+            Middleware(BaseHTTPMiddleware, dispatch=harden),
+            Middleware(GZipMiddleware, minimum_size=200),
+        ],
     )
 
 

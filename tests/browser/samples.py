@@ -49,7 +49,13 @@ class Page:
     context: dict[str, Any]
 
 
-def page(template: str, page_title: str, user: Person | None = None, path: str = "/somewhere", **more: Any) -> Page:
+def page(
+    template: str,
+    page_title: str,
+    user: Person | None = None,
+    path: str = "/somewhere",
+    **more: Any,
+) -> Page:
     """A page as the server renders it: what every template gets, and what this one needs."""
     common = {
         "user": user,
@@ -62,10 +68,15 @@ def page(template: str, page_title: str, user: Person | None = None, path: str =
     return Page(template, common | more)
 
 
-TAGS = {"roadmap": [("planning", "#2f4bd6"), ("platform", "#11703f")], "wiki": [(HOSTILE, "#b3261e")]}
+TAGS = {
+    "roadmap": [("planning", "#2f4bd6"), ("platform", "#11703f")],
+    "wiki": [(HOSTILE, "#b3261e")],
+}
 
 
-def link(name: str, destination: str, title: str = "", *, state: str = "active", clicks: int = 0) -> dict[str, Any]:
+def link(
+    name: str, destination: str, title: str = "", *, state: str = "active", clicks: int = 0
+) -> dict[str, Any]:
     seed = sum(map(ord, name))
     return {
         "id": str(seed),
@@ -78,7 +89,11 @@ def link(name: str, destination: str, title: str = "", *, state: str = "active",
         "title": title,
         "tags": [{"name": tag, "color": color} for tag, color in TAGS.get(name, [])],
         "clicks": clicks,
-        "spark": [10 + (seed * (day + 3) ** 2) % 9 + day * (seed % 3) for day in range(14)] if clicks else [0] * 14,
+        "spark": (
+            [10 + (seed * (day + 3) ** 2) % 9 + day * (seed % 3) for day in range(14)]
+            if clicks
+            else [0] * 14
+        ),
         "state": state,
         "created_at": NOW - timedelta(days=seed % 90),
     }
@@ -93,10 +108,21 @@ LINKS = [
     ),
     link("standup", "https://meet.example.com/platform-standup", "Daily stand-up", clicks=312),
     link("97qS0b7N2m", "https://example.org/", clicks=8),
-    link("spring-offer", "https://shop.example.com/campaigns/spring?utm_source=poster", "Spring offer", state="expired", clicks=20417),
+    link(
+        "spring-offer",
+        "https://shop.example.com/campaigns/spring?utm_source=poster",
+        "Spring offer",
+        state="expired",
+        clicks=20417,
+    ),
     link("wiki", "https://wiki.example.com/w/index.php", HOSTILE, state="disabled", clicks=77),
     link("読書会", "https://例え.テスト/読書会/2026", "読書会のお知らせ", clicks=3),
-    link("a-name-as-long-as-a-name-may-be-which-is-fifty-char", "https://example.com/" + "long/" * 40, "Long " * 20, state="deleted"),
+    link(
+        "a-name-as-long-as-a-name-may-be-which-is-fifty-char",
+        "https://example.com/" + "long/" * 40,
+        "Long " * 20,
+        state="deleted",
+    ),
 ]
 
 KEYS = [
@@ -145,7 +171,12 @@ SETTINGS: dict[str, Any] = {
         "nickname": "Ada",
         "bio": "I collect links about engines.",
         "avatar_url": None,
-        "preferences": {"locale": None, "language": "en", "time_zone": "Europe/Berlin", "suggestions": True},
+        "preferences": {
+            "locale": None,
+            "language": "en",
+            "time_zone": "Europe/Berlin",
+            "suggestions": True,
+        },
     },
     "time_zones": ["Asia/Shanghai", "Europe/Berlin", "UTC"],
     "languages": [("en", "English"), ("de", "Deutsch"), ("zh-Hans", "简体中文")],
@@ -154,18 +185,53 @@ SETTINGS: dict[str, Any] = {
     "key_days": KEY_LIFETIMES,
     "default_key_days": DEFAULT_KEY_LIFETIME,
     "sessions": [
-        {"id": "1", "agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "created_at": NOW, "last_seen_at": NOW, "current": True},
-        {"id": "2", "agent": HOSTILE, "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
-        {"id": "3", "agent": "", "created_at": NOW - timedelta(days=9), "last_seen_at": NOW - timedelta(days=2), "current": False},
+        {
+            "id": "1",
+            "agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0",
+            "created_at": NOW,
+            "last_seen_at": NOW,
+            "current": True,
+        },
+        {
+            "id": "2",
+            "agent": HOSTILE,
+            "created_at": NOW - timedelta(days=9),
+            "last_seen_at": NOW - timedelta(days=2),
+            "current": False,
+        },
+        {
+            "id": "3",
+            "agent": "",
+            "created_at": NOW - timedelta(days=9),
+            "last_seen_at": NOW - timedelta(days=2),
+            "current": False,
+        },
     ],
     "confirm_word": "delete",
     "budget": {
         "model": True,
         "storage": {"items": "1,284 of 100,000", "bytes": "12.3 MB of 5 GB"},
-        "standing": {"used": 37, "limit": 50, "remaining": 13, "resets_at": NOW + timedelta(hours=9)},
+        "standing": {
+            "used": 37,
+            "limit": 50,
+            "remaining": 13,
+            "resets_at": NOW + timedelta(hours=9),
+        },
         "entries": [
-            {"at": NOW, "back": False, "title": "How engines burn fuel", "href": "/app/library/1", "why": ""},
-            {"at": NOW, "back": True, "title": HOSTILE, "href": "/app/library/2", "why": "the model did not answer"},
+            {
+                "at": NOW,
+                "back": False,
+                "title": "How engines burn fuel",
+                "href": "/app/library/1",
+                "why": "",
+            },
+            {
+                "at": NOW,
+                "back": True,
+                "title": HOSTILE,
+                "href": "/app/library/2",
+                "why": "the model did not answer",
+            },
             {"at": NOW, "back": False, "title": "something that is gone", "href": None, "why": ""},
         ],
     },
@@ -180,32 +246,78 @@ NO_MODEL = SPENT | {"model": False}
 
 
 def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
-    facts: dict[str, Any] = {"email_verified": True, "issuer": "https://id.example.com", "plan": "free", "role": "user", "status": "active"}
+    facts: dict[str, Any] = {
+        "email_verified": True,
+        "issuer": "https://id.example.com",
+        "plan": "free",
+        "role": "user",
+        "status": "active",
+    }
     facts |= {"quota": {"used": 12 * number, "limit": 50}, "held_at": None}
-    return {"id": str(number), "name": name, "email": email, "created_at": NOW, "last_sync_at": NOW, **facts, **more}
+    return {
+        "id": str(number),
+        "name": name,
+        "email": email,
+        "created_at": NOW,
+        "last_sync_at": NOW,
+        **facts,
+        **more,
+    }
 
 
 PEOPLE = [
     person(1, "Ada Lovelace", "ada@example.com", role="admin", issuer="local"),
-    person(2, HOSTILE, "a-very-long-address-" + "x" * 60 + "@example.com", email_verified=False, plan="pro"),
+    person(
+        2,
+        HOSTILE,
+        "a-very-long-address-" + "x" * 60 + "@example.com",
+        email_verified=False,
+        plan="pro",
+    ),
     person(3, "", "", status="suspended", held_at=NOW),
 ]
 BARRED = [{"id": "1", "reference": "4f3a0c11d2be", "user_id": "361890234523648", "created_at": NOW}]
 LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
-TURNING: dict[str, Any] = {"next_url": "/app/admin/people?cursor=x", "first_url": None, "today": "2026-03-14"}
+TURNING: dict[str, Any] = {
+    "next_url": "/app/admin/people?cursor=x",
+    "first_url": None,
+    "today": "2026-03-14",
+}
 WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
 AUDIT = [
-    {"at": NOW, "actor_id": 361890234523648, "action": "key.created", "target": "refract_4fG7h2Kq", "detail": None},
-    {"at": NOW, "actor_id": None, "action": "credentials.refused", "target": None, "detail": "14 attempts"},
+    {
+        "at": NOW,
+        "actor_id": 361890234523648,
+        "action": "key.created",
+        "target": "refract_4fG7h2Kq",
+        "detail": None,
+    },
+    {
+        "at": NOW,
+        "actor_id": None,
+        "action": "credentials.refused",
+        "target": None,
+        "detail": "14 attempts",
+    },
 ]
 HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
 TODAY: dict[str, Any] = {"clicks": 280, "yesterday": 241, "hours": HOURS, "zone": "Europe/Berlin"}
 TODAY["hours_table"] = [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]
-DRAFTS = [{"title": "Reading for new people", "href": "/app/lists/1", "entries": 12}, {"title": "", "href": "/app/lists/2", "entries": 1}]
+DRAFTS = [
+    {"title": "Reading for new people", "href": "/app/lists/1", "entries": 12},
+    {"title": "", "href": "/app/lists/2", "entries": 1},
+]
 NEW_KEY = {"name": "Deploy script", "key": "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"}
-PREVIEW: dict[str, Any] = {"link": LINKS[0], "qr_url": "/roadmap.qr", "qr_png_url": "/roadmap.qr?format=png&size=512"}
+PREVIEW: dict[str, Any] = {
+    "link": LINKS[0],
+    "qr_url": "/roadmap.qr",
+    "qr_png_url": "/roadmap.qr?format=png&size=512",
+}
 
-PROVIDERS = [{"name": name, "href": f"/auth/oidc/{number}"} for number, name in enumerate(["Zitadel", "Clerk", HOSTILE])]
+PROVIDERS = [
+    {"name": name, "href": f"/auth/oidc/{number}"}
+    for number, name in enumerate(["Zitadel", "Clerk", HOSTILE])
+]
 ERROR: dict[str, Any] = {
     "status": 500,
     "title": "Something broke on our side",
@@ -221,8 +333,14 @@ LIMITED: dict[str, Any] = {
     "request_id": None,
     "retry_after": 40,
 }
-SAID = [{"message": "Deleted /roadmap", "undo": "/app/links/1/undo"}, {"message": "Something is not right with that.", "kind": "wrong"}]
-FIRST_ERRORS = {"destination": "That is not a web address. It should begin with https://", "name": "The name “roadmap” is already in use."}
+SAID = [
+    {"message": "Deleted /roadmap", "undo": "/app/links/1/undo"},
+    {"message": "Something is not right with that.", "kind": "wrong"},
+]
+FIRST_ERRORS = {
+    "destination": "That is not a web address. It should begin with https://",
+    "name": "The name “roadmap” is already in use.",
+}
 
 API = [
     ApiSection(
@@ -285,14 +403,23 @@ LINK: dict[str, Any] = {
 
 def breakdown(*counts: tuple[str, str, int]) -> SimpleNamespace:
     total = sum(count for _, _, count in counts) or 1
-    items = [{"value": value, "label": label, "clicks": count, "share": count / total} for value, label, count in counts]
+    items = [
+        {"value": value, "label": label, "clicks": count, "share": count / total}
+        for value, label, count in counts
+    ]
     return SimpleNamespace(items=items, other=total // 10, total=total)
 
 
 DAYS = [12 + (day * 37) % 29 + day for day in range(30)]
 FIGURES: dict[str, Any] = {
     "base": "/app/links/1",
-    "ranges": [("1d", "24 hours"), ("7d", "7 days"), ("30d", "30 days"), ("90d", "90 days"), ("12m", "12 months")],
+    "ranges": [
+        ("1d", "24 hours"),
+        ("7d", "7 days"),
+        ("30d", "30 days"),
+        ("90d", "90 days"),
+        ("12m", "12 months"),
+    ],
     "range": "30d",
     "steps": [("hour", "by hour"), ("day", "by day")],
     "step": "day",
@@ -302,13 +429,24 @@ FIGURES: dict[str, Any] = {
     "previous": {"clicks": 1041, "uniques": 633, "bots": 80},
     "open": True,
     "all_time": 20417,
-    "chart": {"at": [1771027200 + 86_400 * day for day in range(30)], "clicks": DAYS, "previous": DAYS[::-1], "zone": "UTC"},
+    "chart": {
+        "at": [1771027200 + 86_400 * day for day in range(30)],
+        "clicks": DAYS,
+        "previous": DAYS[::-1],
+        "zone": "UTC",
+    },
     "rows": [(f"{day + 1} Mar", clicks, clicks // 2, 3) for day, clicks in enumerate(DAYS)],
     "parts": {
         "countries": breakdown(
-            ("DE", "Germany", 412), ("US", "United States", 330), ("IN", "India", 120), ("BR", "Brazil", 44), ("ZA", "South Africa", 3)
+            ("DE", "Germany", 412),
+            ("US", "United States", 330),
+            ("IN", "India", 120),
+            ("BR", "Brazil", 44),
+            ("ZA", "South Africa", 3),
         ),
-        "referrers": breakdown(("", "Direct", 700), ("news.example.com", "news.example.com", 210), ("x", HOSTILE, 12)),
+        "referrers": breakdown(
+            ("", "Direct", 700), ("news.example.com", "news.example.com", 210), ("x", HOSTILE, 12)
+        ),
         "devices": breakdown(("desktop", "Desktop", 800), ("mobile", "Mobile", 484)),
         "browsers": breakdown(("chrome", "Chrome", 800), ("firefox", "Firefox", 300)),
         "systems": breakdown(),
@@ -337,11 +475,20 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "states": [("active", 5), ("disabled", 1), ("expired", 1), ("deleted", 1_001)],
         "all_count": 7,
         "most_counted": 1_000,
-        "tags": [LinkTagCount("planning", "planning", "#2f4bd6", 12), LinkTagCount(HOSTILE, "hostile", "#b3261e", 3)] if links else [],
+        "tags": (
+            [
+                LinkTagCount("planning", "planning", "#2f4bd6", 12),
+                LinkTagCount(HOSTILE, "hostile", "#b3261e", 3),
+            ]
+            if links
+            else []
+        ),
         "sorts": [("created", "Newest"), ("clicks", "Most clicks")],
         "visibilities": FILTERS,
         "owners": [("me", "Mine"), ("shared", "Shared with me"), ("public", "Everybody’s public")],
-        "address": lambda **changes: "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items()),
+        "address": lambda **changes: (
+            "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items())
+        ),
         "may_act": True,
         "next_url": "/app/links?cursor=x" if links else None,
         "first_url": None,
@@ -367,7 +514,13 @@ READY = ReadinessDetail(
         "redis": DependencyHealth(status="down", latency_ms=None, detail="refused"),
     },
 )
-ADMIN: dict[str, Any] = {"readiness": READY, "waiting": 12, "dead": 2, "oldest": 40, "here": "overview"}
+ADMIN: dict[str, Any] = {
+    "readiness": READY,
+    "waiting": 12,
+    "dead": 2,
+    "oldest": 40,
+    "here": "overview",
+}
 DEAD = Job(
     id=7, kind="links.check_safety", attempt_count=3, finished_at=NOW, last_error_code="UNAVAILABLE",
     last_error_message="The service did not answer. " * 8 + HOSTILE,
@@ -380,13 +533,34 @@ BLOCKED = [
 ]
 
 
-def entry(position: int, title: str | None, url: str, description: str | None = None, **more: Any) -> dict[str, Any]:
-    given = {"fetch_status": "success", "duplicate": False, "link_id": None, "state": "live", "clicks": 12 * position}
-    return {"id": str(1000 + position), "position": position, "title": title, "url": url, "description": description, **given, **more}
+def entry(
+    position: int, title: str | None, url: str, description: str | None = None, **more: Any
+) -> dict[str, Any]:
+    given = {
+        "fetch_status": "success",
+        "duplicate": False,
+        "link_id": None,
+        "state": "live",
+        "clicks": 12 * position,
+    }
+    return {
+        "id": str(1000 + position),
+        "position": position,
+        "title": title,
+        "url": url,
+        "description": description,
+        **given,
+        **more,
+    }
 
 
 ENTRIES = [
-    entry(1, "How we plan", LINKS[0]["destination"], "The one page to read before your first planning week."),
+    entry(
+        1,
+        "How we plan",
+        LINKS[0]["destination"],
+        "The one page to read before your first planning week.",
+    ),
     entry(2, None, "https://example.org/still/loading", fetch_status="pending"),
     entry(3, HOSTILE, "https://wiki.example.com/w/index.php", HOSTILE, duplicate=True),
     entry(4, None, "https://example.net/down", fetch_status="failed", state="blocked"),
@@ -404,15 +578,33 @@ PUBLISHED = A_LIST | {
 }  # fmt: skip
 UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
 ALL_LISTS = [
-    A_LIST | {"owner_id": "1", "owner_email": "ada@example.com", "hosts": ["example.com"], "removed_at": None},
-    PUBLISHED | {"title": HOSTILE, "owner_id": None, "owner_email": None, "hosts": ["a.example"] * 5, "removed_at": None},
+    A_LIST
+    | {
+        "owner_id": "1",
+        "owner_email": "ada@example.com",
+        "hosts": ["example.com"],
+        "removed_at": None,
+    },
+    PUBLISHED
+    | {
+        "title": HOSTILE,
+        "owner_id": None,
+        "owner_email": None,
+        "hosts": ["a.example"] * 5,
+        "removed_at": None,
+    },
     PUBLISHED | {"owner_id": None, "owner_email": None, "hosts": [], "removed_at": NOW},
 ]
 DELETED_LISTS = [
     {"id": "1", "title": "Books", "slug": "books", "held": True},
     {"id": "2", "title": HOSTILE, "slug": None, "held": False},
 ]
-REPORT: dict[str, Any] = {"reasons": list(ReportReason), "max_details": 1_000, "values": {}, "errors": {}}
+REPORT: dict[str, Any] = {
+    "reasons": list(ReportReason),
+    "max_details": 1_000,
+    "values": {},
+    "errors": {},
+}
 REPORT_WRONG = {"reason": "Choose one.", "target": "String should have at least 1 character"}
 REPORTS = [
     {
@@ -434,13 +626,26 @@ CLOSED_REPORTS = [
 BUILDER: dict[str, Any] = {
     "settled": False, "waiting": [], "host": "go.example.com", "palettes": PALETTE_NAMES, "may_publish": True, "may_name": True,
 }  # fmt: skip
-LISTS: dict[str, Any] = {"q": "", "next_url": None, "first_url": None, "claimable": [], "may_publish": True, "deleted": []}
-WRONG = {"slug": "The name “reading” is already in use.", "urls": "exmaple: That is not an address that a browser could open."}
+LISTS: dict[str, Any] = {
+    "q": "",
+    "next_url": None,
+    "first_url": None,
+    "claimable": [],
+    "may_publish": True,
+    "deleted": [],
+}
+WRONG = {
+    "slug": "The name “reading” is already in use.",
+    "urls": "exmaple: That is not an address that a browser could open.",
+}
 TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
 SHELF: dict[str, Any] = {
     "list": PUBLISHED | {"latest_edition": 4},
     "heading": "Reading for new people",
-    "entries": [one | {"title": one["title"] or "(No title)", "href": f"/reading/{one['position']}"} for one in ENTRIES],
+    "entries": [
+        one | {"title": one["title"] or "(No title)", "href": f"/reading/{one['position']}"}
+        for one in ENTRIES
+    ],
     "address": "https://go.example.com/reading",
     "feeds": {"rss": "/reading.rss", "json": "/reading.json", "md": "/reading.md"},
     "qr_url": "/roadmap.qr",
@@ -455,11 +660,22 @@ DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "
 }  # fmt: skip
 
 HITS = [
-    (("link", "Links"), "/app/links?q=x", [SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)]),
-    (("file-text", "Library"), "/app/library?q=x", [SearchHit(SearchKind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)]),
+    (
+        ("link", "Links"),
+        "/app/links?q=x",
+        [SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)],
+    ),
+    (
+        ("file-text", "Library"),
+        "/app/library?q=x",
+        [SearchHit(SearchKind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)],
+    ),
 ]
 AREAS = ["links", "lists", "library", "tags", "settings", "admin"]
-ITEM_TAGS = [{"id": "1", "name": "databases", "color": "#2F4BD6"}, {"id": "2", "name": HOSTILE, "color": "#B3261E"}]
+ITEM_TAGS = [
+    {"id": "1", "name": "databases", "color": "#2F4BD6"},
+    {"id": "2", "name": HOSTILE, "color": "#B3261E"},
+]
 
 
 def item(number: int, title: str, **given: Any) -> dict[str, Any]:
@@ -481,11 +697,31 @@ ITEMS = [
 QUEUE = [
     item(4, "How queues in PostgreSQL work", duplicate_of="1"),
     item(5, "", text="https://example.com/being-read", status="ENRICHING", summary=None),
-    item(6, HOSTILE, status="FAILED", failure="The address could not be reached. " + HOSTILE, url=None),
+    item(
+        6,
+        HOSTILE,
+        status="FAILED",
+        failure="The address could not be reached. " + HOSTILE,
+        url=None,
+    ),
 ]
 CHIPS = [
-    {"id": "1", "name": "databases", "existing": True, "percent": 92, "reason": "3 similar items have it", "chosen": True},
-    {"id": "2", "name": HOSTILE, "existing": False, "percent": 41, "reason": HOSTILE, "chosen": False},
+    {
+        "id": "1",
+        "name": "databases",
+        "existing": True,
+        "percent": 92,
+        "reason": "3 similar items have it",
+        "chosen": True,
+    },
+    {
+        "id": "2",
+        "name": HOSTILE,
+        "existing": False,
+        "percent": 41,
+        "reason": HOSTILE,
+        "chosen": False,
+    },
 ]
 FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
 LIBRARY: dict[str, Any] = {
@@ -505,7 +741,17 @@ RULES = [
     SimpleNamespace(id=2, pattern='"' + "espresso " * 25 + '"', tags=["coffee"]),
 ]
 IMPORTS = [
-    LibraryImport(id=number, name=name, status=status, total=6000, created=1798, existing=1, refused=1, created_at=NOW, finished_at=ended)
+    LibraryImport(
+        id=number,
+        name=name,
+        status=status,
+        total=6000,
+        created=1798,
+        existing=1,
+        refused=1,
+        created_at=NOW,
+        finished_at=ended,
+    )
     for number, (name, status, ended) in enumerate(
         [
             ("bookmarks.html", "RUNNING", None),
@@ -532,33 +778,81 @@ IMPORT: dict[str, Any] = {
 PAGES: dict[str, Page] = {
     "landing": page("home/landing.html", "Refract", path="/", stranger_lists="publish"),
     "landing-off": page("home/landing.html", "Refract", path="/", stranger_lists="off"),
-    "landing-links-only": page("home/landing.html", "Refract", path="/", stranger_lists="off", areas=["links", "settings"]),
+    "landing-links-only": page(
+        "home/landing.html", "Refract", path="/", stranger_lists="off", areas=["links", "settings"]
+    ),
     "signin": page("identity/sign_in.html", "Sign in", path="/auth/sign-in"),
-    "signin-failed": page("identity/sign_in.html", "Sign in", path="/auth/sign-in", reason="That link was used already. Make a new one."),
-    "signin-provider": page("identity/sign_in.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False),
+    "signin-failed": page(
+        "identity/sign_in.html",
+        "Sign in",
+        path="/auth/sign-in",
+        reason="That link was used already. Make a new one.",
+    ),
+    "signin-provider": page(
+        "identity/sign_in.html", "Sign in", providers=PROVIDERS[:1], links_enabled=False
+    ),
     "signin-providers": page(
-        "identity/sign_in.html", "Sign in", providers=PROVIDERS, reason="The sign-in did not come to its end. Start again."
+        "identity/sign_in.html",
+        "Sign in",
+        providers=PROVIDERS,
+        reason="The sign-in did not come to its end. Start again.",
     ),
     "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too many requests", SAM, **LIMITED),
-    "not-found": page("redirect/not_found.html", "Not found", name="raodmap", suggestions=["roadmap", "road-trip", "roadshow"]),
-    "not-found-create": page("redirect/not_found.html", "Not found", ADA, name="offsite", creatable=True, suggestions=["offers"]),
+    "not-found": page(
+        "redirect/not_found.html",
+        "Not found",
+        name="raodmap",
+        suggestions=["roadmap", "road-trip", "roadshow"],
+    ),
+    "not-found-create": page(
+        "redirect/not_found.html",
+        "Not found",
+        ADA,
+        name="offsite",
+        creatable=True,
+        suggestions=["offers"],
+    ),
     "not-found-plain": page("redirect/not_found.html", "Not found", name="x" * 50),
-    "gone-expired": page("redirect/gone.html", "Expired", name="spring-offer", state="expired", since=NOW),
-    "gone-disabled": page("redirect/gone.html", "Disabled", ADA, name="wiki", state="disabled", manage_url="/app/links/1"),
+    "gone-expired": page(
+        "redirect/gone.html", "Expired", name="spring-offer", state="expired", since=NOW
+    ),
+    "gone-disabled": page(
+        "redirect/gone.html",
+        "Disabled",
+        ADA,
+        name="wiki",
+        state="disabled",
+        manage_url="/app/links/1",
+    ),
     "gone-blocked": page("redirect/gone.html", "Blocked", name="free-prize", state="blocked"),
     "gone-on-hold": page("redirect/gone.html", "Not available", name="x" * 50, state="on_hold"),
     "gone-deleted": page("redirect/gone.html", "Gone", name="old-news", state="deleted"),
     "preview": page("redirect/preview.html", "Preview", **PREVIEW),
     "preview-flagged": page(
-        "redirect/preview.html", "Preview", warning="The address mixes letters of several alphabets.", continue_url="/x", **PREVIEW
+        "redirect/preview.html",
+        "Preview",
+        warning="The address mixes letters of several alphabets.",
+        continue_url="/x",
+        **PREVIEW,
     ),
-    "preview-mine": page("redirect/preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW),
+    "preview-mine": page(
+        "redirect/preview.html", "Preview", SAM, manage_url="/app/links/1", **PREVIEW
+    ),
     "home": page("home/index.html", "Home", SAM, path="/", review_waiting=0, invitations_waiting=0),
-    "home-invited": page("home/index.html", "Home", SAM, path="/", links=LINKS[:2], invitations_waiting=1),
-    "home-wrong": page("home/index.html", "Home", SAM, path="/", values={"destination": "exmaple", "name": "roadmap"}, errors=FIRST_ERRORS),
+    "home-invited": page(
+        "home/index.html", "Home", SAM, path="/", links=LINKS[:2], invitations_waiting=1
+    ),
+    "home-wrong": page(
+        "home/index.html",
+        "Home",
+        SAM,
+        path="/",
+        values={"destination": "exmaple", "name": "roadmap"},
+        errors=FIRST_ERRORS,
+    ),
     "home-full": page(
         "home/index.html",
         "Home",
@@ -572,9 +866,17 @@ PAGES: dict[str, Page] = {
         created=LINKS[0],
         toasts=SAID[:1],
     ),
-    "home-links-only": page("home/index.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]),
+    "home-links-only": page(
+        "home/index.html", "Home", SAM, path="/", links=LINKS[:3], areas=["links", "settings"]
+    ),
     "settings": page(
-        "identity/settings.html", "Settings", ADA, path="/app/settings", keys=KEYS, allowed_scopes=["read", "write", "admin"], **SETTINGS
+        "identity/settings.html",
+        "Settings",
+        ADA,
+        path="/app/settings",
+        keys=KEYS,
+        allowed_scopes=["read", "write", "admin"],
+        **SETTINGS,
     ),
     "settings-empty": page(
         "identity/settings.html",
@@ -586,22 +888,82 @@ PAGES: dict[str, Page] = {
         **(SETTINGS | {"budget": NO_MODEL}),
     ),
     "settings-new-key": page(
-        "identity/settings.html", "Settings", SAM, path="/app/settings", keys=KEYS[:1], new_key=NEW_KEY, **(SETTINGS | {"budget": SPENT})
+        "identity/settings.html",
+        "Settings",
+        SAM,
+        path="/app/settings",
+        keys=KEYS[:1],
+        new_key=NEW_KEY,
+        **(SETTINGS | {"budget": SPENT}),
     ),
-    "invitations": page("links/invitations.html", "Invitations", ADA, path="/app/invitations", invitations=INVITATIONS, **TURNING),
-    "invitations-none": page("links/invitations.html", "Invitations", ADA, path="/app/invitations", invitations=[], **TURNING),
-    "admin-people": page("admin/people.html", "People", ADA, path="/app/admin/people", here="people", people=PEOPLE, q="", **TURNING),
+    "invitations": page(
+        "links/invitations.html",
+        "Invitations",
+        ADA,
+        path="/app/invitations",
+        invitations=INVITATIONS,
+        **TURNING,
+    ),
+    "invitations-none": page(
+        "links/invitations.html",
+        "Invitations",
+        ADA,
+        path="/app/invitations",
+        invitations=[],
+        **TURNING,
+    ),
+    "admin-people": page(
+        "admin/people.html",
+        "People",
+        ADA,
+        path="/app/admin/people",
+        here="people",
+        people=PEOPLE,
+        q="",
+        **TURNING,
+    ),
     "admin-barred": page(
-        "admin/deleted_accounts.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=BARRED, **TURNING
+        "admin/deleted_accounts.html",
+        "Deleted accounts",
+        ADA,
+        path="/app/admin/barred",
+        here="people",
+        barred=BARRED,
+        **TURNING,
     ),
     "admin-barred-none": page(
-        "admin/deleted_accounts.html", "Deleted accounts", ADA, path="/app/admin/barred", here="people", barred=[], **TURNING
+        "admin/deleted_accounts.html",
+        "Deleted accounts",
+        ADA,
+        path="/app/admin/barred",
+        here="people",
+        barred=[],
+        **TURNING,
     ),
     "admin-people-none": page(
-        "admin/people.html", "People", ADA, path="/app/admin/people", here="people", people=[], q="nobody", problem="No.", **TURNING
+        "admin/people.html",
+        "People",
+        ADA,
+        path="/app/admin/people",
+        here="people",
+        people=[],
+        q="nobody",
+        problem="No.",
+        **TURNING,
     ),
-    "report": page("reports/form.html", "Report abuse", path="/app/report", **(REPORT | {"values": {"target": "roadmap"}})),
-    "report-wrong": page("reports/form.html", "Report abuse", ADA, path="/app/report", **(REPORT | {"errors": REPORT_WRONG})),
+    "report": page(
+        "reports/form.html",
+        "Report abuse",
+        path="/app/report",
+        **(REPORT | {"values": {"target": "roadmap"}}),
+    ),
+    "report-wrong": page(
+        "reports/form.html",
+        "Report abuse",
+        ADA,
+        path="/app/report",
+        **(REPORT | {"errors": REPORT_WRONG}),
+    ),
     "report-thanks": page("reports/received.html", "Thank you", path="/app/report/thanks"),
     "admin-reports": page(
         "admin/reports.html",
@@ -636,53 +998,188 @@ PAGES: dict[str, Page] = {
         reports_waiting=0,
         **TURNING,
     ),
-    "admin-lists": page("admin/lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=ALL_LISTS, q="", show="", **TURNING),
-    "admin-lists-none": page("admin/lists.html", "Lists", ADA, path="/app/admin/lists", here="lists", lists=[], q="x", show="", **TURNING),
-    "lists-deleted": page("lists/index.html", "Lists", ADA, path="/app/lists", lists=[A_LIST], **(LISTS | {"deleted": DELETED_LISTS})),
-    "admin-audit": page("admin/audit_log.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=AUDIT, **TURNING),
-    "admin-audit-none": page("admin/audit_log.html", "Audit log", ADA, path="/app/admin/audit", here="audit", lines=[], **TURNING),
+    "admin-lists": page(
+        "admin/lists.html",
+        "Lists",
+        ADA,
+        path="/app/admin/lists",
+        here="lists",
+        lists=ALL_LISTS,
+        q="",
+        show="",
+        **TURNING,
+    ),
+    "admin-lists-none": page(
+        "admin/lists.html",
+        "Lists",
+        ADA,
+        path="/app/admin/lists",
+        here="lists",
+        lists=[],
+        q="x",
+        show="",
+        **TURNING,
+    ),
+    "lists-deleted": page(
+        "lists/index.html",
+        "Lists",
+        ADA,
+        path="/app/lists",
+        lists=[A_LIST],
+        **(LISTS | {"deleted": DELETED_LISTS}),
+    ),
+    "admin-audit": page(
+        "admin/audit_log.html",
+        "Audit log",
+        ADA,
+        path="/app/admin/audit",
+        here="audit",
+        lines=AUDIT,
+        **TURNING,
+    ),
+    "admin-audit-none": page(
+        "admin/audit_log.html",
+        "Audit log",
+        ADA,
+        path="/app/admin/audit",
+        here="audit",
+        lines=[],
+        **TURNING,
+    ),
     "links": page("links/index.html", "Links", ADA, path="/app/links", **table(LINKS)),
     "links-filtered": page(
-        "links/index.html", "Links", ADA, path="/app/links", **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE)
+        "links/index.html",
+        "Links",
+        ADA,
+        path="/app/links",
+        **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE),
     ),
     "links-empty": page("links/index.html", "Links", SAM, path="/app/links", **table([])),
-    "links-nothing-found": page("links/index.html", "Links", SAM, path="/app/links", **table([], "raodmap")),
+    "links-nothing-found": page(
+        "links/index.html", "Links", SAM, path="/app/links", **table([], "raodmap")
+    ),
     "link": page("links/detail.html", "/roadmap", ADA, path="/app/links/1", **LINK),
     "link-on-hold": page(
         "links/detail.html",
         "/roadmap",
         ADA,
         path="/app/links/1",
-        **LINK | {"link": LINK_OUT | {"status": "on_hold", "visibility": "secure"}, "invitations": INVITATIONS, "leaves": True},
+        **LINK
+        | {
+            "link": LINK_OUT | {"status": "on_hold", "visibility": "secure"},
+            "invitations": INVITATIONS,
+            "leaves": True,
+        },
     ),
-    "link-figures": page("links/detail.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK),
-    "lists": page("lists/index.html", "Lists", ADA, path="/app/lists", lists=[A_LIST, PUBLISHED, UNTITLED], **(LISTS | CLAIM)),
+    "link-figures": page(
+        "links/detail.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK
+    ),
+    "lists": page(
+        "lists/index.html",
+        "Lists",
+        ADA,
+        path="/app/lists",
+        lists=[A_LIST, PUBLISHED, UNTITLED],
+        **(LISTS | CLAIM),
+    ),
     "lists-empty": page("lists/index.html", "Lists", SAM, path="/app/lists", lists=[], **LISTS),
-    "lists-stranger": page("lists/index.html", "Lists", path="/app/lists", lists=[A_LIST], errors=WRONG, values=TYPED, **LISTS),
-    "list-add": page("lists/add.html", "Add to a list", ADA, path="/app/lists/add", url="https://example.com/", drafts=[A_LIST, UNTITLED]),
+    "lists-stranger": page(
+        "lists/index.html",
+        "Lists",
+        path="/app/lists",
+        lists=[A_LIST],
+        errors=WRONG,
+        values=TYPED,
+        **LISTS,
+    ),
+    "list-add": page(
+        "lists/add.html",
+        "Add to a list",
+        ADA,
+        path="/app/lists/add",
+        url="https://example.com/",
+        drafts=[A_LIST, UNTITLED],
+    ),
     "list-add-wrong": page(
-        "lists/add.html", "Add to a list", SAM, path="/app/lists/add", url="x", drafts=[], problem="That is not an address."
+        "lists/add.html",
+        "Add to a list",
+        SAM,
+        path="/app/lists/add",
+        url="x",
+        drafts=[],
+        problem="That is not an address.",
     ),
-    "list": page("lists/builder.html", "Reading for new people", ADA, path="/app/lists/1", list=A_LIST, **(BUILDER | CLAIM)),
-    "list-stranger": page("lists/builder.html", "Untitled list", path="/app/lists/1", list=UNTITLED, errors=WRONG, values=TYPED, **BUILDER),
+    "list": page(
+        "lists/builder.html",
+        "Reading for new people",
+        ADA,
+        path="/app/lists/1",
+        list=A_LIST,
+        **(BUILDER | CLAIM),
+    ),
+    "list-stranger": page(
+        "lists/builder.html",
+        "Untitled list",
+        path="/app/lists/1",
+        list=UNTITLED,
+        errors=WRONG,
+        values=TYPED,
+        **BUILDER,
+    ),
     "list-stranger-draft": page(
-        "lists/builder.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_publish": False, "may_name": False})
+        "lists/builder.html",
+        "Reading",
+        path="/app/lists/1",
+        list=A_LIST,
+        **(BUILDER | {"may_publish": False, "may_name": False}),
     ),
-    "list-stranger-generated": page("lists/builder.html", "Reading", path="/app/lists/1", list=A_LIST, **(BUILDER | {"may_name": False})),
+    "list-stranger-generated": page(
+        "lists/builder.html",
+        "Reading",
+        path="/app/lists/1",
+        list=A_LIST,
+        **(BUILDER | {"may_name": False}),
+    ),
     "list-edition": page(
-        "lists/builder.html", "Reading for new people", SAM, path="/app/lists/1", list=A_LIST, **(BUILDER | {"settled": True})
+        "lists/builder.html",
+        "Reading for new people",
+        SAM,
+        path="/app/lists/1",
+        list=A_LIST,
+        **(BUILDER | {"settled": True}),
     ),
-    "list-published": page("lists/builder.html", "Reading for new people", ADA, path="/app/lists/2", list=PUBLISHED | QR, **BUILDER),
+    "list-published": page(
+        "lists/builder.html",
+        "Reading for new people",
+        ADA,
+        path="/app/lists/2",
+        list=PUBLISHED | QR,
+        **BUILDER,
+    ),
     "list-public": page("lists/public.html", "Reading for new people", path="/reading", **SHELF),
-    "list-preview": page("lists/public.html", "Reading for new people", path="/app/lists/1/preview", **DRAFT_SHELF),
+    "list-preview": page(
+        "lists/public.html", "Reading for new people", path="/app/lists/1/preview", **DRAFT_SHELF
+    ),
     **{
         f"list-public-{name}": page(
-            "lists/public.html", "Reading", path="/reading", **(SHELF | {"list": SHELF["list"] | {"palette": name}})
+            "lists/public.html",
+            "Reading",
+            path="/reading",
+            **(SHELF | {"list": SHELF["list"] | {"palette": name}}),
         )
         for name in PALETTE_NAMES[1:]
     },
     "link-seen": page("links/detail.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
-    "link-form-new": page("links/form.html", "New link", SAM, path="/app/links/new", link=None, values={}, errors=FIRST_ERRORS, **FORM),
+    "link-form-new": page(
+        "links/form.html",
+        "New link",
+        SAM,
+        path="/app/links/new",
+        link=None,
+        values={},
+        errors=FIRST_ERRORS,
+        **FORM,
+    ),
     "link-form": page(
         "links/form.html",
         "Edit",
@@ -693,7 +1190,16 @@ PAGES: dict[str, Page] = {
         errors={},
         **FORM,
     ),
-    "tags": page("tags/index.html", "Tags", ADA, path="/app/tags", tags=TAG_ROWS, most=1284, q="", **TAGS_PAGE),
+    "tags": page(
+        "tags/index.html",
+        "Tags",
+        ADA,
+        path="/app/tags",
+        tags=TAG_ROWS,
+        most=1284,
+        q="",
+        **TAGS_PAGE,
+    ),
     "tags-wrong": page(
         "tags/index.html",
         "Tags",
@@ -715,7 +1221,13 @@ PAGES: dict[str, Page] = {
         errors={"pattern": "No.", "tags": "No."},
     ),
     "imports": page(
-        "library/imports.html", "Import and export", ADA, path="/app/library/imports", imports=IMPORTS, most=4_000_000, **TURNING
+        "library/imports.html",
+        "Import and export",
+        ADA,
+        path="/app/library/imports",
+        imports=IMPORTS,
+        most=4_000_000,
+        **TURNING,
     ),
     "imports-tried": page(
         "library/imports.html",
@@ -740,13 +1252,32 @@ PAGES: dict[str, Page] = {
         **TURNING,
     ),
     "import-running": page(
-        "library/import.html", "bookmarks.html", ADA, path="/app/library/imports/1", one=IMPORTS[0], **(IMPORT | {"under_way": True})
+        "library/import.html",
+        "bookmarks.html",
+        ADA,
+        path="/app/library/imports/1",
+        one=IMPORTS[0],
+        **(IMPORT | {"under_way": True}),
     ),
-    "import-done": page("library/import.html", HOSTILE, ADA, path="/app/library/imports/2", one=IMPORTS[1], **IMPORT),
+    "import-done": page(
+        "library/import.html", HOSTILE, ADA, path="/app/library/imports/2", one=IMPORTS[1], **IMPORT
+    ),
     "import-refused": page(
-        "library/import.html", "x", SAM, path="/app/library/imports/2", one=IMPORTS[1], **(IMPORT | {"rows": [], "outcome": "REFUSED"})
+        "library/import.html",
+        "x",
+        SAM,
+        path="/app/library/imports/2",
+        one=IMPORTS[1],
+        **(IMPORT | {"rows": [], "outcome": "REFUSED"}),
     ),
-    "import-gone": page("library/import.html", "x", SAM, path="/app/library/imports/3", one=IMPORTS[2], **(IMPORT | {"rows": []})),
+    "import-gone": page(
+        "library/import.html",
+        "x",
+        SAM,
+        path="/app/library/imports/3",
+        one=IMPORTS[2],
+        **(IMPORT | {"rows": []}),
+    ),
     "share": page(
         "home/share.html",
         "Save to Refract",
@@ -756,9 +1287,29 @@ PAGES: dict[str, Page] = {
         title=HOSTILE,
         shorten="/app/links/new",
     ),
-    "share-thought": page("home/share.html", "Save to Refract", SAM, path="/app/share", text=HOSTILE, title="", shorten=None),
-    "tags-mine": page("tags/index.html", "Tags", SAM, path="/app/tags/mine", areas=AREAS, tags=TAG_ROWS, most=1284, q="", **MINE),
-    "library": page("library/index.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY),
+    "share-thought": page(
+        "home/share.html",
+        "Save to Refract",
+        SAM,
+        path="/app/share",
+        text=HOSTILE,
+        title="",
+        shorten=None,
+    ),
+    "tags-mine": page(
+        "tags/index.html",
+        "Tags",
+        SAM,
+        path="/app/tags/mine",
+        areas=AREAS,
+        tags=TAG_ROWS,
+        most=1284,
+        q="",
+        **MINE,
+    ),
+    "library": page(
+        "library/index.html", "Library", ADA, path="/app/library", items=ITEMS, **LIBRARY
+    ),
     "library-filtered": page(
         "library/index.html",
         "Library",
@@ -777,10 +1328,20 @@ PAGES: dict[str, Page] = {
         **(LIBRARY | {"facets": NO_FACETS, "waiting": 0}),
     ),
     "library-nothing-found": page(
-        "library/index.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"filtered": True, "q": "x"})
+        "library/index.html",
+        "Library",
+        SAM,
+        path="/app/library",
+        items=[],
+        **(LIBRARY | {"filtered": True, "q": "x"}),
     ),
     "library-discarded": page(
-        "library/index.html", "Library", ADA, path="/app/library", items=ITEMS, **(LIBRARY | {"discarded": True, "filtered": True})
+        "library/index.html",
+        "Library",
+        ADA,
+        path="/app/library",
+        items=ITEMS,
+        **(LIBRARY | {"discarded": True, "filtered": True}),
     ),
     "library-none-discarded": page(
         "library/index.html",
@@ -790,12 +1351,35 @@ PAGES: dict[str, Page] = {
         items=[],
         **(LIBRARY | {"facets": NO_FACETS, "discarded": True, "filtered": True}),
     ),
-    "library-waiting": page("library/index.html", "Library", SAM, path="/app/library", items=[], **(LIBRARY | {"facets": NO_FACETS})),
+    "library-waiting": page(
+        "library/index.html",
+        "Library",
+        SAM,
+        path="/app/library",
+        items=[],
+        **(LIBRARY | {"facets": NO_FACETS}),
+    ),
     "review": page(
-        "library/review.html", "Review", ADA, path="/app/review", queue=QUEUE, item=QUEUE[0], chips=CHIPS, waiting=3, busy=False
+        "library/review.html",
+        "Review",
+        ADA,
+        path="/app/review",
+        queue=QUEUE,
+        item=QUEUE[0],
+        chips=CHIPS,
+        waiting=3,
+        busy=False,
     ),
     "review-reading": page(
-        "library/review.html", "Review", SAM, path="/app/review", queue=QUEUE, item=QUEUE[1], chips=[], waiting=3, busy=True
+        "library/review.html",
+        "Review",
+        SAM,
+        path="/app/review",
+        queue=QUEUE,
+        item=QUEUE[1],
+        chips=[],
+        waiting=3,
+        busy=True,
     ),
     "review-failed": page(
         "library/review.html",
@@ -809,7 +1393,17 @@ PAGES: dict[str, Page] = {
         busy=False,
         problem="No.",
     ),
-    "review-done": page("library/review.html", "Review", SAM, path="/app/review", queue=[], item=None, chips=[], waiting=0, busy=False),
+    "review-done": page(
+        "library/review.html",
+        "Review",
+        SAM,
+        path="/app/review",
+        queue=[],
+        item=None,
+        chips=[],
+        waiting=0,
+        busy=False,
+    ),
     "item": page(
         "library/item.html",
         "How queues work",
@@ -821,25 +1415,63 @@ PAGES: dict[str, Page] = {
         similar=[{"id": "3", "title": "Another", "site": "example.org"}],
     ),
     "item-note": page(
-        "library/item.html", "Note", SAM, path="/app/library/2", item=ITEMS[1], reading=READING, similar=[], errors={"tags": "Too many."}
+        "library/item.html",
+        "Note",
+        SAM,
+        path="/app/library/2",
+        item=ITEMS[1],
+        reading=READING,
+        similar=[],
+        errors={"tags": "Too many."},
     ),
-    "search": page("home/search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1),
-    "search-nothing": page("home/search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10),
-    "tags-empty": page("tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE),
-    "tags-nothing-found": page("tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE),
-    "admin": page("admin/index.html", "Admin", ADA, path="/app/admin", figures=Reconciliation(9, 1, 0, 9, 9, 9, 9, ()), **ADMIN),
+    "search": page(
+        "home/search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1
+    ),
+    "search-nothing": page(
+        "home/search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10
+    ),
+    "tags-empty": page(
+        "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE
+    ),
+    "tags-nothing-found": page(
+        "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE
+    ),
+    "admin": page(
+        "admin/index.html",
+        "Admin",
+        ADA,
+        path="/app/admin",
+        figures=Reconciliation(9, 1, 0, 9, 9, 9, 9, ()),
+        **ADMIN,
+    ),
     "admin-drift": page(
         "admin/index.html",
         "Admin",
         ADA,
         path="/app/admin",
         figures=Reconciliation(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
-        **ADMIN | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
+        **ADMIN
+        | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
     ),
-    "admin-jobs": page("admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS),
-    "admin-jobs-none": page("admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=[], dead=[], **(JOBS | {"next_url": None})),
+    "admin-jobs": page(
+        "admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS
+    ),
+    "admin-jobs-none": page(
+        "admin/jobs.html",
+        "Jobs",
+        ADA,
+        path="/app/admin/jobs",
+        kinds=[],
+        dead=[],
+        **(JOBS | {"next_url": None}),
+    ),
     "admin-blocked": page(
-        "admin/blocked_domains.html", "Blocked domains", ADA, path="/app/admin/blocked-domains", here="blocked", domains=BLOCKED
+        "admin/blocked_domains.html",
+        "Blocked domains",
+        ADA,
+        path="/app/admin/blocked-domains",
+        here="blocked",
+        domains=BLOCKED,
     ),
     "admin-blocked-none": page(
         "admin/blocked_domains.html",
@@ -859,7 +1491,21 @@ PAGES: dict[str, Page] = {
         **LINK,
     ),
     "api-docs": page(
-        "home/api_docs.html", "API", path="/api/docs", chapters=API, paragraphs=["Everything the web app can do, for programs."]
+        "home/api_docs.html",
+        "API",
+        path="/api/docs",
+        chapters=API,
+        paragraphs=["Everything the web app can do, for programs."],
     ),
-    "parts": page("gallery_parts.html", "Parts", ADA, path="/app/links", links=LINKS, hours=HOURS, toasts=SAID, now=NOW, omnibox_live=True),
+    "parts": page(
+        "gallery_parts.html",
+        "Parts",
+        ADA,
+        path="/app/links",
+        links=LINKS,
+        hours=HOURS,
+        toasts=SAID,
+        now=NOW,
+        omnibox_live=True,
+    ),
 }

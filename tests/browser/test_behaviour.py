@@ -114,7 +114,10 @@ async def test_g_goes_places_and_j_k_move_between_rows(page: Page) -> None:
 async def test_copy_copies_and_says_so(page: Page) -> None:
     await page.goto("/sample/settings-new-key")
     await page.locator(".once [data-copy]").click()
-    assert await page.evaluate("navigator.clipboard.readText()") == "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"
+    assert (
+        await page.evaluate("navigator.clipboard.readText()")
+        == "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"
+    )
     await expect(page.locator("#toasts")).to_contain_text("Copied")
 
 
@@ -128,10 +131,16 @@ async def test_copy_works_on_plain_http_without_the_clipboard_interface(page: Pa
 
 async def test_a_toast_by_event_offers_undo_that_can_be_taken_over(page: Page) -> None:
     await page.goto("/sample/settings")
-    await page.evaluate("document.dispatchEvent(new CustomEvent('refract:toast', {detail: {message: '<b>Gone</b>', undo: '/app/x/undo'}}))")
+    await page.evaluate(
+        "document.dispatchEvent(new CustomEvent('refract:toast', {detail: {message: '<b>Gone</b>',"
+        " undo: '/app/x/undo'}}))"
+    )
     toast = page.locator("#toasts [data-toast]")
     await expect(toast).to_contain_text("<b>Gone</b>")
-    await page.evaluate("document.addEventListener('refract:undo', (e) => { e.preventDefault(); window.undone = e.detail.action })")
+    await page.evaluate(
+        "document.addEventListener('refract:undo', (e) => { e.preventDefault(); window.undone ="
+        " e.detail.action })"
+    )
     await toast.get_by_role("button", name="Undo").click()
     assert str(await page.evaluate("undone")).endswith("/app/x/undo")
     await expect(toast).to_have_count(0)
@@ -140,12 +149,16 @@ async def test_a_toast_by_event_offers_undo_that_can_be_taken_over(page: Page) -
 async def test_a_toast_without_undo_leaves_by_itself_and_a_wrong_one_stays(page: Page) -> None:
     await page.clock.install()
     await page.goto("/sample/parts")
-    await page.evaluate("document.dispatchEvent(new CustomEvent('refract:toast', {detail: {message: 'Saved'}}))")
+    await page.evaluate(
+        "document.dispatchEvent(new CustomEvent('refract:toast', {detail: {message: 'Saved'}}))"
+    )
     await expect(page.locator("#toasts [data-toast]")).to_have_count(3)
     await page.clock.run_for(7_000)
     await expect(page.locator("#toasts [data-toast]")).to_have_count(2)
     await page.clock.run_for(14_000)
-    await expect(page.locator("#toasts [data-toast]")).to_have_text([r"Something is not right with that."])
+    await expect(page.locator("#toasts [data-toast]")).to_have_text(
+        [r"Something is not right with that."]
+    )
 
 
 async def test_drawer_opens_from_its_link_and_closes_beside_it(page: Page) -> None:
@@ -167,7 +180,9 @@ async def test_revoking_asks_first(page: Page) -> None:
     assert request.post_data == "csrf=sample-token"
 
 
-async def test_everything_works_as_plain_forms_without_script(chromium: Browser, gallery_url: str) -> None:
+async def test_everything_works_as_plain_forms_without_script(
+    chromium: Browser, gallery_url: str
+) -> None:
     context = await chromium.new_context(base_url=gallery_url, java_script_enabled=False)
     page = await context.new_page()
     await page.goto("/sample/home")
@@ -175,7 +190,9 @@ async def test_everything_works_as_plain_forms_without_script(chromium: Browser,
     await page.get_by_label("Destination URL").fill("https://example.com/x")
     async with page.expect_request(lambda request: request.method == "POST") as sent:
         await page.get_by_role("button", name="Create link").click()
-    assert (await sent.value).post_data == "csrf=sample-token&destination=https%3A%2F%2Fexample.com%2Fx&name="
+    assert (
+        await sent.value
+    ).post_data == "csrf=sample-token&destination=https%3A%2F%2Fexample.com%2Fx&name="
 
     await page.goto("/sample/settings")
     await page.locator(".key").first.get_by_text("Revoke").first.click()
@@ -188,4 +205,6 @@ async def test_everything_works_as_plain_forms_without_script(chromium: Browser,
 async def test_help_names_only_places_that_exist(page: Page) -> None:
     await page.goto("/sample/home-links-only")
     await page.keyboard.type("?")
-    await expect(page.locator("#keys section").nth(1).locator("dt")).to_have_text(["Home", "Links", "Settings"])
+    await expect(page.locator("#keys section").nth(1).locator("dt")).to_have_text(
+        ["Home", "Links", "Settings"]
+    )

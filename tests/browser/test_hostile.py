@@ -37,7 +37,10 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def site(data_dir: Path) -> Iterator[Served]:
     """Under another host name than the hostile pages, which it may fetch."""
     port = free_port()
-    settings = {"REFRACT_FETCH_ALLOW": "127.0.0.1/32", "REFRACT_BASE_URL": f"http://localhost:{port}"}
+    settings = {
+        "REFRACT_FETCH_ALLOW": "127.0.0.1/32",
+        "REFRACT_BASE_URL": f"http://localhost:{port}",
+    }
     with serving(data_dir, port=port, **settings) as here:
         here.url = settings["REFRACT_BASE_URL"]
         yield here
@@ -72,11 +75,22 @@ async def _wait_for(visit: Visit, path: str, wanted: str) -> str:
 
 
 async def test_referrers_agents_and_campaigns_of_clicks(visit: Visit) -> None:
-    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/clicked", names=["clicked"])).json()
+    link = (
+        await visit.ask(
+            "POST", "/api/v1/links", destination="https://example.com/clicked", names=["clicked"]
+        )
+    ).json()
     for number, payload in enumerate(PAYLOADS):
-        headers = {"User-Agent": f"Mozilla/5.0 {payload}", "Referer": f"https://from-{number}.example/{payload}?{payload}"}
-        async with httpx.AsyncClient(base_url=visit.site.url, headers=headers, timeout=PATIENCE) as stranger:
-            tags = dict.fromkeys(("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"), payload)
+        headers = {
+            "User-Agent": f"Mozilla/5.0 {payload}",
+            "Referer": f"https://from-{number}.example/{payload}?{payload}",
+        }
+        async with httpx.AsyncClient(
+            base_url=visit.site.url, headers=headers, timeout=PATIENCE
+        ) as stranger:
+            tags = dict.fromkeys(
+                ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content"), payload
+            )
             assert (await stranger.get("/clicked", params=tags)).status_code == 302
             odd = {"Referer": payload, "User-Agent": payload}
             assert (await stranger.get("/clicked", headers=odd)).status_code == 302
@@ -84,7 +98,9 @@ async def test_referrers_agents_and_campaigns_of_clicks(visit: Visit) -> None:
     await _wait_for(visit, f"{stats}/campaigns", json.dumps(PAYLOADS[-1])[1:-1])
     await _wait_for(visit, f"{stats}/referrers", f"from-{len(PAYLOADS) - 1}.example")
 
-    await _look(visit, f"/app/links/{link['id']}", PAYLOADS[0], PAYLOADS[1], PAYLOADS[4], "from-0.example")
+    await _look(
+        visit, f"/app/links/{link['id']}", PAYLOADS[0], PAYLOADS[1], PAYLOADS[4], "from-0.example"
+    )
     await _look(visit, f"/app/links/{link['id']}?range=1d", PAYLOADS[0])
     await _look(visit, "/")
     await visit.page.goto("/app/settings")  # ends the stream of live figures
@@ -102,19 +118,28 @@ async def test_imported_links_and_bookmarks(visit: Visit, data_dir: Path) -> Non
     ]
     file = data_dir.with_name("links.json")
     file.write_text(json.dumps(rows))
-    brought = refract("import", "links", str(file), "--data-dir", str(data_dir), REFRACT_BASE_URL=visit.site.url)
+    brought = refract(
+        "import", "links", str(file), "--data-dir", str(data_dir), REFRACT_BASE_URL=visit.site.url
+    )
     assert brought.returncode == 0, brought.stdout + brought.stderr
 
     marks = "".join(
-        f'<DT><A HREF="https://example.com/b{number}" TAGS="{escape(SHORT)}">{escape(payload)}</A><DD>{escape(payload)}'
+        f'<DT><A HREF="https://example.com/b{number}"'
+        f' TAGS="{escape(SHORT)}">{escape(payload)}</A><DD>{escape(payload)}'
         for number, payload in enumerate(PAYLOADS)
     )
-    netscape = f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><H3>{escape(SHORT)}</H3><DL>{marks}</DL></DL>"
+    netscape = (
+        f"<!DOCTYPE NETSCAPE-Bookmark-file-1><DL><DT><H3>{escape(SHORT)}</H3><DL>{marks}</DL></DL>"
+    )
     cookies = "; ".join(f"{one['name']}={one['value']}" for one in await visit.context.cookies())
     async with httpx.AsyncClient(
-        base_url=visit.site.url, headers={"Origin": visit.site.url, "Cookie": cookies}, timeout=PATIENCE
+        base_url=visit.site.url,
+        headers={"Origin": visit.site.url, "Cookie": cookies},
+        timeout=PATIENCE,
     ) as client:
-        answer = await client.post("/api/v1/library/imports", content=netscape, params={"name": SHORT})
+        answer = await client.post(
+            "/api/v1/library/imports", content=netscape, params={"name": SHORT}
+        )
     assert answer.status_code == 202, answer.text
     await _wait_for(visit, f"/api/v1/library/imports/{answer.json()['id']}", '"waiting":0')
 
@@ -132,7 +157,15 @@ async def test_imported_links_and_bookmarks(visit: Visit, data_dir: Path) -> Non
 
 def _hostile_page(payload: str) -> bytes:
     said = escape(payload)
-    words = " ".join(["The harbour crane lifts containers from ships all day long, and nobody at the quay counts them."] * 8)
+    words = " ".join(
+        [
+            (
+                "The harbour crane lifts containers from ships all day long, and nobody at the quay"
+                " counts them."
+            )
+        ]
+        * 8
+    )
     return f"""<html lang="en"><head><title>{said}</title><meta property="og:title" content="{said}">
     <meta property="og:description" content="{said}"><meta name="description" content="{said}"><meta name="author" content="{said}">
     <meta property="og:site_name" content="{said}"><meta name="keywords" content="{said}">
@@ -147,13 +180,19 @@ async def test_what_foreign_pages_say_of_themselves(visit: Visit, web: Site) -> 
     for number, payload in enumerate(PAYLOADS):
         web.pages[f"/p{number}"] = page(_hostile_page(payload))
     urls = [web.url(f"/p{number}") for number in range(len(PAYLOADS))]
-    drafted = (await visit.ask("POST", "/api/v1/lists", title=PAYLOADS[4], description=PAYLOADS[1])).json()
-    assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)).status_code < 300
+    drafted = (
+        await visit.ask("POST", "/api/v1/lists", title=PAYLOADS[4], description=PAYLOADS[1])
+    ).json()
+    assert (
+        await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)
+    ).status_code < 300
     items = [(await visit.ask("POST", "/api/v1/items", text=url)).json()["id"] for url in urls]
     await _look(visit, f"/app/lists/{drafted['id']}")  # entries fill in while it is open
     await expect(visit.page.locator("#waiting[hx-trigger]")).to_have_count(0)
     await _look(visit, f"/app/lists/{drafted['id']}", PAYLOADS[0], PAYLOADS[4])
-    assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/publish", slug="foreign")).status_code == 200
+    assert (
+        await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/publish", slug="foreign")
+    ).status_code == 200
     await _look(visit, "/foreign", PAYLOADS[0], PAYLOADS[4])
     for kind in ("rss", "json", "md"):
         await visit.page.goto(f"/foreign.{kind}")
@@ -167,23 +206,34 @@ async def test_what_foreign_pages_say_of_themselves(visit: Visit, web: Site) -> 
     await _look(visit, "/app/library", PAYLOADS[0])
 
 
-async def test_names_of_people_and_of_their_browsers(visit: Visit, chromium: Browser, data_dir: Path) -> None:
+async def test_names_of_people_and_of_their_browsers(
+    visit: Visit, chromium: Browser, data_dir: Path
+) -> None:
     """A provider's display name is put where the sign-in would put it; the nickname, which is shown instead, comes by the API."""
     with closing(sqlite3.connect(data_dir / "refract.db", timeout=20)) as database, database:
-        database.execute("UPDATE users SET display_name = ?, avatar_url = ?", (PAYLOADS[1], "javascript:window.ran=1"))
+        database.execute(
+            "UPDATE users SET display_name = ?, avatar_url = ?",
+            (PAYLOADS[1], "javascript:window.ran=1"),
+        )
     for path in ("/", "/app/settings", "/app/admin/people", "/app/admin/audit"):
         await _look(visit, path, PAYLOADS[1])
     changed = await visit.ask("PATCH", "/api/v1/me", nickname=SHORT, bio=PAYLOADS[0])
     assert changed.status_code == 200, changed.text
     await _look(visit, "/app/settings", PAYLOADS[0])
     await _look(visit, "/app/admin/people", SHORT)
-    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/owned")).json()
+    link = (
+        await visit.ask("POST", "/api/v1/links", destination="https://example.com/owned")
+    ).json()
     await _look(visit, f"/app/links/{link['id']}", SHORT)
 
-    context = await chromium.new_context(base_url=visit.site.url, user_agent=f"Mozilla/5.0 {PAYLOADS[1]}")
+    context = await chromium.new_context(
+        base_url=visit.site.url, user_agent=f"Mozilla/5.0 {PAYLOADS[1]}"
+    )
     await context.add_init_script(WATCH)
     there = await context.new_page()
-    door = refract("signin-link", "--data-dir", str(data_dir), REFRACT_BASE_URL=visit.site.url).stdout.strip()
+    door = refract(
+        "signin-link", "--data-dir", str(data_dir), REFRACT_BASE_URL=visit.site.url
+    ).stdout.strip()
     await there.goto(door)
     await there.get_by_role("button", name="Sign in").click()
     await there.goto("/app/settings")

@@ -40,10 +40,14 @@ async def _described(page: Page) -> bool:
 async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
     await _keep(visit, "An engine burns fuel.", "engines")
     for number in range(THOUGHTS):
-        answer = await visit.ask("POST", "/api/v1/items", text=f"Thought {number} about engines: they burn fuel.")
+        answer = await visit.ask(
+            "POST", "/api/v1/items", text=f"Thought {number} about engines: they burn fuel."
+        )
         assert answer.status_code == 201
     await visit.page.goto("/app/links")
-    await expect(visit.page.locator(".rail .badge")).to_contain_text(str(THOUGHTS))  # on a page that has nothing to do with it
+    await expect(visit.page.locator(".rail .badge")).to_contain_text(
+        str(THOUGHTS)
+    )  # on a page that has nothing to do with it
     await visit.page.goto("/app/review")
     await eventually(lambda: _described(visit.page), pause=0.5)
     await expect(visit.page.locator("[data-queue]")).to_have_count(THOUGHTS)
@@ -66,7 +70,9 @@ async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
 
 
 async def test_the_library_finds_reads_and_changes(visit: Visit) -> None:
-    await _keep(visit, "The quick brown fox jumps over the lazy dog, and nobody writes it down.", "animals")
+    await _keep(
+        visit, "The quick brown fox jumps over the lazy dog, and nobody writes it down.", "animals"
+    )
     await visit.page.goto("/app/library")
     await visit.page.locator("#filter-q").fill("brown fox")
     await expect(visit.page.locator(".item")).to_have_count(1)
@@ -83,17 +89,30 @@ async def test_the_library_finds_reads_and_changes(visit: Visit) -> None:
 
 
 async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Visit) -> None:
-    icon = f'ICON="data:image/png;base64,{"A" * 3_000}"'  # as browsers write it: most of the file, and more than the server reads
-    rows = [f'<DT><A HREF="https://example.com/moved/{number}" {icon} TAGS="moved in">Moved {number}</A>' for number in range(1500)]
+    icon = (  # as browsers write it: most of the file, and more than the server reads
+        f'ICON="data:image/png;base64,{"A" * 3_000}"'
+    )
+    rows = [
+        f'<DT><A HREF="https://example.com/moved/{number}" {icon} TAGS="moved in">Moved'
+        f" {number}</A>"
+        for number in range(1500)
+    ]
     rows.append('<DT><A HREF="javascript:void(0)">A script</A>')
     file = "\n".join(["<!DOCTYPE NETSCAPE-Bookmark-file-1>", "<DL><p>", *rows, "</DL><p>"]).encode()
     page = visit.page
     await page.goto("/app/library")
     await page.get_by_role("link", name="Import").click()
     await page.wait_for_load_state()
-    await page.locator("#field-file").set_input_files({"name": "huge.json", "mimeType": "application/json", "buffer": b" " * len(file)})
-    await _until(page.locator("#field-file"), "one => one.validationMessage.includes('refract import library')")
-    await page.locator("#field-file").set_input_files({"name": "moving.html", "mimeType": "text/html", "buffer": file})
+    await page.locator("#field-file").set_input_files(
+        {"name": "huge.json", "mimeType": "application/json", "buffer": b" " * len(file)}
+    )
+    await _until(
+        page.locator("#field-file"),
+        "one => one.validationMessage.includes('refract import library')",
+    )
+    await page.locator("#field-file").set_input_files(
+        {"name": "moving.html", "mimeType": "text/html", "buffer": file}
+    )
     await _until(page.locator("#field-file"), "one => one.files[0].size < 1e6")
     await page.get_by_role("button", name="Try it out").click()
     await expect(page.locator("#trial")).to_contain_text("Of 1,501 rows 1,500 would come")
@@ -101,7 +120,9 @@ async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Vi
 
     await page.get_by_role("button", name="Import", exact=True).click()  # the file is still chosen
     await expect(page.get_by_role("heading", name="moving.html")).to_be_visible()
-    await expect(page.locator("#progress")).to_contain_text("Done")  # without anybody loading the page again
+    await expect(page.locator("#progress")).to_contain_text(
+        "Done"
+    )  # without anybody loading the page again
     await expect(page.locator("#progress")).to_contain_text("1,501 of 1,501")
     await page.get_by_role("link", name=re.compile("Refused")).click()
     await expect(page.get_by_role("row")).to_have_count(2)
@@ -122,9 +143,13 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("list", name="Rules")).to_contain_text("railways")
     await page.goto("/app/settings")
-    await page.get_by_label("File what I save without asking").select_option(label="By my own rules alone")
+    await page.get_by_label("File what I save without asking").select_option(
+        label="By my own rules alone"
+    )
     await page.get_by_role("button", name="Save profile").click()
-    assert (await visit.ask("POST", "/api/v1/items", text="A locomotive is heavy.")).status_code == 201
+    assert (
+        await visit.ask("POST", "/api/v1/items", text="A locomotive is heavy.")
+    ).status_code == 201
 
     async def filed() -> bool:
         return "railways" in (await visit.ask("GET", "/app/library?q=locomotive")).text
@@ -132,7 +157,9 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
     await eventually(filed, pause=0.5)
 
     await page.goto("/app/settings")
-    await page.get_by_label("File what I save without asking").select_option(label="Never: I look at everything")
+    await page.get_by_label("File what I save without asking").select_option(
+        label="Never: I look at everything"
+    )
     await page.get_by_role("button", name="Save profile").click()
     await page.goto("/app/tags/rules")
     await page.get_by_role("button", name="Remove the rule").click()
@@ -163,7 +190,9 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
     await visit.page.goto("/app/library?q=keeping")
     await visit.page.get_by_role("link", name="Shorten").click()
     drawer = visit.page.locator("#drawer")
-    await expect(drawer.get_by_label("Long address")).to_have_value("https://example.com/worth/keeping")
+    await expect(drawer.get_by_label("Long address")).to_have_value(
+        "https://example.com/worth/keeping"
+    )
     await drawer.get_by_role("textbox", name="Name optional").fill("keeper")
     await expect(drawer.locator("#name-state")).to_have_text("/keeper is free.")
     await drawer.get_by_role("button", name="Create link").click()

@@ -16,14 +16,20 @@ from tests.waiting import eventually
 from tools.servers import free_port
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-PLACES = "[...document.querySelectorAll('[data-entry]')].map((entry) => entry.querySelector('.address-tail').textContent)"
+PLACES = (
+    "[...document.querySelectorAll('[data-entry]')].map((entry) =>"
+    " entry.querySelector('.address-tail').textContent)"
+)
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """Under another host name than the pages that are collected: our own address is no entry."""
     port = free_port()
-    settings = {"REFRACT_FETCH_ALLOW": "127.0.0.1/32", "REFRACT_BASE_URL": f"http://localhost:{port}"}
+    settings = {
+        "REFRACT_FETCH_ALLOW": "127.0.0.1/32",
+        "REFRACT_BASE_URL": f"http://localhost:{port}",
+    }
     settings |= {"REFRACT_ANONYMOUS_NAMES": "true"}
     with serving(tmp_path_factory.mktemp("served") / "data", port=port, **settings) as here:
         here.url = settings["REFRACT_BASE_URL"]
@@ -39,10 +45,17 @@ async def web() -> AsyncIterator[Site]:
 @pytest_asyncio.fixture(loop_scope="module")
 async def stranger(chromium: Browser, served: Served) -> AsyncIterator[Page]:
     """Without an account; whatever the console complains about fails the test."""
-    context = await chromium.new_context(base_url=served.url, viewport={"width": 1280, "height": 900})
+    context = await chromium.new_context(
+        base_url=served.url, viewport={"width": 1280, "height": 900}
+    )
     opened = await context.new_page()
     complaints: list[str] = []
-    opened.on("console", lambda message: complaints.append(message.text) if message.type in {"error", "warning"} else None)
+    opened.on(
+        "console",
+        lambda message: (
+            complaints.append(message.text) if message.type in {"error", "warning"} else None
+        ),
+    )
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     yield opened
     assert complaints == []
@@ -63,7 +76,9 @@ async def _kept(stranger: Page, expected: list[str]) -> None:
     assert await stranger.evaluate(PLACES) == expected
 
 
-async def test_entries_fill_in_without_reload_and_typing_is_left_alone(stranger: Page, web: Site) -> None:
+async def test_entries_fill_in_without_reload_and_typing_is_left_alone(
+    stranger: Page, web: Site
+) -> None:
     gate, reached = asyncio.Event(), asyncio.Event()
     web.pages["/slow"] = held(gate, page(b"<title>Came later &amp; alone</title>"), reached)
     web.pages["/typed"] = held(gate, page(b"<title>Theirs</title>"), asyncio.Event())
@@ -102,12 +117,18 @@ async def test_order_by_keyboard_by_button_and_by_drag(stranger: Page, web: Site
     await expect(entries.first.locator(".address-tail")).to_have_text("/one")
     await _kept(stranger, ["/one", "/three", "/two"])
 
-    await entries.nth(2).locator("[data-grip]").drag_to(entries.first, target_position={"x": 200, "y": 3})
+    await (
+        entries.nth(2)
+        .locator("[data-grip]")
+        .drag_to(entries.first, target_position={"x": 200, "y": 3})
+    )
     assert await stranger.evaluate(PLACES) == ["/two", "/one", "/three"]
     await _kept(stranger, ["/two", "/one", "/three"])
 
 
-async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(stranger: Page, web: Site) -> None:
+async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(
+    stranger: Page, web: Site
+) -> None:
     web.pages["/one"] = page(b"<title>First</title>")
     await _start(stranger, web.url("/one"), web.url("/two"))
     await expect(stranger.locator(".entry-title").first).to_have_text("First")
@@ -127,9 +148,14 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(stranger: 
     await stranger.locator("#publish .confirm-panel button").click()
     await expect(stranger.get_by_text("Published").first).to_be_visible()
     await stranger.goto("/my-reading-list")
-    await expect(stranger.get_by_role("link", name="First")).to_have_attribute("href", "/my-reading-list/1")
+    await expect(stranger.get_by_role("link", name="First")).to_have_attribute(
+        "href", "/my-reading-list/1"
+    )
     await stranger.get_by_role("button", name="Open all").click()
-    both = {web.url("/one"), web.url("/two")}  # they open at once, and which of them is told of first is the browser's business
+    both = {
+        web.url("/one"),
+        web.url("/two"),
+    }  # they open at once, and which of them is told of first is the browser's business
     await eventually(lambda: both <= {opened.url for opened in stranger.context.pages})
 
 
@@ -160,7 +186,10 @@ async def _tab_to(stranger: Page, what: str) -> None:
     for _ in range(60):
         await stranger.keyboard.press("Tab")
         if await stranger.evaluate("(what) => document.activeElement.matches(what)", what):
-            assert await stranger.evaluate("document.activeElement.checkVisibility({ visibilityProperty: true, opacityProperty: true })")
+            assert await stranger.evaluate(
+                "document.activeElement.checkVisibility({ visibilityProperty: true,"
+                " opacityProperty: true })"
+            )
             return
     raise AssertionError(f"{what} is never reached by Tab")
 
@@ -179,11 +208,17 @@ async def _move_and_rename_the_last(stranger: Page) -> None:
     await expect(stranger.locator(".entry-title").first).to_have_text("Mine to name")
 
 
-async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(stranger: Page, web: Site) -> None:
+async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(
+    stranger: Page, web: Site
+) -> None:
     for place in ("/one", "/two", "/three"):
         web.pages[place] = page(f"<title>Page {place}</title>".encode())
     web.pages["/favicon.ico"] = page(b"", kind="image/x-icon")
-    press, write, entries = stranger.keyboard.press, stranger.keyboard.type, stranger.locator("[data-entry]")
+    press, write, entries = (
+        stranger.keyboard.press,
+        stranger.keyboard.type,
+        stranger.locator("[data-entry]"),
+    )
     await stranger.goto("/")
     await _tab_to(stranger, "textarea[name=urls]")
     await write(f"{web.url('/one')}\n{web.url('/two')}")
@@ -217,7 +252,9 @@ async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(strange
     await _tab_to(stranger, "#published dd a")
     await press("Enter")
     await expect(stranger).to_have_url(re.compile("/by-keyboard$"))
-    await expect(stranger.locator(".shelf-link")).to_have_text(["Mine to name", "Page /one", "Page /two"])
+    await expect(stranger.locator(".shelf-link")).to_have_text(
+        ["Mine to name", "Page /one", "Page /two"]
+    )
     await _tab_to(stranger, ".shelf-link")
     await press("Enter")
     await expect(stranger).to_have_url(web.url("/three"))

@@ -24,7 +24,9 @@ async def test_the_first_link_takes_two_actions_after_signing_in(visit: Visit) -
     await visit.page.keyboard.insert_text("https://example.com/a/long/way?to=go")
     await visit.page.keyboard.press("Enter")
 
-    await expect(visit.page.locator(".created")).to_contain_text("Destination: example.com/a/long/way?to=go")
+    await expect(visit.page.locator(".created")).to_contain_text(
+        "Destination: example.com/a/long/way?to=go"
+    )
     await expect(visit.page.locator(".created").get_by_role("button", name="Copy")).to_be_visible()
 
 
@@ -33,9 +35,13 @@ async def test_a_missing_go_link_is_created_where_it_is_missed(visit: Visit) -> 
     visit.complaints.clear()  # browsers report the status of the page itself
     assert answer is not None
     assert answer.status == 404
-    await visit.page.get_by_label("Where should it lead?").fill(f"{visit.site.url}/health?issue={{1}}")
+    await visit.page.get_by_label("Where should it lead?").fill(
+        f"{visit.site.url}/health?issue={{1}}"
+    )
     await visit.page.get_by_role("button", name="Create /jira").click()
-    await expect(visit.page.locator("#field-destination-error")).to_contain_text("our own")  # no loops
+    await expect(visit.page.locator("#field-destination-error")).to_contain_text(
+        "our own"
+    )  # no loops
     visit.complaints.clear()
     await visit.page.get_by_label("Long address").fill("https://issues.example.com/browse/{1}")
     await visit.page.get_by_role("button", name="Create link").click()
@@ -72,10 +78,16 @@ async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> N
     await visit.page.get_by_label("Email of another owner").fill("nobody@example.com")
     await visit.page.locator("#owners").get_by_role("button", name="Invite").click()
     await expect(visit.page.locator("#wrong-owner")).to_be_visible()
-    await expect(visit.page.get_by_label("Email of another owner")).to_have_value("nobody@example.com")
+    await expect(visit.page.get_by_label("Email of another owner")).to_have_value(
+        "nobody@example.com"
+    )
     visit.complaints.clear()  # the answer's status, which is the refusal
 
-    await visit.page.locator("#history").get_by_role("button", name="Back to this version").last.click()
+    await (
+        visit.page.locator("#history")
+        .get_by_role("button", name="Back to this version")
+        .last.click()
+    )
     await expect(visit.page.locator("#toasts")).to_contain_text("Back to version 1")
     await expect(visit.page.locator(".link-says")).to_have_count(0)
 
@@ -105,7 +117,11 @@ async def test_the_omnibox_finds_opens_and_commands(visit: Visit) -> None:
 
 
 async def test_a_link_that_is_off_says_so_and_leads_its_owner_to_it(visit: Visit) -> None:
-    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/", names=["off-now"])).json()
+    link = (
+        await visit.ask(
+            "POST", "/api/v1/links", destination="https://example.com/", names=["off-now"]
+        )
+    ).json()
     assert (await visit.ask("POST", f"/api/v1/links/{link['id']}/disable")).status_code == 200
     answer = await visit.page.goto("/off-now")
     visit.complaints.clear()  # browsers report the status of the page itself
@@ -134,18 +150,31 @@ async def test_a_key_is_made_shown_once_and_revoked(visit: Visit) -> None:
 
 
 async def test_a_click_ticks_on_the_page_of_its_link_without_reload(visit: Visit) -> None:
-    link = (await visit.ask("POST", "/api/v1/links", destination="https://example.com/watched", names=["watched"])).json()
+    link = (
+        await visit.ask(
+            "POST", "/api/v1/links", destination="https://example.com/watched", names=["watched"]
+        )
+    ).json()
     await visit.page.goto(f"/app/links/{link['id']}")
     await visit.page.evaluate("window.same = true")
-    ever, people = visit.page.locator("[data-live=clicks]"), visit.page.locator("[data-live-period]")
+    ever, people = (
+        visit.page.locator("[data-live=clicks]"),
+        visit.page.locator("[data-live-period]"),
+    )
     await expect(visit.page.locator("[data-live-state]")).to_have_class(re.compile("live-on"))
     await expect(ever).to_have_text("0")
     for count in ("1", "2"):
-        async with httpx.AsyncClient(base_url=visit.site.url, headers={"User-Agent": FIREFOX}, timeout=PATIENCE) as somebody:
-            assert (await somebody.get("/watched")).headers["location"] == "https://example.com/watched"
+        async with httpx.AsyncClient(
+            base_url=visit.site.url, headers={"User-Agent": FIREFOX}, timeout=PATIENCE
+        ) as somebody:
+            assert (await somebody.get("/watched")).headers[
+                "location"
+            ] == "https://example.com/watched"
         await expect(ever).to_have_text(count)
         await expect(people).to_have_text(count)
-        await expect(visit.page.locator("[data-chart]")).to_have_attribute("data-chart", re.compile(f",{count}],"))
+        await expect(visit.page.locator("[data-chart]")).to_have_attribute(
+            "data-chart", re.compile(f",{count}],")
+        )
     assert await visit.page.evaluate("window.same")
     await visit.page.goto("/app/settings")
 
@@ -155,8 +184,12 @@ async def _hostile_list_and_item(visit: Visit, number: int, payload: str) -> str
     assert item.status_code == 201, item.text
     drafted = (await visit.ask("POST", "/api/v1/lists", title=payload, description=payload)).json()
     urls = [f"https://example.com/{number}?{payload}"]
-    assert (await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)).status_code < 300
-    published = await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/publish", slug=f"hostile-{number}")
+    assert (
+        await visit.ask("POST", f"/api/v1/lists/{drafted['id']}/entries", urls=urls)
+    ).status_code < 300
+    published = await visit.ask(
+        "POST", f"/api/v1/lists/{drafted['id']}/publish", slug=f"hostile-{number}"
+    )
     assert published.status_code == 200, published.text
     return str(drafted["id"])
 
@@ -164,8 +197,18 @@ async def _hostile_list_and_item(visit: Visit, number: int, payload: str) -> str
 async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
     lists = []
     for number, payload in enumerate(PAYLOADS):
-        typed: dict[str, Any] = {"title": payload, "notes": payload, "names": [f"x{number}"], "tags": ["Tag"]}
-        made = await visit.ask("POST", "/api/v1/links", destination=f"https://example.com/{number}?{payload}#{payload}", **typed)
+        typed: dict[str, Any] = {
+            "title": payload,
+            "notes": payload,
+            "names": [f"x{number}"],
+            "tags": ["Tag"],
+        }
+        made = await visit.ask(
+            "POST",
+            "/api/v1/links",
+            destination=f"https://example.com/{number}?{payload}#{payload}",
+            **typed,
+        )
         assert made.status_code == 201, made.text
         assert (await visit.ask("POST", "/api/v1/keys", name=payload)).status_code == 201
         lists.append(await _hostile_list_and_item(visit, number, payload))
@@ -190,7 +233,9 @@ async def test_nothing_that_people_type_ever_runs(visit: Visit) -> None:
         "/hostile-4",
     ]
     pages += [f"/app/library/{item['id']}" for item in items[:2]]
-    pages += [f"/app/links/{link['id']}" for link in links[:3]] + [f"/app/links/{links[0]['id']}/edit"]
+    pages += [f"/app/links/{link['id']}" for link in links[:3]] + [
+        f"/app/links/{links[0]['id']}/edit"
+    ]
     for path in pages:
         await visit.page.goto(path)
         assert await visit.page.evaluate("window.ran") is None, path
@@ -234,10 +279,16 @@ async def test_browsers_get_a_keyword_with_suggestions_and_an_app_to_install(vis
     xml = await visit.ask("GET", described or "", stranger=True)
     assert f'template="{visit.site.url}/app/go?q={{searchTerms}}"' in xml.text
     assert (await visit.ask("GET", "/app/suggest?q=tick")).json()[1] == ["tickets"]
-    assert (await visit.ask("GET", "/app/suggest?q=tick", stranger=True)).json()[1] == []  # of public ones alone
-    assert (await visit.ask("GET", "/app/go?q=go/tickets PROJ-7")).headers["location"] == "/tickets/PROJ-7"
+    assert (await visit.ask("GET", "/app/suggest?q=tick", stranger=True)).json()[
+        1
+    ] == []  # of public ones alone
+    assert (await visit.ask("GET", "/app/go?q=go/tickets PROJ-7")).headers[
+        "location"
+    ] == "/tickets/PROJ-7"
     manifest = (await visit.ask("GET", "/manifest.webmanifest", stranger=True)).json()
     for icon in manifest["icons"]:
         assert (await visit.ask("GET", icon["src"], stranger=True)).status_code == 200
-    shared = await visit.ask("GET", f"{manifest['share_target']['action']}?text=Look https://example.com/s")
+    shared = await visit.ask(
+        "GET", f"{manifest['share_target']['action']}?text=Look https://example.com/s"
+    )
     assert "destination=https%3A%2F%2Fexample.com%2Fs" in shared.text

@@ -27,8 +27,19 @@ SETTLED = """async () => {
   await new Promise((done) => requestAnimationFrame(done));
 }"""
 # Names and roles do not depend on how wide or dark a page is; these rules may.
-LOOKS = ["color-contrast", "scrollable-region-focusable", "target-size", "link-in-text-block", "aria-hidden-focus", "label", "select-name"]
-WHAT_LOOKS_CHANGE: dict[str, Any] = {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": LOOKS}}
+LOOKS = [
+    "color-contrast",
+    "scrollable-region-focusable",
+    "target-size",
+    "link-in-text-block",
+    "aria-hidden-focus",
+    "label",
+    "select-name",
+]
+WHAT_LOOKS_CHANGE: dict[str, Any] = {
+    "resultTypes": ["violations"],
+    "runOnly": {"type": "rule", "values": LOOKS},
+}
 WATCH_CSP = """window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
 # Elements that stick out of the page, named so that a failure says where to look. The client's width: the window's includes the scrollbar.
@@ -61,19 +72,32 @@ class Watched:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def watched(chromium: Browser) -> Watched:
     """One page for all: it is made wider and darker instead of being loaded anew."""
-    context = await chromium.new_context(viewport={"width": 320, "height": 800}, color_scheme="light", reduced_motion="reduce")
+    context = await chromium.new_context(
+        viewport={"width": 320, "height": 800}, color_scheme="light", reduced_motion="reduce"
+    )
     await context.add_init_script(WATCH_CSP)
     watched = Watched(await context.new_page())
-    watched.page.on("console", lambda message: watched.complaints.append(message.text) if message.type in {"error", "warning"} else None)
+    watched.page.on(
+        "console",
+        lambda message: (
+            watched.complaints.append(message.text)
+            if message.type in {"error", "warning"}
+            else None
+        ),
+    )
     watched.page.on("pageerror", lambda error: watched.complaints.append(str(error)))
-    watched.page.on("requestfailed", lambda request: watched.complaints.append(f"failed: {request.url}"))
+    watched.page.on(
+        "requestfailed", lambda request: watched.complaints.append(f"failed: {request.url}")
+    )
     watched.page.on("request", lambda request: watched.hosts.add(urlsplit(request.url).hostname))
     return watched
 
 
 def test_every_template_has_a_sample() -> None:
     frames = {"base.html", "frame.html", "public.html", "admin/frame.html"}
-    templates = {name for name in template_loader(*TEMPLATES).list_templates() if not _is_partial(name)}
+    templates = {
+        name for name in template_loader(*TEMPLATES).list_templates() if not _is_partial(name)
+    }
     assert templates - frames <= {page.template for page in PAGES.values()}
 
 
@@ -99,7 +123,11 @@ async def test_template(gallery_url: str, watched: Watched, name: str) -> None:
         for width in SIZES:
             await watched.page.set_viewport_size({"width": width, "height": 800})
             whole = (theme, width) in {("light", 320), ("dark", 1280)}
-            assert (theme, width, await watched.judge(EVERYTHING if whole else WHAT_LOOKS_CHANGE)) == (theme, width, [])
+            assert (
+                theme,
+                width,
+                await watched.judge(EVERYTHING if whole else WHAT_LOOKS_CHANGE),
+            ) == (theme, width, [])
             assert await watched.page.evaluate(TOO_WIDE) == []
     assert await watched.page.evaluate("refused") == []
     assert watched.complaints == []
@@ -110,7 +138,13 @@ async def test_template(gallery_url: str, watched: Watched, name: str) -> None:
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(
     "opener",
-    ["[data-dialog-open=new-link]", "[data-dialog-open=sample-dialog]", ".menu summary", ".confirm summary", ".chart-figures summary"],
+    [
+        "[data-dialog-open=new-link]",
+        "[data-dialog-open=sample-dialog]",
+        ".menu summary",
+        ".confirm summary",
+        ".chart-figures summary",
+    ],
 )
 async def test_what_unfolds(gallery_url: str, watched: Watched, opener: str, theme: Any) -> None:
     await watched.page.set_viewport_size({"width": 320, "height": 800})

@@ -34,20 +34,40 @@ class Visit:
         self.page = page
         self.site = site
         self.complaints: list[str] = []
-        page.on("console", lambda said: self.complaints.append(said.text) if said.type == "error" else None)
+        page.on(
+            "console",
+            lambda said: self.complaints.append(said.text) if said.type == "error" else None,
+        )
         page.on("dialog", self._interrupted)
         page.on("pageerror", lambda wrong: self.complaints.append(str(wrong)))
-        page.on("request", lambda asked: self.complaints.append(asked.url) if not asked.url.startswith((site.url, "data:")) else None)
+        page.on(
+            "request",
+            lambda asked: (
+                self.complaints.append(asked.url)
+                if not asked.url.startswith((site.url, "data:"))
+                else None
+            ),
+        )
 
     async def _interrupted(self, shown: Dialog) -> None:
         self.complaints.append(f"a dialog: {shown.message}")
         await shown.dismiss()
 
-    async def ask(self, method: str, path: str, *, stranger: bool = False, key: str | None = None, **body: Any) -> httpx.Response:
+    async def ask(
+        self, method: str, path: str, *, stranger: bool = False, key: str | None = None, **body: Any
+    ) -> httpx.Response:
         """As the page itself would ask, with the cookie and our origin; or as somebody else."""
         cookies = "; ".join(f"{one['name']}={one['value']}" for one in await self.context.cookies())
-        headers = {"X-API-Key": key} if key else {} if stranger else {"Origin": self.site.url, "Cookie": cookies}
-        async with httpx.AsyncClient(base_url=self.site.url, headers=headers, timeout=PATIENCE) as client:
+        headers = (
+            {"X-API-Key": key}
+            if key
+            else {}
+            if stranger
+            else {"Origin": self.site.url, "Cookie": cookies}
+        )
+        async with httpx.AsyncClient(
+            base_url=self.site.url, headers=headers, timeout=PATIENCE
+        ) as client:
             return await client.request(method, path, json=body or None)
 
 
@@ -60,7 +80,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
     """One browser and one account for all stories, signed in by the link that the first start prints."""
-    context = await chromium.new_context(base_url=site.url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce")
+    context = await chromium.new_context(
+        base_url=site.url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce"
+    )
     await context.add_init_script(WATCH)
     page = await context.new_page()
     await page.goto(site.signin_link)

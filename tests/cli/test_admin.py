@@ -39,7 +39,10 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
 
 
 def test_no_link_where_a_provider_is_configured(data: Path) -> None:
-    work = {"REFRACT_ISSUERS__WORK__URL": "https://id.test", "REFRACT_ISSUERS__WORK__CLIENT_ID": "refract"}
+    work = {
+        "REFRACT_ISSUERS__WORK__URL": "https://id.test",
+        "REFRACT_ISSUERS__WORK__CLIENT_ID": "refract",
+    }
     refused = refract("signin-link", "--data-dir", str(data), **work)
     allowed = refract("signin-link", "--data-dir", str(data), **work, REFRACT_SIGNIN_LINKS="on")
 
@@ -54,7 +57,12 @@ def test_people_and_keys_for_scripts(run: Run, data: Path) -> None:
     shown = run("admin", "list")
     listed = json.loads(run("admin", "list", "--json").out)["items"]
     some = json.loads(run("admin", "list", "--json", "--limit", "3").out)["items"]
-    assert run("keys", "create", "--name", "a rather long name for a key that will be used by a script").code == 0
+    assert (
+        run(
+            "keys", "create", "--name", "a rather long name for a key that will be used by a script"
+        ).code
+        == 0
+    )
     keys = json.loads(run("keys", "list", "--json").out)
 
     assert (len(listed), len(some)) == (205, 3)

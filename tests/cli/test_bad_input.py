@@ -17,12 +17,20 @@ SERVE = ("serve", "--port", "0")
 
 
 def _run(
-    *words: str, data_dir: Path | None = None, prefix: tuple[str, ...] = (), settings: dict[str, str] | None = None
+    *words: str,
+    data_dir: Path | None = None,
+    prefix: tuple[str, ...] = (),
+    settings: dict[str, str] | None = None,
 ) -> "subprocess.CompletedProcess[str]":
     """A command as a person would run it; it must end by itself."""
     where = ["--data-dir", str(data_dir)] if data_dir else []
     return subprocess.run(
-        [*prefix, *command(*words), *where], env=environment(**(settings or {})), capture_output=True, text=True, timeout=60, check=False
+        [*prefix, *command(*words), *where],
+        env=environment(**(settings or {})),
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
 
 
@@ -60,7 +68,9 @@ def _one_sentence(done: "subprocess.CompletedProcess[str]", *parts: str, code: i
         ("log_level", "loud", ["REFRACT_LOG_LEVEL"]),
     ],
 )
-def test_a_setting_that_does_not_fit_is_named_with_what_would(tmp_path: Path, setting: str, value: str, parts: list[str]) -> None:
+def test_a_setting_that_does_not_fit_is_named_with_what_would(
+    tmp_path: Path, setting: str, value: str, parts: list[str]
+) -> None:
     words = ("serve",) if setting == "port" else SERVE
     done = _run(*words, data_dir=tmp_path / "data", settings={setting: value})
 
@@ -69,7 +79,9 @@ def test_a_setting_that_does_not_fit_is_named_with_what_would(tmp_path: Path, se
 
 def test_a_secret_is_not_repeated_in_the_sentence_about_it(tmp_path: Path) -> None:
     key = _run(*SERVE, data_dir=tmp_path / "data", settings={"secret_key": "hunter2"})
-    url = _run(*SERVE, data_dir=tmp_path / "data", settings={"database_url": "oracle://me:hunter2@db/x"})
+    url = _run(
+        *SERVE, data_dir=tmp_path / "data", settings={"database_url": "oracle://me:hunter2@db/x"}
+    )
 
     assert "hunter2" not in key.stderr + url.stderr
 
@@ -94,7 +106,9 @@ def _closed_parent(path: Path) -> None:
     path.parent.chmod(0o755)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else"
+)
 @pytest.mark.parametrize("prepare", [_closed_directory, _read_only_directory, _closed_parent])
 def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) -> None:
     place = Path("/tmp") / f"refract-{os.getpid()}-{prepare.__name__}"  # noqa: S108 - pytest's own directory is closed to others
@@ -103,12 +117,18 @@ def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) 
         prepare(place / "data")
         somebody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
 
-        _one_sentence(_run(*SERVE, data_dir=place / "data", prefix=somebody), str(place / "data"), "--data-dir")
+        _one_sentence(
+            _run(*SERVE, data_dir=place / "data", prefix=somebody),
+            str(place / "data"),
+            "--data-dir",
+        )
     finally:
         shutil.rmtree(place)
 
 
-@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else")
+@pytest.mark.skipif(
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else"
+)
 @pytest.mark.parametrize("closed", ["refract.db", "secret"])
 def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
     place = Path("/tmp") / f"refract-{os.getpid()}-{closed}"  # noqa: S108
@@ -127,7 +147,12 @@ def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
 
 @pytest.mark.parametrize(
     ("scheme", "words"),
-    [("postgresql", SERVE), ("mysql", SERVE), ("postgresql", ("keys", "create", "--name", "x")), ("mysql", ("migrate",))],
+    [
+        ("postgresql", SERVE),
+        ("mysql", SERVE),
+        ("postgresql", ("keys", "create", "--name", "x")),
+        ("mysql", ("migrate",)),
+    ],
 )
 def test_a_database_that_is_down(tmp_path: Path, scheme: str, words: tuple[str, ...]) -> None:
     with socket.socket() as free:
@@ -141,7 +166,9 @@ def test_a_database_that_is_down(tmp_path: Path, scheme: str, words: tuple[str, 
 
 
 @pytest.mark.parametrize("kind", ["postgresql", "mysql"])
-def test_a_database_that_refuses_us(tmp_path: Path, kind: str, request: pytest.FixtureRequest) -> None:
+def test_a_database_that_refuses_us(
+    tmp_path: Path, kind: str, request: pytest.FixtureRequest
+) -> None:
     server: str = request.getfixturevalue(f"{kind}_url")
     url = f"{server.rsplit('/', 1)[0]}/no_such_database_here"
 
@@ -151,7 +178,9 @@ def test_a_database_that_refuses_us(tmp_path: Path, kind: str, request: pytest.F
 
 
 def test_a_database_file_that_is_none(tmp_path: Path) -> None:
-    (tmp_path / "refract.db").write_text("This is a shopping list, and a rather long one at that. " * 100)
+    (tmp_path / "refract.db").write_text(
+        "This is a shopping list, and a rather long one at that. " * 100
+    )
 
     done = _run(*SERVE, data_dir=tmp_path)
 
@@ -161,11 +190,24 @@ def test_a_database_file_that_is_none(tmp_path: Path) -> None:
 def test_a_database_from_a_later_version_that_needs_it(data: Path) -> None:
     with sqlite3.connect(data / "refract.db") as database:
         database.execute("UPDATE alembic_version SET version_num = '9999'")
-        database.execute("INSERT INTO schema_requirements (revision, version) VALUES ('9998', '7.0.0')")
+        database.execute(
+            "INSERT INTO schema_requirements (revision, version) VALUES ('9998', '7.0.0')"
+        )
     database.close()
 
-    for words in (SERVE, ("migrate",), ("keys", "create", "--name", "x"), ("backup", str(data / "file.zip"))):
-        _one_sentence(_run(*words, data_dir=data), "upgraded by a newer Refract", "9999", "7.0.0", "refract migrate --to")
+    for words in (
+        SERVE,
+        ("migrate",),
+        ("keys", "create", "--name", "x"),
+        ("backup", str(data / "file.zip")),
+    ):
+        _one_sentence(
+            _run(*words, data_dir=data),
+            "upgraded by a newer Refract",
+            "9999",
+            "7.0.0",
+            "refract migrate --to",
+        )
 
 
 def test_a_port_that_is_taken(tmp_path: Path) -> None:
@@ -198,7 +240,15 @@ def test_a_wish_that_cannot_be_met(data: Path, words: tuple[str, ...], parts: li
     _one_sentence(done, *parts, code=done.returncode or 1)
 
 
-@pytest.mark.parametrize("words", [("fly",), ("serve", "--fly"), ("keys", "create"), ("keys", "create", "--name", "x", "--scope", "fly")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("fly",),
+        ("serve", "--fly"),
+        ("keys", "create"),
+        ("keys", "create", "--name", "x", "--scope", "fly"),
+    ],
+)
 def test_a_command_that_is_not_known_is_explained(words: tuple[str, ...]) -> None:
     done = _run(*words)
 

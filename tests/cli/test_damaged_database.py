@@ -29,10 +29,14 @@ def damaged(run: Run, data: Path) -> Path:
     return data
 
 
-def test_a_damaged_file_is_said_by_the_server_and_by_a_backup(run: Run, damaged: Path, tmp_path: Path) -> None:
+def test_a_damaged_file_is_said_by_the_server_and_by_a_backup(
+    run: Run, damaged: Path, tmp_path: Path
+) -> None:
     with serving(damaged) as server:
         key = refract("keys", "create", "--name", "n", "--data-dir", str(damaged)).stdout.strip()
-        answer = httpx.get(f"{server.url}/api/v1/links", headers={"x-api-key": key}, timeout=PATIENCE)
+        answer = httpx.get(
+            f"{server.url}/api/v1/links", headers={"x-api-key": key}, timeout=PATIENCE
+        )
         ready = httpx.get(f"{server.url}/ready", timeout=PATIENCE)
     assert (answer.status_code, answer.json()["code"]) == (503, "STORE_DAMAGED")
     assert ready.status_code == 503

@@ -53,7 +53,9 @@ def test_days_and_weeks_have_a_rhythm_and_traffic_grows() -> None:
 
 def test_people_come_back_and_bots_previews_and_shy_people_are_among_them() -> None:
     found = list(make_visits(MONTH))
-    people = [visit for visit in found if device_of(visit.agent) != "bot" and not visit.flags & PREFETCH]
+    people = [
+        visit for visit in found if device_of(visit.agent) != "bot" and not visit.flags & PREFETCH
+    ]
     assert 0.8 < len(people) / len(found) < 0.93
     visitors = Counter((visit.network, visit.agent) for visit in people)
     assert 1.5 < len(people) / len(visitors) < 15
@@ -68,7 +70,10 @@ def test_people_come_back_and_bots_previews_and_shy_people_are_among_them() -> N
 
 def test_networks_lie_in_one_country_each() -> None:
     for country in COUNTRIES:
-        codes = {iptocc.country_code(f"{block}::1" if ":" in block else f"{block}.1") for block in country.blocks}
+        codes = {
+            iptocc.country_code(f"{block}::1" if ":" in block else f"{block}.1")
+            for block in country.blocks
+        }
         assert len(codes) == 1, country
         assert None not in codes
 

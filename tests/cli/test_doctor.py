@@ -23,12 +23,16 @@ def by_subject(found: list[DoctorFinding], verdict: FindingStatus) -> dict[str, 
     return {finding.subject: finding.message for finding in found if finding.status is verdict}
 
 
-async def test_a_healthy_set_up_on_each_database(settings: Settings, redis_server: RedisServer) -> None:
+async def test_a_healthy_set_up_on_each_database(
+    settings: Settings, redis_server: RedisServer
+) -> None:
     settings.data_dir.mkdir(mode=0o700)
     found = await run_checks(settings.model_copy(update={"redis_url": redis_server.url}))
 
     assert by_subject(found, FindingStatus.ERROR) == {}
-    assert {"address", "database", "schema", "version", "redis", "spool"} <= by_subject(found, FindingStatus.OK).keys()
+    assert {"address", "database", "schema", "version", "redis", "spool"} <= by_subject(
+        found, FindingStatus.OK
+    ).keys()
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -44,18 +48,26 @@ async def test_settings_that_do_not_fit_together(settings: Settings, tmp_path: P
     }
     found = await run_checks(settings.model_copy(update=strange))
 
-    assert {"address", "proxies", "blocklist", "clicks"} == by_subject(found, FindingStatus.ERROR).keys()
+    assert {"address", "proxies", "blocklist", "clicks"} == by_subject(
+        found, FindingStatus.ERROR
+    ).keys()
     assert "processes" in by_subject(found, FindingStatus.WARNING)
     assert all(finding.remedy for finding in found if finding.status is not FindingStatus.OK)
 
 
 async def test_servers_that_are_away(tmp_path: Path) -> None:
     port = free_port()
-    away = make_settings(tmp_path, database_url=f"postgresql://nobody@127.0.0.1:{port}/x", redis_url=f"redis://127.0.0.1:{port}/0")
+    away = make_settings(
+        tmp_path,
+        database_url=f"postgresql://nobody@127.0.0.1:{port}/x",
+        redis_url=f"redis://127.0.0.1:{port}/0",
+    )
     found = await run_checks(away)
 
     assert "not answering" in by_subject(found, FindingStatus.ERROR)["database"]
-    assert "not answering" in by_subject(found, FindingStatus.WARNING)["redis"]  # everything goes on without it
+    assert (
+        "not answering" in by_subject(found, FindingStatus.WARNING)["redis"]
+    )  # everything goes on without it
 
 
 async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -79,7 +91,9 @@ async def test_directories(tmp_path: Path) -> None:
 
 async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
     """Finding: run without the service's environment it said no more than that `refract serve` makes a database."""
-    found = {finding.subject: finding for finding in await run_checks(make_settings(tmp_path / "empty"))}
+    found = {
+        finding.subject: finding for finding in await run_checks(make_settings(tmp_path / "empty"))
+    }
 
     assert found["database"].status is FindingStatus.ERROR
     assert "--env-file" in found["database"].remedy
@@ -88,15 +102,21 @@ async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
 def test_the_command(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data):
-        eventually_blocking(lambda: has_ingester(data / "spool"))  # it begins a moment after the first answers
+        eventually_blocking(
+            lambda: has_ingester(data / "spool")
+        )  # it begins a moment after the first answers
         said = refract("doctor", "--data-dir", str(data))
         assert "somebody stores them" in said.stdout
         assert said.returncode == 0, said.stdout + said.stderr
         assert "0 wrong" in said.stdout
-        assert all(line.startswith((" well ", " mind ", " " * 7)) for line in said.stdout.splitlines()[:-1]), said.stdout
+        assert all(
+            line.startswith((" well ", " mind ", " " * 7)) for line in said.stdout.splitlines()[:-1]
+        ), said.stdout
     told = refract("doctor", "--data-dir", str(data), "--role", "redirect", "--json")
     assert told.returncode == 1
-    assert [one["subject"] for one in json.loads(told.stdout) if one["verdict"] == "wrong"] == ["clicks"]
+    assert [one["subject"] for one in json.loads(told.stdout) if one["verdict"] == "wrong"] == [
+        "clicks"
+    ]
 
 
 def test_it_looks_at_the_address_that_the_server_has(tmp_path: Path) -> None:

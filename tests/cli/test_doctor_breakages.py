@@ -59,7 +59,10 @@ class _Answers(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         status, body = {
-            "/other/.well-known/openid-configuration": (200, b'{"issuer": "https://somebody.else"}'),
+            "/other/.well-known/openid-configuration": (
+                200,
+                b'{"issuer": "https://somebody.else"}',
+            ),
             "/v1/models": (401, b"{}"),
             "/metrics": (200, b"refract_build_info 1"),
             "/ready": (200, b'{"status": "ready", "version": "0.0.1"}'),
@@ -92,7 +95,9 @@ def bench(settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, w
     healthy.backup_marker.touch()
     monkeypatch.setattr(resource, "getrlimit", lambda _what: (65536, 65536))
     usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _path: usage._replace(free=100 << 30))  # whatever this machine has
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda _path: usage._replace(free=100 << 30)
+    )  # whatever this machine has
     return Bench(tmp_path, healthy, monkeypatch, web)
 
 
@@ -160,7 +165,9 @@ def old_backup(bench: Bench) -> Settings:
 
 def sparse_spool(bench: Bench) -> Settings:
     spool = SpoolWriter(bench.settings.effective_spool_dir, node="here")
-    (segment,) = [path for path in spool.directory.iterdir() if path.suffix == ".clicks"] or [spool.directory / "00000001.clicks"]
+    (segment,) = [path for path in spool.directory.iterdir() if path.suffix == ".clicks"] or [
+        spool.directory / "00000001.clicks"
+    ]
     spool.close()
     with segment.open("ab") as file:
         file.truncate(300 << 20)
@@ -190,11 +197,12 @@ def issuer(url: str, **given: Any) -> dict[str, Issuer]:
 
 
 DEAD_JOB = (
-    "INSERT INTO jobs (id, kind, payload, status, attempt_count, max_tries, run_at, created_at) VALUES (1, 'x', '{}', 'DEAD', 3, 3, 0, 0)"
+    "INSERT INTO jobs (id, kind, payload, status, attempt_count, max_tries, run_at, created_at)"
+    " VALUES (1, 'x', '{}', 'DEAD', 3, 3, 0, 0)"
 )
 ABSENT_FILE = (
-    "INSERT INTO click_archives (day, part, name, events, link_events, size, first_at, last_at, created_at)"
-    " VALUES ('2026-01-01', 1, '2026-01-01-1-ab.parquet', 1, 1, 1, 0, 0, 0)"
+    "INSERT INTO click_archives (day, part, name, events, link_events, size, first_at, last_at,"
+    " created_at) VALUES ('2026-01-01', 1, '2026-01-01-1-ab.parquet', 1, 1, 1, 0, 0, 0)"
 )
 WRONG, MIND = FindingStatus.ERROR, FindingStatus.WARNING
 ROWS = [
@@ -279,8 +287,14 @@ async def test_every_breakage_is_named(row: Row, bench: Bench) -> None:
         while _held:
             _held.pop().close()
 
-    told = [finding for finding in found if finding.status is row.verdict and finding.subject == row.subject]
-    assert [finding for finding in told if re.search(row.says, finding.message)], [finding.as_json() for finding in found]
+    told = [
+        finding
+        for finding in found
+        if finding.status is row.verdict and finding.subject == row.subject
+    ]
+    assert [finding for finding in told if re.search(row.says, finding.message)], [
+        finding.as_json() for finding in found
+    ]
 
 
 def test_there_are_thirty_and_more() -> None:
@@ -295,22 +309,42 @@ async def test_a_healthy_set_up_has_nothing_to_name(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
-async def test_a_user_that_may_only_read_is_named_on_a_web_node(database: str, tmp_path: Path) -> None:
+async def test_a_user_that_may_only_read_is_named_on_a_web_node(
+    database: str, tmp_path: Path
+) -> None:
     db = Database(make_settings(tmp_path, database_url=database))
     user, name = f"doctor{os.getpid()}", db.url.database
-    make_user = f"CREATE ROLE {user} LOGIN" if db.dialect == "postgresql" else f"CREATE USER {user}@'%'"
-    whom = f"ALL TABLES IN SCHEMA public TO {user}" if db.dialect == "postgresql" else f"{name}.* TO {user}@'%'"
-    gone = [f"DROP OWNED BY {user}", f"DROP ROLE {user}"] if db.dialect == "postgresql" else [f"DROP USER {user}@'%'"]
+    make_user = (
+        f"CREATE ROLE {user} LOGIN" if db.dialect == "postgresql" else f"CREATE USER {user}@'%'"
+    )
+    whom = (
+        f"ALL TABLES IN SCHEMA public TO {user}"
+        if db.dialect == "postgresql"
+        else f"{name}.* TO {user}@'%'"
+    )
+    gone = (
+        [f"DROP OWNED BY {user}", f"DROP ROLE {user}"]
+        if db.dialect == "postgresql"
+        else [f"DROP USER {user}@'%'"]
+    )
     try:
         async with db.engine.begin() as connection:
             for statement in (make_user, f"GRANT SELECT ON {whom}"):
                 await connection.execute(text(statement))
-        url = db.url.set(username=user, password=None, drivername=db.url.get_backend_name()).render_as_string(hide_password=False)
+        url = db.url.set(
+            username=user, password=None, drivername=db.url.get_backend_name()
+        ).render_as_string(hide_password=False)
         settings = make_settings(tmp_path, database_url=url, role="web")
         found = await run_checks(settings)
-        assert [one.message for one in found if one.status is WRONG] == [f"{user} may not write, and a web node must."]
-        reading = await run_checks(settings.model_copy(update={"role": "redirect", "spool_reader": "elsewhere"}))
-        assert [one.message for one in reading if one.subject == "database user"] == [f"A redirect node only reads, as {user}."]
+        assert [one.message for one in found if one.status is WRONG] == [
+            f"{user} may not write, and a web node must."
+        ]
+        reading = await run_checks(
+            settings.model_copy(update={"role": "redirect", "spool_reader": "elsewhere"})
+        )
+        assert [one.message for one in reading if one.subject == "database user"] == [
+            f"A redirect node only reads, as {user}."
+        ]
     finally:
         async with db.engine.begin() as connection:
             for statement in gone:
@@ -318,8 +352,12 @@ async def test_a_user_that_may_only_read_is_named_on_a_web_node(database: str, t
         await db.close()
 
 
-async def test_more_connections_than_the_server_has_are_named(tmp_path: Path, postgresql_url: str) -> None:
-    found = await run_checks(make_settings(tmp_path, database_url=postgresql_url, workers=8, database_pool_size=200))
+async def test_more_connections_than_the_server_has_are_named(
+    tmp_path: Path, postgresql_url: str
+) -> None:
+    found = await run_checks(
+        make_settings(tmp_path, database_url=postgresql_url, workers=8, database_pool_size=200)
+    )
 
     assert "connections" in [one.subject for one in found if one.status is WRONG]
 

@@ -66,7 +66,9 @@ async def test_an_open_connection_gets_one_more_answer(tmp_path: Path) -> None:
         await asyncio.sleep(0.3)
         answer = await asking.ask(get("/health"))
         assert (answer.status, answer.closes) == (200, True)
-        assert (await idle.ask(get("/health"))).status == 200  # accepted, and not yet read when the stop came
+        assert (
+            await idle.ask(get("/health"))
+        ).status == 200  # accepted, and not yet read when the stop came
         assert await stopped == 0
 
 

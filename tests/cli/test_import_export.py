@@ -27,7 +27,10 @@ def many(path: Path, count: int) -> Path:
     with path.open("w", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(["names", "destination", "title", "tags"])
-        rows.writerows([f"n{number}", f"https://example.com/{number}", f"Page {number}", f"t{number % 7}"] for number in range(count))
+        rows.writerows(
+            [f"n{number}", f"https://example.com/{number}", f"Page {number}", f"t{number % 7}"]
+            for number in range(count)
+        )
     return path
 
 
@@ -60,7 +63,18 @@ def furnished(run: Run) -> None:
             "--notes",
             "'+1\r\n\t@x",
         ],
-        ["shorten", "https://example.com/{id=7}", "--tag", "B c", "--tag", "a", "--status", "301", "--visibility", "public"],
+        [
+            "shorten",
+            "https://example.com/{id=7}",
+            "--tag",
+            "B c",
+            "--tag",
+            "a",
+            "--status",
+            "301",
+            "--visibility",
+            "public",
+        ],
         ["shorten", "https://example.com/soon", "--expires", "9d"],
         ["shorten", "https://example.com/off", "--name", "off"],
         ["links", "disable", "off"],
@@ -71,7 +85,9 @@ def furnished(run: Run) -> None:
 
 
 @pytest.mark.parametrize("form", ["csv", "json", "jsonl"])
-def test_an_export_makes_an_equal_installation(run: Run, furnished: None, tmp_path: Path, form: str) -> None:
+def test_an_export_makes_an_equal_installation(
+    run: Run, furnished: None, tmp_path: Path, form: str
+) -> None:
     file, other = tmp_path / f"links.{form}", tmp_path / "other"
     wrote = run("export", "links", "--format", form, "--output", file)
     assert (wrote.code, wrote.out) == (0, "")
@@ -84,8 +100,14 @@ def test_an_export_makes_an_equal_installation(run: Run, furnished: None, tmp_pa
     first = run("import", "links", file, into=other)
     again = run("import", "links", file, into=other)
 
-    assert (first.code, first.out) == (0, "4 rows: 4 created, 0 already here, 0 skipped, 0 refused.\n")
-    assert (again.code, again.out) == (0, "4 rows: 0 created, 4 already here, 0 skipped, 0 refused.\n")
+    assert (first.code, first.out) == (
+        0,
+        "4 rows: 4 created, 0 already here, 0 skipped, 0 refused.\n",
+    )
+    assert (again.code, again.out) == (
+        0,
+        "4 rows: 0 created, 4 already here, 0 skipped, 0 refused.\n",
+    )
     assert run("export", "links", "--format", form, into=other).out == now.out
 
 
@@ -94,10 +116,14 @@ def test_no_cell_of_the_table_is_a_formula(run: Run, furnished: None) -> None:
 
     assert rows[0] == list(COLUMNS)
     assert len(rows) == 5
-    assert not [cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))]
+    assert not [
+        cell for row in rows for cell in row if cell.startswith(("=", "+", "-", "@", "\t", "\r"))
+    ]
 
 
-def test_export_of_one_person_and_to_a_place_that_is_none(run: Run, furnished: None, tmp_path: Path) -> None:
+def test_export_of_one_person_and_to_a_place_that_is_none(
+    run: Run, furnished: None, tmp_path: Path
+) -> None:
     assert run("export", "links", "--user", "OWNER@localhost").out.count("https://") == 4
     assert run("export", "links", "--user", "no@body").code == 1
     nowhere = run("export", "links", "--output", tmp_path / "no" / "file.csv")
@@ -107,10 +133,17 @@ def test_export_of_one_person_and_to_a_place_that_is_none(run: Run, furnished: N
 
 
 def test_whoever_reads_an_export_may_stop_reading(tmp_path: Path, data: Path) -> None:
-    assert refract("import", "links", str(many(tmp_path / "m.csv", 3000)), "--data-dir", str(data)).returncode == 0
+    assert (
+        refract(
+            "import", "links", str(many(tmp_path / "m.csv", 3000)), "--data-dir", str(data)
+        ).returncode
+        == 0
+    )
     command = [sys.executable, "-m", "refract", "export", "links", "--data-dir", str(data)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, env=environment
+    ) as process:
         assert process.stdout
         assert process.stderr
         process.stdout.read(100)
@@ -120,7 +153,9 @@ def test_whoever_reads_an_export_may_stop_reading(tmp_path: Path, data: Path) ->
     assert said == b""
 
 
-@pytest.mark.parametrize("sample", sorted(path.name for path in SAMPLES.iterdir() if path.is_file()))
+@pytest.mark.parametrize(
+    "sample", sorted(path.name for path in SAMPLES.iterdir() if path.is_file())
+)
 def test_every_sample_comes_in_once(run: Run, sample: str) -> None:
     tried = run("import", "links", SAMPLES / sample, "--dry-run")
     first = run("import", "links", SAMPLES / sample)
@@ -130,8 +165,14 @@ def test_every_sample_comes_in_once(run: Run, sample: str) -> None:
     counted = "1 row" if rows == 1 else f"{rows} rows"
     assert rows > 0
     assert tried.out == f"Dry run, nothing was changed. {first.out}"
-    assert (first.code, first.out) == (0, f"{counted}: {rows} created, 0 already here, 0 skipped, 0 refused.\n")
-    assert (again.code, again.out) == (0, f"{counted}: 0 created, {rows} already here, 0 skipped, 0 refused.\n")
+    assert (first.code, first.out) == (
+        0,
+        f"{counted}: {rows} created, 0 already here, 0 skipped, 0 refused.\n",
+    )
+    assert (again.code, again.out) == (
+        0,
+        f"{counted}: 0 created, {rows} already here, 0 skipped, 0 refused.\n",
+    )
 
 
 def test_bad_rows_are_told_counted_and_reported(run: Run, tmp_path: Path) -> None:
@@ -166,7 +207,9 @@ def test_bad_rows_are_told_counted_and_reported(run: Run, tmp_path: Path) -> Non
         rows = list(csv.DictReader(written))
     assert [row["where"] for row in rows] == [line.split(": ")[0] for line in told]
     assert all(row["why"] for row in rows)
-    assert not [cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@"))]
+    assert not [
+        cell for row in rows for cell in row.values() if cell.startswith(("=", "+", "-", "@"))
+    ]
 
 
 def test_many_bad_rows_are_not_all_told(run: Run, tmp_path: Path) -> None:
@@ -197,9 +240,16 @@ def test_conflicts(run: Run, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("", "empty"), ("a,b\n1,2\n", "destination"), ('{"x": 1', "not JSON"), ("\x89PNG\r\n", "destination")],
+    [
+        ("", "empty"),
+        ("a,b\n1,2\n", "destination"),
+        ('{"x": 1', "not JSON"),
+        ("\x89PNG\r\n", "destination"),
+    ],
 )
-def test_a_file_that_is_none_ends_in_one_sentence(run: Run, tmp_path: Path, text: str, words: str) -> None:
+def test_a_file_that_is_none_ends_in_one_sentence(
+    run: Run, tmp_path: Path, text: str, words: str
+) -> None:
     file = tmp_path / "file"
     file.write_text(text)
 
@@ -222,7 +272,13 @@ def test_from_standard_input(data: Path) -> None:
     command = [sys.executable, "-m", "refract", "import", "links", "-", "--data-dir", str(data)]
     text = "keyword,url,title\na,https://example.com/a,A\n"
     ran = subprocess.run(
-        command, input=text, capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT / "src")}, check=False
+        command,
+        input=text,
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=False,
     )
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -233,8 +289,19 @@ def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path, data: Pat
     file = many(tmp_path / "many.csv", 10_000)
     ours, theirs = pty.openpty()
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "TERM": "xterm", "COLUMNS": "100"}
-    command = [sys.executable, "-m", "refract", "import", "links", str(file), "--data-dir", str(data)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=theirs, cwd=ROOT, env=environment) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "refract",
+        "import",
+        "links",
+        str(file),
+        "--data-dir",
+        str(data),
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=theirs, cwd=ROOT, env=environment
+    ) as process:
         os.close(theirs)
         seen = b""
         while True:
@@ -260,8 +327,24 @@ def test_ten_thousand_rows_show_progress_on_a_terminal(tmp_path: Path, data: Pat
 def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path, data: Path) -> None:
     file = many(tmp_path / "many.csv", 15_000)
     environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    command = [sys.executable, "-m", "refract", "import", "links", str(file), "--data-dir", str(data)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=ROOT, env=environment) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "refract",
+        "import",
+        "links",
+        str(file),
+        "--data-dir",
+        str(data),
+    ]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env=environment,
+    ) as process:
         eventually_blocking(lambda: links_in(data) >= 1000, pause=0.01)
         process.send_signal(signal.SIGINT)
         said, warned = process.communicate(timeout=PATIENCE)
@@ -276,7 +359,10 @@ def test_an_import_that_was_stopped_goes_on_where_it_was(tmp_path: Path, data: P
 
     again = refract("import", "links", str(file), "--data-dir", str(data))
 
-    assert again.stdout == f"15,000 rows: {15_000 - kept:,} created, {kept:,} already here, 0 skipped, 0 refused.\n"
+    assert (
+        again.stdout
+        == f"15,000 rows: {15_000 - kept:,} created, {kept:,} already here, 0 skipped, 0 refused.\n"
+    )
     assert links_in(data) == 15_000
 
 

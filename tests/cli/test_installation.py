@@ -40,7 +40,9 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
-def test_no_command_makes_an_installation_by_accident(run: Run, tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_no_command_makes_an_installation_by_accident(
+    run: Run, tmp_path: Path, words: tuple[str, ...]
+) -> None:
     elsewhere = tmp_path / "elsewhere"
 
     done = run(*words, into=elsewhere)
@@ -73,7 +75,9 @@ def test_an_empty_database_is_no_installation(run: Run, tmp_path: Path) -> None:
     assert (done.code, "it is empty" in done.err) == (2, True)
 
 
-@pytest.mark.parametrize("words", [("links", "list"), ("verify",), ("shorten", "https://example.com")], ids=" ".join)
+@pytest.mark.parametrize(
+    "words", [("links", "list"), ("verify",), ("shorten", "https://example.com")], ids=" ".join
+)
 def test_a_command_does_not_migrate(run: Run, data: Path, words: tuple[str, ...]) -> None:
     assert run("migrate", "--to", "0019", "--yes").code == 0
 
@@ -85,22 +89,35 @@ def test_a_command_does_not_migrate(run: Run, data: Path, words: tuple[str, ...]
 
 def test_status_and_check(run: Run) -> None:
     before = migrations.list_revisions()[-2]
-    assert (run("migrate", "--check").code, f"at {migrations.HEAD}" in run("migrate", "--status").out) == (0, True)
+    assert (
+        run("migrate", "--check").code,
+        f"at {migrations.HEAD}" in run("migrate", "--status").out,
+    ) == (0, True)
     assert run("migrate", "--to", before, "--yes").code == 0
 
     checked = run("migrate", "--check")
 
-    assert (checked.code, f"at {before}" in checked.out, f"To run: {migrations.HEAD}." in checked.out) == (1, True, True)
+    assert (
+        checked.code,
+        f"at {before}" in checked.out,
+        f"To run: {migrations.HEAD}." in checked.out,
+    ) == (1, True, True)
     assert run("migrate").out.strip() == f"Ran 1 steps; the schema is at {migrations.HEAD}."
 
 
 def test_going_back_names_what_is_lost_and_asks(run: Run, data: Path) -> None:
     with sqlite3.connect(data / "refract.db") as database:
-        database.execute("INSERT INTO schema_requirements (revision, version) VALUES ('0001', '0.0.1')")
+        database.execute(
+            "INSERT INTO schema_requirements (revision, version) VALUES ('0001', '0.0.1')"
+        )
     database.close()
 
     asked = run("migrate", "--to", "0018")
-    assert (asked.code, "table schema_requirements (1 rows)" in asked.out, "column click_rollups.tops (0 values)" in asked.out) == (
+    assert (
+        asked.code,
+        "table schema_requirements (1 rows)" in asked.out,
+        "column click_rollups.tops (0 values)" in asked.out,
+    ) == (
         1,
         True,
         True,
@@ -123,18 +140,29 @@ def test_a_newer_schema_that_only_has_more_in_it_is_no_obstacle(run: Run, data: 
     back = run("migrate", "--to", "0019", "--yes")
     assert (back.code, "the newer version can take it back" in back.err) == (2, True)
     backup = run("backup", data / "file.zip")
-    assert (backup.code, "upgraded by a newer Refract" in backup.err, "with the newer version" in backup.err) == (2, True, True)
+    assert (
+        backup.code,
+        "upgraded by a newer Refract" in backup.err,
+        "with the newer version" in backup.err,
+    ) == (2, True, True)
 
 
-def test_an_environment_file_says_where_the_installation_is(run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_environment_file_says_where_the_installation_is(
+    run: Run, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     file = tmp_path / "refract.env"
     file.write_text(f"REFRACT_DATA_DIR={data}\nREFRACT_BASE_URL=https://go.example.com\n")
     monkeypatch.chdir(tmp_path)
 
     told = refract("--env-file", str(file), "shorten", "https://example.com", "--name", "by-option")
-    also = refract("shorten", "https://example.com", "--name", "by-variable", REFRACT_ENV_FILE=str(file))
+    also = refract(
+        "shorten", "https://example.com", "--name", "by-variable", REFRACT_ENV_FILE=str(file)
+    )
 
-    assert (told.stdout, also.stdout) == ("https://go.example.com/by-option\n", "https://go.example.com/by-variable\n")
+    assert (told.stdout, also.stdout) == (
+        "https://go.example.com/by-option\n",
+        "https://go.example.com/by-variable\n",
+    )
 
 
 def test_files_are_private_and_so_is_the_directory_from_now_on(run: Run, data: Path) -> None:
@@ -150,14 +178,20 @@ def test_commands_know_the_address_of_the_server(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data, REFRACT_LOG_FORMAT="json") as server:
         link = refract("signin-link", "--data-dir", str(data)).stdout
-        short = refract("shorten", "https://example.com", "--name", "x", "--data-dir", str(data)).stdout
+        short = refract(
+            "shorten", "https://example.com", "--name", "x", "--data-dir", str(data)
+        ).stdout
         lines = [json.loads(line) for line in server.output.splitlines()]  # nothing else is said
     assert link.startswith(f"{server.url}/auth/sign-in/")
     assert short.strip() == f"{server.url}/x"
     began = next(line for line in lines if line["event"] == "server_starting")
     assert (began["role"], began["port"], began["schema"]) == ("all", server.port, migrations.HEAD)
 
-    with serving(data, REFRACT_ISSUERS__WORK__URL="https://id.test", REFRACT_ISSUERS__WORK__CLIENT_ID="refract"):
+    with serving(
+        data,
+        REFRACT_ISSUERS__WORK__URL="https://id.test",
+        REFRACT_ISSUERS__WORK__CLIENT_ID="refract",
+    ):
         refused = refract("signin-link", "--data-dir", str(data))
     assert (refused.returncode, "switched off" in refused.stderr) == (1, True)
 
@@ -180,10 +214,16 @@ def test_a_port_that_needs_a_right_is_explained(run: Run, monkeypatch: pytest.Mo
 
     done = run("serve", "--port", "80")
 
-    assert (done.code, "Ports below 1024" in done.err, "Stop what uses it" in done.err) == (2, True, False)
+    assert (done.code, "Ports below 1024" in done.err, "Stop what uses it" in done.err) == (
+        2,
+        True,
+        False,
+    )
 
 
-def test_settings_are_shown_with_their_source_and_without_secrets(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_settings_are_shown_with_their_source_and_without_secrets(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "key").write_text("canary" * 10)
     (tmp_path / "refract.toml").write_text("port = 81\n")
     monkeypatch.setenv("REFRACT_SECRET_KEY_FILE", str(tmp_path / "key"))
@@ -193,15 +233,24 @@ def test_settings_are_shown_with_their_source_and_without_secrets(run: Run, monk
     shown = {row["variable"]: row for row in json.loads(run("settings", "--json").out)}
     text = run("settings", "--changed").out
 
-    assert shown["REFRACT_SECRET_KEY"] == {"variable": "REFRACT_SECRET_KEY", "value": "[hidden]", "source": "REFRACT_SECRET_KEY_FILE"}
+    assert shown["REFRACT_SECRET_KEY"] == {
+        "variable": "REFRACT_SECRET_KEY",
+        "value": "[hidden]",
+        "source": "REFRACT_SECRET_KEY_FILE",
+    }
     assert shown["REFRACT_DATABASE_URL"]["value"] == "postgresql://me:***@db/refract"
-    assert (shown["REFRACT_PORT"]["value"], shown["REFRACT_PORT"]["source"]) == (81, "REFRACT_SETTINGS_FILE")
+    assert (shown["REFRACT_PORT"]["value"], shown["REFRACT_PORT"]["source"]) == (
+        81,
+        "REFRACT_SETTINGS_FILE",
+    )
     assert shown["REFRACT_WORKERS"]["source"] == "default"
     assert "REFRACT_WORKERS" not in text
     assert "canary" not in text + json.dumps(shown)
 
 
-def test_a_lifted_limit_is_shown_as_it_is_written(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lifted_limit_is_shown_as_it_is_written(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Finding: it was shown as an empty value, which is refused when it is copied back."""
     monkeypatch.setenv("REFRACT_CREATES_PER_HOUR", "unlimited")
 

@@ -6,12 +6,28 @@ from tests.cli.conftest import Run
 
 
 def _column(table: str, number: int) -> list[str]:
-    return [line.split("│")[number].strip() for line in table.splitlines() if line.count("│") > number]
+    return [
+        line.split("│")[number].strip() for line in table.splitlines() if line.count("│") > number
+    ]
 
 
 def test_a_key_may_expire_and_the_list_says_when(run: Run) -> None:
     assert run("keys", "create", "--name", "forever").out.startswith("refract_")
-    assert run("keys", "create", "--name", "soon", "--expires", "7", "--scope", "account", "--scope", "admin").code == 0
+    assert (
+        run(
+            "keys",
+            "create",
+            "--name",
+            "soon",
+            "--expires",
+            "7",
+            "--scope",
+            "account",
+            "--scope",
+            "admin",
+        ).code
+        == 0
+    )
     assert run("keys", "create", "--name", "dated", "--expires", "2030-01-31").code == 0
 
     listed = run("keys", "list").out

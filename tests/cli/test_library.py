@@ -23,14 +23,21 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
     file = str(SAMPLES / "chrome.html")
     tried = run("import", "library", file, "--dry-run")
     assert tried.code == 1
-    assert tried.out == "Dry run, nothing was changed. 5 rows: 4 created, 0 already here, 1 refused.\n"
+    assert (
+        tried.out == "Dry run, nothing was changed. 5 rows: 4 created, 0 already here, 1 refused.\n"
+    )
     report = tmp_path / "report.csv"
     first = run("import", "library", file, "--report", str(report))
     assert first.out == "5 rows: 4 created, 0 already here, 1 refused.\n"
     assert "javascript" in report.read_text()
     assert run("import", "library", file).out == "5 rows: 0 created, 4 already here, 1 refused.\n"
     exported = json.loads(run("export", "library").out)
-    assert [one["title"] for one in exported["items"]] == ["Bread & butter", "Soup", "From Pinboard", "Quoted otherwise"]
+    assert [one["title"] for one in exported["items"]] == [
+        "Bread & butter",
+        "Soup",
+        "From Pinboard",
+        "Quoted otherwise",
+    ]
 
     number = re.search(r"rollback (\d+)", first.err)
     assert number is not None
@@ -60,7 +67,11 @@ def test_an_empty_library_says_what_to_do(run: Run) -> None:
     assert run("library", "review").out == "Nothing waits for review.\n"
     assert "refract import library FILE" in run("import", "list").out
     assert json.loads(run("library", "list", "--json").out) == {"items": [], "next_cursor": None}
-    for words in (("library", "show", "12"), ("library", "discard", "12"), ("library", "undo", "12")):
+    for words in (
+        ("library", "show", "12"),
+        ("library", "discard", "12"),
+        ("library", "undo", "12"),
+    ):
         assert (run(*words).err, run(*words).code) == ("There is no such item.\n", 1)
     assert (run("library", "show", "x").err, run("library", "show", "x").code) == (
         '"x" is not the id of an item: refract library list shows them.\n', 2
@@ -76,10 +87,15 @@ def test_what_is_saved_is_listed_found_and_put_away(run: Run) -> None:
     assert "example.com " in listed[1]
     for words in (["stea", "THOUGHT"], ["#engines"], ["engines"], ["--", "thought", "-soup"]):
         assert number in run("library", "search", *words).out, words
-    assert [one["id"] for one in json.loads(run("library", "search", "steam", "--json").out)["items"]] == [number]
+    assert [
+        one["id"] for one in json.loads(run("library", "search", "steam", "--json").out)["items"]
+    ] == [number]
     assert number not in run("library", "list", "--type", "article").out
     more = run("library", "list", "--limit", "1")
-    assert (len(more.out.splitlines()), more.err) == (2, "There are more: show them with --limit 10, or search.\n")
+    assert (len(more.out.splitlines()), more.err) == (
+        2,
+        "There are more: show them with --limit 10, or search.\n",
+    )
     shown = run("library", "show", number).out
     assert "A thought about steam." in shown
     assert "Engines" in shown
@@ -101,7 +117,9 @@ def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
             item = await lock_item_row(session, int(number))
             assert item is not None
             tags = [SuggestedTag("Coal", 0.9, "in the text"), SuggestedTag("Mills", 0.4, "often")]
-            await service.apply_proposal(session, rt, item, EnrichmentProposal("Coal and water", None, tags), final=True)
+            await service.apply_proposal(
+                session, rt, item, EnrichmentProposal("Coal and water", None, tags), final=True
+            )
 
     asyncio.run(propose())
     waiting = run("library", "review").out
@@ -110,9 +128,29 @@ def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
     assert "Coal (90 %, in the text)" in run("library", "show", number).out
 
     wrong = run("library", "confirm", number, "--accept", "Steam")
-    assert (wrong.code, wrong.err) == (2, '"Steam" is not proposed for this item; proposed is: Coal, Mills.\n')
-    filed = json.loads(run("library", "confirm", number, "--accept", "coal", "--reject", "Mills", "--tag", "Mine", "--json").out)
-    assert (filed["status"], filed["title"], [tag["name"] for tag in filed["tags"]]) == ("ARCHIVED", "Coal and water", ["Coal", "Mine"])
+    assert (wrong.code, wrong.err) == (
+        2,
+        '"Steam" is not proposed for this item; proposed is: Coal, Mills.\n',
+    )
+    filed = json.loads(
+        run(
+            "library",
+            "confirm",
+            number,
+            "--accept",
+            "coal",
+            "--reject",
+            "Mills",
+            "--tag",
+            "Mine",
+            "--json",
+        ).out
+    )
+    assert (filed["status"], filed["title"], [tag["name"] for tag in filed["tags"]]) == (
+        "ARCHIVED",
+        "Coal and water",
+        ["Coal", "Mine"],
+    )
     assert run("library", "review").out == "Nothing waits for review.\n"
     run("library", "undo", number)
     assert run("library", "confirm", number, "--accept-all").out == "Filed “Coal and water”.\n"

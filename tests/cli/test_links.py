@@ -49,20 +49,59 @@ def link(run: Run, which: str) -> dict[str, Any]:
 
 
 def test_shorten_prints_the_short_url_and_only_that(data: Path) -> None:
-    made = refract("shorten", "https://example.com/", "--name", "home", "--data-dir", str(data), REFRACT_BASE_URL="https://go.test")
+    made = refract(
+        "shorten",
+        "https://example.com/",
+        "--name",
+        "home",
+        "--data-dir",
+        str(data),
+        REFRACT_BASE_URL="https://go.test",
+    )
 
     assert (made.stdout, made.stderr, made.returncode) == ("https://go.test/home\n", "", 0)
 
 
 def test_shorten_with_everything(run: Run) -> None:
-    options = ["--name", "plan", "--name", "Plan-B", "--title", "The plan", "--notes", "n", "--tag", "a", "--tag", "B c", "--status", "308"]
+    options = [
+        "--name",
+        "plan",
+        "--name",
+        "Plan-B",
+        "--title",
+        "The plan",
+        "--notes",
+        "n",
+        "--tag",
+        "a",
+        "--tag",
+        "B c",
+        "--status",
+        "308",
+    ]
     made = json.loads(
-        ok(run("shorten", "https://example.com/plan", *options, "--visibility", "public", "--expires", "2099-12-31", "--json"))
+        ok(
+            run(
+                "shorten",
+                "https://example.com/plan",
+                *options,
+                "--visibility",
+                "public",
+                "--expires",
+                "2099-12-31",
+                "--json",
+            )
+        )
     )
 
     assert made == link(run, "plan-b")
     assert made["short_url"] == "https://go.test/plan"
-    assert (made["names"], made["tags"], made["title"], made["notes"]) == (["plan", "Plan-B"], ["a", "B c"], "The plan", "n")
+    assert (made["names"], made["tags"], made["title"], made["notes"]) == (
+        ["plan", "Plan-B"],
+        ["a", "B c"],
+        "The plan",
+        "n",
+    )
     assert (made["redirect_status"], made["visibility"]) == (308, "public")
     assert made["expires_at"] == "2099-12-31T23:59:59Z"
 
@@ -71,15 +110,22 @@ def test_shorten_finds_what_exists(run: Run) -> None:
     first = ok(run("shorten", "https://example.com/", "--status", "301"))
 
     assert ok(run("shorten", "https://EXAMPLE.com", "--find-if-exists")) == first
-    assert ok(run("shorten", "https://example.com/", "--find-if-exists", "--status", "302")) != first
+    assert (
+        ok(run("shorten", "https://example.com/", "--find-if-exists", "--status", "302")) != first
+    )
     assert ok(run("shorten", "https://example.com/")) != first
 
 
 @pytest.mark.usefixtures("people")
-def test_an_operator_is_not_limited_whoever_the_links_are_for(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_is_not_limited_whoever_the_links_are_for(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("REFRACT_CREATES_PER_HOUR", "1")
     file = tmp_path / "links.csv"
-    file.write_text("destination,names\n" + "".join(f"https://example.com/{name},{name}\n" for name in ("one", "two")))
+    file.write_text(
+        "destination,names\n"
+        + "".join(f"https://example.com/{name},{name}\n" for name in ("one", "two"))
+    )
 
     for _ in range(2):
         ok(run("shorten", "https://example.com/", "--user", "ada@example.com"))
@@ -93,7 +139,9 @@ def test_shorten_says_in_one_sentence_what_is_wrong(run: Run) -> None:
     refused(run("shorten", "https://example.com/", "--name", "static"), "kept for Refract", code=2)
     refused(run("shorten", "https://example.com/", "--expires", "2020-01-01"), "past", code=2)
     refused(run("shorten", "https://example.com/", "--expires", "soon"), "30d", code=2)
-    refused(run("shorten", "https://example.com/", "--status", "303"), "301, 302, 307 or 308", code=2)
+    refused(
+        run("shorten", "https://example.com/", "--status", "303"), "301, 302, 307 or 308", code=2
+    )
     refused(run("shorten", "https://example.com/", "--title", "t" * 201), "title", "200", code=2)
     refused(run("shorten", "https://example.com/", "--user", "no@body"), "no active person")
     ok(run("shorten", "https://example.com/", "--name", "taken"))
@@ -120,7 +168,15 @@ def test_a_link_is_meant_by_name_code_id_or_address(run: Run) -> None:
     ok(run("shorten", "https://example.com/", "--name", "home"))
     made = link(run, "home")
 
-    for meant in ("HOME", "/home", made["code"], made["id"], "https://go.test/home", f"https://go.test/{made['code']}?x=1", "home."):
+    for meant in (
+        "HOME",
+        "/home",
+        made["code"],
+        made["id"],
+        "https://go.test/home",
+        f"https://go.test/{made['code']}?x=1",
+        "home.",
+    ):
         assert link(run, meant)["id"] == made["id"]
     refused(run("links", "show", "hme"), 'There is no link "hme".', "home")
     refused(run("links", "show", "9" * 30), "There is no link")
@@ -149,7 +205,12 @@ def test_the_life_of_a_link(run: Run) -> None:
         )
     )
     edited = link(run, "one")
-    assert (edited["title"], edited["tags"], edited["destination"], edited["forward_query"]) == ("T", ["x"], "https://example.com/2", True)
+    assert (edited["title"], edited["tags"], edited["destination"], edited["forward_query"]) == (
+        "T",
+        ["x"],
+        "https://example.com/2",
+        True,
+    )
     ok(run("links", "edit", "one", "--title", "", "--tag", "", "--expires", "never"))
     cleared = link(run, "one")
     assert (cleared["title"], cleared["tags"], cleared["expires_at"]) == (None, [], None)
@@ -166,7 +227,10 @@ def test_the_life_of_a_link(run: Run) -> None:
     refused(run("links", "revert", "one", "99"), "no version 99")
     ok(run("links", "undo", "one"))
 
-    told = [(one["version"], one["action"]) for one in json.loads(ok(run("links", "history", "one", "--json")))]
+    told = [
+        (one["version"], one["action"])
+        for one in json.loads(ok(run("links", "history", "one", "--json")))
+    ]
     assert [action for _, action in reversed(told)] == [
         "created", "disabled", "enabled", "edited", "edited", "undone", "reverted", "renewed", "renewed", "deleted", "undone",
     ]  # fmt: skip
@@ -190,43 +254,88 @@ def test_owners_and_acting_as_somebody(run: Run, people: None) -> None:
 
     refused(run("links", "show", "one", "--user", "bob@example.com"), "no such link")
     ok(run("links", "owners", "add", "one", "bob@example.com", "--user", "ada@example.com"))
-    assert [one["email"] for one in link(run, "one")["owners"]] == ["ada@example.com", "bob@example.com"]
+    assert [one["email"] for one in link(run, "one")["owners"]] == [
+        "ada@example.com",
+        "bob@example.com",
+    ]
     refused(run("links", "owners", "add", "one", "BOB@example.com"), "already owns")
     refused(run("links", "owners", "remove", "one", "ada@example.com"), "primary owner")
-    refused(run("links", "owners", "transfer", "one", "bob@example.com", "--user", "bob@example.com"), "only its owners")
+    refused(
+        run("links", "owners", "transfer", "one", "bob@example.com", "--user", "bob@example.com"),
+        "only its owners",
+    )
     ok(run("links", "owners", "transfer", "one", "bob@example.com"))
     ok(run("links", "owners", "remove", "one", "ADA@example.com"))
     assert [one["email"] for one in link(run, "one")["owners"]] == ["bob@example.com"]
     refused(run("links", "owners", "remove", "one", "ada@example.com"), "does not own")
-    assert json.loads(ok(run("links", "list", "--user", "ada@example.com", "--json"))) == {"items": [], "next_cursor": None}
+    assert json.loads(ok(run("links", "list", "--user", "ada@example.com", "--json"))) == {
+        "items": [],
+        "next_cursor": None,
+    }
     refused(run("links", "list", "--owner", "all", "--user", "ada@example.com"), "administrators")
-    assert [one["names"] for one in json.loads(ok(run("links", "list", "--owner", "all", "--json")))["items"]] == [["one"]]
+    assert [
+        one["names"]
+        for one in json.loads(ok(run("links", "list", "--owner", "all", "--json")))["items"]
+    ] == [["one"]]
 
 
 def test_lists_for_people_and_for_scripts(run: Run) -> None:
     assert "refract shorten" in ok(run("links", "list"))
     for number in range(3):
-        ok(run("shorten", f"https://example.com/{number}", "--name", f"n{number}", "--tag", "even" if number % 2 == 0 else "odd"))
+        ok(
+            run(
+                "shorten",
+                f"https://example.com/{number}",
+                "--name",
+                f"n{number}",
+                "--tag",
+                "even" if number % 2 == 0 else "odd",
+            )
+        )
     ok(run("links", "disable", "n1"))
 
     table = ok(run("links", "list")).splitlines()
     assert table[0].split() == ["link", "destination", "title", "status", "clicks", "created"]
     assert [line.split()[0] for line in table[1:]] == ["n2", "n1", "n0"]
-    assert [line.split()[0] for line in ok(run("links", "list", "--tag", "Even")).splitlines()[1:]] == ["n2", "n0"]
-    assert [line.split()[0] for line in ok(run("links", "list", "--status", "disabled")).splitlines()[1:]] == ["n1"]
-    assert [line.split()[0] for line in ok(run("links", "list", "example.com/0")).splitlines()[1:]] == ["n0"]
+    assert [
+        line.split()[0] for line in ok(run("links", "list", "--tag", "Even")).splitlines()[1:]
+    ] == ["n2", "n0"]
+    assert [
+        line.split()[0]
+        for line in ok(run("links", "list", "--status", "disabled")).splitlines()[1:]
+    ] == ["n1"]
+    assert [
+        line.split()[0] for line in ok(run("links", "list", "example.com/0")).splitlines()[1:]
+    ] == ["n0"]
     assert ok(run("links", "list", "nothing-like-it")) == "No links found.\n"
     page = json.loads(ok(run("links", "list", "--limit", "2", "--json")))
-    rest = json.loads(ok(run("links", "list", "--limit", "2", "--json", "--cursor", page["next_cursor"])))
+    rest = json.loads(
+        ok(run("links", "list", "--limit", "2", "--json", "--cursor", page["next_cursor"]))
+    )
     assert [one["names"][0] for one in page["items"] + rest["items"]] == ["n2", "n1", "n0"]
     assert rest["next_cursor"] is None
     assert "There are more" in run("links", "list", "--limit", "1").err
 
 
 def test_foreign_text_cannot_speak_to_the_terminal(run: Run) -> None:
-    ok(run("shorten", "https://example.com/", "--name", "evil", "--title", "\x1b[2J[red]x[/red]", "--notes", "\x1b]0;t\x07"))
+    ok(
+        run(
+            "shorten",
+            "https://example.com/",
+            "--name",
+            "evil",
+            "--title",
+            "\x1b[2J[red]x[/red]",
+            "--notes",
+            "\x1b]0;t\x07",
+        )
+    )
 
-    for shown in (ok(run("links", "list")), ok(run("links", "show", "evil")), ok(run("links", "history", "evil"))):
+    for shown in (
+        ok(run("links", "list")),
+        ok(run("links", "show", "evil")),
+        ok(run("links", "history", "evil")),
+    ):
         assert "\x1b" not in shown
         assert "\x07" not in shown
     assert "[red]x[/red]" in ok(run("links", "list"))
@@ -236,8 +345,14 @@ def test_where_a_path_would_lead(run: Run) -> None:
     ok(run("shorten", "https://jira.example.com/browse/{key}?v={view=all}", "--name", "jira"))
     ok(run("shorten", "https://example.com/docs", "--name", "papers"))
 
-    assert ok(run("links", "resolve", "/jira/PROJ-1")) == "https://jira.example.com/browse/PROJ-1?v=all\n"
-    assert ok(run("links", "resolve", "https://go.test/papers/a/b?q=1")) == "https://example.com/docs/a/b\n"
+    assert (
+        ok(run("links", "resolve", "/jira/PROJ-1"))
+        == "https://jira.example.com/browse/PROJ-1?v=all\n"
+    )
+    assert (
+        ok(run("links", "resolve", "https://go.test/papers/a/b?q=1"))
+        == "https://example.com/docs/a/b\n"
+    )
     refused(run("links", "resolve", "jira"), "Nothing was given for {key}")
     refused(run("links", "resolve", "/papers/../x"), "step")
     ok(run("links", "disable", "papers"))
@@ -245,7 +360,11 @@ def test_where_a_path_would_lead(run: Run) -> None:
     assert (stopped.out, stopped.code) == ("https://example.com/docs\n", 0)
     assert "disabled" in stopped.err
     answer = json.loads(ok(run("links", "resolve", "papers", "--json")))
-    assert (answer["location"], answer["status"], answer["redirect_status"]) == ("https://example.com/docs", "disabled", 302)
+    assert (answer["location"], answer["status"], answer["redirect_status"]) == (
+        "https://example.com/docs",
+        "disabled",
+        302,
+    )
 
 
 def test_a_key_with_an_impossible_name_ends_in_a_sentence(run: Run) -> None:
@@ -254,7 +373,9 @@ def test_a_key_with_an_impossible_name_ends_in_a_sentence(run: Run) -> None:
 
 def test_visibility_and_random_codes(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("REFRACT_CODES", "random")
-    made = json.loads(ok(run("shorten", "https://example.com/plan", "--visibility", "signed-in", "--json")))
+    made = json.loads(
+        ok(run("shorten", "https://example.com/plan", "--visibility", "signed-in", "--json"))
+    )
     ok(run("shorten", "https://example.com/other"))
 
     assert (made["visibility"], len(made["code"])) == ("signed-in", 12)

@@ -52,7 +52,9 @@ async def test_it_does_not_wait_for_ever() -> None:
         assert get_accept_queue_length(listener) == 1
 
 
-async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stops(tmp_path: Path) -> None:
+async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stops(
+    tmp_path: Path,
+) -> None:
     """The server is asleep when they come, and wakes up to a stop."""
     for workers in (1, 2):
         async with site(tmp_path, workers=workers) as made:
@@ -64,7 +66,9 @@ async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stop
             wires = [await Wire.open(made.port) for _ in range(40)]
             asked = [asyncio.create_task(wire.ask(get("/health"))) for wire in wires]
             await asyncio.sleep(0.1)
-            for pid in family:  # as systemd does, unless it is told to leave the children to their parent
+            for (
+                pid
+            ) in family:  # as systemd does, unless it is told to leave the children to their parent
                 os.kill(pid, signal.SIGTERM)
             for pid in family:
                 os.kill(pid, signal.SIGCONT)
@@ -72,7 +76,9 @@ async def test_requests_that_lay_in_the_queue_are_answered_by_a_server_that_stop
             assert await made.stop() == 0
 
 
-async def test_a_request_under_way_is_answered_though_its_process_is_told_to_stop_by_everybody(tmp_path: Path) -> None:
+async def test_a_request_under_way_is_answered_though_its_process_is_told_to_stop_by_everybody(
+    tmp_path: Path,
+) -> None:
     """By a service manager or a terminal, by its parent, and by the parent's end."""
     whole = request("POST", "/api/v1/links", b'{"destination": "https://example.com/"}')
     async with site(tmp_path, workers=2) as made:
@@ -89,7 +95,9 @@ async def test_a_request_under_way_is_answered_though_its_process_is_told_to_sto
         assert await made.stop() == 0
 
 
-async def test_a_site_that_stops_refuses_new_clients_instead_of_keeping_them_waiting(tmp_path: Path) -> None:
+async def test_a_site_that_stops_refuses_new_clients_instead_of_keeping_them_waiting(
+    tmp_path: Path,
+) -> None:
     """Refused, a balancer goes elsewhere; let in and forgotten, its request is lost."""
     async with site(tmp_path, workers=2, REFRACT_STOP_GRACE_SECONDS="5") as made:
         made.start()

@@ -34,7 +34,10 @@ def test_reports_are_listed_and_dismissed(tmp_path: Path) -> None:
     (group,) = json.loads(reports("list", "--json")[1])
     assert (group["name"], group["reasons"]) == ("evil", {"phishing": 1})
     shown = reports("list")[1]
-    assert (group["id"] in shown, "https://evil.example/login" in shown) == (True, True)  # both were cut, and dismiss needs the id
+    assert (group["id"] in shown, "https://evil.example/login" in shown) == (
+        True,
+        True,
+    )  # both were cut, and dismiss needs the id
     assert reports("dismiss", group["id"]) == (0, "Reports of /evil are dismissed.\n")
     assert reports("list") == (0, "No reports.\n")
     assert "dismiss" in reports("list", "--closed")[1]

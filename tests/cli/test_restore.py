@@ -19,13 +19,16 @@ def test_what_was_revoked_while_no_worker_ran_stays_revoked(run: Run, tmp_path: 
 
     assert done.code == 0, done
     assert (
-        "Since then: 1 key revoked, 0 people suspended, 0 accounts deleted, 0 people barred and 0 administrators demoted again." in done.out
+        "Since then: 1 key revoked, 0 people suspended, 0 accounts deleted, 0 people barred and 0"
+        " administrators demoted again." in done.out
     )
     statuses = {key["name"]: key["status"] for key in json.loads(run("keys", "list", "--json").out)}
     assert statuses == {"old": "revoked", "kept": "active"}
 
 
-def test_a_list_that_is_not_there_is_said_before_anything_is_written(run: Run, data: Path, tmp_path: Path) -> None:
+def test_a_list_that_is_not_there_is_said_before_anything_is_written(
+    run: Run, data: Path, tmp_path: Path
+) -> None:
     file, elsewhere = tmp_path / "b.zip", tmp_path / "elsewhere"
     assert run("backup", file).code == 0
 
@@ -36,16 +39,26 @@ def test_a_list_that_is_not_there_is_said_before_anything_is_written(run: Run, d
     assert not elsewhere.exists()
 
 
-def test_a_restore_that_was_cut_off_is_not_served_and_is_done_again(run: Run, data: Path, tmp_path: Path) -> None:
+def test_a_restore_that_was_cut_off_is_not_served_and_is_done_again(
+    run: Run, data: Path, tmp_path: Path
+) -> None:
     """Killed half-way, it left a database that served what it had, with nothing revoked again."""
     run("keys", "create", "--name", "old")
     file, elsewhere = tmp_path / "b.zip", tmp_path / "elsewhere"
     assert run("backup", file).code == 0
     elsewhere.mkdir(mode=0o700)
-    (elsewhere / "archive").touch()  # where the list of revocations cannot be written, after all tables are
+    (
+        elsewhere / "archive"
+    ).touch()  # where the list of revocations cannot be written, after all tables are
     assert run("restore", file, into=elsewhere).code == 1
 
-    for words in (("keys", "list"), ("serve", "--port", "0"), ("migrate",), ("backup", tmp_path / "c.zip"), ("doctor",)):
+    for words in (
+        ("keys", "list"),
+        ("serve", "--port", "0"),
+        ("migrate",),
+        ("backup", tmp_path / "c.zip"),
+        ("doctor",),
+    ):
         refused = run(*words, into=elsewhere)
         assert refused.code != 0, words
         assert "restore" in refused.out + refused.err, words

@@ -15,7 +15,11 @@ def clicked(data: Path, link: int) -> None:
     async def come() -> None:
         async with open_runtime(Settings(data_dir=data)) as rt:
             now = datetime.now(UTC)
-            await stored(rt, [click(link, now, host=f"203.0.{number}.1") for number in range(3)] + [click(link, now, agent=BOT)])
+            await stored(
+                rt,
+                [click(link, now, host=f"203.0.{number}.1") for number in range(3)]
+                + [click(link, now, agent=BOT)],
+            )
 
     asyncio.run(come())
 

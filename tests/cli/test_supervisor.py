@@ -59,7 +59,10 @@ class Nursery:
 
     def prepare_by(self, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
         """Let the process that prepares the database note that it ran, and end with this status."""
-        note = f"open({str(self.births.with_name('born-prepared'))!r}, 'a').write('1\\n'); raise SystemExit({code})"
+        note = (
+            f"open({str(self.births.with_name('born-prepared'))!r}, 'a').write('1\\n'); raise"
+            f" SystemExit({code})"
+        )
         monkeypatch.setattr(supervisor, "PREPARE_COMMAND", (sys.executable, "-c", note))
 
     @property
@@ -116,7 +119,9 @@ async def _supervised(
     """A supervisor in this process: its signals are ours while the block runs."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        parent = ProcessSupervisor(Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener)
+        parent = ProcessSupervisor(
+            Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener
+        )
         if prepared:
             parent.mark_prepared()
         task = asyncio.create_task(parent.run())
@@ -131,7 +136,9 @@ async def _supervised(
                 asyncio.get_running_loop().remove_signal_handler(number)
 
 
-async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_at_once(tmp_path: Path, nursery: Nursery) -> None:
+async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_at_once(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     nursery.plan("lingers")
     async with _supervised(tmp_path, 3):
         await eventually(lambda: len(nursery.living) == 3)
@@ -145,24 +152,32 @@ async def test_a_process_that_dies_while_others_are_being_replaced_is_followed_a
         await eventually(lambda: len(nursery.living) == 3 and not set(first) & set(nursery.living))
 
 
-async def test_one_process_is_there_before_the_database_is_prepared_and_all_go_on_after_it(tmp_path: Path, nursery: Nursery) -> None:
+async def test_one_process_is_there_before_the_database_is_prepared_and_all_go_on_after_it(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2, prepared=False) as (parent, _):
         await eventually(lambda: len(nursery.living) == 1)
         await asyncio.sleep(0.2)
         assert (len(nursery.born), nursery.going) == (1, [])
         parent.mark_prepared()
-        await eventually(lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2)
+        await eventually(
+            lambda: sorted(nursery.going) == sorted(nursery.born) and len(nursery.living) == 2
+        )
 
 
-async def test_stopped_before_the_database_is_prepared_nobody_stays(tmp_path: Path, nursery: Nursery) -> None:
+async def test_stopped_before_the_database_is_prepared_nobody_stays(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2, prepared=False):
         await eventually(lambda: len(nursery.living) == 1)
     assert (nursery.living, nursery.going) == ([], [])
 
 
-async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_that_cannot_start_does_not_hold_up_another(
+    tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(supervisor, "MIN_RESTART_SECONDS", 3600.0)
     monkeypatch.setattr(supervisor, "MAX_RESTART_SECONDS", 3600.0)
     monkeypatch.setattr(supervisor, "MIN_LIFETIME_SECONDS", 1.0)
@@ -174,7 +189,9 @@ async def test_one_that_cannot_start_does_not_hold_up_another(tmp_path: Path, nu
         await eventually(lambda: len(nursery.born) == 3 and len(nursery.living) == 1)
 
 
-async def test_a_stop_in_the_middle_of_a_replacement_stops(tmp_path: Path, nursery: Nursery) -> None:
+async def test_a_stop_in_the_middle_of_a_replacement_stops(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     nursery.plan("serves", "serves", "serves", "slow")
     async with _supervised(tmp_path, 3) as (_, task):
         await eventually(lambda: len(nursery.living) == 3)
@@ -200,7 +217,9 @@ async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nurser
         assert nursery.living == []
 
 
-async def test_a_successor_that_does_not_start_leaves_the_old_ones_serving(tmp_path: Path, nursery: Nursery) -> None:
+async def test_a_successor_that_does_not_start_leaves_the_old_ones_serving(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     nursery.plan("serves", "serves", "dies")
     async with _supervised(tmp_path, 2):
         await eventually(lambda: len(nursery.living) == 2)
@@ -214,7 +233,9 @@ async def test_a_successor_that_does_not_start_leaves_the_old_ones_serving(tmp_p
         await eventually(lambda: len(nursery.living) == 2 and not first & set(nursery.living))
 
 
-async def test_asked_again_during_a_replacement_it_replaces_again(tmp_path: Path, nursery: Nursery) -> None:
+async def test_asked_again_during_a_replacement_it_replaces_again(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2):
         await eventually(lambda: len(nursery.living) == 2)
@@ -238,10 +259,18 @@ async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replac
         nursery.prepare_by(monkeypatch, 0)
         assert set(nursery.born) == first  # nobody was started on a database that is not prepared
         os.kill(os.getpid(), signal.SIGHUP)
-        await eventually(lambda: nursery.prepared == 2 and len(nursery.living) == 2 and not first & set(nursery.living))
+        await eventually(
+            lambda: (
+                nursery.prepared == 2
+                and len(nursery.living) == 2
+                and not first & set(nursery.living)
+            )
+        )
 
 
-async def test_a_process_that_needs_a_newer_schema_gets_it(tmp_path: Path, nursery: Nursery) -> None:
+async def test_a_process_that_needs_a_newer_schema_gets_it(
+    tmp_path: Path, nursery: Nursery
+) -> None:
     """A version is installed, not yet reloaded, and a process dies: its successor is of the new code."""
     nursery.plan("serves", "needs-schema", "serves")
     async with _supervised(tmp_path, 1):
@@ -259,7 +288,9 @@ async def test_no_descriptor_is_left_behind(tmp_path: Path, nursery: Nursery) ->
         for _ in range(3):
             last = len(nursery.born)
             os.kill(nursery.living[0], signal.SIGKILL)
-            await eventually(lambda last=last: len(nursery.born) > last and len(nursery.living) == 2)
+            await eventually(
+                lambda last=last: len(nursery.born) > last and len(nursery.living) == 2
+            )
         with contextlib.suppress(AssertionError):
             await eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)  # noqa: PTH208
         assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208

@@ -9,7 +9,13 @@ from typing import Any, cast
 from sqlalchemy import Table, select
 
 from refract.clicks.archive import service
-from refract.clicks.archive.parquet import COLUMN_LIST, COLUMN_TYPES, build_source, iter_batches, open_connection
+from refract.clicks.archive.parquet import (
+    COLUMN_LIST,
+    COLUMN_TYPES,
+    build_source,
+    iter_batches,
+    open_connection,
+)
 from refract.clicks.models import ClickEvent
 from refract.clicks.spool.format import LINK_CLICK, PAGE_VIEW
 from refract.core.db.bulk import insert_rows
@@ -32,17 +38,25 @@ def event(at: datetime, number: int, target: int = 42, **given: Any) -> dict[str
     return {**empty, **known, **given}
 
 
-async def fill(rt: Runtime, day: datetime, count: int, *, first: int = 0, target: int = 42, seed: int = 1) -> None:
+async def fill(
+    rt: Runtime, day: datetime, count: int, *, first: int = 0, target: int = 42, seed: int = 1
+) -> None:
     chance = random.Random(seed)
     times = [day + timedelta(microseconds=chance.randrange(86_400_000_000)) for _ in range(count)]
-    rows = [event(at, first + number, target, kind=LINK_CLICK if number % 7 else PAGE_VIEW) for number, at in enumerate(times)]
+    rows = [
+        event(at, first + number, target, kind=LINK_CLICK if number % 7 else PAGE_VIEW)
+        for number, at in enumerate(times)
+    ]
     async with rt.db.write() as session:
         await insert_rows(session, TABLE, rows)
 
 
 async def hot(rt: Runtime) -> list[Event]:
     async with rt.db.read() as session:
-        return [tuple(row) for row in await session.execute(select(*[TABLE.c[name] for name in COLUMN_TYPES]))]
+        return [
+            tuple(row)
+            for row in await session.execute(select(*[TABLE.c[name] for name in COLUMN_TYPES]))
+        ]
 
 
 async def archived(rt: Runtime) -> list[Event]:

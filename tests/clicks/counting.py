@@ -37,11 +37,26 @@ class Sum(NamedTuple):
     bots: int
 
 
-def click(target: int, at: datetime, *, agent: str = FIREFOX, host: str = "198.51.100.7", shy: bool = False, fetch: bool = False) -> bytes:
+def click(
+    target: int,
+    at: datetime,
+    *,
+    agent: str = FIREFOX,
+    host: str = "198.51.100.7",
+    shy: bool = False,
+    fetch: bool = False,
+) -> bytes:
     flags = (PRIVATE if shy else 0) | (PREFETCH if fetch else 0)
     ns = (at - EPOCH) // timedelta(microseconds=1) * 1000
     return encode_frame(
-        LINK_CLICK, target, ns, flags, get_network(host), agent.encode(), b"https://a.example/b", b"utm_campaign=c&utm_term=t"
+        LINK_CLICK,
+        target,
+        ns,
+        flags,
+        get_network(host),
+        agent.encode(),
+        b"https://a.example/b",
+        b"utm_campaign=c&utm_term=t",
     )
 
 
@@ -56,7 +71,13 @@ async def stored(rt: Runtime, frames: Sequence[bytes], node: str = "here") -> No
 
 async def events_of(rt: Runtime, *targets: int) -> list[ClickEvent]:
     async with rt.db.read() as session:
-        return list(await session.scalars(select(ClickEvent).where(ClickEvent.target_id.in_(targets), ClickEvent.kind == LINK_CLICK)))
+        return list(
+            await session.scalars(
+                select(ClickEvent).where(
+                    ClickEvent.target_id.in_(targets), ClickEvent.kind == LINK_CLICK
+                )
+            )
+        )
 
 
 def between(events: Iterable[ClickEvent], begin: datetime, end: datetime) -> list[ClickEvent]:
@@ -76,7 +97,11 @@ def local_key(at: datetime, zone: ZoneInfo, granularity: str) -> Any:
     local = at.astimezone(zone)
     if granularity == "hour":
         return local.date(), local.hour, local.utcoffset()
-    return {"day": local.date(), "week": local.isocalendar()[:2], "month": (local.year, local.month)}[granularity]
+    return {
+        "day": local.date(),
+        "week": local.isocalendar()[:2],
+        "month": (local.year, local.month),
+    }[granularity]
 
 
 def by_key(events: Iterable[ClickEvent], zone: ZoneInfo, granularity: str) -> dict[Any, Sum]:

@@ -48,7 +48,9 @@ def _bits(network: str, ip_version: int) -> list[int]:
     return [0] * 96 + bits if parsed.version == 4 and ip_version == 6 else bits
 
 
-def _plant(tree: list[list[int | None]], leaves: dict[tuple[int, int], int], bits: list[int], number: int) -> None:
+def _plant(
+    tree: list[list[int | None]], leaves: dict[tuple[int, int], int], bits: list[int], number: int
+) -> None:
     node = 0
     for bit in bits[:-1]:
         below = tree[node][bit]
@@ -59,7 +61,9 @@ def _plant(tree: list[list[int | None]], leaves: dict[tuple[int, int], int], bit
     leaves[node, bits[-1]] = number
 
 
-def _pair(tree: list[list[int | None]], leaves: dict[tuple[int, int], int], offsets: list[int], node: int) -> bytes:
+def _pair(
+    tree: list[list[int | None]], leaves: dict[tuple[int, int], int], offsets: list[int], node: int
+) -> bytes:
     values = []
     for bit in (0, 1):
         below = tree[node][bit]
@@ -72,7 +76,9 @@ def _pair(tree: list[list[int | None]], leaves: dict[tuple[int, int], int], offs
 
 def _encode(value: Any) -> bytes:
     if isinstance(value, dict):
-        return _head(7, len(value)) + b"".join(_encode(key) + _encode(item) for key, item in value.items())
+        return _head(7, len(value)) + b"".join(
+            _encode(key) + _encode(item) for key, item in value.items()
+        )
     if isinstance(value, list):
         return _head(11, len(value)) + b"".join(_encode(item) for item in value)
     if isinstance(value, str):
@@ -81,7 +87,9 @@ def _encode(value: Any) -> bytes:
     if isinstance(value, float):
         return _head(3, 8) + struct.pack(">d", value)
     raw: bytes = value.to_bytes((value.bit_length() + 7) // 8, "big")
-    return _head(5 if isinstance(value, U16) else 9 if isinstance(value, U64) else 6, len(raw)) + raw
+    return (
+        _head(5 if isinstance(value, U16) else 9 if isinstance(value, U64) else 6, len(raw)) + raw
+    )
 
 
 def _head(kind: int, size: int) -> bytes:

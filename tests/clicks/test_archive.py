@@ -33,7 +33,9 @@ def _small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def files(rt: Runtime) -> list[ArchiveFile]:
     async with rt.db.read() as session:
-        return list(await session.scalars(select(ArchiveFile).order_by(ArchiveFile.day, ArchiveFile.part)))
+        return list(
+            await session.scalars(select(ArchiveFile).order_by(ArchiveFile.day, ArchiveFile.part))
+        )
 
 
 async def test_old_days_move_and_young_ones_stay(rt: Runtime) -> None:
@@ -79,13 +81,19 @@ async def test_a_late_click_makes_a_second_file_that_is_merged(rt: Runtime) -> N
 
 async def test_many_events_of_one_moment_move_together(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await insert_rows(session, TABLE, [event(OLD + timedelta(hours=number // 100), number) for number in range(200)])
+        await insert_rows(
+            session,
+            TABLE,
+            [event(OLD + timedelta(hours=number // 100), number) for number in range(200)],
+        )
     before = await everything(rt)
     assert await service.archive_day(rt, OLD.date()) == 200
     assert await everything(rt) == before
 
 
-async def test_a_click_that_arrives_in_between_is_not_lost(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_click_that_arrives_in_between_is_not_lost(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The slice is read, then a late click falls into it before the switch: it must not be deleted unseen."""
     await fill(rt, OLD, 30)
     switch, late = service._commit_slice, [event(OLD + timedelta(hours=12), 900)]
@@ -105,7 +113,9 @@ async def test_a_click_that_arrives_in_between_is_not_lost(rt: Runtime, monkeypa
     assert await hot(rt) == []
 
 
-async def test_two_archivers_at_once_move_each_event_once(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_archivers_at_once_move_each_event_once(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The second one does all its work between the first one's reading and its switch."""
     await fill(rt, OLD, 90)
     before = await everything(rt)
@@ -140,7 +150,9 @@ class Died(BaseException):
 
 
 @pytest.mark.parametrize(("step", "when"), STEPS)
-async def test_dying_at_any_step_leaves_each_event_in_one_place(rt: Runtime, monkeypatch: pytest.MonkeyPatch, step: str, when: str) -> None:
+async def test_dying_at_any_step_leaves_each_event_in_one_place(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch, step: str, when: str
+) -> None:
     await fill(rt, OLD, 100)
     before = await everything(rt)
     holder, _, name = step.rpartition(".")
@@ -174,7 +186,9 @@ async def test_dying_at_any_step_leaves_each_event_in_one_place(rt: Runtime, mon
     assert sum(file.events for file in await files(rt)) == 100
     await service.sweep_files(rt, grace=-1)
     (only,) = await files(rt)
-    assert [path.name for path in service.ensure_directory(rt).iterdir() if path.is_file()] == [only.name]
+    assert [path.name for path in service.ensure_directory(rt).iterdir() if path.is_file()] == [
+        only.name
+    ]
     assert await everything(rt) == before
 
 
@@ -268,7 +282,12 @@ async def test_a_connection_sees_only_what_it_was_given(rt: Runtime, tmp_path: P
     elsewhere = tmp_path / "elsewhere.csv"
     elsewhere.write_text("a,b\n1,2\n")
     with open_connection(service.ensure_directory(rt)) as connection:
-        for forbidden in (f"SELECT * FROM '{elsewhere}'", "INSTALL httpfs", "LOAD httpfs", "SET memory_limit = '8GB'"):  # noqa: S608
+        for forbidden in (
+            f"SELECT * FROM '{elsewhere}'",  # noqa: S608
+            "INSTALL httpfs",
+            "LOAD httpfs",
+            "SET memory_limit = '8GB'",
+        ):
             with pytest.raises(Exception, match=r"(?i)permission|disabled|locked"):
                 connection.execute(forbidden)
 
@@ -282,7 +301,9 @@ async def test_files_of_an_older_shape_are_read(rt: Runtime) -> None:
     (new,) = await files(rt)
     with open_connection(directory) as connection:
         path = directory / "2026-05-19-1-00.parquet"
-        connection.execute(f"COPY (SELECT * EXCLUDE (system_version) FROM '{directory / new.name}') TO '{path}' (FORMAT parquet)")  # noqa: S608
+        connection.execute(
+            f"COPY (SELECT * EXCLUDE (system_version) FROM '{directory / new.name}') TO '{path}' (FORMAT parquet)"  # noqa: S608
+        )
     rows = read(rt, [new.name, path.name])
     assert len(rows) == 6
     assert {len(row) for row in rows} == {len(archive_parquet.COLUMN_TYPES)}

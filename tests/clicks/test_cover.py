@@ -3,7 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.clicks.rollups.granularity import COARSE_GRAINS, DAY, GRAIN_SECONDS, HOUR, MONTH, QUARTER, SIX_HOURS, end_of, start_of
+from refract.clicks.rollups.granularity import (
+    COARSE_GRAINS,
+    DAY,
+    GRAIN_SECONDS,
+    HOUR,
+    MONTH,
+    QUARTER,
+    SIX_HOURS,
+    end_of,
+    start_of,
+)
 from refract.clicks.rollups.state import RollupProgress, plan_ranges
 
 TODAY = 1_780_272_000  # 2026-06-01
@@ -16,7 +26,11 @@ def held(state: RollupProgress, begin: int, end: int, closed: int) -> list[int]:
     for stretch in plan_ranges(state, begin, end, closed=closed):
         at = stretch.begin
         while at < stretch.end:
-            last = end_of(stretch.grain, at) if stretch.grain == QUARTER else min(end_of(stretch.grain, at), closed)
+            last = (
+                end_of(stretch.grain, at)
+                if stretch.grain == QUARTER
+                else min(end_of(stretch.grain, at), closed)
+            )
             found += range(at, last, GRAIN_SECONDS[QUARTER])
             at = end_of(stretch.grain, at)
     return found
@@ -25,39 +39,52 @@ def held(state: RollupProgress, begin: int, end: int, closed: int) -> list[int]:
 @given(begin=st.integers(-400, 400), length=st.integers(1, 800), closed=st.integers(-100, 100))
 def test_every_quarter_is_held_once(begin: int, length: int, closed: int) -> None:
     first = TODAY + begin * 900
-    assert held(RollupProgress(), first, first + length * 900, TODAY + closed * H) == list(range(first, first + length * 900, 900))
+    assert held(RollupProgress(), first, first + length * 900, TODAY + closed * H) == list(
+        range(first, first + length * 900, 900)
+    )
 
 
 @given(begin=st.integers(0, 96 * 20), length=st.integers(1, 96 * 20))
 def test_what_is_older_is_rounded_outwards_to_days_and_months(begin: int, length: int) -> None:
     horizon = TODAY + 10 * GRAIN_SECONDS[DAY]
-    state = RollupProgress(closed_until=TODAY + 100 * GRAIN_SECONDS[DAY], quarters_from=horizon, days_from=TODAY)
+    state = RollupProgress(
+        closed_until=TODAY + 100 * GRAIN_SECONDS[DAY], quarters_from=horizon, days_from=TODAY
+    )
     first, last = TODAY + begin * 900, TODAY + (begin + length) * 900
 
     found = held(state, first, last, state.closed_until)
 
     assert found == sorted(set(found))
     assert found[0] == (start_of(DAY, first) if first < horizon else first)
-    assert found[-1] + 900 == (start_of(DAY, last - 1) + GRAIN_SECONDS[DAY] if last <= horizon else last)
+    assert found[-1] + 900 == (
+        start_of(DAY, last - 1) + GRAIN_SECONDS[DAY] if last <= horizon else last
+    )
 
 
 def test_a_day_of_another_time_zone_needs_few_rows() -> None:
     begin = TODAY - 2 * H
     stretches = plan_ranges(RollupProgress(), begin, begin + 24 * H, closed=TODAY + 100 * H)
 
-    rows = sum((stretch.end - stretch.begin) // GRAIN_SECONDS[stretch.grain] for stretch in stretches)
+    rows = sum(
+        (stretch.end - stretch.begin) // GRAIN_SECONDS[stretch.grain] for stretch in stretches
+    )
     assert [stretch.grain for stretch in stretches] == [HOUR, SIX_HOURS, HOUR]
     assert rows == 9
 
 
 def test_the_day_that_is_still_growing_is_read_as_far_as_it_is_closed() -> None:
     now = TODAY + 9 * H
-    assert [stretch.grain for stretch in plan_ranges(RollupProgress(), TODAY - 24 * H, now + H, closed=now)] == [DAY, QUARTER]
+    assert [
+        stretch.grain
+        for stretch in plan_ranges(RollupProgress(), TODAY - 24 * H, now + H, closed=now)
+    ] == [DAY, QUARTER]
 
 
 def test_before_the_months_there_is_nothing() -> None:
     month = start_of(MONTH, TODAY)
-    state = RollupProgress(closed_until=TODAY, quarters_from=month, days_from=month, months_from=month)
+    state = RollupProgress(
+        closed_until=TODAY, quarters_from=month, days_from=month, months_from=month
+    )
     assert plan_ranges(state, 0, month, closed=TODAY) == []
 
 

@@ -36,7 +36,9 @@ class Asker:
 
     async def ask(self, **query: Any) -> Any:
         given = {name.rstrip("_"): value for name, value in query.items()}
-        return await self.client.get(f"/api/v1/links/{self.link}/stats/export", params=given, headers=self.headers)
+        return await self.client.get(
+            f"/api/v1/links/{self.link}/stats/export", params=given, headers=self.headers
+        )
 
     async def csv(self, **query: Any) -> list[dict[str, str]]:
         response = await self.ask(**query)
@@ -56,7 +58,9 @@ class Asker:
 @pytest.fixture
 async def asker(rt: Runtime, client: AsyncClient, ada: User) -> Asker:
     async with rt.db.write() as session:
-        return Asker(rt, client, (await make.link(session, rt, ada)).id, await make.key(session, rt, ada))
+        return Asker(
+            rt, client, (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
+        )
 
 
 async def fill(asker: Asker, days: int, count: int) -> list[dict[str, Any]]:
@@ -76,7 +80,9 @@ def told(rows: list[dict[str, Any]]) -> list[str]:
     return [row["at"].isoformat(timespec="microseconds").replace("+00:00", "Z") for row in rows]
 
 
-async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_old_and_new_clicks_each_once_in_order(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Some days are archived, one has a late click beside its file, the last week is in the database."""
     monkeypatch.setattr(events, "PAGE_SIZE", 17)
     monkeypatch.setattr(events, "MAX_ARCHIVED_EVENTS", 12)
@@ -85,7 +91,9 @@ async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: 
     late = event(BEGIN + timedelta(days=2, hours=5), 9_000, asker.link)
     async with asker.rt.db.write() as session:
         await insert_rows(session, TABLE, [late])
-    mine = sorted([*mine, late], key=lambda row: (row["at"], row["spool_id"], row["segment"], row["place"]))
+    mine = sorted(
+        [*mine, late], key=lambda row: (row["at"], row["spool_id"], row["segment"], row["place"])
+    )
 
     span = {"from_": "2026-05-01", "to": "2026-06-02"}
     lines = await asker.csv(**span)
@@ -93,13 +101,19 @@ async def test_old_and_new_clicks_each_once_in_order(asker: Asker, monkeypatch: 
     assert [line["at"] for line in lines] == told(mine)
     assert len({line["event_id"] for line in lines}) == len(mine)
     assert {line["link_id"] for line in lines} == {str(asker.link)}
-    assert [unescape_formula(line["user_agent"]) for line in lines] == [row["user_agent"] for row in mine]
+    assert [unescape_formula(line["user_agent"]) for line in lines] == [
+        row["user_agent"] for row in mine
+    ]
     columns = await asker.parquet(tmp_path, **span)
     assert list(columns[0]) == list(EXPORT_FIELDS)
     assert [row["at"] for row in columns] == [row["at"] for row in mine]
     assert [row["event_id"] for row in columns] == [line["event_id"] for line in lines]
     assert [row["latitude"] for row in columns] == [row["latitude"] for row in mine]
-    assert not [path for path in service.ensure_directory(asker.rt).iterdir() if path.name.startswith(service.EXPORT_PREFIX)]
+    assert not [
+        path
+        for path in service.ensure_directory(asker.rt).iterdir()
+        if path.name.startswith(service.EXPORT_PREFIX)
+    ]
 
 
 async def test_the_end_is_not_included_and_moments_are_exact(asker: Asker) -> None:
@@ -107,7 +121,9 @@ async def test_the_end_is_not_included_and_moments_are_exact(asker: Asker) -> No
     await service.archive_old_days(asker.rt)
     for first, last in ((4, 20), (0, 1), (5, len(mine) - 1)):
         begin, end = (told([mine[number]])[0] for number in (first, last))
-        assert [line["at"] for line in await asker.csv(from_=begin, to=end)] == told(mine[first:last])
+        assert [line["at"] for line in await asker.csv(from_=begin, to=end)] == told(
+            mine[first:last]
+        )
 
 
 async def test_parts_of_campaigns_are_counted_click_by_click(asker: Asker) -> None:
@@ -115,12 +131,20 @@ async def test_parts_of_campaigns_are_counted_click_by_click(asker: Asker) -> No
     await service.archive_old_days(asker.rt)
     people = [row for row in mine if not row["bot"]]
     path = f"/api/v1/links/{asker.link}/stats/sources"
-    answer = (await asker.client.get(path, params={"from": "2026-05-01", "to": "2026-06-02"}, headers=asker.headers)).json()
-    assert answer["items"] == [{"value": "=1+1", "label": "=1+1", "clicks": len(people), "share": 1.0}]
+    answer = (
+        await asker.client.get(
+            path, params={"from": "2026-05-01", "to": "2026-06-02"}, headers=asker.headers
+        )
+    ).json()
+    assert answer["items"] == [
+        {"value": "=1+1", "label": "=1+1", "clicks": len(people), "share": 1.0}
+    ]
     assert (answer["total"], answer["other"], answer["without"]) == (len(people), 0, 0)
 
 
-async def test_moving_into_the_archive_in_mid_export_loses_and_repeats_nothing(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_moving_into_the_archive_in_mid_export_loses_and_repeats_nothing(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(events, "PAGE_SIZE", 10)
     mine = await fill(asker, 12, 150)
     found: list[Any] = []
@@ -134,14 +158,20 @@ async def test_moving_into_the_archive_in_mid_export_loses_and_repeats_nothing(a
 
 
 @on_sqlite
-async def test_formulas_are_defused_and_hostile_text_stays_text(asker: Asker, clock: ManualClock, tmp_path: Path) -> None:
+async def test_formulas_are_defused_and_hostile_text_stays_text(
+    asker: Asker, clock: ManualClock, tmp_path: Path
+) -> None:
     evil = ["=HYPERLINK(1)", "+1", "-1", "@SUM(A1)", "\t=1", '"a,b"\r\n=2', "Zoë 🎉"]
     times = [clock.now() + timedelta(seconds=number) for number in range(len(evil))]
-    await stored(asker.rt, [click(asker.link, at, agent=text) for at, text in zip(times, evil, strict=True)])
+    await stored(
+        asker.rt, [click(asker.link, at, agent=text) for at, text in zip(times, evil, strict=True)]
+    )
     lines = await asker.csv(to="2026-06-02")
     agents = [line["user_agent"] for line in lines]
     assert not [text for text in agents if text.startswith(("=", "+", "-", "@", "\t"))]
-    assert [unescape_formula(text) for text in agents] == [row["user_agent"] for row in await asker.parquet(tmp_path, to="2026-06-02")]
+    assert [unescape_formula(text) for text in agents] == [
+        row["user_agent"] for row in await asker.parquet(tmp_path, to="2026-06-02")
+    ]
 
 
 @on_sqlite
@@ -156,7 +186,9 @@ async def test_heads_of_exports(asker: Asker) -> None:
 
 
 @on_sqlite
-async def test_exports_are_bounded_and_a_missing_file_is_named(asker: Asker, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_exports_are_bounded_and_a_missing_file_is_named(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(export, "MAX_EXPORTS", 1)
     with asker.rt.singleton(ExportSlots).acquire():
         busy = await asker.ask()
@@ -176,7 +208,13 @@ async def test_exports_are_bounded_and_a_missing_file_is_named(asker: Asker, mon
 async def test_no_address_is_in_a_column_file(rt: Runtime, clock: ManualClock) -> None:
     """The last octet of a canary would have to survive the frame, the database and the file."""
     canary = "203.0.113.199"
-    await stored(rt, [click(42, clock.now(), host=canary, agent=f"Mozilla/5.0 Firefox/{number}") for number in range(50)])
+    await stored(
+        rt,
+        [
+            click(42, clock.now(), host=canary, agent=f"Mozilla/5.0 Firefox/{number}")
+            for number in range(50)
+        ],
+    )
     clock.advance(20 * 86_400)
     await service.archive_old_days(rt)
     (only,) = service.ensure_directory(rt).glob("*.parquet")

@@ -64,7 +64,12 @@ class Figures(Machine):
         return to_seconds(self.clock.now())
 
     @rule(clicks=st.lists(CLICK, min_size=1, max_size=40), torn=st.booleans(), copied=st.booleans())
-    def happen(self, clicks: list[tuple[int, int, int, int, bytes, bytes, bytes, bytes]], torn: bool, copied: bool) -> None:
+    def happen(
+        self,
+        clicks: list[tuple[int, int, int, int, bytes, bytes, bytes, bytes]],
+        torn: bool,
+        copied: bool,
+    ) -> None:
         sent = [Sent(self.now - click[0], *click[1:]) for click in clicks]
         spool = SpoolWriter(self.root, node=NODE, segment_bytes=4096)
         spool.append([click.framed() for click in sent])
@@ -97,7 +102,9 @@ class Figures(Machine):
     @rule()
     def a_spool_comes_back(self) -> None:
         copy = self.copies.pop()
-        shutil.copytree(copy, self.root / copy.name, dirs_exist_ok=True)  # still there when its only click was torn
+        shutil.copytree(
+            copy, self.root / copy.name, dirs_exist_ok=True
+        )  # still there when its only click was torn
         assert self.run(self.ingester.apply_all()) == 0
 
     @rule(seconds=st.sampled_from([60, 900, HOUR, 5 * HOUR, DAY, 3 * DAY, 31 * DAY]))
@@ -122,7 +129,9 @@ class Figures(Machine):
         chance = random.Random(seed)
         state = self.run(self._state())
         end = self.now // 900 * 900 + 900
-        first = max(state.quarters_from, MIN_CLICK_TIME, min(click.at for click in self.counted)) // 900
+        first = (
+            max(state.quarters_from, MIN_CLICK_TIME, min(click.at for click in self.counted)) // 900
+        )
         edges = sorted(chance.randint(first, max(first, end // 900)) * 900 for _ in range(2))
         ranges = [
             (edges[0], edges[1]),
@@ -136,13 +145,23 @@ class Figures(Machine):
                     begin = max(since, MIN_CLICK_TIME)
                     if begin < until:
                         self._compare_breakdowns(target, kind, begin, until)
-                self._compare_series(target, kind, StatsQuery(to_datetime(edges[0]), to_datetime(end), tz=zone))
-                self._compare_series(target, kind, StatsQuery(to_datetime(MIN_CLICK_TIME), to_datetime(end), tz=zone))
-                whole = StatsQuery(to_datetime(MIN_CLICK_TIME), to_datetime(end), Granularity.MONTH, zone)
+                self._compare_series(
+                    target, kind, StatsQuery(to_datetime(edges[0]), to_datetime(end), tz=zone)
+                )
+                self._compare_series(
+                    target, kind, StatsQuery(to_datetime(MIN_CLICK_TIME), to_datetime(end), tz=zone)
+                )
+                whole = StatsQuery(
+                    to_datetime(MIN_CLICK_TIME), to_datetime(end), Granularity.MONTH, zone
+                )
                 self._compare_series(target, kind, whole)
 
     def _clicks(self, target: int, kind: int, begin: int, end: int) -> list[Counted]:
-        mine = [click for click in self.counted if (click.sent.target, click.sent.kind) == (target, kind)]
+        mine = [
+            click
+            for click in self.counted
+            if (click.sent.target, click.sent.kind) == (target, kind)
+        ]
         return [click for click in mine if begin <= click.at < end]
 
     def _compare_series(self, target: int, kind: int, asked: StatsQuery) -> None:
@@ -150,7 +169,9 @@ class Figures(Machine):
         found = self.run(self._stats(target, kind, asked))
         state = self.run(self._state())
         ends = [*(to_seconds(point.at) for point in found.series[1:]), to_seconds(found.end)]
-        known = [(point, end) for point, end in zip(found.series, ends, strict=True) if not point.no_data]
+        known = [
+            (point, end) for point, end in zip(found.series, ends, strict=True) if not point.no_data
+        ]
         for point, end in known:
             wanted = traffic.counts(self._clicks(target, kind, to_seconds(point.at), end))
             assert (point.clicks, point.bots) == (wanted.people, wanted.bots)
@@ -169,7 +190,11 @@ class Figures(Machine):
         for dimension in stats.DIMENSIONS:
             found = self.run(self._breakdown(target, kind, dimension, asked))
             assert {share.value: share.clicks for share in found.items} == wanted[dimension]
-            assert (found.other, found.total, found.without) == (0, sum(wanted[dimension].values()), people - found.total)
+            assert (found.other, found.total, found.without) == (
+                0,
+                sum(wanted[dimension].values()),
+                people - found.total,
+            )
 
     @precondition(lambda self: self.counted and not self.waiting)
     @rule(zone=st.sampled_from(ZONES))
@@ -183,7 +208,9 @@ class Figures(Machine):
                 begin, end = to_seconds(found.stats.begin), to_seconds(found.stats.end)
                 wanted = traffic.breakdowns(self._clicks(target, kind, begin, end), NODE)
                 for dimension, shown in found.breakdowns.items():
-                    assert {share.value: share.clicks for share in shown.items}.items() <= wanted[dimension].items()
+                    assert {share.value: share.clicks for share in shown.items}.items() <= wanted[
+                        dimension
+                    ].items()
                     assert shown.total == sum(wanted[dimension].values())
 
     async def _state(self) -> RollupProgress:
@@ -198,9 +225,13 @@ class Figures(Machine):
         async with self.rt.db.read() as session:
             return await stats.get_dashboard(session, target, asked, self.clock.now(), kind=kind)
 
-    async def _breakdown(self, target: int, kind: int, dimension: str, asked: StatsQuery) -> stats.Breakdown:
+    async def _breakdown(
+        self, target: int, kind: int, dimension: str, asked: StatsQuery
+    ) -> stats.Breakdown:
         async with self.rt.db.read() as session:
-            return await stats.get_link_breakdown(session, target, dimension, asked, self.clock.now(), limit=1000, kind=kind)
+            return await stats.get_link_breakdown(
+                session, target, dimension, asked, self.clock.now(), limit=1000, kind=kind
+            )
 
     @invariant()
     def nothing_drifts(self) -> None:

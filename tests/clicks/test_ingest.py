@@ -12,7 +12,14 @@ from sqlalchemy import func, select, update
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
-from refract.clicks.spool.reader import SpoolBatch, SpoolPosition, SpoolState, acknowledge_damage, list_spools, lock_ingester
+from refract.clicks.spool.reader import (
+    SpoolBatch,
+    SpoolPosition,
+    SpoolState,
+    acknowledge_damage,
+    list_spools,
+    lock_ingester,
+)
 from refract.clicks.spool.writer import SpoolWriter, format_segment_name
 from refract.clicks.verify import Reconciliation, reconcile
 from refract.core.clock import ManualClock
@@ -30,11 +37,20 @@ def root(rt: Runtime) -> Path:
 
 def click(rt: Runtime, target: int = LINK, flags: int = 0, kind: int = LINK_CLICK) -> bytes:
     return encode_frame(
-        kind, target, rt.clock.now_ns(), flags, b"\x0a\x00\x00", b"Mozilla/5.0 Firefox/140.0", b"https://a.example/b", b"utm_source=x"
+        kind,
+        target,
+        rt.clock.now_ns(),
+        flags,
+        b"\x0a\x00\x00",
+        b"Mozilla/5.0 Firefox/140.0",
+        b"https://a.example/b",
+        b"utm_source=x",
     )
 
 
-def spool_of(root: Path, *turns: list[bytes], segment_bytes: int = 8 << 20, close: bool = True) -> SpoolWriter:
+def spool_of(
+    root: Path, *turns: list[bytes], segment_bytes: int = 8 << 20, close: bool = True
+) -> SpoolWriter:
     spool = SpoolWriter(root, node="here", segment_bytes=segment_bytes)
     for turn in turns:
         assert spool.append(turn) == len(turn)
@@ -56,8 +72,13 @@ async def agree(rt: Runtime, clicks: int) -> Reconciliation:
     return figures
 
 
-async def test_clicks_become_events_and_totals_and_the_spool_goes(rt: Runtime, root: Path, clock: ManualClock) -> None:
-    turns = [[click(rt), click(rt, flags=PREFETCH)], [click(rt, 43), click(rt, 99, kind=ENTRY_CLICK)]]
+async def test_clicks_become_events_and_totals_and_the_spool_goes(
+    rt: Runtime, root: Path, clock: ManualClock
+) -> None:
+    turns = [
+        [click(rt), click(rt, flags=PREFETCH)],
+        [click(rt, 43), click(rt, 99, kind=ENTRY_CLICK)],
+    ]
     spool_of(root, *turns)
     assert (await reconcile(rt)).pending == 4
 
@@ -68,7 +89,12 @@ async def test_clicks_become_events_and_totals_and_the_spool_goes(rt: Runtime, r
     assert await totals(rt, 99) == (0, 0)  # an entry of a list is no link
     async with rt.db.read() as session:
         event = (await session.scalars(select(ClickEvent).where(ClickEvent.target_id == 43))).one()
-        assert (event.at, event.node, event.network, event.referrer_host) == (clock.now(), "here", "10.0.0.0", "a.example")
+        assert (event.at, event.node, event.network, event.referrer_host) == (
+            clock.now(),
+            "here",
+            "10.0.0.0",
+            "a.example",
+        )
         assert (await session.get_one(LinkTotals, 43)).last_clicked_at == clock.now()
     assert list_spools(root) == []
     await agree(rt, 4)
@@ -89,7 +115,9 @@ async def test_a_living_spool_is_followed_as_it_grows(rt: Runtime, root: Path) -
     await agree(rt, 6)
 
 
-async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_many_segments_and_batches_keep_their_order(
+    rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH_SIZE", 7)
     spool_of(root, *[[click(rt) for _ in range(5)] for _ in range(20)], segment_bytes=4096)
 
@@ -99,15 +127,23 @@ async def test_many_segments_and_batches_keep_their_order(rt: Runtime, root: Pat
     await agree(rt, 100)
 
 
-async def test_two_ingesters_at_once_apply_each_click_once(rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_two_ingesters_at_once_apply_each_click_once(
+    rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("refract.clicks.ingest.ingester.BATCH_SIZE", 10)
     for _ in range(3):
         spool_of(root, [click(rt) for _ in range(50)])
     ingesters = [Ingester(rt) for _ in range(2)]
 
     while list_spools(root):
-        results = await asyncio.gather(*(one.apply_all() for one in ingesters), return_exceptions=True)
-        assert not [result for result in results if isinstance(result, Exception) and not isinstance(result, FileNotFoundError)]
+        results = await asyncio.gather(
+            *(one.apply_all() for one in ingesters), return_exceptions=True
+        )
+        assert not [
+            result
+            for result in results
+            if isinstance(result, Exception) and not isinstance(result, FileNotFoundError)
+        ]
 
     assert await totals(rt) == (150, 0)
     await agree(rt, 150)
@@ -133,7 +169,9 @@ async def test_a_torn_tail_is_counted_and_is_no_drift(rt: Runtime, root: Path) -
     await agree(rt, 1)
 
 
-async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_acknowledged(rt: Runtime, root: Path) -> None:
+async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_acknowledged(
+    rt: Runtime, root: Path
+) -> None:
     """Drill "spool bytes damaged": the rest of the segment (20 good clicks here) was given up, and verify failed for ever after."""
     spool = spool_of(root, *[[click(rt)] * 10 for _ in range(3)], segment_bytes=4096)
     segments = sorted(spool.directory.glob("*.clicks"))
@@ -158,7 +196,9 @@ async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_ackn
     assert (figures.drift, figures.acknowledged) == ([], (len(click(rt)),))
 
 
-async def test_a_file_that_comes_back_is_not_applied_again(rt: Runtime, root: Path, tmp_path: Path) -> None:
+async def test_a_file_that_comes_back_is_not_applied_again(
+    rt: Runtime, root: Path, tmp_path: Path
+) -> None:
     spool = spool_of(root, [click(rt)] * 3)
     shutil.copytree(spool.directory, tmp_path / "backup")
     await Ingester(rt).apply_all()
@@ -180,7 +220,9 @@ class Unlucky(Ingester):
         self.committed = committed
         self.left = 1
 
-    async def _apply_batch(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> None:
+    async def _apply_batch(
+        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
+    ) -> None:
         if not self.left or self.committed:
             await super()._apply_batch(spool, position, batch)
         if self.left:
@@ -189,7 +231,9 @@ class Unlucky(Ingester):
 
 
 @pytest.mark.parametrize("committed", [True, False])
-async def test_a_commit_whose_outcome_is_unknown_counts_once(rt: Runtime, root: Path, committed: bool) -> None:
+async def test_a_commit_whose_outcome_is_unknown_counts_once(
+    rt: Runtime, root: Path, committed: bool
+) -> None:
     spool_of(root, [click(rt)] * 5)
     ingester = Unlucky(rt, committed=committed)
 
@@ -200,7 +244,9 @@ async def test_a_commit_whose_outcome_is_unknown_counts_once(rt: Runtime, root: 
     await agree(rt, 5)
 
 
-async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(rt: Runtime, root: Path) -> None:
+async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(
+    rt: Runtime, root: Path
+) -> None:
     spool = spool_of(root, [click(rt)] * 5, close=False)
     behind = Ingester(rt)
     await behind.apply_all()
@@ -216,15 +262,35 @@ async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(rt: Run
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (lambda: update(LinkTotals).values(total_clicks=LinkTotals.total_clicks + 1), "The totals of links add up to 4, but 3 clicks"),
-        (lambda: update(SpoolCheckpoint).values(stored=7), "The spools gave 7 clicks, but 3 events are stored."),
-        (lambda: update(SpoolCheckpoint).values(stored=7), "The spools gave 7 clicks, but the roll-ups hold 3."),
-        (lambda: update(ClickRollup).values(bots=1), "The spools gave 3 clicks, but the roll-ups hold 4."),
-        (lambda: update(ClickRollup).values(bots=1), "On 2026-06-01 there are 3 events, but the roll-ups hold 4 clicks."),
-        (lambda: update(ClickRollup).values(people=2, bots=1), "The roll-ups of 1 links do not add up to their totals."),
+        (
+            lambda: update(LinkTotals).values(total_clicks=LinkTotals.total_clicks + 1),
+            "The totals of links add up to 4, but 3 clicks",
+        ),
+        (
+            lambda: update(SpoolCheckpoint).values(stored=7),
+            "The spools gave 7 clicks, but 3 events are stored.",
+        ),
+        (
+            lambda: update(SpoolCheckpoint).values(stored=7),
+            "The spools gave 7 clicks, but the roll-ups hold 3.",
+        ),
+        (
+            lambda: update(ClickRollup).values(bots=1),
+            "The spools gave 3 clicks, but the roll-ups hold 4.",
+        ),
+        (
+            lambda: update(ClickRollup).values(bots=1),
+            "On 2026-06-01 there are 3 events, but the roll-ups hold 4 clicks.",
+        ),
+        (
+            lambda: update(ClickRollup).values(people=2, bots=1),
+            "The roll-ups of 1 links do not add up to their totals.",
+        ),
     ],
 )
-async def test_drift_is_named(rt: Runtime, root: Path, spoil: Callable[[], Any], sentence: str) -> None:
+async def test_drift_is_named(
+    rt: Runtime, root: Path, spoil: Callable[[], Any], sentence: str
+) -> None:
     spool_of(root, [click(rt)] * 3)
     await Ingester(rt).apply_all()
     async with rt.db.write() as session:
@@ -245,7 +311,9 @@ async def test_what_was_not_kept_is_accepted_but_never_stored(rt: Runtime, root:
     assert figures.drift == []
 
 
-async def test_clicks_wait_while_the_database_is_away(rt: Runtime, root: Path, clock: ManualClock) -> None:
+async def test_clicks_wait_while_the_database_is_away(
+    rt: Runtime, root: Path, clock: ManualClock
+) -> None:
     spool_of(root, [click(rt)])
     ingester = Unlucky(rt, committed=False)
     clock.advance(7)

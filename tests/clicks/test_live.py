@@ -28,7 +28,11 @@ from tests.waiting import PATIENCE
 
 
 def events_in(body: str) -> list[dict[str, Any]]:
-    return [json.loads(line.removeprefix("data: ")) for line in body.splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line.removeprefix("data: "))
+        for line in body.splitlines()
+        if line.startswith("data: ")
+    ]
 
 
 async def test_the_stream_tells_totals_and_changes(
@@ -53,8 +57,12 @@ async def test_the_stream_tells_totals_and_changes(
     assert rt.singleton(LiveTotalsWatcher).stream_count == 0
 
 
-async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MAX_STREAM_SECONDS", 1e9)  # the clock runs on while the database stores
+async def test_each_change_is_told_once_to_everybody(
+    rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        live, "MAX_STREAM_SECONDS", 1e9
+    )  # the clock runs on while the database stores
     heard: list[list[LiveTotals]] = [[], []]
 
     async def listen(into: list[LiveTotals]) -> None:
@@ -74,7 +82,9 @@ async def test_each_change_is_told_once_to_everybody(rt: Runtime, clock: ManualC
 
 
 @on_sqlite
-async def test_a_hundred_watchers_ask_the_database_no_more_than_one(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_hundred_watchers_ask_the_database_no_more_than_one(
+    rt: Runtime, clock: ManualClock
+) -> None:
     watched = rt.singleton(LiveTotalsWatcher)
     with ExitStack() as watching:
         for number in range(100):
@@ -87,7 +97,9 @@ async def test_a_hundred_watchers_ask_the_database_no_more_than_one(rt: Runtime,
 
 
 @on_sqlite
-async def test_streams_are_bounded(rt: Runtime, client: AsyncClient, ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_are_bounded(
+    rt: Runtime, client: AsyncClient, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
     monkeypatch.setattr(live, "MAX_STREAMS", 1)
@@ -98,7 +110,9 @@ async def test_streams_are_bounded(rt: Runtime, client: AsyncClient, ada: User, 
 
 
 @on_sqlite
-async def test_a_database_that_is_away_is_waited_for(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_database_that_is_away_is_waited_for(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     watched = rt.singleton(LiveTotalsWatcher)
     real, away = watched._poll, [True, True]
 
@@ -128,24 +142,43 @@ async def test_the_stream_ends_when_the_process_stops(
 
 @asynccontextmanager
 async def streaming(url: str, key: str) -> AsyncIterator[AsyncIterator[str]]:
-    async with httpx.AsyncClient(timeout=PATIENCE) as browser, browser.stream("GET", url, headers=by_key(key)) as answer:
+    async with (
+        httpx.AsyncClient(timeout=PATIENCE) as browser,
+        browser.stream("GET", url, headers=by_key(key)) as answer,
+    ):
         assert answer.status_code == 200
         yield answer.aiter_lines()
 
 
-async def test_a_click_shows_within_seconds_on_a_real_server_and_drain_ends_the_stream(tmp_path: Path) -> None:
+async def test_a_click_shows_within_seconds_on_a_real_server_and_drain_ends_the_stream(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path / "data") as served:
-        async with open_runtime(Settings(data_dir=tmp_path / "data")) as rt, rt.db.write() as session:
+        async with (
+            open_runtime(Settings(data_dir=tmp_path / "data")) as rt,
+            rt.db.write() as session,
+        ):
             ada = await make.person(session, rt)
-            made, key = await make.link(session, rt, ada, name="seen"), await make.key(session, rt, ada)
-        async with streaming(f"{served.url}/api/v1/links/{made.id}/stats/live", key) as lines, asyncio.timeout(PATIENCE):
+            made, key = (
+                await make.link(session, rt, ada, name="seen"),
+                await make.key(session, rt, ada),
+            )
+        async with (
+            streaming(f"{served.url}/api/v1/links/{made.id}/stats/live", key) as lines,
+            asyncio.timeout(PATIENCE),
+        ):
             assert (await _next(lines))["clicks"] == 0
             async with httpx.AsyncClient(timeout=PATIENCE) as visitor:
-                answer = await visitor.get(f"{served.url}/seen", headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"})
+                answer = await visitor.get(
+                    f"{served.url}/seen",
+                    headers={"User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/128.0"},
+                )
             assert answer.status_code == 302
             assert (await _next(lines))["clicks"] == 1
             served.process.terminate()
-            assert [line async for line in lines if line.startswith("data: ")] == []  # ended, not cut
+            assert [
+                line async for line in lines if line.startswith("data: ")
+            ] == []  # ended, not cut
 
 
 async def _next(lines: AsyncIterator[str]) -> dict[str, Any]:

@@ -18,7 +18,13 @@ NESTED = {
     "city": {"names": {"de": "Berlin", "en": "Berlin"}},
     "location": {"latitude": 52.5, "longitude": 13.4, "accuracy_radius": 10},
 }
-FLAT = {"country_code": "DE", "city": "Berlin", "latitude": 52.5, "longitude": 13.4, "state1": "Berlin"}
+FLAT = {
+    "country_code": "DE",
+    "city": "Berlin",
+    "latitude": 52.5,
+    "longitude": 13.4,
+    "state1": "Berlin",
+}
 KNOWN = GeoPlace("DE", "Germany", "Berlin", 52.5, 13.4)
 
 
@@ -55,11 +61,20 @@ def test_both_layouts_say_the_same(file: Path, clock: ManualClock, record: dict[
     ("record", "place"),
     [
         ({"country": {"iso_code": "FR"}}, GeoPlace("FR", "France")),
-        ({"registered_country": {"iso_code": "FR", "names": {"en": "France"}}}, GeoPlace("FR", "France")),
+        (
+            {"registered_country": {"iso_code": "FR", "names": {"en": "France"}}},
+            GeoPlace("FR", "France"),
+        ),
         ({"country_code": "FR", "country": "France"}, GeoPlace("FR", "France")),
         ({"country": "FR"}, GeoPlace("FR", "France")),
-        ({"country": "FR", "country_name": "La France", "city": "Paris"}, GeoPlace("FR", "La France", "Paris")),
-        ({"country_code": "FR", "latitude": "48.8", "longitude": "2.3"}, GeoPlace("FR", "France", None, 48.8, 2.3)),
+        (
+            {"country": "FR", "country_name": "La France", "city": "Paris"},
+            GeoPlace("FR", "La France", "Paris"),
+        ),
+        (
+            {"country_code": "FR", "latitude": "48.8", "longitude": "2.3"},
+            GeoPlace("FR", "France", None, 48.8, 2.3),
+        ),
         ({"country_code": "FR", "latitude": 148.8, "longitude": 2.3}, GeoPlace("FR", "France")),
         ({"country_code": "FR", "city": "x" * 200}, GeoPlace("FR", "France", "x" * 100)),
         ({"country_code": "FRA"}, UNKNOWN_PLACE),
@@ -68,7 +83,9 @@ def test_both_layouts_say_the_same(file: Path, clock: ManualClock, record: dict[
         ("only a word", UNKNOWN_PLACE),
     ],
 )
-def test_every_layout_that_is_met_is_read(file: Path, clock: ManualClock, record: Any, place: GeoPlace) -> None:
+def test_every_layout_that_is_met_is_read(
+    file: Path, clock: ManualClock, record: Any, place: GeoPlace
+) -> None:
     write_mmdb(file, {"81.2.69.0/24": record})
 
     assert looked(file, clock)[BERLIN] == place
@@ -109,9 +126,18 @@ def _spoil(file: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "harm", [_cut, _spoil, Path.unlink, lambda file: file.write_bytes(b""), lambda file: file.write_text("no database")]
+    "harm",
+    [
+        _cut,
+        _spoil,
+        Path.unlink,
+        lambda file: file.write_bytes(b""),
+        lambda file: file.write_text("no database"),
+    ],
 )
-def test_a_broken_file_is_warned_of_once_and_answers_unknown(file: Path, clock: ManualClock, harm: Any) -> None:
+def test_a_broken_file_is_warned_of_once_and_answers_unknown(
+    file: Path, clock: ManualClock, harm: Any
+) -> None:
     write_mmdb(file, {"81.2.69.0/24": FLAT})
     places = looked(file, clock)
     harm(file)

@@ -44,10 +44,21 @@ from tests.waiting import PATIENCE
 
 
 def a_frame(target: int, agent: bytes = b"Mozilla/5.0") -> bytes:
-    return encode_frame(LINK_CLICK, target, 1_700_000_000_000_000_000 + target, 0, b"\x01\x02\x03", agent, b"https://news.example/x", b"")
+    return encode_frame(
+        LINK_CLICK,
+        target,
+        1_700_000_000_000_000_000 + target,
+        0,
+        b"\x01\x02\x03",
+        agent,
+        b"https://news.example/x",
+        b"",
+    )
 
 
-def everything(spool: SpoolState, limit: int = 7) -> tuple[list[Click], list[SpoolBatch], SpoolPosition]:
+def everything(
+    spool: SpoolState, limit: int = 7
+) -> tuple[list[Click], list[SpoolBatch], SpoolPosition]:
     got: list[Click] = []
     noted: list[SpoolBatch] = []
     position = SpoolPosition()
@@ -82,14 +93,22 @@ octets = st.binary(max_size=60)
     query=octets,
 )
 def test_a_frame_says_what_was_put_in_and_no_more(
-    kind: int, target: int, time_ns: int, network: bytes, agent: bytes, referrer: bytes, query: bytes
+    kind: int,
+    target: int,
+    time_ns: int,
+    network: bytes,
+    agent: bytes,
+    referrer: bytes,
+    query: bytes,
 ) -> None:
     data = encode_frame(kind, target, time_ns, PREFETCH, network, agent, referrer, query)
 
     (click,) = decode_clicks(data, 100)
 
     assert len(data) <= MAX_FRAME_BYTES
-    assert click == Click(100, kind, PREFETCH, target, time_ns, network, agent[:512], click.referrer, click.campaign)
+    assert click == Click(
+        100, kind, PREFETCH, target, time_ns, network, agent[:512], click.referrer, click.campaign
+    )
     assert click.referrer == referrer.split(b"?")[0].split(b"#")[0][:2048]
 
 
@@ -98,7 +117,10 @@ def test_only_the_five_campaign_words_of_a_query_are_kept() -> None:
 
     (click,) = decode_clicks(encode_frame(LINK_CLICK, 1, 1, 0, b"", b"", b"", query), 0)
 
-    assert click.campaign == b"utm_source=mail&utm_medium=e&utm_campaign=%C3%A4&utm_term=t&utm_content=c"
+    assert (
+        click.campaign
+        == b"utm_source=mail&utm_medium=e&utm_campaign=%C3%A4&utm_term=t&utm_content=c"
+    )
 
 
 def test_a_campaign_too_long_to_keep_costs_nothing_but_itself() -> None:
@@ -110,7 +132,16 @@ def test_a_campaign_too_long_to_keep_costs_nothing_but_itself() -> None:
 
 
 def test_whoever_asked_not_to_be_tracked_leaves_time_and_target_alone() -> None:
-    data = encode_frame(LINK_CLICK, 5, 9, PRIVATE, b"\x01\x02\x03", b"agent", b"https://from.example", b"utm_source=mail")
+    data = encode_frame(
+        LINK_CLICK,
+        5,
+        9,
+        PRIVATE,
+        b"\x01\x02\x03",
+        b"agent",
+        b"https://from.example",
+        b"utm_source=mail",
+    )
 
     (click,) = decode_clicks(data, 0)
 
@@ -151,7 +182,9 @@ def test_clicks_come_back_in_order_across_segments(tmp_path: Path) -> None:
     assert noted == []
     assert len(spool.segments) > 5
     assert position == SpoolPosition(spool.segments[-1] + 1)
-    assert all((spool.directory / format_segment_name(n)).stat().st_size <= 500 for n in spool.segments)
+    assert all(
+        (spool.directory / format_segment_name(n)).stat().st_size <= 500 for n in spool.segments
+    )
 
 
 def test_files_are_private(tmp_path: Path) -> None:
@@ -191,7 +224,9 @@ def test_an_unfinished_frame_of_a_live_writer_is_waited_for(tmp_path: Path) -> N
 
     with path.open("ab") as file:
         file.write(whole[30:])
-    assert [click.target for click in read_batch(inspect_spool(spool.directory), position, 9).clicks] == [2]
+    assert [
+        click.target for click in read_batch(inspect_spool(spool.directory), position, 9).clicks
+    ] == [2]
     spool.close()
 
 
@@ -225,13 +260,21 @@ def test_damage_is_named_and_hides_nothing_before_or_behind_it(
     size = len(a_frame(1))
     per_segment = (len(content) - SEGMENT_HEADER_BYTES) // size
     sound = max(0, (at - SEGMENT_HEADER_BYTES) // size)
-    lost = {per_segment + sound + 1} if at >= SEGMENT_HEADER_BYTES else set(range(per_segment + 1, 2 * per_segment + 1))
+    lost = (
+        {per_segment + sound + 1}
+        if at >= SEGMENT_HEADER_BYTES
+        else set(range(per_segment + 1, 2 * per_segment + 1))
+    )
 
     got, (note,), _ = everything(spool, limit)
 
     assert [click.target for click in got] == [n for n in range(1, 21) if n not in lost]
     assert note.damage is not None
-    assert note.damage == ((2, SEGMENT_HEADER_BYTES + sound * size, size) if at >= SEGMENT_HEADER_BYTES else (2, 0, len(content)))
+    assert note.damage == (
+        (2, SEGMENT_HEADER_BYTES + sound * size, size)
+        if at >= SEGMENT_HEADER_BYTES
+        else (2, 0, len(content))
+    )
 
 
 def test_damage_set_aside_outlives_the_spool(tmp_path: Path) -> None:
@@ -404,8 +447,12 @@ while True:
 """
 
 
-@pytest.mark.parametrize(("sync", "turns"), [("never", 1), ("never", 300), ("never", 997), ("always", 40)])
-def test_a_killed_writer_loses_nothing_it_acknowledged(tmp_path: Path, sync: str, turns: int) -> None:
+@pytest.mark.parametrize(
+    ("sync", "turns"), [("never", 1), ("never", 300), ("never", 997), ("always", 40)]
+)
+def test_a_killed_writer_loses_nothing_it_acknowledged(
+    tmp_path: Path, sync: str, turns: int
+) -> None:
     acknowledged = 0
     with run(WRITER, tmp_path, sync) as process:
         assert process.stdout is not None
@@ -488,8 +535,13 @@ print(kept, total, spool.dropped, again, (spool.directory / "not-kept").read_tex
 
 
 def test_clicks_are_kept_again_once_the_disk_has_room(tmp_path: Path) -> None:
-    mount = f"mount -t tmpfs -o size=128k none {tmp_path} && exec {sys.executable} -c '{SMALL_DISK}' {tmp_path}"
-    done = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False)
+    mount = (
+        f"mount -t tmpfs -o size=128k none {tmp_path} && exec {sys.executable} -c '{SMALL_DISK}'"
+        f" {tmp_path}"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False
+    )
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.skip(f"{ABSENT}a namespace of our own, for a small disk")
 
@@ -516,8 +568,13 @@ print(spool.health_problem())
 
 
 def test_a_full_disk_is_noticed_before_anybody_comes(tmp_path: Path) -> None:
-    mount = f"mount -t tmpfs -o size=3500k none {tmp_path} && exec {sys.executable} -c '{QUIET_ON_A_SMALL_DISK}' {tmp_path}"
-    done = subprocess.run(["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False)
+    mount = (
+        f"mount -t tmpfs -o size=3500k none {tmp_path} && exec {sys.executable} -c"
+        f" '{QUIET_ON_A_SMALL_DISK}' {tmp_path}"
+    )
+    done = subprocess.run(
+        ["unshare", "-rm", "sh", "-c", mount], capture_output=True, text=True, check=False
+    )
     if "unshare" in done.stderr or "mount:" in done.stderr:
         pytest.skip(f"{ABSENT}a namespace of our own, for a small disk")
 
@@ -539,7 +596,9 @@ def test_a_spool_that_cannot_begin_counts_and_begins_later(tmp_path: Path) -> No
     spool.close()
 
 
-def test_a_last_frame_whose_length_has_changed_is_damage_and_not_a_torn_tail(tmp_path: Path) -> None:
+def test_a_last_frame_whose_length_has_changed_is_damage_and_not_a_torn_tail(
+    tmp_path: Path,
+) -> None:
     spool = written(tmp_path, 3)
     path = spool.directory / format_segment_name(1)
     size = len(a_frame(1))

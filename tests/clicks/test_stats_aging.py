@@ -18,20 +18,31 @@ from tests.clicks.test_stats import World, agrees, asked_at_random, populated
 
 
 @pytest.fixture
-async def world(rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User) -> World:
+async def world(
+    rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User
+) -> World:
     """Few clicks, since every hour with one is closed by itself."""
     return await populated(rt, clock, client, ada, bob, clicks=60)
 
 
-async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock, monkeypatch: Any) -> None:
+async def test_closing_hours_changes_no_figure(
+    world: World, clock: ManualClock, monkeypatch: Any
+) -> None:
     """Asked in the middle of a day, in the middle of an hour's closing, and with a click that comes after it."""
     monkeypatch.setattr(compaction, "BATCH_SIZE", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):
-        async with world.rt.db.write() as session:  # one slice alone: some links are an hour ahead of the others
+        async with (
+            world.rt.db.write() as session
+        ):  # one slice alone: some links are an hour ahead of the others
             state = await lock_progress(session)
-            await save_progress(session, await compaction._close_batch(session, state, int(clock.now().timestamp()) // 3600 * 3600))
+            await save_progress(
+                session,
+                await compaction._close_batch(
+                    session, state, int(clock.now().timestamp()) // 3600 * 3600
+                ),
+            )
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)
         if number == 3:
             await compaction.close_hours(world.rt)
@@ -41,8 +52,12 @@ async def test_closing_hours_changes_no_figure(world: World, clock: ManualClock,
     for _ in range(8):
         agrees(await world.ask(f"/links/{link}/stats", **asked_at_random(chance)), world.of(link))
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)
-    everything = await world.ask(f"/links/{link}/stats/referrers", from_="2026-03-20", to="2026-04-13", limit=1000)
-    assert {item["value"]: item["clicks"] for item in everything["items"]} == by_value(world.of(link), "referrers")
+    everything = await world.ask(
+        f"/links/{link}/stats/referrers", from_="2026-03-20", to="2026-04-13", limit=1000
+    )
+    assert {item["value"]: item["clicks"] for item in everything["items"]} == by_value(
+        world.of(link), "referrers"
+    )
 
 
 async def _age(rt: Runtime, clock: ManualClock, days: float) -> None:
@@ -51,42 +66,77 @@ async def _age(rt: Runtime, clock: ManualClock, days: float) -> None:
     await compaction.drop_expired_rollups(rt)
 
 
-def _day(events: list[ClickEvent], at: datetime, length: timedelta = timedelta(days=1)) -> tuple[int, int, int]:
+def _day(
+    events: list[ClickEvent], at: datetime, length: timedelta = timedelta(days=1)
+) -> tuple[int, int, int]:
     return tuple(count(between(events, at, at + length)))  # type: ignore[return-value]
 
 
-async def test_older_than_thirty_days_there_are_utc_days_marked_so(world: World, clock: ManualClock) -> None:
+async def test_older_than_thirty_days_there_are_utc_days_marked_so(
+    world: World, clock: ManualClock
+) -> None:
     link = world.ids[0]
     await _age(world.rt, clock, 20)  # it is 2 May: quarters are kept from 2 April on
-    answer = await world.ask(f"/links/{link}/stats", from_="2026-03-25", to="2026-04-10", tz="Asia/Kolkata")
+    answer = await world.ask(
+        f"/links/{link}/stats", from_="2026-03-25", to="2026-04-10", tz="Asia/Kolkata"
+    )
     assert answer["from"] == "2026-03-24T00:00:00Z"  # 24 March, 18:30, down to the day
     marked = [point for point in answer["series"] if point["utc_day"]]
-    assert [moment(point["at"]) for point in marked] == [datetime(2026, 3, 24, tzinfo=UTC) + timedelta(days=n) for n in range(9)]
+    assert [moment(point["at"]) for point in marked] == [
+        datetime(2026, 3, 24, tzinfo=UTC) + timedelta(days=n) for n in range(9)
+    ]
     for point in marked:
-        assert (point["clicks"], point["uniques"], point["bots"]) == _day(world.of(link), moment(point["at"]))
+        assert (point["clicks"], point["uniques"], point["bots"]) == _day(
+            world.of(link), moment(point["at"])
+        )
         assert not point["no_data"]
     fine = answer["series"][len(marked) :]
     assert moment(fine[0]["at"]) == datetime(2026, 4, 2, tzinfo=UTC)
     assert moment(fine[1]["at"]) == datetime(2026, 4, 2, 18, 30, tzinfo=UTC)
-    assert answer["totals"] == count(between(world.of(link), moment(answer["from"]), moment(answer["to"])))._asdict()
+    assert (
+        answer["totals"]
+        == count(between(world.of(link), moment(answer["from"]), moment(answer["to"])))._asdict()
+    )
     assert sum(point["clicks"] for point in answer["series"]) == answer["totals"]["clicks"]
-    hours = await world.ask(f"/links/{link}/stats", from_="2026-03-30", to="2026-04-03", granularity="hour")
+    hours = await world.ask(
+        f"/links/{link}/stats", from_="2026-03-30", to="2026-04-03", granularity="hour"
+    )
     assert [point["utc_day"] for point in hours["series"]] == [True] * 3 + [False] * 24
 
 
-async def test_before_the_horizon_days_have_no_data_and_months_still_do(world: World, clock: ManualClock) -> None:
+async def test_before_the_horizon_days_have_no_data_and_months_still_do(
+    world: World, clock: ManualClock
+) -> None:
     link, events = world.ids[0], world.of(world.ids[0])
     await _age(world.rt, clock, 400)  # it is May of 2027: days are kept from 1 May 2026 on
     days = await world.ask(f"/links/{link}/stats", from_="2026-04-20", to="2026-05-03")
     assert [point["no_data"] for point in days["series"]] == [True] * 11 + [False] * 2
     assert days["totals"] == {"clicks": 0, "uniques": 0, "bots": 0}
-    months = await world.ask(f"/links/{link}/stats", from_="2026-03-25", to="2026-06-01", granularity="month", tz="Europe/Berlin")
-    assert [point["at"] for point in months["series"]][:3] == ["2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z", "2026-05-01T00:00:00Z"]
+    months = await world.ask(
+        f"/links/{link}/stats",
+        from_="2026-03-25",
+        to="2026-06-01",
+        granularity="month",
+        tz="Europe/Berlin",
+    )
+    assert [point["at"] for point in months["series"]][:3] == [
+        "2026-03-01T00:00:00Z",
+        "2026-04-01T00:00:00Z",
+        "2026-05-01T00:00:00Z",
+    ]
     assert not any(point["no_data"] for point in months["series"])
     april = months["series"][1]
-    assert (april["clicks"], april["uniques"], april["bots"]) == _day(events, datetime(2026, 4, 1, tzinfo=UTC), timedelta(days=30))
-    referrers = await world.ask(f"/links/{link}/stats/referrers", from_="2026-03-01", to="2026-05-01", limit=1000)
-    assert {item["value"]: item["clicks"] for item in referrers["items"]} == by_value(events, "referrers")
+    assert (april["clicks"], april["uniques"], april["bots"]) == _day(
+        events, datetime(2026, 4, 1, tzinfo=UTC), timedelta(days=30)
+    )
+    referrers = await world.ask(
+        f"/links/{link}/stats/referrers", from_="2026-03-01", to="2026-05-01", limit=1000
+    )
+    assert {item["value"]: item["clicks"] for item in referrers["items"]} == by_value(
+        events, "referrers"
+    )
     await _age(world.rt, clock, 1500)
-    gone = await world.ask(f"/links/{link}/stats", from_="2026-03-01", to="2026-05-01", granularity="month")
+    gone = await world.ask(
+        f"/links/{link}/stats", from_="2026-03-01", to="2026-05-01", granularity="month"
+    )
     assert [point["no_data"] for point in gone["series"]] == [True, True]

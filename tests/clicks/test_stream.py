@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from refract.clicks.ingest import stream
-from refract.clicks.ingest.consumer import CLAIM_IDLE_MS, MAINTENANCE_INTERVAL, StreamConsumer, StreamEntry
+from refract.clicks.ingest.consumer import (
+    CLAIM_IDLE_MS,
+    MAINTENANCE_INTERVAL,
+    StreamConsumer,
+    StreamEntry,
+)
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.ingest.shipper import LOST_POLL_INTERVAL, SpoolShipper
 from refract.clicks.spool.format import LINK_CLICK, encode_frame
@@ -27,7 +32,9 @@ one_database = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 class Fleet:
     """A node that ships and consumers that store, on a clock that only the test moves."""
 
-    def __init__(self, rt: Runtime, clock: ManualClock, redis: RedisClient, server: RedisServer) -> None:
+    def __init__(
+        self, rt: Runtime, clock: ManualClock, redis: RedisClient, server: RedisServer
+    ) -> None:
         self.rt = rt
         self.clock = clock
         self.redis = redis
@@ -40,7 +47,12 @@ class Fleet:
         return StreamConsumer(self.rt, self.redis, Ingester(self.rt))
 
     def clicks(self, number: int, spool: SpoolWriter) -> None:
-        made = [encode_frame(LINK_CLICK, 42, self.rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b"") for _ in range(number)]
+        made = [
+            encode_frame(
+                LINK_CLICK, 42, self.rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b""
+            )
+            for _ in range(number)
+        ]
         assert spool.append(made) == number
         self.accepted += number
 
@@ -55,7 +67,11 @@ class Fleet:
         """Everything that was accepted is stored, once, and the node has nothing left."""
         figures = await reconcile(self.rt)
         assert figures.drift == []
-        assert (figures.accepted, figures.stored, figures.pending) == (self.accepted, self.accepted, 0)
+        assert (figures.accepted, figures.stored, figures.pending) == (
+            self.accepted,
+            self.accepted,
+            0,
+        )
         await self.ship()
         await self.consumer().run_once(10)  # that its writer is gone, and nothing more will come
         await self.ship()
@@ -94,7 +110,9 @@ async def test_a_segment_stays_until_the_database_has_it(fleet: Fleet) -> None:
     assert await stream.get_length(fleet.redis) > 0
     before = list_spools(fleet.root)[0].segments
     await fleet.ship()
-    assert list_spools(fleet.root)[0].segments == before  # accepted by the stream, and kept all the same
+    assert (
+        list_spools(fleet.root)[0].segments == before
+    )  # accepted by the stream, and kept all the same
 
     await fleet.consumer().run_once(10)
     await fleet.ship()
@@ -127,7 +145,9 @@ async def test_a_batch_that_is_sent_twice_is_stored_once(fleet: Fleet) -> None:
     fleet.clicks(10, spool)
     await fleet.ship()
     fleet.clicks(10, spool)
-    fleet.shipper = SpoolShipper(fleet.rt, fleet.redis)  # the first died, and nobody knows what it sent
+    fleet.shipper = SpoolShipper(
+        fleet.rt, fleet.redis
+    )  # the first died, and nobody knows what it sent
     await fleet.ship()
     assert await stream.get_length(fleet.redis) == 2
 
@@ -147,7 +167,15 @@ async def test_batches_that_overtake_each_other_wait_for_their_turn(fleet: Fleet
     first, second = fleet.consumer(), fleet.consumer()
     await stream.create_group(fleet.redis)
     taken = await fleet.redis.execute(
-        "XREADGROUP", "GROUP", stream.CONSUMER_GROUP, first._name, "COUNT", 1, "STREAMS", stream.STREAM_KEY, ">"
+        "XREADGROUP",
+        "GROUP",
+        stream.CONSUMER_GROUP,
+        first._name,
+        "COUNT",
+        1,
+        "STREAMS",
+        stream.STREAM_KEY,
+        ">",
     )
     assert await second.run_once(10) == 0  # it has the second and the third
     entries = await first._parse_entries(taken[0][1])
@@ -159,7 +187,9 @@ async def test_batches_that_overtake_each_other_wait_for_their_turn(fleet: Fleet
 
 
 @one_database
-async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And nobody asks the database about each batch that waits: their number must not decide how long the one they wait for takes."""
     spool = fleet.spool()
     for _ in range(20):
@@ -188,14 +218,26 @@ async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(fl
 
 
 @one_database
-async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_a_dead_consumer_had_another_takes_over(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("refract.clicks.ingest.consumer.CLAIM_IDLE_MS", 1)
     assert CLAIM_IDLE_MS > 1
     spool = fleet.spool()
     fleet.clicks(6, spool)
     await fleet.ship()
     await stream.create_group(fleet.redis)
-    await fleet.redis.execute("XREADGROUP", "GROUP", stream.CONSUMER_GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM_KEY, ">")
+    await fleet.redis.execute(
+        "XREADGROUP",
+        "GROUP",
+        stream.CONSUMER_GROUP,
+        "dead",
+        "COUNT",
+        9,
+        "STREAMS",
+        stream.STREAM_KEY,
+        ">",
+    )
     await asyncio.sleep(0.01)
     assert await fleet.consumer().run_once(10) == 6
 
@@ -204,7 +246,9 @@ async def test_what_a_dead_consumer_had_another_takes_over(fleet: Fleet, monkeyp
 
 
 @one_database
-async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Its rounds are as long as the pause between two looks at what others left: one must not use up the other's turn."""
     monkeypatch.setattr("refract.clicks.ingest.consumer.CLAIM_IDLE_MS", 1)
     consumer = fleet.consumer()
@@ -219,7 +263,17 @@ async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(fleet: 
     spool = fleet.spool()
     fleet.clicks(6, spool)
     await fleet.ship()
-    await fleet.redis.execute("XREADGROUP", "GROUP", stream.CONSUMER_GROUP, "dead", "COUNT", 9, "STREAMS", stream.STREAM_KEY, ">")
+    await fleet.redis.execute(
+        "XREADGROUP",
+        "GROUP",
+        stream.CONSUMER_GROUP,
+        "dead",
+        "COUNT",
+        9,
+        "STREAMS",
+        stream.STREAM_KEY,
+        ">",
+    )
     await asyncio.sleep(0.01)
     await consumer.run_once(1)
     await consumer.run_once(1)
@@ -236,7 +290,17 @@ async def test_only_what_everybody_has_acknowledged_is_trimmed(fleet: Fleet) -> 
         await fleet.ship()
     await stream.create_group(fleet.redis)
     ids = [entry[0] for entry in await fleet.redis.execute("XRANGE", stream.STREAM_KEY, "-", "+")]
-    await fleet.redis.execute("XREADGROUP", "GROUP", stream.CONSUMER_GROUP, "slow", "COUNT", 3, "STREAMS", stream.STREAM_KEY, ">")
+    await fleet.redis.execute(
+        "XREADGROUP",
+        "GROUP",
+        stream.CONSUMER_GROUP,
+        "slow",
+        "COUNT",
+        3,
+        "STREAMS",
+        stream.STREAM_KEY,
+        ">",
+    )
     await fleet.redis.execute("XACK", stream.STREAM_KEY, stream.CONSUMER_GROUP, ids[0], ids[2])
 
     assert await stream.trim_acknowledged(fleet.redis) == 1
@@ -284,7 +348,9 @@ async def test_without_redis_a_node_that_may_write_stores_by_itself(fleet: Fleet
 
 
 @one_database
-async def test_without_redis_a_node_that_may_only_read_leaves_its_directory_to_others(fleet: Fleet) -> None:
+async def test_without_redis_a_node_that_may_only_read_leaves_its_directory_to_others(
+    fleet: Fleet,
+) -> None:
     spool = fleet.spool()
     fleet.clicks(4, spool)
     fleet.server.stop()
@@ -306,7 +372,21 @@ async def _free(root: Path) -> bool:
 @one_database
 async def test_foreign_entries_are_put_aside_and_stop_nobody(fleet: Fleet) -> None:
     await fleet.redis.execute("XADD", stream.STREAM_KEY, "*", "what", "ever")
-    await fleet.redis.execute("XADD", stream.STREAM_KEY, "*", "spool", "1", "node", "n", "from", "1:0", "to", "x", "frames", "")
+    await fleet.redis.execute(
+        "XADD",
+        stream.STREAM_KEY,
+        "*",
+        "spool",
+        "1",
+        "node",
+        "n",
+        "from",
+        "1:0",
+        "to",
+        "x",
+        "frames",
+        "",
+    )
     spool = fleet.spool()
     fleet.clicks(2, spool)
     spool.close()

@@ -32,13 +32,17 @@ def _day(seed: int, steepness: float, values: int, clicks: int) -> BreakdownCoun
     chance = random.Random(seed)
     found: BreakdownCounts = {}
     for _ in range(clicks):
-        key = rollups_breakdowns.build_breakdown_key("cities", f"city {int(values * chance.random() ** (1 + steepness))}")
+        key = rollups_breakdowns.build_breakdown_key(
+            "cities", f"city {int(values * chance.random() ** (1 + steepness))}"
+        )
         found[key] = found.get(key, 0) + 1
     return found
 
 
 def _first(summed: BreakdownCounts) -> list[tuple[str, int]]:
-    breakdown = rank_values("cities", rollups_breakdowns.group_by_dimension(summed)["cities"], 0, 0, 0, SHOWN)
+    breakdown = rank_values(
+        "cities", rollups_breakdowns.group_by_dimension(summed)["cities"], 0, 0, 0, SHOWN
+    )
     assert sum(item.clicks for item in breakdown.items) + breakdown.other == breakdown.total
     return [(item.value, item.clicks) for item in breakdown.items]
 
@@ -48,7 +52,10 @@ def _compared(days: Sequence[BreakdownCounts], monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(top_values, "MIN_VALUES", 60)
     monkeypatch.setattr(top_values, "MAX_TOP_VALUES", 40)
     whole, exact = (
-        top_values.sum_breakdowns(top_values.encode_top_values(day) or rollups_breakdowns.encode_counts(day, pack=True) for day in days),
+        top_values.sum_breakdowns(
+            top_values.encode_top_values(day) or rollups_breakdowns.encode_counts(day, pack=True)
+            for day in days
+        ),
         top_values.sum_breakdowns(map(rollups_breakdowns.encode_counts, days)),
     )
     assert sum(whole.counts.values()) == sum(exact.counts.values())
@@ -59,7 +66,10 @@ def _compared(days: Sequence[BreakdownCounts], monkeypatch: pytest.MonkeyPatch) 
 
 
 DAY = st.tuples(
-    st.integers(0, 1 << 20), st.sampled_from([0, 0.5, 1, 2, 4]), st.sampled_from([20, 80, 400]), st.sampled_from([5, 300, 3000])
+    st.integers(0, 1 << 20),
+    st.sampled_from([0, 0.5, 1, 2, 4]),
+    st.sampled_from([20, 80, 400]),
+    st.sampled_from([5, 300, 3000]),
 )
 
 
@@ -75,8 +85,15 @@ def test_steep_days_are_certain_and_flat_ones_are_not(monkeypatch: pytest.Monkey
     assert not _compared([_day(seed, 0, 400, 20_000) for seed in range(8)], monkeypatch)
 
 
-def test_a_value_that_was_left_out_of_one_day_is_not_shown_with_too_few_clicks(monkeypatch: pytest.MonkeyPatch) -> None:
-    usual = {rollups_breakdowns.build_breakdown_key("cities", f"city {number:03}"): 10_000 // (number + 1) for number in range(100)}
+def test_a_value_that_was_left_out_of_one_day_is_not_shown_with_too_few_clicks(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = {
+        rollups_breakdowns.build_breakdown_key("cities", f"city {number:03}"): (
+            10_000 // (number + 1)
+        )
+        for number in range(100)
+    }
     often, seldom = (
         rollups_breakdowns.build_breakdown_key("cities", "city 000"),
         {**usual, rollups_breakdowns.build_breakdown_key("cities", "city 000"): 3},
@@ -97,9 +114,15 @@ async def test_a_dashboard_with_many_values_shows_what_the_breakdowns_say(
     chance, frames = random.Random(4), []
     for day in range(1, 4):
         at = int((NOW - timedelta(days=day)).timestamp() * 1e9)
-        for link, sites in ((steep, [int(60 * chance.random() ** 3) for _ in range(900)]), (flat, list(range(60)))):
+        for link, sites in (
+            (steep, [int(60 * chance.random() ** 3) for _ in range(900)]),
+            (flat, list(range(60))),
+        ):
             texts = (b"https://site%02d.example/" % site for site in sites)
-            frames += [encode_frame(LINK_CLICK, link, at, 0, b"\xc6\x33\x64", FIREFOX.encode(), text, b"") for text in texts]
+            frames += [
+                encode_frame(LINK_CLICK, link, at, 0, b"\xc6\x33\x64", FIREFOX.encode(), text, b"")
+                for text in texts
+            ]
     await stored(rt, frames)
     await compaction.close_hours(rt)
 
@@ -110,5 +133,10 @@ async def test_a_dashboard_with_many_values_shows_what_the_breakdowns_say(
             shown = await stats.get_dashboard(session, link, StatsQuery(), NOW)
         stop()
         async with rt.db.read() as session:
-            assert shown.breakdowns["referrers"] == await stats.get_link_breakdown(session, link, "referrers", StatsQuery(), NOW)
-    assert [len([one for one in asked if one.lstrip().startswith("SELECT")]) for asked in questions.values()] == [2, 3]
+            assert shown.breakdowns["referrers"] == await stats.get_link_breakdown(
+                session, link, "referrers", StatsQuery(), NOW
+            )
+    assert [
+        len([one for one in asked if one.lstrip().startswith("SELECT")])
+        for asked in questions.values()
+    ] == [2, 3]

@@ -14,7 +14,14 @@ from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.ingest.salts import SaltStore
 from refract.clicks.models import ClickRollup, VisitorSalt
 from refract.clicks.rollups import compaction, sketches
-from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.granularity import (
+    DAY,
+    GRAIN_SECONDS,
+    QUARTER,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
 from refract.clicks.rollups.sketches import VisitorSketch
 from refract.clicks.spool.format import LINK_CLICK, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
@@ -31,7 +38,16 @@ LINK = 42
 
 def visit(rt: Runtime, visitor: int, target: int = LINK, referrer: bytes = b"") -> bytes:
     network = (visitor % 4096).to_bytes(3, "big")
-    return encode_frame(LINK_CLICK, target, rt.clock.now_ns(), 0, network, b"Browser %d" % (visitor // 4096), referrer, b"")
+    return encode_frame(
+        LINK_CLICK,
+        target,
+        rt.clock.now_ns(),
+        0,
+        network,
+        b"Browser %d" % (visitor // 4096),
+        referrer,
+        b"",
+    )
 
 
 def spooled(root: Path, frames: list[bytes]) -> None:
@@ -85,7 +101,13 @@ def test_a_million_are_counted_closely() -> None:
     whole = 96 * 4 * (1_000_000 // 384)
 
     assert abs(sketches.count_visitors(stored) - whole) < 0.02 * whole
-    assert abs(sketches.merge_sketches(VisitorSketch.from_bytes(data) for data in stored).count() - whole) < 0.02 * whole
+    assert (
+        abs(
+            sketches.merge_sketches(VisitorSketch.from_bytes(data) for data in stored).count()
+            - whole
+        )
+        < 0.02 * whole
+    )
     assert max(map(len, stored)) < 9000
 
 
@@ -96,20 +118,30 @@ def _sketch(visitors: list[int]) -> VisitorSketch:
     return sketch
 
 
-async def test_processes_and_restarts_change_nothing(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+async def test_processes_and_restarts_change_nothing(
+    rt: Runtime, clock: ManualClock, tmp_path: Path
+) -> None:
     everybody = list(range(500))
     day = start_of(DAY, to_seconds(clock.now()))
     ingesters = {number: Ingester(rt, tmp_path / str(number)) for number in range(3)}
     for turn in range(6):
         for number in list(ingesters):
-            spooled(tmp_path / str(number), [visit(rt, visitor) for visitor in everybody[turn * 50 + number * 20 :][:120]])
+            spooled(
+                tmp_path / str(number),
+                [visit(rt, visitor) for visitor in everybody[turn * 50 + number * 20 :][:120]],
+            )
             if turn % 2:
                 ingesters[number] = Ingester(rt, tmp_path / str(number))
             await ingesters[number].apply_all()
         clock.advance(1000)
         if turn == 3:
             await compaction.close_hours(rt)
-    seen = {visitor for turn in range(6) for number in range(3) for visitor in everybody[turn * 50 + number * 20 :][:120]}
+    seen = {
+        visitor
+        for turn in range(6)
+        for number in range(3)
+        for visitor in everybody[turn * 50 + number * 20 :][:120]
+    }
 
     for _ in range(2):
         found = await counted(rt, day, day + GRAIN_SECONDS[DAY])
@@ -124,7 +156,10 @@ async def test_ingesters_at_the_same_time_lose_nobody(
     day = start_of(DAY, to_seconds(clock.now()))
     ada, links = await plant(rt, 3)
     for number in range(4):
-        spooled(tmp_path / str(number), [visit(rt, number * 30 + visitor, links[visitor % 3]) for visitor in range(100)])
+        spooled(
+            tmp_path / str(number),
+            [visit(rt, number * 30 + visitor, links[visitor % 3]) for visitor in range(100)],
+        )
 
     await asyncio.gather(*(Ingester(rt, tmp_path / str(number)).apply_all() for number in range(4)))
 
@@ -135,20 +170,30 @@ async def test_ingesters_at_the_same_time_lose_nobody(
     assert [row.total_clicks for row in totals] == [136, 132, 132]
 
 
-async def test_a_visitor_of_two_links_is_one_and_of_two_days_is_two(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+async def test_a_visitor_of_two_links_is_one_and_of_two_days_is_two(
+    rt: Runtime, clock: ManualClock, tmp_path: Path
+) -> None:
     day = start_of(DAY, to_seconds(clock.now()))
     ada, (first, second) = await plant(rt, 2)
     ingester = Ingester(rt, tmp_path / "spool")
     for _ in range(2):
-        spooled(tmp_path / "spool", [visit(rt, 1, first), visit(rt, 1, first), visit(rt, 1, second)])
+        spooled(
+            tmp_path / "spool", [visit(rt, 1, first), visit(rt, 1, first), visit(rt, 1, second)]
+        )
         await ingester.apply_all()
         clock.advance(GRAIN_SECONDS[DAY])
 
-    assert await counted_for(rt, ada, day, day + 2 * GRAIN_SECONDS[DAY]) == ClickCounts(clicks=6, uniques=2)
-    assert await counted(rt, day, day + GRAIN_SECONDS[DAY], link=first) == ClickCounts(clicks=2, uniques=1)
+    assert await counted_for(rt, ada, day, day + 2 * GRAIN_SECONDS[DAY]) == ClickCounts(
+        clicks=6, uniques=2
+    )
+    assert await counted(rt, day, day + GRAIN_SECONDS[DAY], link=first) == ClickCounts(
+        clicks=2, uniques=1
+    )
 
 
-async def test_a_salt_is_shared_for_48_hours_and_then_destroyed(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_salt_is_shared_for_48_hours_and_then_destroyed(
+    rt: Runtime, clock: ManualClock
+) -> None:
     day = start_of(DAY, to_seconds(clock.now()))
     salt = await SaltStore(rt).get_salts({day})
     assert len(salt[day]) == 32
@@ -196,7 +241,9 @@ async def test_nobody_uses_a_salt_that_is_due_to_go(rt: Runtime, clock: ManualCl
     assert (await SaltStore(rt).get_salts({day}))[day] == (await known.get_salts({day}))[day]
 
 
-async def test_beyond_a_thousand_values_the_rest_is_other(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+async def test_beyond_a_thousand_values_the_rest_is_other(
+    rt: Runtime, clock: ManualClock, tmp_path: Path
+) -> None:
     day = start_of(DAY, to_seconds(clock.now()))
     frames = [visit(rt, 1, LINK, b"https://site%d.example/" % number) for number in range(1200)]
     frames += [visit(rt, 1, LINK, b"https://often.example/")] * 3
@@ -207,7 +254,9 @@ async def test_beyond_a_thousand_values_the_rest_is_other(rt: Runtime, clock: Ma
     asked = StatsQuery(to_datetime(day), to_datetime(day + GRAIN_SECONDS[DAY]))
     for _ in ("quarters", "the whole day"):
         async with rt.db.read() as session:
-            found = await stats.get_link_breakdown(session, LINK, "referrers", asked, clock.now(), limit=2000)
+            found = await stats.get_link_breakdown(
+                session, LINK, "referrers", asked, clock.now(), limit=2000
+            )
         assert len(found.items) == 1000
         assert (found.items[0].value, found.items[0].clicks) == ("often.example", 3)
         assert found.total == 1203

@@ -3,12 +3,28 @@
 import pytest
 
 from refract.clicks.ingest.agents import MAX_CACHED_AGENTS, UserAgent, UserAgentParser
-from refract.clicks.ingest.facts import FACT_COLUMNS, FactsExtractor, hash_visitor, parse_referrer_host, to_microseconds
+from refract.clicks.ingest.facts import (
+    FACT_COLUMNS,
+    FactsExtractor,
+    hash_visitor,
+    parse_referrer_host,
+    to_microseconds,
+)
 from refract.clicks.ingest.places import PlaceLookup
-from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, Click, decode_clicks, encode_frame
+from refract.clicks.spool.format import (
+    LINK_CLICK,
+    PREFETCH,
+    PRIVATE,
+    Click,
+    decode_clicks,
+    encode_frame,
+)
 from refract.core.clock import SystemClock
 
-CHROME = "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.6099.71 Safari/537.36"
+CHROME = (
+    "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.6099.71"
+    " Safari/537.36"
+)
 
 
 @pytest.fixture(scope="module")
@@ -22,9 +38,14 @@ def reader(agents: UserAgentParser) -> FactsExtractor:
 
 
 def sent(
-    flags: int = 0, agent: bytes = CHROME.encode(), referrer: bytes = b"https://A.example/x?secret=1", query: bytes = b"utm_campaign=c"
+    flags: int = 0,
+    agent: bytes = CHROME.encode(),
+    referrer: bytes = b"https://A.example/x?secret=1",
+    query: bytes = b"utm_campaign=c",
 ) -> Click:
-    (click,) = decode_clicks(encode_frame(LINK_CLICK, 42, 1_000_000, flags, b"\x08\x08\x08", agent, referrer, query), 0)
+    (click,) = decode_clicks(
+        encode_frame(LINK_CLICK, 42, 1_000_000, flags, b"\x08\x08\x08", agent, referrer, query), 0
+    )
     return click
 
 
@@ -38,21 +59,75 @@ def named(reader: FactsExtractor, click: Click) -> dict[str, object]:
         (CHROME, "desktop"),
         ("", "desktop"),
         ("who knows", "desktop"),
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Version/17.0 Mobile/15E148 Safari/604.1", "mobile"),
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/15E148 [FBAN/FBIOS;FBAV/440.0]", "mobile"),
-        ("Mozilla/5.0 (iPhone; CPU iPhone OS 16_0 like Mac OS X) AppleWebKit/605.1.15 Mobile/20A362 [Pinterest/iOS]", "mobile"),
-        ("Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/120.0.0.0 Mobile Safari/537.36", "mobile"),
-        ("Mozilla/5.0 (Linux; Android 9; CUBOT_X19) AppleWebKit/537.36 Chrome/90.0.0.0 Mobile Safari/537.36", "mobile"),
-        ("Mozilla/5.0 (Linux; Android 13; SM-T870) AppleWebKit/537.36 Chrome/114.0.0.0 Safari/537.36", "tablet"),
-        ("Mozilla/5.0 (iPad; CPU OS 16_5 like Mac OS X) AppleWebKit/605.1.15 Version/16.5 Mobile/15E148 Safari/604.1", "tablet"),
+        (
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15"
+                " Version/17.0 Mobile/15E148 Safari/604.1"
+            ),
+            "mobile",
+        ),
+        (
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 17_0 like Mac OS X) AppleWebKit/605.1.15"
+                " Mobile/15E148 [FBAN/FBIOS;FBAV/440.0]"
+            ),
+            "mobile",
+        ),
+        (
+            (
+                "Mozilla/5.0 (iPhone; CPU iPhone OS 16_0 like Mac OS X) AppleWebKit/605.1.15"
+                " Mobile/20A362 [Pinterest/iOS]"
+            ),
+            "mobile",
+        ),
+        (
+            (
+                "Mozilla/5.0 (Linux; Android 14; Pixel 8) AppleWebKit/537.36 Chrome/120.0.0.0"
+                " Mobile Safari/537.36"
+            ),
+            "mobile",
+        ),
+        (
+            (
+                "Mozilla/5.0 (Linux; Android 9; CUBOT_X19) AppleWebKit/537.36 Chrome/90.0.0.0"
+                " Mobile Safari/537.36"
+            ),
+            "mobile",
+        ),
+        (
+            (
+                "Mozilla/5.0 (Linux; Android 13; SM-T870) AppleWebKit/537.36 Chrome/114.0.0.0"
+                " Safari/537.36"
+            ),
+            "tablet",
+        ),
+        (
+            (
+                "Mozilla/5.0 (iPad; CPU OS 16_5 like Mac OS X) AppleWebKit/605.1.15 Version/16.5"
+                " Mobile/15E148 Safari/604.1"
+            ),
+            "tablet",
+        ),
         ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", "bot"),
         ("Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)", "bot"),
         ("WhatsApp/2.23.20.0", "bot"),
         ("facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)", "bot"),
         ("TelegramBot (like TwitterBot)", "bot"),
         ("Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)", "bot"),
-        ("Mozilla/5.0 (Macintosh) AppleWebKit/537.36 (KHTML, like Gecko) HeadlessChrome/120.0.0.0 Safari/537.36", "bot"),
-        ("Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2; +https://openai.com/gptbot)", "bot"),
+        (
+            (
+                "Mozilla/5.0 (Macintosh) AppleWebKit/537.36 (KHTML, like Gecko)"
+                " HeadlessChrome/120.0.0.0 Safari/537.36"
+            ),
+            "bot",
+        ),
+        (
+            (
+                "Mozilla/5.0 AppleWebKit/537.36 (KHTML, like Gecko; compatible; GPTBot/1.2;"
+                " +https://openai.com/gptbot)"
+            ),
+            "bot",
+        ),
         ("curl/8.5.0", "bot"),
         ("python-requests/2.31.0", "bot"),
         ("Go-http-client/1.1", "bot"),
@@ -64,7 +139,10 @@ def test_devices(agents: UserAgentParser, agent: str, device: str) -> None:
 
 
 def test_browser_and_system_have_their_versions(agents: UserAgentParser) -> None:
-    agent = agents[b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15 Version/17.4.1 Mobile/15E148 Safari/604.1"]
+    agent = agents[
+        b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) AppleWebKit/605.1.15"
+        b" Version/17.4.1 Mobile/15E148 Safari/604.1"
+    ]
 
     assert agent[3:7] == ("Mobile Safari", "17.4.1", "iOS", "17.5")
     assert agents[b"\xff\x00who"].text == "�who"
@@ -111,11 +189,19 @@ def test_of_who_wishes_so_nothing_is_kept(reader: FactsExtractor) -> None:
     row, bot, private, parts, visitor = reader.extract_facts(sent(PRIVATE))
 
     kept = {name: value for name, value in zip(FACT_COLUMNS, row, strict=True) if value is not None}
-    assert kept == {"kind": LINK_CLICK, "target_id": 42, "bot": False, "private": True, "device": "desktop"}
+    assert kept == {
+        "kind": LINK_CLICK,
+        "target_id": 42,
+        "bot": False,
+        "private": True,
+        "device": "desktop",
+    }
     assert (bot, private, parts, visitor) == (False, True, (), b"")
 
 
-@pytest.mark.parametrize("click", [sent(PREFETCH), sent(agent=b"curl/8.5.0"), sent(PREFETCH | PRIVATE)])
+@pytest.mark.parametrize(
+    "click", [sent(PREFETCH), sent(agent=b"curl/8.5.0"), sent(PREFETCH | PRIVATE)]
+)
 def test_bots_are_in_no_breakdown_and_are_no_visitors(reader: FactsExtractor, click: Click) -> None:
     row, bot, _, parts, visitor = reader.extract_facts(click)
 
@@ -129,7 +215,16 @@ def test_visitors_differ_by_network_and_agent_and_by_the_salt(reader: FactsExtra
 
     assert one != other
     assert hash_visitor(one, b"a" * 32) == hash_visitor(one, b"a" * 32)
-    assert len({hash_visitor(one, b"a" * 32), hash_visitor(other, b"a" * 32), hash_visitor(one, b"b" * 32)}) == 3
+    assert (
+        len(
+            {
+                hash_visitor(one, b"a" * 32),
+                hash_visitor(other, b"a" * 32),
+                hash_visitor(one, b"b" * 32),
+            }
+        )
+        == 3
+    )
     assert 0 <= hash_visitor(one, b"a" * 32) < 1 << 40
 
 

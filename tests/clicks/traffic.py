@@ -14,10 +14,22 @@ from refract.core.ip_addresses import format_anonymous_address
 DAY = 86_400
 _SAFARI = b"AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.5 Mobile/15E148 Safari/604.1"
 AGENTS = {
-    b"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0": ("desktop", "Firefox", "Windows"),
-    b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) " + _SAFARI: ("mobile", "Mobile Safari", "iOS"),
+    b"Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:128.0) Gecko/20100101 Firefox/128.0": (
+        "desktop",
+        "Firefox",
+        "Windows",
+    ),
+    b"Mozilla/5.0 (iPhone; CPU iPhone OS 17_5 like Mac OS X) " + _SAFARI: (
+        "mobile",
+        "Mobile Safari",
+        "iOS",
+    ),
     b"Mozilla/5.0 (iPad; CPU OS 16_5 like Mac OS X) " + _SAFARI: ("tablet", "Mobile Safari", "iOS"),
-    b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": ("bot", "Googlebot", ""),
+    b"Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)": (
+        "bot",
+        "Googlebot",
+        "",
+    ),
     b"": ("desktop", "", ""),
     b"something else": ("desktop", "", ""),
 }
@@ -28,7 +40,11 @@ REFERRERS = {
     b"https://Mail.example/": "mail.example",
     b"nonsense": "direct",
 }
-CAMPAIGNS = {b"": "", b"utm_campaign=spring+sale&utm_source=mail": "spring sale", b"utm_source=x": ""}
+CAMPAIGNS = {
+    b"": "",
+    b"utm_campaign=spring+sale&utm_source=mail": "spring sale",
+    b"utm_source=x": "",
+}
 
 
 @dataclass(frozen=True)
@@ -46,7 +62,14 @@ class Sent:
 
     def framed(self) -> bytes:
         return encode_frame(
-            self.kind, self.target, self.at * 1_000_000_000, self.flags, self.network, self.agent, self.referrer, self.campaign
+            self.kind,
+            self.target,
+            self.at * 1_000_000_000,
+            self.flags,
+            self.network,
+            self.agent,
+            self.referrer,
+            self.campaign,
         )
 
 
@@ -105,7 +128,10 @@ def counts(clicks: list[Counted]) -> Totals:
 def breakdowns(clicks: list[Counted], node: str) -> dict[str, dict[str, int]]:
     told = [click for click in clicks if click.visitor]
     found = {name: Counter(click.value(name, node) for click in told) for name in DIMENSIONS}
-    return {name: {value: number for value, number in values.items() if value} for name, values in found.items()}
+    return {
+        name: {value: number for value, number in values.items() if value}
+        for name, values in found.items()
+    }
 
 
 class SaltModel:

@@ -10,7 +10,9 @@ from refract.core.runtime import Runtime
 MOMENTS = 60
 
 
-async def test_cancelling_while_a_failed_block_is_being_undone_hides_nothing_and_keeps_no_connection(rt: Runtime) -> None:
+async def test_cancelling_while_a_failed_block_is_being_undone_hides_nothing_and_keeps_no_connection(
+    rt: Runtime,
+) -> None:
     failing = asyncio.Event()
 
     async def work() -> None:

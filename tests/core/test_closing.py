@@ -10,13 +10,19 @@ from sqlalchemy import text
 from refract.core.db.raw import open_raw_reader
 from refract.core.runtime import Runtime
 
-SLOWLY = {"sqlite": "SELECT 1", "postgresql": "SELECT 1 FROM pg_sleep(0.3)", "mysql": "SELECT 1 + sleep(0.3)"}
+SLOWLY = {
+    "sqlite": "SELECT 1",
+    "postgresql": "SELECT 1 FROM pg_sleep(0.3)",
+    "mysql": "SELECT 1 + sleep(0.3)",
+}
 
 
 def _connections() -> int:
     """To servers; SQLite's files are open as files."""
     own = psutil.Process()
-    return len(own.net_connections("tcp")) + len([file for file in own.open_files() if file.path.endswith("refract.db")])
+    return len(own.net_connections("tcp")) + len(
+        [file for file in own.open_files() if file.path.endswith("refract.db")]
+    )
 
 
 async def _by_reading(rt: Runtime, asked: Callable[[], None]) -> int:
@@ -40,7 +46,9 @@ async def _directly(rt: Runtime, asked: Callable[[], None]) -> int:
 
 
 @pytest.mark.parametrize("ask", [_by_reading, _by_writing, _directly])
-async def test_a_question_under_way_is_answered_and_its_connection_goes(rt: Runtime, ask: Callable[..., asyncio.Future[int]]) -> None:
+async def test_a_question_under_way_is_answered_and_its_connection_goes(
+    rt: Runtime, ask: Callable[..., asyncio.Future[int]]
+) -> None:
     before, asked = _connections(), asyncio.Event()
     question = asyncio.ensure_future(ask(rt, asked.set))
     await asked.wait()

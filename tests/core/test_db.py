@@ -76,7 +76,9 @@ async def test_enclosed_blocks_share_one_transaction(rt: Runtime) -> None:
     assert await _workers(rt) == [1, 2, 3]
 
 
-async def test_an_error_inside_an_enclosed_block_undoes_everything_even_when_it_is_caught(rt: Runtime) -> None:
+async def test_an_error_inside_an_enclosed_block_undoes_everything_even_when_it_is_caught(
+    rt: Runtime,
+) -> None:
     async def nothing(_session: WriteSession) -> None:
         return None
 
@@ -90,7 +92,9 @@ async def test_an_error_inside_an_enclosed_block_undoes_everything_even_when_it_
     assert await _workers(rt) == []
 
 
-async def test_a_caller_that_goes_away_during_the_commit_does_not_silence_the_hooks(rt: Runtime) -> None:
+async def test_a_caller_that_goes_away_during_the_commit_does_not_silence_the_hooks(
+    rt: Runtime,
+) -> None:
     told: list[list[int]] = []
 
     async def tell() -> None:
@@ -138,7 +142,9 @@ async def test_an_error_of_the_database_never_says_what_somebody_wrote(rt: Runti
     with pytest.raises(IntegrityError) as caught:
         async with rt.db.write() as session:
             for _ in range(2):
-                await session.execute(insert(WorkerId).values(worker=1, holder="canary-words", reserved_until_ms=0))
+                await session.execute(
+                    insert(WorkerId).values(worker=1, holder="canary-words", reserved_until_ms=0)
+                )
 
     assert "canary-words" not in str(caught.value)
     assert "worker_ids" in str(caught.value)
@@ -165,7 +171,10 @@ async def test_a_connection_lost_after_reading_does_not_fail_the_reader(rt: Runt
 
 async def _wait_until_cut(rt: Runtime, connection_id: int) -> int:
     """Wait until the server has ended a connection; return how many of that id are left."""
-    table = {"postgresql": "pg_stat_activity WHERE pid", "mysql": "information_schema.processlist WHERE id"}[rt.db.dialect]
+    table = {
+        "postgresql": "pg_stat_activity WHERE pid",
+        "mysql": "information_schema.processlist WHERE id",
+    }[rt.db.dialect]
     rows = 1
     while rows:
         async with rt.db.write() as session:

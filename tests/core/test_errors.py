@@ -7,7 +7,12 @@ from refract.core.errors import RefractError
 
 @pytest.mark.parametrize(
     ("name", "code"),
-    [("SlugTaken", "SLUG_TAKEN"), ("NotABackup", "NOT_A_BACKUP"), ("BadEtag", "BAD_ETAG"), ("InvalidUrl", "INVALID_URL")],
+    [
+        ("SlugTaken", "SLUG_TAKEN"),
+        ("NotABackup", "NOT_A_BACKUP"),
+        ("BadEtag", "BAD_ETAG"),
+        ("InvalidUrl", "INVALID_URL"),
+    ],
 )
 def test_code_is_the_words_of_the_class_name(name: str, code: str) -> None:
     made: type[RefractError] = type(name, (RefractError,), {})

@@ -24,14 +24,25 @@ from refract.core.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused
         (asyncmy.errors.OperationalError(1142, "SELECT command denied"), StoreRefused),
         (PermissionError(errno.EACCES, "Permission denied"), StoreRefused),
         (OSError(errno.ENOSPC, "No space left"), StoreFull),
-        (OperationalError("SELECT 1", None, Exception("unable to open database file")), StoreRefused),
-        (OperationalError("UPDATE x", None, Exception("attempt to write a readonly database")), StoreRefused),
-        (DatabaseError("SELECT 1", None, Exception("database disk image is malformed")), StoreDamaged),
+        (
+            OperationalError("SELECT 1", None, Exception("unable to open database file")),
+            StoreRefused,
+        ),
+        (
+            OperationalError("UPDATE x", None, Exception("attempt to write a readonly database")),
+            StoreRefused,
+        ),
+        (
+            DatabaseError("SELECT 1", None, Exception("database disk image is malformed")),
+            StoreDamaged,
+        ),
         (DatabaseError("SELECT 1", None, Exception("file is not a database")), StoreDamaged),
     ],
     ids=lambda value: value.__name__ if isinstance(value, type) else str(value)[:40],
 )
-def test_what_an_operator_can_heal_is_503_with_a_reason(error: BaseException, word: type[Unavailable]) -> None:
+def test_what_an_operator_can_heal_is_503_with_a_reason(
+    error: BaseException, word: type[Unavailable]
+) -> None:
     found = translate_db_error(error)
 
     assert type(found) is word
@@ -39,7 +50,9 @@ def test_what_an_operator_can_heal_is_503_with_a_reason(error: BaseException, wo
 
 
 def test_the_reason_names_neither_the_user_nor_the_password() -> None:
-    found = translate_db_error(asyncpg.InvalidPasswordError('password authentication failed for user "canary"'))
+    found = translate_db_error(
+        asyncpg.InvalidPasswordError('password authentication failed for user "canary"')
+    )
 
     assert found is not None
     assert "canary" not in found.message
@@ -51,7 +64,11 @@ def test_a_missing_right_is_told_apart_from_a_wrong_password() -> None:
 
 
 def test_what_the_database_said_is_one_line_without_the_statement() -> None:
-    error = ProgrammingError("ALTER TABLE canary", None, Exception("<class 'x.Y'>: relation does not exist.\nHINT: look again"))
+    error = ProgrammingError(
+        "ALTER TABLE canary",
+        None,
+        Exception("<class 'x.Y'>: relation does not exist.\nHINT: look again"),
+    )
 
     assert isinstance(error, DBAPIError)
     assert format_driver_error(error) == "relation does not exist"

@@ -28,7 +28,12 @@ async def _no_more_pages(rt: Runtime) -> AsyncIterator[None]:
 
 async def _fill(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        session.add_all([WorkerId(worker=number, holder="x" * 32, reserved_until_ms=0) for number in range(1000)])
+        session.add_all(
+            [
+                WorkerId(worker=number, holder="x" * 32, reserved_until_ms=0)
+                for number in range(1000)
+            ]
+        )
 
 
 async def test_a_full_database_is_remembered_until_something_was_written_again(rt: Runtime) -> None:
@@ -57,7 +62,9 @@ async def test_it_is_remembered_of_enclosed_blocks_too(rt: Runtime) -> None:
     assert not rt.db.is_full
 
 
-async def test_a_disk_without_room_is_seen_before_a_change_fails(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_disk_without_room_is_seen_before_a_change_fails(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert not rt.db.is_full
     monkeypatch.setattr(db_session, "MIN_FREE_BYTES", 1 << 62)
 
@@ -71,7 +78,11 @@ async def test_readiness_tells_of_it(rt: Runtime) -> None:
             with pytest.raises(StoreFull):
                 await _fill(rt)
             status, state = await node.vitals.check_readiness()
-            assert (status, state.status, state.dependencies["database"].status) == (503, "degraded", "down")
+            assert (status, state.status, state.dependencies["database"].status) == (
+                503,
+                "degraded",
+                "down",
+            )
             assert "full" in (state.dependencies["database"].detail or "")
             assert state.problems == [StoreFull().message]
         async with rt.db.write() as session:

@@ -95,7 +95,10 @@ def test_without_the_lease_nothing_is_issued() -> None:
         SnowflakeGenerator(1, ManualClock(START), can_issue=lambda: False).next_id()
 
 
-@pytest.mark.parametrize(("number", "code"), [(0, "0"), (61, "Z"), (62, "10"), (123456789012345678, "97qS0b7N2m"), (MAX_ID, "aZl8N0y58M7")])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(0, "0"), (61, "Z"), (62, "10"), (123456789012345678, "97qS0b7N2m"), (MAX_ID, "aZl8N0y58M7")],
+)
 def test_base62_vectors(number: int, code: str) -> None:
     assert encode_base62(number) == code
     assert decode_base62(code) == number
@@ -106,7 +109,21 @@ def test_the_example_in_the_seed_document_is_another_number() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "00", "01", "097qS0b7N2m", "aZl8N0y58M8", "ZZZZZZZZZZZ", "100000000000", "97qS0b7N2-", "97qS0b7N2\u0660", "é", " 1", "1 "]
+    "text",
+    [
+        "",
+        "00",
+        "01",
+        "097qS0b7N2m",
+        "aZl8N0y58M8",
+        "ZZZZZZZZZZZ",
+        "100000000000",
+        "97qS0b7N2-",
+        "97qS0b7N2\u0660",
+        "é",
+        " 1",
+        "1 ",
+    ],
 )
 def test_what_is_not_a_code(text: str) -> None:
     assert decode_base62(text) is None

@@ -29,12 +29,18 @@ def test_several_issuers_by_environment(monkeypatch: pytest.MonkeyPatch) -> None
     issuers = load_settings().issuers
 
     assert list(issuers) == ["work", "home_2"]
-    assert (issuers["work"].client_id, issuers["work"].audiences, issuers["work"].secret) == ("12345", ("99", "api"), None)
+    assert (issuers["work"].client_id, issuers["work"].audiences, issuers["work"].secret) == (
+        "12345",
+        ("99", "api"),
+        None,
+    )
     assert (issuers["home_2"].display_name, issuers["home_2"].secret) == ("Clerk", "s")
     assert issuers["work"].display_name == "id.example.com"
 
 
-def test_a_file_is_read_and_the_environment_wins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_file_is_read_and_the_environment_wins(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     (tmp_path / "settings.toml").write_text(FILE)
     monkeypatch.setenv("REFRACT_SETTINGS_FILE", str(tmp_path / "settings.toml"))
     monkeypatch.setenv("REFRACT_ISSUERS__WORK__CLIENT_ID", "from the environment")
@@ -49,8 +55,12 @@ def test_a_file_is_read_and_the_environment_wins(monkeypatch: pytest.MonkeyPatch
     assert load_settings(port=1).port == 1
 
 
-@pytest.mark.parametrize(("text", "says"), [("prot = 1", '"prot"'), ("= 1", "cannot be read"), (None, "No such file")])
-def test_a_file_that_does_not_fit_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, says: str) -> None:
+@pytest.mark.parametrize(
+    ("text", "says"), [("prot = 1", '"prot"'), ("= 1", "cannot be read"), (None, "No such file")]
+)
+def test_a_file_that_does_not_fit_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str | None, says: str
+) -> None:
     file = tmp_path / "settings.toml"
     if text is not None:
         file.write_text(text)

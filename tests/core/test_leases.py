@@ -14,7 +14,9 @@ from refract.core.settings.model import Settings
 from refract.core.worker_ids import RESERVE_MS, LeasedIds, WorkerIdLease, claim_worker_id, lease_ids
 
 
-async def test_many_processes_at_once_get_different_worker_ids(rt: Runtime, settings: Settings, clock: ManualClock) -> None:
+async def test_many_processes_at_once_get_different_worker_ids(
+    rt: Runtime, settings: Settings, clock: ManualClock
+) -> None:
     others = [Database(settings) for _ in range(8)]
     leases = await asyncio.gather(*(claim_worker_id(db, clock) for db in others for _ in range(4)))
     for db in others:
@@ -23,8 +25,12 @@ async def test_many_processes_at_once_get_different_worker_ids(rt: Runtime, sett
     assert len({lease.ids.worker for lease in leases}) == 32
 
 
-async def _take(rt: Runtime, clock: ManualClock, worker: int, monkeypatch: pytest.MonkeyPatch) -> WorkerIdLease:
-    monkeypatch.setattr("refract.core.worker_ids.secrets.choice", lambda free: worker if worker in free else free[0])
+async def _take(
+    rt: Runtime, clock: ManualClock, worker: int, monkeypatch: pytest.MonkeyPatch
+) -> WorkerIdLease:
+    monkeypatch.setattr(
+        "refract.core.worker_ids.secrets.choice", lambda free: worker if worker in free else free[0]
+    )
     return await claim_worker_id(rt.db, clock)
 
 
@@ -44,7 +50,9 @@ async def test_the_next_holder_begins_behind_the_last_one_whatever_its_clock_say
     assert await first.renew() is False
 
 
-async def test_a_holder_that_is_late_with_renewing_gives_nothing_until_it_has(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_holder_that_is_late_with_renewing_gives_nothing_until_it_has(
+    rt: Runtime, clock: ManualClock
+) -> None:
     lease = await claim_worker_id(rt.db, clock)
     clock.advance(RESERVE_MS / 1000 + 1)
     with pytest.raises(WorkerIdLost):
@@ -54,7 +62,9 @@ async def test_a_holder_that_is_late_with_renewing_gives_nothing_until_it_has(rt
     assert lease.ids.next_id()
 
 
-async def test_a_released_worker_id_can_be_taken_at_once(rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_released_worker_id_can_be_taken_at_once(
+    rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = await _take(rt, clock, 3, monkeypatch)
     used = first.ids.next_id()
     await first.release()
@@ -96,7 +106,9 @@ async def test_ids_that_were_lost_are_replaced_by_another_worker_id(
     assert (ids.next_id() >> 12) & 1023 != thief.ids.worker
 
 
-async def test_the_patient_begin_without_a_database_and_the_others_do_not(tmp_path: Path, clock: ManualClock) -> None:
+async def test_the_patient_begin_without_a_database_and_the_others_do_not(
+    tmp_path: Path, clock: ManualClock
+) -> None:
     db = Database(Settings(data_dir=tmp_path, database_url="postgresql://nobody@127.0.0.1:1/none"))
     with pytest.raises(StoreUnavailable):
         async with lease_ids(db, clock):

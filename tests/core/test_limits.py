@@ -21,7 +21,9 @@ ANONYMOUS = ("ANONYMOUS_LISTS_PER_HOUR", "ANONYMOUS_ENTRIES_PER_HOUR")
 
 @pytest.mark.parametrize("name", LIMITS)
 @pytest.mark.parametrize("value", ["0", "-1", "none", "", "1.5"])
-def test_a_limit_is_a_number_from_one_or_unlimited(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_a_limit_is_a_number_from_one_or_unlimited(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
     monkeypatch.setenv(f"REFRACT_{name}", value)
 
     with pytest.raises(ConfigurationError) as refused:

@@ -52,7 +52,9 @@ def test_what_imitates_is_found(host: str) -> None:
     ],
 )
 def test_what_is_ordinary_is_not(host: str) -> None:
-    assert not is_lookalike(host if host.startswith(("xn--", "[")) else parse_web_url(f"https://{host}/").host)
+    assert not is_lookalike(
+        host if host.startswith(("xn--", "[")) else parse_web_url(f"https://{host}/").host
+    )
 
 
 @pytest.mark.parametrize(

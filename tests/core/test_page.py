@@ -11,7 +11,13 @@ from refract.core.pagination import MAX_CURSOR_LENGTH, CursorCodec, CursorValue,
 from refract.core.secrets import Secret
 
 CURSORS = CursorCodec(Secret(b"k" * 40))
-POSITION: list[CursorValue] = [datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC), 42, "ü", None, 1.5]
+POSITION: list[CursorValue] = [
+    datetime(2026, 6, 1, 12, 0, 0, 123456, tzinfo=UTC),
+    42,
+    "ü",
+    None,
+    1.5,
+]
 
 
 def test_a_cursor_brings_back_what_was_put_in() -> None:
@@ -48,7 +54,10 @@ def test_any_text_at_all_is_refused_and_never_crashes(text: str) -> None:
         CURSORS.decode("q", text)
 
 
-@pytest.mark.parametrize("position", [[10, 380569408052355072], [datetime(2026, 11, 16, 4, 6, 57, tzinfo=UTC), 380569408052355072]])
+@pytest.mark.parametrize(
+    "position",
+    [[10, 380569408052355072], [datetime(2026, 11, 16, 4, 6, 57, tzinfo=UTC), 380569408052355072]],
+)
 def test_a_cursor_tells_nothing_of_its_position(position: list[CursorValue]) -> None:
     """Security finding 13: cursors were signed but readable, and told clicks and last clicks of other people's links."""
     cursor = CURSORS.encode("q", position)
@@ -58,16 +67,24 @@ def test_a_cursor_tells_nothing_of_its_position(position: list[CursorValue]) -> 
 
 
 def test_the_length_of_a_cursor_does_not_tell_how_large_a_number_is() -> None:
-    assert len({len(CURSORS.encode("q", [clicks, 1])) for clicks in (0, 9, 99, 9_999, 999_999)}) == 1
+    assert (
+        len({len(CURSORS.encode("q", [clicks, 1])) for clicks in (0, 9, 99, 9_999, 999_999)}) == 1
+    )
 
 
 def test_different_questions_hide_the_same_position_differently() -> None:
     first, second = (CURSORS.encode(question, [10, 42]) for question in ("one", "two"))
 
-    assert base64.urlsafe_b64decode(first + "==")[16:] != base64.urlsafe_b64decode(second + "==")[16:]
+    assert (
+        base64.urlsafe_b64decode(first + "==")[16:] != base64.urlsafe_b64decode(second + "==")[16:]
+    )
 
 
-@given(st.lists(st.integers(0, 2**63 - 1) | st.datetimes(timezones=st.just(UTC)) | st.none(), max_size=4))
+@given(
+    st.lists(
+        st.integers(0, 2**63 - 1) | st.datetimes(timezones=st.just(UTC)) | st.none(), max_size=4
+    )
+)
 def test_every_position_comes_back_and_fits(position: list[CursorValue]) -> None:
     cursor = CURSORS.encode("q", position)
 

@@ -34,7 +34,9 @@ async def _hold(rt: Runtime, seconds: float) -> None:
 
 
 async def test_a_crowd_is_let_in_one_after_another(rt: Runtime, pool: Any) -> None:
-    await asyncio.gather(*(_hold(rt, 0) for _ in range(pool.size())))  # to open them takes its time, and is no queue
+    await asyncio.gather(
+        *(_hold(rt, 0) for _ in range(pool.size()))
+    )  # to open them takes its time, and is no queue
     crowd = 6 * pool.size()
     began = time.monotonic()
     await asyncio.gather(*(_hold(rt, PATIENCE / 4) for _ in range(crowd)))
@@ -58,14 +60,22 @@ async def test_whoever_has_waited_in_vain_is_told_at_once(
     """A busy database is asked three times; a queue that stands still is not stood in three times."""
     async with rt.db.write() as session:
         key = await make.key(session, rt, await make.person(session, rt))
-    await client.get("/api/v1/links", headers=by_key(key))  # from now on the key is known, and nothing about it is written
+    await client.get(
+        "/api/v1/links", headers=by_key(key)
+    )  # from now on the key is known, and nothing about it is written
     async with AsyncExitStack() as held:
         for _ in range(pool.size()):
             await (await held.enter_async_context(rt.db.write())).connection()
         waited = Mock(wraps=pool._do_get)
         monkeypatch.setattr(pool, "_do_get", waited)
-        answer = await client.post("/api/v1/links", json={"destination": "https://example.com"}, headers=by_key(key))
-    assert (answer.status_code, answer.json()["code"], waited.call_count) == (503, "STORE_CROWDED", 1)
+        answer = await client.post(
+            "/api/v1/links", json={"destination": "https://example.com"}, headers=by_key(key)
+        )
+    assert (answer.status_code, answer.json()["code"], waited.call_count) == (
+        503,
+        "STORE_CROWDED",
+        1,
+    )
     assert "retry-after" in answer.headers
 
 
@@ -81,7 +91,9 @@ async def test_connections_that_break_are_no_sign_of_life(rt: Runtime, pool: Any
     assert sum(isinstance(one, StoreCrowded) for one in ended) > pool.size()
 
 
-async def test_nobody_waits_for_ever(rt: Runtime, pool: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_nobody_waits_for_ever(
+    rt: Runtime, pool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(db_engine, "MAX_QUEUE_SECONDS", 2 * PATIENCE)
     crowd = [asyncio.create_task(_hold(rt, PATIENCE / 3)) for _ in range(15 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)

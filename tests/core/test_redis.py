@@ -64,7 +64,9 @@ async def test_while_it_is_away_one_question_a_second_finds_out(redis_server: Re
     await redis.close()
 
 
-async def test_a_server_that_hangs_is_given_up(redis_server: RedisServer, redis: RedisClient) -> None:
+async def test_a_server_that_hangs_is_given_up(
+    redis_server: RedisServer, redis: RedisClient
+) -> None:
     await redis.execute("PING")
     os.kill(redis_server.pid or 0, signal.SIGSTOP)
     try:
@@ -112,12 +114,16 @@ async def test_nobody_gets_an_answer_that_was_meant_for_another(redis: RedisClie
     assert await redis.execute("PING") == b"PONG"
 
 
-async def test_what_is_published_is_heard_until_the_server_goes(redis_server: RedisServer, redis: RedisClient) -> None:
+async def test_what_is_published_is_heard_until_the_server_goes(
+    redis_server: RedisServer, redis: RedisClient
+) -> None:
     on_the_list = asyncio.Event()
     heard: list[bytes] = []
 
     async def listen() -> None:
-        async for message in redis.subscribe("news", on_the_list.set):  # one by one, to see them before the end
+        async for message in redis.subscribe(
+            "news", on_the_list.set
+        ):  # one by one, to see them before the end
             heard.append(message)  # noqa: PERF401
 
     listening = asyncio.create_task(listen())

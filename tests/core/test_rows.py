@@ -14,7 +14,16 @@ from refract.identity.models import User
 from refract.tags.models import DEFAULT_COLOR, Tag
 
 USERS, TAGS = cast("Table", User.__table__), cast("Table", Tag.__table__)
-ODD = ["", "NULL", "{a,b}", '"quoted"', "back\\slash", "链接 🔗", "line\nbreak", "'; DROP TABLE users; --"]
+ODD = [
+    "",
+    "NULL",
+    "{a,b}",
+    '"quoted"',
+    "back\\slash",
+    "链接 🔗",
+    "line\nbreak",
+    "'; DROP TABLE users; --",
+]
 
 
 def people(clock: ManualClock, number: int) -> list[dict[str, Any]]:
@@ -29,31 +38,53 @@ def people(clock: ManualClock, number: int) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("number", [1, MIN_ARRAY_ROWS - 1, MIN_ARRAY_ROWS, 300])
-async def test_every_value_arrives_and_what_no_row_names_gets_its_default(rt: Runtime, clock: ManualClock, number: int) -> None:
+async def test_every_value_arrives_and_what_no_row_names_gets_its_default(
+    rt: Runtime, clock: ManualClock, number: int
+) -> None:
     rows = people(clock, number)
     async with rt.db.write() as session:
         await insert_rows(session, USERS, rows)
     async with rt.db.read() as reading:
         found = list(await reading.scalars(select(User).order_by(User.id)))
     assert [{name: getattr(one, name) for name in rows[0]} for one in found] == rows
-    assert {(one.email_verified, one.plan, one.role, one.status) for one in found} == {(False, "free", "user", "active")}
+    assert {(one.email_verified, one.plan, one.role, one.status) for one in found} == {
+        (False, "free", "user", "active")
+    }
 
 
 @pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
-async def test_a_row_whose_key_is_taken_is_left_out_and_the_others_come(rt: Runtime, clock: ManualClock, number: int) -> None:
+async def test_a_row_whose_key_is_taken_is_left_out_and_the_others_come(
+    rt: Runtime, clock: ManualClock, number: int
+) -> None:
     def tag(one: int, name: str) -> dict[str, Any]:
-        return {"id": one, "scope": "shared", "space": 0, "key": name, "name": name, "name_key": name, "created_at": clock.now()}
+        return {
+            "id": one,
+            "scope": "shared",
+            "space": 0,
+            "key": name,
+            "name": name,
+            "name_key": name,
+            "created_at": clock.now(),
+        }
 
     async with rt.db.write() as session:
         await insert_or_skip(session, TAGS, [tag(1, "first")])
-        await insert_or_skip(session, TAGS, [tag(100 + one, "first" if one == 1 else f"tag-{one}") for one in range(number)])
+        await insert_or_skip(
+            session,
+            TAGS,
+            [tag(100 + one, "first" if one == 1 else f"tag-{one}") for one in range(number)],
+        )
     async with rt.db.read() as reading:
         found = {one.name: (one.id, one.color) for one in await reading.scalars(select(Tag))}
-    assert found == {"first": (1, DEFAULT_COLOR)} | {f"tag-{one}": (100 + one, DEFAULT_COLOR) for one in range(number) if one != 1}
+    assert found == {"first": (1, DEFAULT_COLOR)} | {
+        f"tag-{one}": (100 + one, DEFAULT_COLOR) for one in range(number) if one != 1
+    }
 
 
 @pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
-async def test_without_leave_to_skip_a_taken_key_fails_and_nothing_comes(rt: Runtime, clock: ManualClock, number: int) -> None:
+async def test_without_leave_to_skip_a_taken_key_fails_and_nothing_comes(
+    rt: Runtime, clock: ManualClock, number: int
+) -> None:
     rows = people(clock, number)
     with pytest.raises(IntegrityError):
         async with rt.db.write() as session:
@@ -63,7 +94,9 @@ async def test_without_leave_to_skip_a_taken_key_fails_and_nothing_comes(rt: Run
 
 
 @pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
-async def test_a_value_that_is_too_long_is_never_cut_off(rt: Runtime, clock: ManualClock, number: int) -> None:
+async def test_a_value_that_is_too_long_is_never_cut_off(
+    rt: Runtime, clock: ManualClock, number: int
+) -> None:
     rows = people(clock, number)
     rows[1]["display_name"] = "x" * 101
     knows_lengths = rt.db.dialect != "sqlite"

@@ -17,15 +17,32 @@ CANARY = "canary-of-somebody-who-left"
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-async def test_nothing_of_a_deleted_account_is_left_in_the_files(rt: Runtime, tmp_path: Path) -> None:
+async def test_nothing_of_a_deleted_account_is_left_in_the_files(
+    rt: Runtime, tmp_path: Path
+) -> None:
     async with rt.db.engine.connect() as connection:
         assert (await connection.execute(text("PRAGMA secure_delete"))).scalar_one() == 1
     async with rt.db.write() as session:
         root, eve = await make.admin(session, rt), await make.person(session, rt, "eve")
         for number in range(20):
-            await make.link(session, rt, eve, f"https://example.com/{CANARY}/{number}", notes=f"{CANARY} {number}", title=CANARY)
+            await make.link(
+                session,
+                rt,
+                eve,
+                f"https://example.com/{CANARY}/{number}",
+                notes=f"{CANARY} {number}",
+                title=CANARY,
+            )
     async with rt.db.write() as session:
-        await service.delete_person(session, rt, root, eve.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.DELETE, heir_id=None)
+        await service.delete_person(
+            session,
+            rt,
+            root,
+            eve.id,
+            PERSONAL_DATA_HOOKS,
+            links=LinkDisposition.DELETE,
+            heir_id=None,
+        )
         await session.execute(delete(LinkChange))
     await jobs.finish_account_deletion(rt, FinishAccountDeletion(user_id=eve.id))
 

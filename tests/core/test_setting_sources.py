@@ -31,7 +31,9 @@ def _refused(monkeypatch: pytest.MonkeyPatch, **variables: str) -> str:
         ("REFRACT_SECRET_KEY_FIEL", "REFRACT_SECRET_KEY_FILE"),
     ],
 )
-def test_a_misspelt_variable_is_refused_and_the_nearest_is_named(variable: str, nearest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misspelt_variable_is_refused_and_the_nearest_is_named(
+    variable: str, nearest: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = _refused(monkeypatch, **{variable: "x"})
 
     assert variable in said
@@ -42,15 +44,23 @@ def test_every_misspelt_variable_is_named_at_once(monkeypatch: pytest.MonkeyPatc
     """Finding: only the first was named, so that two of them took two starts."""
     said = _refused(monkeypatch, REFRACT_BASEURL="x", REFRACT_ENVIROMENT="x")
 
-    assert said.startswith("REFRACT_BASEURL is no setting. Did you mean REFRACT_BASE_URL? REFRACT_ENVIROMENT is no setting.")
+    assert said.startswith(
+        "REFRACT_BASEURL is no setting. Did you mean REFRACT_BASE_URL? REFRACT_ENVIROMENT is no"
+        " setting."
+    )
     assert said.endswith("Correct or remove them, or set REFRACT_UNKNOWN_SETTINGS=warn.")
 
 
-def test_settings_that_do_not_fit_together_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_that_do_not_fit_together_are_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Finding: the sentence began with "The settings does not fit:"."""
     said = _refused(monkeypatch, REFRACT_ENVIRONMENT="production")
 
-    assert said.startswith("These settings do not fit together: REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, ")
+    assert said.startswith(
+        "These settings do not fit together: REFRACT_ENVIRONMENT=production needs"
+        " REFRACT_BASE_URL, "
+    )
 
 
 def test_for_an_upgrade_an_unknown_variable_is_only_logged(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +70,9 @@ def test_for_an_upgrade_an_unknown_variable_is_only_logged(monkeypatch: pytest.M
     assert load_settings().unknown_settings == "warn"
 
 
-def test_variables_of_container_platforms_and_of_tests_are_not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_variables_of_container_platforms_and_of_tests_are_not_ours(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     links = {
         "REFRACT_PORT": "tcp://10.0.0.7:8000",
         "REFRACT_PORT_8000_TCP": "tcp://10.0.0.7:8000",
@@ -92,7 +104,9 @@ def test_variables_of_container_platforms_and_of_tests_are_not_ours(monkeypatch:
         ("safe_browsing_key", "k" * 20),
     ],
 )
-def test_every_secret_may_lie_in_a_file(field: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_secret_may_lie_in_a_file(
+    field: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "secret").write_text(f"{value}\n")
     monkeypatch.setenv(f"REFRACT_{field.upper()}_FILE", str(tmp_path / "secret"))
 
@@ -101,9 +115,13 @@ def test_every_secret_may_lie_in_a_file(field: str, value: str, tmp_path: Path, 
     assert (found.get_secret_value() if hasattr(found, "get_secret_value") else found) == value
 
 
-def test_a_secret_is_given_once_and_its_file_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_is_given_once_and_its_file_can_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "key").write_text("s" * 40)
-    both = _refused(monkeypatch, REFRACT_SECRET_KEY="s" * 40, REFRACT_SECRET_KEY_FILE=str(tmp_path / "key"))
+    both = _refused(
+        monkeypatch, REFRACT_SECRET_KEY="s" * 40, REFRACT_SECRET_KEY_FILE=str(tmp_path / "key")
+    )
     monkeypatch.delenv("REFRACT_SECRET_KEY")
     absent = _refused(monkeypatch, REFRACT_SECRET_KEY_FILE=str(tmp_path / "none"))
 
@@ -118,7 +136,9 @@ def test_a_database_url_as_platforms_spell_it(monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("password", ["hunter#2", "hunter@2", "hunter/@2"])
-def test_a_password_with_special_characters_is_explained(password: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_with_special_characters_is_explained(
+    password: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = _refused(monkeypatch, REFRACT_DATABASE_URL=f"postgresql://me:{password}@db/refract")
 
     assert "percent-encoded" in said
@@ -136,21 +156,36 @@ def test_an_error_names_the_option_that_was_given() -> None:
     ("variables", "says"),
     [
         ({"REFRACT_ENVIRONMENT": "production"}, ["REFRACT_BASE_URL", "https://go.example.com"]),
-        ({"REFRACT_ENVIRONMENT": "production", "REFRACT_HOST": "0.0.0.0"}, ["REFRACT_BASE_URL"]),  # noqa: S104 - not bound
+        (
+            {"REFRACT_ENVIRONMENT": "production", "REFRACT_HOST": "0.0.0.0"},  # noqa: S104 - not bound
+            ["REFRACT_BASE_URL"],
+        ),
         ({**HTTPS, "REFRACT_BASE_URL": "http://go.example.com"}, ["https://", "TLS"]),
         ({**HTTPS, "REFRACT_TRUSTED_PROXIES": "0.0.0.0/0"}, ["0.0.0.0/0", "proxies"]),
         ({**HTTPS, "REFRACT_TRUSTED_PROXIES": "10.0.0.0/8,::/0"}, ["::/0"]),
     ],
 )
-def test_production_refuses_what_is_only_safe_at_home(variables: dict[str, str], says: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_production_refuses_what_is_only_safe_at_home(
+    variables: dict[str, str], says: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     said = _refused(monkeypatch, **variables)
 
     for part in says:
         assert part in said
 
 
-@pytest.mark.parametrize("base_url", ["https://go.example.com", "http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]:8000"])
-def test_production_starts_when_it_is_well_set_up(base_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "base_url",
+    [
+        "https://go.example.com",
+        "http://127.0.0.1:8000",
+        "http://localhost:8000",
+        "http://[::1]:8000",
+    ],
+)
+def test_production_starts_when_it_is_well_set_up(
+    base_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("REFRACT_ENVIRONMENT", "production")
     monkeypatch.setenv("REFRACT_BASE_URL", base_url)
     monkeypatch.setenv("REFRACT_TRUSTED_PROXIES", "10.0.0.0/8")

@@ -25,7 +25,9 @@ from refract.core.settings.model import Settings
         ("REFRACT_DEAD_LINK_STATUS", "500", "404"),
     ],
 )
-def test_a_bad_value_is_named_with_its_remedy(variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_value_is_named_with_its_remedy(
+    variable: str, value: str, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(variable, value)
 
     with pytest.raises(ConfigurationError) as caught:
@@ -37,9 +39,12 @@ def test_a_bad_value_is_named_with_its_remedy(variable: str, value: str, says: s
 
 
 @pytest.mark.parametrize(
-    ("variable", "value"), [("REFRACT_SECRET_KEY", "tooshort-canary"), ("REFRACT_DATABASE_URL", "oracle://u:canary@h/d")]
+    ("variable", "value"),
+    [("REFRACT_SECRET_KEY", "tooshort-canary"), ("REFRACT_DATABASE_URL", "oracle://u:canary@h/d")],
 )
-def test_a_bad_secret_is_not_repeated(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bad_secret_is_not_repeated(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv(variable, value)
 
     with pytest.raises(ConfigurationError) as caught:

@@ -41,7 +41,9 @@ BLOCK_SDK = "import sys; sys.modules['opentelemetry.sdk'] = None"
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, otlp_url=f"http://127.0.0.1:{free_port()}")
+    return make_settings(
+        tmp_path / "data", database_url=database, otlp_url=f"http://127.0.0.1:{free_port()}"
+    )
 
 
 class Collector:
@@ -100,12 +102,20 @@ async def serving(rt: Runtime) -> AsyncIterator[httpx.AsyncClient]:
 
 async def test_a_request_and_what_it_asked_the_database_are_one_trace(rt: Runtime) -> None:
     async with collecting(rt.settings.otlp_url or "") as collector, serving(rt) as client:
-        await client.get("/secret-name?token=hush", headers={"traceparent": PARENT, "user-agent": "Snooper/1"})
-        await client.get("/api/v1/names/roadmap", headers={"traceparent": "rubbish", "baggage": "whose=mine"})
+        await client.get(
+            "/secret-name?token=hush", headers={"traceparent": PARENT, "user-agent": "Snooper/1"}
+        )
+        await client.get(
+            "/api/v1/names/roadmap", headers={"traceparent": "rubbish", "baggage": "whose=mine"}
+        )
         await flush(rt)
 
     first, second = collector.of_kind(Span.SPAN_KIND_SERVER)
-    assert (first.name, first.trace_id.hex(), first.parent_span_id.hex()) == ("GET short link", PARENT[3:35], PARENT[36:52])
+    assert (first.name, first.trace_id.hex(), first.parent_span_id.hex()) == (
+        "GET short link",
+        PARENT[3:35],
+        PARENT[36:52],
+    )
     assert "http.route" not in values_of(first.attributes)
     assert second.name == "GET /api/v1/names/{name}"
     told = values_of(second.attributes)
@@ -166,14 +176,26 @@ async def test_a_job_that_fails_says_how_and_not_about_what(rt: Runtime) -> None
 
     spans = {span.name: span for span in collector.of_kind(Span.SPAN_KIND_CONSUMER)}
     assert list(spans) == ["job enrich_item", "job broken_query", "job good"]
-    assert values_of(spans["job enrich_item"].attributes) == {"refract.job.kind": "enrich_item", "error.type": "KeyError"}
+    assert values_of(spans["job enrich_item"].attributes) == {
+        "refract.job.kind": "enrich_item",
+        "error.type": "KeyError",
+    }
     assert spans["job enrich_item"].status.code == Status.STATUS_CODE_ERROR
     assert not spans["job enrich_item"].events
-    statements = {values_of(span.attributes)["db.query.text"]: span for span in collector.of_kind(Span.SPAN_KIND_CLIENT)}
+    statements = {
+        values_of(span.attributes)["db.query.text"]: span
+        for span in collector.of_kind(Span.SPAN_KIND_CLIENT)
+    }
     broken, good = statements["SELECT nothing FROM nowhere"], statements["SELECT 1"]
-    assert (broken.status.code, values_of(broken.attributes)["error.type"]) == (Status.STATUS_CODE_ERROR, "OperationalError")
+    assert (broken.status.code, values_of(broken.attributes)["error.type"]) == (
+        Status.STATUS_CODE_ERROR,
+        "OperationalError",
+    )
     assert broken.parent_span_id == spans["job broken_query"].span_id
-    assert (good.status.code, good.parent_span_id) == (Status.STATUS_CODE_UNSET, spans["job good"].span_id)
+    assert (good.status.code, good.parent_span_id) == (
+        Status.STATUS_CODE_UNSET,
+        spans["job good"].span_id,
+    )
     assert b"secret.example" not in collector.raw
 
 
@@ -200,9 +222,18 @@ async def test_a_fault_is_an_error_and_a_refusal_is_none(rt: Runtime) -> None:
 
     refused, fault, crash = collector.of_kind(Span.SPAN_KIND_SERVER)
     assert refused.status.code == Status.STATUS_CODE_UNSET
-    assert (fault.status.code, values_of(fault.attributes)["error.type"]) == (Status.STATUS_CODE_ERROR, "503")
-    assert (fault.name, values_of(fault.attributes)["http.request.method"]) == ("HTTP short link", "_OTHER")
-    assert (crash.status.code, values_of(crash.attributes)["error.type"]) == (Status.STATUS_CODE_ERROR, "RuntimeError")
+    assert (fault.status.code, values_of(fault.attributes)["error.type"]) == (
+        Status.STATUS_CODE_ERROR,
+        "503",
+    )
+    assert (fault.name, values_of(fault.attributes)["http.request.method"]) == (
+        "HTTP short link",
+        "_OTHER",
+    )
+    assert (crash.status.code, values_of(crash.attributes)["error.type"]) == (
+        Status.STATUS_CODE_ERROR,
+        "RuntimeError",
+    )
     for word in (b"secret.example", b"BREW", b"go.test"):
         assert word not in collector.raw
 
@@ -216,7 +247,9 @@ async def test_the_trace_is_handed_on_to_services_of_the_operator(rt: Runtime) -
 
     async with (
         collecting(rt.settings.otlp_url or "") as collector,
-        httpx.AsyncClient(transport=httpx.MockTransport(answer), event_hooks=client_hooks(rt)) as client,
+        httpx.AsyncClient(
+            transport=httpx.MockTransport(answer), event_hooks=client_hooks(rt)
+        ) as client,
     ):
         with job_span(rt, "enrich_item"):
             await client.post("http://model.test/v1/chat/completions")
@@ -247,7 +280,9 @@ def variables(monkeypatch: pytest.MonkeyPatch) -> Callable[[Mapping[str, str]], 
     return set_all
 
 
-async def test_variables_of_the_sdk_apply(rt: Runtime, variables: Callable[[Mapping[str, str]], None]) -> None:
+async def test_variables_of_the_sdk_apply(
+    rt: Runtime, variables: Callable[[Mapping[str, str]], None]
+) -> None:
     variables(
         {
             "OTEL_SERVICE_NAME": "links",
@@ -263,13 +298,21 @@ async def test_variables_of_the_sdk_apply(rt: Runtime, variables: Callable[[Mapp
         await flush(rt)
 
     (resource,) = collector.resources
-    wanted = {"service.name": "links", "deployment.environment.name": "test", "host.name": "elsewhere"}
+    wanted = {
+        "service.name": "links",
+        "deployment.environment.name": "test",
+        "host.name": "elsewhere",
+    }
     assert resource | wanted == resource
     assert "authorization: bearer abc" in collector.heads[0]
 
 
-@pytest.mark.parametrize("switch", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_SAMPLER": "always_off"}])
-async def test_the_sdk_can_be_switched_off(rt: Runtime, variables: Callable[[Mapping[str, str]], None], switch: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "switch", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_SAMPLER": "always_off"}]
+)
+async def test_the_sdk_can_be_switched_off(
+    rt: Runtime, variables: Callable[[Mapping[str, str]], None], switch: dict[str, str]
+) -> None:
     variables(switch)
     async with collecting(rt.settings.otlp_url or "") as collector:
         with job_span(rt, "a"):
@@ -283,21 +326,39 @@ async def test_the_sdk_can_be_switched_off(rt: Runtime, variables: Callable[[Map
     ("given", "expected"),
     [
         ({}, None),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"}, "http://collector:4318/v1/traces"),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318/otlp/"}, "http://collector:4318/otlp/v1/traces"),
-        ({"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/spans"}, "http://collector:4318/spans"),
         (
-            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://b:2/v1/traces"},
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318"},
+            "http://collector:4318/v1/traces",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://collector:4318/otlp/"},
+            "http://collector:4318/otlp/v1/traces",
+        ),
+        (
+            {"OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://collector:4318/spans"},
+            "http://collector:4318/spans",
+        ),
+        (
+            {
+                "OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1",
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT": "http://b:2/v1/traces",
+            },
             "http://b:2/v1/traces",
         ),
-        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "REFRACT_OTLP_URL": "http://c:3"}, "http://c:3/v1/traces"),
+        (
+            {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "REFRACT_OTLP_URL": "http://c:3"},
+            "http://c:3/v1/traces",
+        ),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_SDK_DISABLED": "TRUE"}, None),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "OTEL_TRACES_EXPORTER": "none"}, None),
         ({"REFRACT_OTLP_URL": "http://c:3/v1/traces"}, "http://c:3/v1/traces"),
     ],
 )
 def test_where_traces_go(
-    database: str, variables: Callable[[Mapping[str, str]], None], given: dict[str, str], expected: str | None
+    database: str,
+    variables: Callable[[Mapping[str, str]], None],
+    given: dict[str, str],
+    expected: str | None,
 ) -> None:
     variables(given)
 
@@ -306,7 +367,9 @@ def test_where_traces_go(
     assert (otel._endpoint(url) if url is not None else None) == expected
 
 
-async def test_a_collector_that_is_away_holds_up_nobody(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_collector_that_is_away_holds_up_nobody(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Spans are dropped, and the end of the process waits a bounded time for the last of them."""
     monkeypatch.setattr(otel, "SHUTDOWN_TIMEOUT", 0.2)
     for _ in range(5_000):
@@ -320,18 +383,26 @@ async def test_a_collector_that_is_away_holds_up_nobody(rt: Runtime, monkeypatch
 
 def test_without_a_collector_nothing_is_loaded(database: str) -> None:
     asked = (
-        "import sys, refract.server.process, refract.app, refract.server.worker; "
-        "sys.exit(any(name.startswith(('refract.core.otel', 'opentelemetry.sdk', 'opentelemetry.exporter')) for name in sys.modules))"
+        "import sys, refract.server.process, refract.app, refract.server.worker;"
+        " sys.exit(any(name.startswith(('refract.core.otel', 'opentelemetry.sdk',"
+        " 'opentelemetry.exporter')) for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", asked], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(
-    ("variable", "code"), [("REFRACT_OTLP_URL", 2), ("OTEL_EXPORTER_OTLP_ENDPOINT", 0)], ids=["configured", "standard variable alone"]
+    ("variable", "code"),
+    [("REFRACT_OTLP_URL", 2), ("OTEL_EXPORTER_OTLP_ENDPOINT", 0)],
+    ids=["configured", "standard variable alone"],
 )
-def test_without_the_extra_the_start_says_what_to_install(database: str, tmp_path: Path, variable: str, code: int) -> None:
+def test_without_the_extra_the_start_says_what_to_install(
+    database: str, tmp_path: Path, variable: str, code: int
+) -> None:
     """The standard variable may be meant for other programs: where nothing could follow it, it is none of ours."""
-    command = f"{BLOCK_SDK}; from refract.core.settings.loader import check_extras, load_settings; from refract.cli import main; "
+    command = (
+        f"{BLOCK_SDK}; from refract.core.settings.loader import check_extras, load_settings; from"
+        " refract.cli import main; "
+    )
     serve = "sys.argv[1:] = ['serve', '--port', '0', '--data-dir', sys.argv[1]]; sys.exit(main())"
     ask = "check_extras(load_settings())"
     environment = {**os.environ, variable: "http://127.0.0.1:4318"}
@@ -346,7 +417,9 @@ def test_without_the_extra_the_start_says_what_to_install(database: str, tmp_pat
     assert not (tmp_path / "data").exists()
 
 
-async def test_the_doctor_names_what_is_missing(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_doctor_names_what_is_missing(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
 
     (finding,) = await check_trace_collector(settings)
@@ -356,7 +429,9 @@ async def test_the_doctor_names_what_is_missing(settings: Settings, monkeypatch:
     assert "refract-links[otel]" in (finding.remedy or "")
 
 
-def test_a_node_without_the_extra_does_not_start_half(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_node_without_the_extra_does_not_start_half(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk", None)
     with pytest.raises(RefractError, match="extra otel"):
         WebNode(rt)

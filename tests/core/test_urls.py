@@ -22,18 +22,31 @@ _HOSTS = st.sampled_from(
     ]
 )
 _PORTS = st.sampled_from(["", ":", ":80", ":443", ":8080", ":00443", ":65535"])
-_TAILS = st.builds(lambda slash, text: f"{slash}{text}", st.sampled_from(["", "/", "//", "/a/../", "?", "#", "/?", "/#", "/?#"]), _TEXT)
+_TAILS = st.builds(
+    lambda slash, text: f"{slash}{text}",
+    st.sampled_from(["", "/", "//", "/a/../", "?", "#", "/?", "/#", "/?#"]),
+    _TEXT,
+)
 
 
-@given(st.sampled_from(["http://", "HTTPS://", "https:/", "https:", "ftp://"]), _HOSTS, _PORTS, _TAILS)
-def test_the_parts_of_an_address_are_the_parsers_own(scheme: str, host: str, port: str, tail: str) -> None:
+@given(
+    st.sampled_from(["http://", "HTTPS://", "https:/", "https:", "ftp://"]), _HOSTS, _PORTS, _TAILS
+)
+def test_the_parts_of_an_address_are_the_parsers_own(
+    scheme: str, host: str, port: str, tail: str
+) -> None:
     typed = f"{scheme}{host}{port}{tail}".strip(" ")
     try:
         found = parse_web_url(typed)
     except BadUrl:
         return
     url = URL(typed)
-    assert (found.href, found.scheme, found.host, found.port) == (url.href, url.protocol.removesuffix(":"), url.hostname, url.port)
+    assert (found.href, found.scheme, found.host, found.port) == (
+        url.href,
+        url.protocol.removesuffix(":"),
+        url.hostname,
+        url.port,
+    )
     assert (found.path, found.query, found.fragment) == (url.pathname, url.search, url.hash)
     assert (url.username, url.password) == ("", "")
 
@@ -54,7 +67,14 @@ def test_credentials_are_refused_however_they_are_written(typed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "typed", ["ftp://example.com/", "javascript:alert(1)", "mailto:ada@example.com", "data:text/html,x", "file:///etc/passwd"]
+    "typed",
+    [
+        "ftp://example.com/",
+        "javascript:alert(1)",
+        "mailto:ada@example.com",
+        "data:text/html,x",
+        "file:///etc/passwd",
+    ],
 )
 def test_only_web_addresses_are_accepted_and_the_reason_names_the_scheme(typed: str) -> None:
     with pytest.raises(BadUrl, match=f"not {typed.split(':', maxsplit=1)[0]}:"):

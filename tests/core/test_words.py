@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.core.words import MAX_TOKEN, encode_number, encode_texts, encode_word, query_terms, spell_word, split_words
+from refract.core.words import (
+    MAX_TOKEN,
+    encode_number,
+    encode_texts,
+    encode_word,
+    query_terms,
+    spell_word,
+    split_words,
+)
 
 MARK = "w0"
 
@@ -26,7 +34,9 @@ MARK = "w0"
     ],
 )
 def test_words_of_a_text(text: str, expected: list[str]) -> None:
-    assert list(split_words(text, tails=True)) == [unicodedata.normalize("NFC", word) for word in expected]
+    assert list(split_words(text, tails=True)) == [
+        unicodedata.normalize("NFC", word) for word in expected
+    ]
 
 
 def test_composed_and_decomposed_letters_are_the_same() -> None:
@@ -52,7 +62,13 @@ def test_of_a_run_without_spaces_every_pair_is_sought() -> None:
             "Café Société, C++ & Zoë's jazz_2",
             "w0cafz006h w0cafe w0sociz006htz006h w0societe w0c w0zzoz006j w0zzoe w0s w0jazzzz w02",
         ),
-        ("日本語の本 ไทย", "w0z0k4lz0kdo w0z0kdoz0rdq w0z0rdqz09ke w0z09kez0kdo w0z0kdo w0z02tgz02s7 w0z02s7z02si w0z02si"),
+        (
+            "日本語の本 ไทย",
+            (
+                "w0z0k4lz0kdo w0z0kdoz0rdq w0z0rdqz09ke w0z09kez0kdo w0z0kdo w0z02tgz02s7"
+                " w0z02s7z02si w0z02si"
+            ),
+        ),
         ("हिन्दी Straße ﬁn", "w0z01tlz01trz01t4z01u5z01t2z01ts w0strasse w0fin"),
         ("Ünïcode 100% x-y", "w0z0070nz006ncode w0unicode w0100 w0x w0y"),
     ],
@@ -63,7 +79,9 @@ def test_an_index_of_an_earlier_release_is_still_right(text: str, tokens: str) -
 
 
 @given(st.text(), st.text())
-def test_a_beginning_of_a_word_is_a_beginning_of_its_token_and_nothing_else_is(start: str, rest: str) -> None:
+def test_a_beginning_of_a_word_is_a_beginning_of_its_token_and_nothing_else_is(
+    start: str, rest: str
+) -> None:
     whole, part = encode_word(MARK, start + rest), encode_word(MARK, start)
     assert whole.startswith(part)
     assert whole.isascii()
@@ -83,7 +101,9 @@ def test_every_word_of_a_text_is_found_by_searching_for_the_text(text: str) -> N
 def test_numbers_are_never_the_beginning_of_another() -> None:
     spelled = [encode_number("u0", number) for number in [*range(1, 3_000), 35**5, 2**63 - 1]]
     assert len(set(spelled)) == len(spelled)
-    assert not any(one != other and other.startswith(one) for one in spelled[:200] for other in spelled)
+    assert not any(
+        one != other and other.startswith(one) for one in spelled[:200] for other in spelled
+    )
 
 
 def test_what_is_too_much_is_left_out() -> None:
@@ -101,7 +121,9 @@ def test_what_is_too_much_is_left_out() -> None:
     ],
 )
 def test_compounds_are_one_word(text: str, expected: list[str]) -> None:
-    assert list(split_words(text, compounds=True)) == [unicodedata.normalize("NFC", word) for word in expected]
+    assert list(split_words(text, compounds=True)) == [
+        unicodedata.normalize("NFC", word) for word in expected
+    ]
 
 
 @given(st.text())

@@ -28,7 +28,11 @@ NOTHING: Any = SimpleNamespace()
 def safety(tmp_path_factory: pytest.TempPathFactory) -> DestinationChecker:
     """The checks that need nobody's answer: reading, and loops."""
     settings = make_settings(tmp_path_factory.mktemp("corpus"))
-    return DestinationChecker(Runtime(settings=settings, db=NOTHING, clock=ManualClock(START), ids=NOTHING, secret=NOTHING))
+    return DestinationChecker(
+        Runtime(
+            settings=settings, db=NOTHING, clock=ManualClock(START), ids=NOTHING, secret=NOTHING
+        )
+    )
 
 
 def short(text: str) -> str:
@@ -65,8 +69,13 @@ def test_accepted_input_leads_to_the_host_it_shows(safety: DestinationChecker, t
 
 def _assert_one_reading(answer: CheckedDestination) -> None:
     """The bytes that would go out mean the same to a browser and to the strictest old parser."""
-    location = expand_template(parse_template(answer.as_typed), ["x"] * (parse_template(answer.as_typed).last_position or 0))
-    if isinstance(location, ExpansionFailure):  # a default that is refused as a path is refused when followed
+    location = expand_template(
+        parse_template(answer.as_typed),
+        ["x"] * (parse_template(answer.as_typed).last_position or 0),
+    )
+    if isinstance(
+        location, ExpansionFailure
+    ):  # a default that is refused as a path is refused when followed
         return
     assert location.isascii()
     assert all(0x21 <= ord(character) <= 0x7E for character in location)
@@ -86,10 +95,23 @@ def _assert_one_reading(answer: CheckedDestination) -> None:
 # -- anything at all
 
 ODD = ":/\\@?#[]%.{}<>|^`'\" \t\r\n\0\u3002\u00ad\u200b\uff0f\uff20\u2100①"
-schemes = st.sampled_from(["http", "https", "HTTP", "hTTps", "javascript", "data", "ftp", "", "http+x"])
+schemes = st.sampled_from(
+    ["http", "https", "HTTP", "hTTps", "javascript", "data", "ftp", "", "http+x"]
+)
 slashes = st.sampled_from([":", ":/", "://", ":///", ":\\\\", ":/\\"])
 pieces = st.text(string.ascii_letters + string.digits + ODD, max_size=12)
-hosts = st.sampled_from(["good.example", "go.test", "127.0.0.1", "[::1]", "bücher.example", "1.1", "0x7f.1", "xn--bcher-kva.example"])
+hosts = st.sampled_from(
+    [
+        "good.example",
+        "go.test",
+        "127.0.0.1",
+        "[::1]",
+        "bücher.example",
+        "1.1",
+        "0x7f.1",
+        "xn--bcher-kva.example",
+    ]
+)
 
 
 @st.composite
@@ -99,7 +121,13 @@ def addresses(draw: st.DrawFn) -> str:
     return f"{draw(schemes)}{draw(slashes)}{before}{draw(hosts)}{after}{draw(pieces)}"
 
 
-@given(st.one_of(addresses(), st.text(max_size=60), st.builds(lambda rest: f"https://good.example/{rest}", st.text(max_size=40))))
+@given(
+    st.one_of(
+        addresses(),
+        st.text(max_size=60),
+        st.builds(lambda rest: f"https://good.example/{rest}", st.text(max_size=40)),
+    )
+)
 @example("http://good.example\\@evil.example/")
 @example("https://good.example/{1}\r\nX: y")
 def test_whatever_is_accepted_has_one_reading(safety: DestinationChecker, typed: str) -> None:

@@ -9,13 +9,20 @@ Labels = frozenset[tuple[str, str]]
 Vector = dict[Labels, float]
 Value = Vector | float
 
-_TOKEN = re.compile(r'\s*([a-zA-Z_:][\w:]*|\d+(?:\.\d+)?(?:e\d+)?|"[^"]*"|\[\w+\]|=~|!~|!=|==|>=|<=|[-+*/(){},<>=])')
+_TOKEN = re.compile(
+    r'\s*([a-zA-Z_:][\w:]*|\d+(?:\.\d+)?(?:e\d+)?|"[^"]*"|\[\w+\]|=~|!~|!=|==|>=|<=|[-+*/(){},<>=])'
+)
 _SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
 }  # fmt: skip
-_FOLD: dict[str, Callable[[list[float]], float]] = {"max": max, "min": min, "sum": sum, "count": len}
+_FOLD: dict[str, Callable[[list[float]], float]] = {
+    "max": max,
+    "min": min,
+    "sum": sum,
+    "count": len,
+}
 _MATCH: dict[str, Callable[[str, str], bool]] = {
     "=": operator.eq,
     "!=": operator.ne,
@@ -145,7 +152,9 @@ class _Parser:
         return {
             labels: value
             for labels, value in found.items()
-            if all(_MATCH[sign](dict(labels).get(label, ""), wanted) for label, sign, wanted in matches)
+            if all(
+                _MATCH[sign](dict(labels).get(label, ""), wanted) for label, sign, wanted in matches
+            )
         }
 
 

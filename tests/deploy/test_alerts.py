@@ -20,7 +20,9 @@ from tests.serving import Served, refract, serving
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).parents[2]
-RULES: list[dict[str, Any]] = yaml.safe_load((ROOT / "deploy/prometheus/refract-alerts.yml").read_text())["groups"][0]["rules"]
+RULES: list[dict[str, Any]] = yaml.safe_load(
+    (ROOT / "deploy/prometheus/refract-alerts.yml").read_text()
+)["groups"][0]["rules"]
 TOKEN = "the-token-of-prometheus"
 
 
@@ -30,7 +32,11 @@ def scrape(nodes: dict[str, Served]) -> Scrape:
     for role, node in nodes.items():
         target = {"job": "refract", "instance": f"127.0.0.1:{node.port}"}
         with contextlib.suppress(httpx.TransportError):
-            answer = httpx.get(f"{node.url}/metrics", headers={"authorization": f"Bearer {TOKEN}"}, timeout=PATIENCE)
+            answer = httpx.get(
+                f"{node.url}/metrics",
+                headers={"authorization": f"Bearer {TOKEN}"},
+                timeout=PATIENCE,
+            )
             assert answer.status_code == 200, (role, answer.text)
             found.add(answer.text, **target)
             found.add("up 1", **target)
@@ -48,7 +54,11 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Served
     """Web, worker and redirect nodes on one database. The worker stores the clicks of the redirect node."""
     home = tmp_path_factory.mktemp("fleet")
     url = f"sqlite:///{home}/shared.db"
-    shared: dict[str, Any] = {"REFRACT_DATABASE_URL": url, "REFRACT_ARCHIVE_DIR": f"{home}/archive", "REFRACT_METRICS_TOKEN": TOKEN}
+    shared: dict[str, Any] = {
+        "REFRACT_DATABASE_URL": url,
+        "REFRACT_ARCHIVE_DIR": f"{home}/archive",
+        "REFRACT_METRICS_TOKEN": TOKEN,
+    }
     assert refract("migrate", "--data-dir", f"{home}/web", **shared).returncode == 0
     outside = Outside(home / "web", database_url=url)
     outside.link("https://example.com/there", name="here")
@@ -71,9 +81,13 @@ def healthy(fleet: dict[str, Served]) -> tuple[Scrape, Scrape]:
 
 def set_machine(after: Scrape) -> None:
     """The machine that runs the tests may have a full disk, or be busy with other tests."""
-    after.samples["refract_loop_longest_seconds"] = dict.fromkeys(after.samples["refract_loop_longest_seconds"], 0.0)
+    after.samples["refract_loop_longest_seconds"] = dict.fromkeys(
+        after.samples["refract_loop_longest_seconds"], 0.0
+    )
     for labels in after.samples["refract_disk_free_bytes"]:
-        after.samples["refract_disk_free_bytes"][labels] = after.samples["refract_disk_size_bytes"][labels] / 2
+        after.samples["refract_disk_free_bytes"][labels] = (
+            after.samples["refract_disk_size_bytes"][labels] / 2
+        )
 
 
 def test_nothing_fires_on_a_healthy_fleet(healthy: tuple[Scrape, Scrape]) -> None:

@@ -73,7 +73,11 @@ def test_compose_files_name_what_exists_and_bound_what_runs(name: str) -> None:
 def test_the_fleet_shares_its_archive_and_trusts_its_front_alone() -> None:
     """Each role had its own directory: exports of old clicks broke and backups left them out. All of 172.16.0.0/12 was trusted."""
     services = compose("compose.yaml")["services"]
-    roles = {service["environment"]["REFRACT_ROLE"]: service for name, service in services.items() if name in ("web", "redirect", "worker")}
+    roles = {
+        service["environment"]["REFRACT_ROLE"]: service
+        for name, service in services.items()
+        if name in ("web", "redirect", "worker")
+    }
 
     assert set(roles) == {"web", "redirect", "worker"}
     for name in ("web", "worker", "backup"):
@@ -82,7 +86,10 @@ def test_the_fleet_shares_its_archive_and_trusts_its_front_alone() -> None:
     front = services["front"]["networks"]["inside"]["ipv4_address"]
     for service in roles.values():
         assert service["environment"]["REFRACT_TRUSTED_PROXIES"] == f"{front}/32"
-    users = {role: service["environment"]["REFRACT_DATABASE_URL"].split("://")[1].split(":")[0] for role, service in roles.items()}
+    users = {
+        role: service["environment"]["REFRACT_DATABASE_URL"].split("://")[1].split(":")[0]
+        for role, service in roles.items()
+    }
     assert users == {"web": "refract_web", "worker": "refract_web", "redirect": "refract_redirect"}
     assert compose("compose.yaml")["networks"]["inside"]["internal"]
     assert services["redirect"]["networks"] == ["inside"]
@@ -91,7 +98,10 @@ def test_the_fleet_shares_its_archive_and_trusts_its_front_alone() -> None:
 
 
 def test_the_fronts_agree_on_who_answers_what() -> None:
-    nginx, caddy = (DEPLOY / "nginx/refract_locations.conf").read_text(), (DEPLOY / "caddy/Caddyfile").read_text()
+    nginx, caddy = (
+        (DEPLOY / "nginx/refract_locations.conf").read_text(),
+        (DEPLOY / "caddy/Caddyfile").read_text(),
+    )
     (folders,) = re.findall(r"\^/\(([^)]+)\)\(/\|\$\)", nginx)
     (files,) = re.findall(r"\^/\(([^)]+)\)\$", nginx)
     (web,) = re.findall(r"@web path (.*)", caddy)
@@ -126,11 +136,15 @@ def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
         pytest.skip(f"{ABSENT}systemd-analyze")
     for path in (DEPLOY / "systemd").iterdir():
         # The program of the machine it is meant for is not here; everything else must be right.
-        (tmp_path / path.name).write_text(path.read_text().replace("/opt/refract/bin/refract", "/bin/true"))
+        (tmp_path / path.name).write_text(
+            path.read_text().replace("/opt/refract/bin/refract", "/bin/true")
+        )
     name = unit.replace("@.", "@redirect.")
     if name != unit:
         shutil.copy(tmp_path / unit, tmp_path / name)
-    done = subprocess.run(["systemd-analyze", "verify", tmp_path / name], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["systemd-analyze", "verify", tmp_path / name], capture_output=True, text=True, check=False
+    )
 
     said = [line for line in done.stderr.splitlines() if str(tmp_path) in line or name in line]
     assert said == []
@@ -139,13 +153,19 @@ def test_units_are_what_systemd_understands(unit: str, tmp_path: Path) -> None:
 def expressions(node: object) -> list[str]:
     """Every query of a dashboard or of a file of alerts."""
     if isinstance(node, dict):
-        return [text for key, value in node.items() for text in ([value] if key == "expr" else expressions(value))]
+        return [
+            text
+            for key, value in node.items()
+            for text in ([value] if key == "expr" else expressions(value))
+        ]
     return [text for value in node for text in expressions(value)] if isinstance(node, list) else []
 
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, redis_url="redis://127.0.0.1:1/0")
+    return make_settings(
+        tmp_path / "data", database_url=database, redis_url="redis://127.0.0.1:1/0"
+    )
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -165,14 +185,25 @@ async def test_every_figure_that_is_drawn_or_watched_is_counted(rt: Runtime) -> 
     application.engine.spool.close()
     await rt.close()
     counted = {name.decode() for name, kind in told if kind != b"histogram"} | OF_PROMETHEUS
-    counted |= {f"{name.decode()}_{part}" for name, kind in told if kind == b"histogram" for part in ("bucket", "sum", "count")}
+    counted |= {
+        f"{name.decode()}_{part}"
+        for name, kind in told
+        if kind == b"histogram"
+        for part in ("bucket", "sum", "count")
+    }
 
     queries = expressions(json.loads((DEPLOY / "grafana/refract.json").read_text()))
     queries += expressions(yaml.safe_load((DEPLOY / "prometheus/refract-alerts.yml").read_text()))
-    drawn = {name for query in queries for name in re.findall(r"\b(?:refract|process)_[a-z_]+", query)}
+    drawn = {
+        name for query in queries for name in re.findall(r"\b(?:refract|process)_[a-z_]+", query)
+    }
     assert len(drawn) > 15
     assert drawn - counted == set()
-    ours = {name for name in counted if name.startswith("refract_") and not name.endswith(("_created", "_sum", "_count"))}
+    ours = {
+        name
+        for name in counted
+        if name.startswith("refract_") and not name.endswith(("_created", "_sum", "_count"))
+    }
     assert ours - drawn == set()  # and nothing that is counted is left out
 
 
@@ -188,31 +219,57 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
         "REFRACT_METRICS_TOKEN": "scraper",
     }
     scraper = {"authorization": "Bearer scraper"}
-    with serving(data, "--role", "web", **given) as web, serving(data, "--role", "redirect", **given) as redirect:
+    with (
+        serving(data, "--role", "web", **given) as web,
+        serving(data, "--role", "redirect", **given) as redirect,
+    ):
         outside.link("https://example.com/there", name="here")
         outside.write(lambda session, rt: _published(session, rt, outside.owner))
         ports = {"8001": redirect.port, "8002": redirect.port, "8011": web.port, "8012": web.port}
         front = _front(tmp_path, nginx, ports, port, secure)
         try:
             _wait(port)
-            where: Any = {"base_url": f"https://127.0.0.1:{secure}", "headers": {"host": "go.example.com"}}
+            where: Any = {
+                "base_url": f"https://127.0.0.1:{secure}",
+                "headers": {"host": "go.example.com"},
+            }
             client = httpx.Client(verify=False, trust_env=False, timeout=PATIENCE, **where)  # noqa: S501 - our own certificate
             with client:
                 moved = client.get(f"http://127.0.0.1:{port}/here")
-                assert (moved.status_code, moved.headers["location"]) == (308, "https://go.example.com/here")
+                assert (moved.status_code, moved.headers["location"]) == (
+                    308,
+                    "https://go.example.com/here",
+                )
                 answer = client.get("/here")
-                assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/there")
+                assert (answer.status_code, answer.headers["location"]) == (
+                    302,
+                    "https://example.com/there",
+                )
                 assert client.get("/").status_code == 200
                 assert client.get("/api/v1/names/free").json()["available"] is True
                 assert client.post("/api/v1/links", json={}).status_code == 401
                 assert client.get("/api/v1/links/1").status_code == 401
-                assert client.get("/nothing-here", headers={"accept": "application/json"}).json()["code"] == "NO_SUCH_LINK"
-                assert "What we read" in client.get("/reading", headers={"accept": "text/html"}).text
+                assert (
+                    client.get("/nothing-here", headers={"accept": "application/json"}).json()[
+                        "code"
+                    ]
+                    == "NO_SUCH_LINK"
+                )
+                assert (
+                    "What we read" in client.get("/reading", headers={"accept": "text/html"}).text
+                )
                 assert client.get("/reading/1").headers["location"] == "https://example.com/first"
                 told = httpx.get(f"{redirect.url}/metrics", headers=scraper, timeout=PATIENCE).text
-                assert "refract_clicks_kept_total 3.0" in told, "the redirect node answers for links and for lists"
-                assert "refract_clicks_kept_total 0.0" in httpx.get(f"{web.url}/metrics", headers=scraper, timeout=PATIENCE).text
-                assert [client.get(path).status_code for path in ("/metrics", "/ready", "/METRICS")] == [404] * 3
+                assert "refract_clicks_kept_total 3.0" in told, (
+                    "the redirect node answers for links and for lists"
+                )
+                assert (
+                    "refract_clicks_kept_total 0.0"
+                    in httpx.get(f"{web.url}/metrics", headers=scraper, timeout=PATIENCE).text
+                )
+                assert [
+                    client.get(path).status_code for path in ("/metrics", "/ready", "/METRICS")
+                ] == [404] * 3
                 assert client.get("/health").status_code == 200
         finally:
             front.terminate()
@@ -226,17 +283,44 @@ async def _published(session: WriteSession, rt: Runtime, owner: User) -> None:
     await lists.publish_list(session, make.space(rt), who, made.id)
 
 
-def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int) -> "subprocess.Popen[bytes]":
+def _front(
+    home: Path, nginx: str, ports: dict[str, int], port: int, secure: int
+) -> "subprocess.Popen[bytes]":
     place = home / "nginx"
     shutil.copytree(DEPLOY / "nginx", place)
-    key = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    key = [
+        "openssl",
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+    ]
     subprocess.run(
-        [*key, "-subj", "/CN=go.example.com", "-keyout", place / "privkey.pem", "-out", place / "fullchain.pem"],
+        [
+            *key,
+            "-subj",
+            "/CN=go.example.com",
+            "-keyout",
+            place / "privkey.pem",
+            "-out",
+            place / "fullchain.pem",
+        ],
         check=True,
         capture_output=True,
     )
-    text = (place / "refract.conf").read_text().replace("/etc/letsencrypt/live/go.example.com", str(place))
-    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace("listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;")
+    text = (
+        (place / "refract.conf")
+        .read_text()
+        .replace("/etc/letsencrypt/live/go.example.com", str(place))
+    )
+    text = text.replace("listen 80;", f"listen 127.0.0.1:{port};").replace(
+        "listen 443 ssl;", f"listen 127.0.0.1:{secure} ssl;"
+    )
     text = re.sub(r"listen \[::\]:.*;\n", "", text)
     if not _knows_http2(nginx):
         text = re.sub(r"http2 on;.*\n", "", text)
@@ -244,11 +328,17 @@ def _front(home: Path, nginx: str, ports: dict[str, int], port: int, secure: int
         text = text.replace(f"127.0.0.1:{old} ", f"127.0.0.1:{new} ")
     (place / "refract.conf").write_text(text)
     (place / "nginx.conf").write_text(
-        f"daemon off; pid {place}/pid; error_log {place}/error.log; events {{}}\n"
-        f"http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p; fastcgi_temp_path {place}/f;\n"
-        f"uwsgi_temp_path {place}/u; scgi_temp_path {place}/s; include refract.conf; }}\n"
+        f"daemon off; pid {place}/pid; error_log {place}/error.log; events {{}}\nhttp {{ access_log"
+        f" off; client_body_temp_path {place}/b; proxy_temp_path {place}/p; fastcgi_temp_path"
+        f" {place}/f;\nuwsgi_temp_path {place}/u; scgi_temp_path {place}/s; include refract.conf;"
+        " }\n"
     )
-    tried = subprocess.run([nginx, "-p", place, "-c", place / "nginx.conf", "-t"], capture_output=True, text=True, check=False)
+    tried = subprocess.run(
+        [nginx, "-p", place, "-c", place / "nginx.conf", "-t"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert tried.returncode == 0, tried.stderr
     return subprocess.Popen([nginx, "-p", place, "-c", place / "nginx.conf"])
 
@@ -272,7 +362,11 @@ def _wait(port: int) -> None:
 
 def test_the_container_copies_what_there_is() -> None:
     told = (DEPLOY / "Containerfile").read_text()
-    copied = [word for line in re.findall(r"^COPY (?!--from)(.*)$", told, re.MULTILINE) for word in line.split()[:-1]]
+    copied = [
+        word
+        for line in re.findall(r"^COPY (?!--from)(.*)$", told, re.MULTILINE)
+        for word in line.split()[:-1]
+    ]
 
     assert "src" in copied
     assert [name for name in copied if not (DEPLOY.parent / name).exists()] == []

@@ -25,7 +25,9 @@ from tests.errors.site import Asking, unique
 _PERSON = "/admin/users/{user_id}"
 _DECIDE = "POST /admin/reports/{report_id}/{action}"
 
-sends("KEY_EXPIRY_INVALID", "POST /keys", json={"name": "test", "expires_at": "2020-01-01T00:00:00Z"})
+sends(
+    "KEY_EXPIRY_INVALID", "POST /keys", json={"name": "test", "expires_at": "2020-01-01T00:00:00Z"}
+)
 sends("SCOPE_TOO_WIDE", "POST /keys", json={"name": "test", "scopes": ["admin"]})
 sends("HEIR_NEEDED", f"DELETE {_PERSON}", query={"links": "reassign"})
 
@@ -41,7 +43,11 @@ async def admin_scope_for_a_user(asking: Asking) -> None:
 async def only_administrator(asking: Asking) -> AsyncIterator[None]:
     """Let the world have one administrator for as long as the block runs."""
     async with asking.rt.db.write() as session:
-        others = list(await session.scalars(select(User.id).where(User.role == UserRole.ADMIN, User.id != asking.world.admin.id)))
+        others = list(
+            await session.scalars(
+                select(User.id).where(User.role == UserRole.ADMIN, User.id != asking.world.admin.id)
+            )
+        )
         await session.execute(update(User).where(User.id.in_(others)).values(role=UserRole.USER))
     yield
     async with asking.rt.db.write() as session:
@@ -65,14 +71,23 @@ async def last_administrator_who_is_removed(asking: Asking) -> None:
 async def job_that_waits(asking: Asking) -> None:
     now = asking.rt.clock.now()
     async with asking.rt.db.write() as session:
-        job = Job(id=asking.rt.ids.next_id(), kind="a.kind", payload={}, status=JobStatus.PENDING, run_at=now, created_at=now)
+        job = Job(
+            id=asking.rt.ids.next_id(),
+            kind="a.kind",
+            payload={},
+            status=JobStatus.PENDING,
+            run_at=now,
+            created_at=now,
+        )
         session.add(job)
     await asking.ask(await asking.target(job_id=str(job.id)))
 
 
 async def report_of(asking: Asking, name: str) -> str:
     async with asking.rt.db.write() as session:
-        report = await reports.file_report(session, asking.rt, "network", ReportCreate(target=name, reason=ReportReason.SPAM))
+        report = await reports.file_report(
+            session, asking.rt, "network", ReportCreate(target=name, reason=ReportReason.SPAM)
+        )
     assert report is not None
     return str(report.id)
 
@@ -99,14 +114,19 @@ async def link_that_is_unpublished(asking: Asking) -> None:
 @provokes("INVALID_DOMAIN", _DECIDE)
 async def block_of_no_domain(asking: Asking) -> None:
     _, report_id = await reported_link(asking, asking.world.owner)
-    await asking.ask(await asking.target(report_id=report_id, action="block-domain"), json={"domain": "not a domain"})
+    await asking.ask(
+        await asking.target(report_id=report_id, action="block-domain"),
+        json={"domain": "not a domain"},
+    )
 
 
 @provokes("INVALID_STATE_TRANSITION", _DECIDE)
 async def deleted_link_that_is_disabled(asking: Asking) -> None:
     link_id, report_id = await reported_link(asking, asking.world.owner)
     async with asking.rt.db.write() as session:
-        await links.delete_link(session, LinkActor(asking.world.owner.id), link_id, asking.rt.clock.now())
+        await links.delete_link(
+            session, LinkActor(asking.world.owner.id), link_id, asking.rt.clock.now()
+        )
     await asking.ask(await asking.target(report_id=report_id, action="disable-link"))
 
 
@@ -114,7 +134,9 @@ async def deleted_link_that_is_disabled(asking: Asking) -> None:
 async def deleted_list_that_is_unpublished(asking: Asking) -> None:
     list_id, report_id = await reported_list(asking)
     async with asking.rt.db.write() as session:
-        await lists.delete_list(session, asking.rt.ids, ListMaker(asking.world.owner.id), list_id, asking.rt.clock.now())
+        await lists.delete_list(
+            session, asking.rt.ids, ListMaker(asking.world.owner.id), list_id, asking.rt.clock.now()
+        )
     await asking.ask(await asking.target(report_id=report_id, action="unpublish-list"))
 
 
@@ -122,7 +144,9 @@ async def deleted_list_that_is_unpublished(asking: Asking) -> None:
 async def purged_link_that_is_disabled(asking: Asking) -> None:
     link_id, report_id = await reported_link(asking, asking.world.owner)
     async with asking.rt.db.write() as session:
-        await links.delete_link(session, LinkActor(asking.world.owner.id), link_id, asking.rt.clock.now())
+        await links.delete_link(
+            session, LinkActor(asking.world.owner.id), link_id, asking.rt.clock.now()
+        )
         await links.purge_links(session, asking.rt.clock.now(), timedelta())
     await asking.ask(await asking.target(report_id=report_id, action="disable-link"))
 

@@ -86,7 +86,9 @@ async def cookie_without_proof(asking: Asking) -> None:
     async with asking.rt.db.write() as session:
         cookie = await make.cookie(session, asking.rt, asking.caller)
     if asking.method != "GET":
-        await asking.ask(absent_path(asking.path), headers=by_cookie(asking.rt, cookie, proven=False))
+        await asking.ask(
+            absent_path(asking.path), headers=by_cookie(asking.rt, cookie, proven=False)
+        )
 
 
 @common
@@ -98,7 +100,9 @@ async def bodies_that_cannot_be_read(asking: Asking) -> None:
         form = {"Content-Type": "multipart/form-data"}
         async with asking.rt.db.write() as session:
             cookie = await make.cookie(session, asking.rt, asking.caller)
-        await asking.ask(path, content=b"--", headers=by_cookie(asking.rt, cookie, proven=False), more=form)
+        await asking.ask(
+            path, content=b"--", headers=by_cookie(asking.rt, cookie, proven=False), more=form
+        )
 
 
 @common
@@ -124,7 +128,14 @@ async def idempotency_keys(asking: Asking) -> None:
         key, actor = unique("key"), f"user:{asking.caller.id}"
         async with asking.rt.db.write() as session:
             session.add(
-                StoredResponse(actor=actor, key=key, fingerprint=hash_credential("another"), expires_at=expires, status=status, body="")
+                StoredResponse(
+                    actor=actor,
+                    key=key,
+                    fingerprint=hash_credential("another"),
+                    expires_at=expires,
+                    status=status,
+                    body="",
+                )
             )
         await asking.ask(more={"Idempotency-Key": key})
 
@@ -145,4 +156,6 @@ async def objects_of_others(asking: Asking) -> None:
         await asking.target()  # for what stands behind the other parameters
         async with asking.rt.db.write() as session:
             public = await make.link(session, asking.rt, asking.world.owner, visibility="public")
-        await asking.ask(await asking.target(link_id=str(public.id)), headers=asking.world.headers[Who.OTHER])
+        await asking.ask(
+            await asking.target(link_id=str(public.id)), headers=asking.world.headers[Who.OTHER]
+        )

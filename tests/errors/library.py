@@ -38,13 +38,20 @@ async def name_that_no_tag_may_have(asking: Asking) -> None:
 @provokes("TOO_MANY_ITEM_TAGS", *_TAGGING, "POST /items/bulk")
 async def fifty_first_tag(asking: Asking) -> None:
     async with asking.rt.db.write() as session:
-        tags = await personal_tags.ensure_tags(session, asking.rt.ids, asking.world.owner.id, ["one more"], asking.rt.clock.now())
+        tags = await personal_tags.ensure_tags(
+            session, asking.rt.ids, asking.world.owner.id, ["one more"], asking.rt.clock.now()
+        )
     names = [f"tag {number}" for number in range(50)]
     await asking.ask(json=captured(asking, new_tags=names, tag_ids=[str(tags["one more"].id)]))
 
 
 sends("EMPTY_TEXT", "POST /items/bulk", json={"paste": " "})
-sends("UNKNOWN_SUGGESTION", f"POST {_ITEM}/confirm", f"POST {_ITEM}/suggestions", json={"accept": ["1"]})
+sends(
+    "UNKNOWN_SUGGESTION",
+    f"POST {_ITEM}/confirm",
+    f"POST {_ITEM}/suggestions",
+    json={"accept": ["1"]},
+)
 
 
 @provokes("CAPTURE_LIMIT_REACHED", *_CAPTURES)
@@ -74,7 +81,10 @@ async def capture_beyond_the_storage(asking: Asking) -> None:
 
 @provokes("STORAGE_FULL", f"PATCH {_ITEM}")
 async def text_beyond_the_storage(asking: Asking) -> None:
-    await asking.ask(json={"text": "A longer thought than the one before."}, site=asking.site.with_settings(storage_per_person=1))
+    await asking.ask(
+        json={"text": "A longer thought than the one before."},
+        site=asking.site.with_settings(storage_per_person=1),
+    )
 
 
 @asynccontextmanager
@@ -88,13 +98,21 @@ async def longer_text_that_comes_back(asking: Asking) -> None:
     item_id = await capture(asking, "A longer thought than the one after.")
     async with holding(asking, item_id) as held:
         await service.edit_item(held, ItemPatch(text="Short."))
-    await asking.ask(await asking.target(item_id=str(item_id)), site=asking.site.with_settings(storage_per_person=1))
+    await asking.ask(
+        await asking.target(item_id=str(item_id)),
+        site=asking.site.with_settings(storage_per_person=1),
+    )
 
 
 _STEPS = ("confirm", "suggestions", "discard", "retry")
 
 
-@provokes("INVALID_STATE_TRANSITION", f"PATCH {_ITEM}", f"DELETE {_ITEM}", *(f"POST {_ITEM}/{step}" for step in _STEPS))
+@provokes(
+    "INVALID_STATE_TRANSITION",
+    f"PATCH {_ITEM}",
+    f"DELETE {_ITEM}",
+    *(f"POST {_ITEM}/{step}" for step in _STEPS),
+)
 async def change_of_a_discarded_item(asking: Asking) -> None:
     item_id = await capture(asking)
     async with holding(asking, item_id) as held:
@@ -108,12 +126,18 @@ async def suggestion_that_is_taken_and_refused(asking: Asking) -> None:
     async with asking.rt.db.write() as session:
         item = (await service.lock_item(session, asking.rt, asking.world.owner.id, item_id)).item
         await service.apply_proposal(
-            session, asking.rt, item, EnrichmentProposal("A thought", None, [SuggestedTag("thought", 0.9, "in the text")]), final=True
+            session,
+            asking.rt,
+            item,
+            EnrichmentProposal("A thought", None, [SuggestedTag("thought", 0.9, "in the text")]),
+            final=True,
         )
     async with holding(asking, item_id) as held:
         [suggestion] = held.suggestions
     both = [str(suggestion.id)]
-    await asking.ask(await asking.target(item_id=str(item_id)), json={"accept": both, "reject": both})
+    await asking.ask(
+        await asking.target(item_id=str(item_id)), json={"accept": both, "reject": both}
+    )
 
 
 @provokes("NOTHING_TO_UNDO", f"POST {_ITEM}/undo")
@@ -128,8 +152,12 @@ sends("ADMINISTRATORS_ONLY", "POST /tags", json={"name": "Shared", "scope": "sha
 sends("NOTHING_TO_MERGE", "POST /tags/merge", json={"target": "1", "sources": ["1"]})
 sends("TAG_NOT_FOUND", "POST /tags/merge")
 sends("ALIAS_NOT_FOUND", "DELETE /tags/{tag_id}/aliases", query={"name": "no such alias"})
-sends("INVALID_RULE", "PUT /me/tag-rules", json={"items": [{"pattern": "nothing", "tags": ["code"]}]})
-sends("INVALID_TAG", "PUT /me/tag-rules", json={"items": [{"pattern": "github.com", "tags": ["<"]}]})
+sends(
+    "INVALID_RULE", "PUT /me/tag-rules", json={"items": [{"pattern": "nothing", "tags": ["code"]}]}
+)
+sends(
+    "INVALID_TAG", "PUT /me/tag-rules", json={"items": [{"pattern": "github.com", "tags": ["<"]}]}
+)
 
 
 @provokes("ADMINISTRATORS_ONLY", "PATCH /tags/{tag_id}")
@@ -139,7 +167,11 @@ async def shared_tag_of_my_link(asking: Asking) -> None:
 
 async def own_tag(asking: Asking, name: str) -> int:
     async with asking.rt.db.write() as session:
-        return (await personal_tags.ensure_tags(session, asking.rt.ids, asking.world.owner.id, [name], asking.rt.clock.now()))[name].id
+        return (
+            await personal_tags.ensure_tags(
+                session, asking.rt.ids, asking.world.owner.id, [name], asking.rt.clock.now()
+            )
+        )[name].id
 
 
 @provokes("TAG_EXISTS", "PATCH /tags/{tag_id}")
@@ -152,7 +184,9 @@ async def name_of_another_tag(asking: Asking) -> None:
 async def name_of_a_deleted_tag(asking: Asking) -> None:
     tag_id = await own_tag(asking, name := unique("tag"))
     async with asking.rt.db.write() as session:
-        await delete_tag(session, asking.rt.ids, asking.world.owner.id, tag_id, asking.rt.clock.now())
+        await delete_tag(
+            session, asking.rt.ids, asking.world.owner.id, tag_id, asking.rt.clock.now()
+        )
     await asking.ask(json={"name": name})
 
 
@@ -175,7 +209,12 @@ async def import_that_was_rolled_back(asking: Asking) -> None:
     await asking.ask(await asking.target(import_id=str(one.id)))
 
 
-@provokes("EXPORT_LIMIT_REACHED", "GET /library/export", "GET /me/export", "GET /links/{link_id}/stats/export")
+@provokes(
+    "EXPORT_LIMIT_REACHED",
+    "GET /library/export",
+    "GET /me/export",
+    "GET /links/{link_id}/stats/export",
+)
 async def exports_beside_each_other(asking: Asking) -> None:
     shares = asking.rt.singleton(UserConcurrencyLimits)
     limit = asking.rt.settings.exports_per_person or 0

@@ -24,7 +24,9 @@ _SECOND = timedelta(seconds=1)
 
 async def link_to(asking: Asking, destination: str = make.DESTINATION, **given: object) -> str:
     async with asking.rt.db.write() as session:
-        return str((await make.link(session, asking.rt, asking.world.owner, destination, **given)).id)
+        return str(
+            (await make.link(session, asking.rt, asking.world.owner, destination, **given)).id
+        )
 
 
 async def block(rt: Runtime) -> None:
@@ -35,15 +37,34 @@ async def block(rt: Runtime) -> None:
 async def checked_site(asking: Asking) -> Site:
     """Return the site with a checking service, which found one address dangerous and cannot be asked again."""
     async with asking.rt.db.write() as session:
-        await store_checks(session, {DANGEROUS: UrlFinding(UrlVerdict.BAD, "MALWARE")}, asking.rt.clock.now())
-    return asking.site.with_settings(safe_browsing_key=_KEY, safe_browsing_url="http://127.0.0.1:9/")
+        await store_checks(
+            session, {DANGEROUS: UrlFinding(UrlVerdict.BAD, "MALWARE")}, asking.rt.clock.now()
+        )
+    return asking.site.with_settings(
+        safe_browsing_key=_KEY, safe_browsing_url="http://127.0.0.1:9/"
+    )
 
 
 sends("INVALID_URL", "POST /links", f"PATCH {_LINK}", json={"destination": "ftp://example.com/"})
 sends("LINK_LOOP", "POST /links", f"PATCH {_LINK}", json={"destination": "http://go.test/roadmap"})
-sends("INVALID_TAG", "POST /links", f"PATCH {_LINK}", json={"destination": make.DESTINATION, "tags": ["<>"]})
-sends("TOO_MANY_TAGS", "POST /links", f"PATCH {_LINK}", json={"destination": make.DESTINATION, "tags": [f"t{n}" for n in range(21)]})
-sends("PAST_EXPIRY", "POST /links", f"PATCH {_LINK}", json={"destination": make.DESTINATION, "expires_at": "2020-01-01T00:00:00Z"})
+sends(
+    "INVALID_TAG",
+    "POST /links",
+    f"PATCH {_LINK}",
+    json={"destination": make.DESTINATION, "tags": ["<>"]},
+)
+sends(
+    "TOO_MANY_TAGS",
+    "POST /links",
+    f"PATCH {_LINK}",
+    json={"destination": make.DESTINATION, "tags": [f"t{n}" for n in range(21)]},
+)
+sends(
+    "PAST_EXPIRY",
+    "POST /links",
+    f"PATCH {_LINK}",
+    json={"destination": make.DESTINATION, "expires_at": "2020-01-01T00:00:00Z"},
+)
 sends("PAST_EXPIRY", f"POST {_LINK}/renew", json={"expires_at": "2020-01-01T00:00:00Z"})
 sends("INVALID_SLUG", "POST /links", json={"destination": make.DESTINATION, "names": ["a b"]})
 sends("INVALID_SLUG", f"POST {_LINK}/names", json={"name": "a b"})
@@ -51,9 +72,18 @@ sends("SLUG_RESERVED", "POST /links", json={"destination": make.DESTINATION, "na
 sends("SLUG_RESERVED", f"POST {_LINK}/names", json={"name": "api"})
 sends("SORT_UNAVAILABLE", "GET /links", query={"owner": "public", "sort": "clicks"})
 sends("ADMINISTRATORS_ONLY", "GET /links", query={"owner": "all"})
-sends("USER_NOT_FOUND", *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")), json={"email": "nobody@example.com"})
+sends(
+    "USER_NOT_FOUND",
+    *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")),
+    json={"email": "nobody@example.com"},
+)
 sends("SHARE_EXISTS", f"POST {_LINK}/shares", json={"email": "rita@example.com"})
-sends("OWNER_EXISTS", f"POST {_LINK}/owners", f"POST {_LINK}/shares", json={"email": "carl@example.com"})
+sends(
+    "OWNER_EXISTS",
+    f"POST {_LINK}/owners",
+    f"POST {_LINK}/shares",
+    json={"email": "carl@example.com"},
+)
 sends("OWNER_EXISTS", f"POST {_LINK}/transfer", json={"email": "olga@example.com"})
 sends("INVALID_DOMAIN", "POST /admin/blocked-domains", json={"domain": "not a domain"})
 
@@ -73,7 +103,9 @@ async def dangerous_destination(asking: Asking) -> None:
 async def destination_that_was_blocked_since(asking: Asking) -> None:
     link_id = await link_to(asking, "https://blocked-later.example/")
     async with asking.rt.db.write() as session:
-        await block_domain(session, "blocked-later.example", reason="test", by=None, at=asking.rt.clock.now())
+        await block_domain(
+            session, "blocked-later.example", reason="test", by=None, at=asking.rt.clock.now()
+        )
     await asking.ask(await asking.target(link_id=link_id))
 
 
@@ -105,17 +137,23 @@ async def taken_name(asking: Asking) -> None:
 
 @provokes("TOO_MANY_NAMES", f"POST {_LINK}/names")
 async def fifty_first_name(asking: Asking) -> None:
-    await asking.ask(await asking.target(link_id=await link_to(asking, names=[unique() for _ in range(50)])))
+    await asking.ask(
+        await asking.target(link_id=await link_to(asking, names=[unique() for _ in range(50)]))
+    )
 
 
 _DELETED = ("names", "disable", "renew", "owners", "transfer", "shares", "history/{version}/revert")
 
 
-@provokes("INVALID_STATE_TRANSITION", f"PATCH {_LINK}", *(f"POST {_LINK}/{step}" for step in _DELETED))
+@provokes(
+    "INVALID_STATE_TRANSITION", f"PATCH {_LINK}", *(f"POST {_LINK}/{step}" for step in _DELETED)
+)
 async def change_of_a_deleted_link(asking: Asking) -> None:
     link_id = await link_to(asking)
     async with asking.rt.db.write() as session:
-        await service.delete_link(session, LinkActor(asking.world.owner.id), int(link_id), asking.rt.clock.now())
+        await service.delete_link(
+            session, LinkActor(asking.world.owner.id), int(link_id), asking.rt.clock.now()
+        )
     await asking.ask(await asking.target(link_id=link_id))
 
 
@@ -133,7 +171,12 @@ async def new_link_that_is_undone(asking: Asking) -> None:
 async def link_that_an_administrator_disabled(asking: Asking) -> None:
     link_id = await link_to(asking)
     async with asking.rt.db.write() as session:
-        await service.disable_link(session, LinkActor(asking.world.admin.id, is_admin=True), int(link_id), asking.rt.clock.now())
+        await service.disable_link(
+            session,
+            LinkActor(asking.world.admin.id, is_admin=True),
+            int(link_id),
+            asking.rt.clock.now(),
+        )
     await asking.ask(await asking.target(link_id=link_id))
 
 
@@ -142,7 +185,9 @@ async def disabled_link_that_expired(asking: Asking) -> None:
     soon = asking.rt.clock.now().replace(microsecond=0) + _SECOND
     link_id = await link_to(asking, expires_at=soon)
     async with asking.rt.db.write() as session:
-        await service.disable_link(session, LinkActor(asking.world.owner.id), int(link_id), asking.rt.clock.now())
+        await service.disable_link(
+            session, LinkActor(asking.world.owner.id), int(link_id), asking.rt.clock.now()
+        )
     asking.rt.clock.advance(2)  # type: ignore[attr-defined]  # a ManualClock
     await asking.ask(await asking.target(link_id=link_id))
 
@@ -163,7 +208,12 @@ async def one_invitation_too_many(asking: Asking) -> None:
         for _ in range(20):
             invited = await make.person(session, asking.rt, unique("invited"))
             offered = await service.invite_owner(
-                session, LinkActor(asking.world.owner.id), int(link_id), invited.email, InvitedRole.OWNER, asking.rt.clock.now()
+                session,
+                LinkActor(asking.world.owner.id),
+                int(link_id),
+                invited.email,
+                InvitedRole.OWNER,
+                asking.rt.clock.now(),
             )
             assert isinstance(offered, LinkInvitation)
     await asking.ask(await asking.target(link_id=link_id))
@@ -179,5 +229,7 @@ async def invitation_to_a_deleted_link(asking: Asking) -> None:
     path = await asking.target()
     async with asking.rt.db.write() as session:
         invitation = await session.get_one(LinkInvitation, int(asking.world.made["invitation_id"]))
-        await service.delete_link(session, LinkActor(invitation.inviter_id), invitation.link_id, asking.rt.clock.now())
+        await service.delete_link(
+            session, LinkActor(invitation.inviter_id), invitation.link_id, asking.rt.clock.now()
+        )
     await asking.ask(path)

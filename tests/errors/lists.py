@@ -39,7 +39,9 @@ async def dangerous_entry(asking: Asking) -> None:
 
 async def list_of(asking: Asking, *urls: str, maker: ListMaker | None = None) -> str:
     async with asking.rt.db.write() as session:
-        made = await make.list_of(session, asking.rt, maker or ListMaker(asking.world.owner.id), *urls)
+        made = await make.list_of(
+            session, asking.rt, maker or ListMaker(asking.world.owner.id), *urls
+        )
         return str(made.id)
 
 
@@ -49,7 +51,13 @@ async def thousand_and_first_entry(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=list_id))
 
 
-_OF_A_DRAFT = (f"PATCH {_LIST}", f"POST {_LIST}/entries", f"PUT {_LIST}/order", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
+_OF_A_DRAFT = (
+    f"PATCH {_LIST}",
+    f"POST {_LIST}/entries",
+    f"PUT {_LIST}/order",
+    f"POST {_LIST}/slug",
+    f"POST {_LIST}/publish",
+)
 
 
 @provokes("LIST_IMMUTABLE", *_OF_A_DRAFT, f"PATCH {_ENTRY}", f"DELETE {_ENTRY}")
@@ -69,7 +77,9 @@ async def taken_slug(asking: Asking) -> None:
 async def other_name_for_a_new_edition(asking: Asking) -> None:
     published = int(await a_published_list(asking.world))
     async with asking.rt.db.write() as session:
-        draft, _ = await service.create_edition(session, make.space(asking.rt), ListMaker(asking.world.owner.id), published)
+        draft, _ = await service.create_edition(
+            session, make.space(asking.rt), ListMaker(asking.world.owner.id), published
+        )
     await asking.ask(await asking.target(list_id=str(draft.id)), json={"slug": unique()})
 
 
@@ -77,20 +87,27 @@ async def anonymous_draft(asking: Asking, *urls: str) -> tuple[str, Headers]:
     """Return a draft without an owner, and the headers of the browser that made it."""
     cookie = str(uuid.uuid4())
     list_id = await list_of(asking, *urls, maker=ListMaker(creator=hash_credential(cookie)))
-    return list_id, {"Cookie": f"{get_cookie_name(asking.rt)}={cookie}", "Origin": asking.rt.settings.public_url}
+    return list_id, {
+        "Cookie": f"{get_cookie_name(asking.rt)}={cookie}",
+        "Origin": asking.rt.settings.public_url,
+    }
 
 
 @provokes("NAMES_NEED_ACCOUNT", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
 async def name_without_an_account(asking: Asking) -> None:
     list_id, headers = await anonymous_draft(asking, _URL)
     site = asking.site.with_settings(anonymous_names=False)
-    await asking.ask(await asking.target(list_id=list_id), headers=headers, json={"slug": unique()}, site=site)
+    await asking.ask(
+        await asking.target(list_id=list_id), headers=headers, json={"slug": unique()}, site=site
+    )
 
 
 @provokes("SENSITIVE_NAME", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
 async def sensitive_name_without_an_account(asking: Asking) -> None:
     list_id, headers = await anonymous_draft(asking, _URL)
-    await asking.ask(await asking.target(list_id=list_id), headers=headers, json={"slug": "payroll"})
+    await asking.ask(
+        await asking.target(list_id=list_id), headers=headers, json={"slug": "payroll"}
+    )
 
 
 @provokes("PUBLISHING_NEEDS_ACCOUNT", f"POST {_LIST}/publish")
@@ -110,7 +127,12 @@ async def edition_of_a_draft(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await list_of(asking, _URL)))
 
 
-@provokes("NOTHING_TO_UNDO", f"POST {_LIST}/undo", f"POST {_LIST}/release", "POST /admin/lists/{list_id}/undo")
+@provokes(
+    "NOTHING_TO_UNDO",
+    f"POST {_LIST}/undo",
+    f"POST {_LIST}/release",
+    "POST /admin/lists/{list_id}/undo",
+)
 async def undo_of_a_list_that_is_there(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await list_of(asking, _URL)))
 
@@ -120,7 +142,9 @@ async def list_that_an_administrator_removed(asking: Asking) -> None:
     list_id = await a_published_list(asking.world)
     admin = ListMaker(asking.world.admin.id, is_admin=True)
     async with asking.rt.db.write() as session:
-        await service.delete_list(session, asking.rt.ids, admin, int(list_id), asking.rt.clock.now())
+        await service.delete_list(
+            session, asking.rt.ids, admin, int(list_id), asking.rt.clock.now()
+        )
     await asking.ask(await asking.target(list_id=list_id))
 
 
@@ -128,7 +152,9 @@ async def list_that_an_administrator_removed(asking: Asking) -> None:
 async def deleted_list_whose_name_was_taken(asking: Asking) -> None:
     list_id = await a_deleted_list(asking.world)
     async with asking.rt.db.write() as session:
-        released = await service.release_name(session, make.space(asking.rt), ListMaker(asking.world.owner.id), int(list_id))
+        released = await service.release_name(
+            session, make.space(asking.rt), ListMaker(asking.world.owner.id), int(list_id)
+        )
         await make.link(session, asking.rt, asking.world.owner, name=released.slug)
     await asking.ask(await asking.target(list_id=list_id))
 

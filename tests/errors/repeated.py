@@ -23,13 +23,19 @@ async def ask_twice(asking: Asking, path: str | None = None, **given: Any) -> No
 
 @provokes("ANSWER_TOO_LONG", "POST /links/bulk")
 async def thousand_long_links(asking: Asking) -> None:
-    rows = [{"destination": f"https://example.com/{number}", "notes": "n" * 2000} for number in range(MAX_BULK_LINKS)]
+    rows = [
+        {"destination": f"https://example.com/{number}", "notes": "n" * 2000}
+        for number in range(MAX_BULK_LINKS)
+    ]
     await ask_twice(asking, json={"links": rows})
 
 
 @provokes("ANSWER_TOO_LONG", "POST /items/bulk")
 async def many_long_texts(asking: Asking) -> None:
-    await ask_twice(asking, json={"texts": [f"{number} {'é' * 6_000}" for number in range(200)], "enrich": False})
+    await ask_twice(
+        asking,
+        json={"texts": [f"{number} {'é' * 6_000}" for number in range(200)], "enrich": False},
+    )
 
 
 async def long_list(asking: Asking) -> int:
@@ -40,10 +46,17 @@ async def long_list(asking: Asking) -> int:
 
 @provokes("ANSWER_TOO_LONG", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
 async def long_draft(asking: Asking) -> None:
-    await ask_twice(asking, await asking.target(list_id=str(await long_list(asking))), json={"slug": unique()})
+    await ask_twice(
+        asking, await asking.target(list_id=str(await long_list(asking))), json={"slug": unique()}
+    )
 
 
-@provokes("ANSWER_TOO_LONG", f"POST {_LIST}/editions", f"POST {_LIST}/undo", "POST /admin/lists/{list_id}/undo")
+@provokes(
+    "ANSWER_TOO_LONG",
+    f"POST {_LIST}/editions",
+    f"POST {_LIST}/undo",
+    "POST /admin/lists/{list_id}/undo",
+)
 async def long_published_list(asking: Asking) -> None:
     list_id, maker = await long_list(asking), ListMaker(asking.world.owner.id)
     async with asking.rt.db.write() as session:

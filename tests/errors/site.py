@@ -56,9 +56,15 @@ class Site:
         name = repr(sorted(changes.items()))
         if name not in self.variants:
             rt = Runtime(
-                settings=make_settings(**self.given | changes), db=self.rt.db, clock=self.rt.clock, ids=self.rt.ids, secret=self.rt.secret
+                settings=make_settings(**self.given | changes),
+                db=self.rt.db,
+                clock=self.rt.clock,
+                ids=self.rt.ids,
+                secret=self.rt.secret,
             )
-            self.variants[name] = Site(rt, WebNode(rt), self.world, self.given, self.keys, self.exhausted_key)
+            self.variants[name] = Site(
+                rt, WebNode(rt), self.world, self.given, self.keys, self.exhausted_key
+            )
         return self.variants[name]
 
     async def send(self, request: Request, peer: str = PEER) -> Response:
@@ -91,7 +97,13 @@ async def open_site(folder: Path, database_url: str, **given: Any) -> AsyncItera
 async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     clock, db = ManualClock(START), Database(settings)
-    yield Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock, wait=clock.advance), secret=Secret(b"s" * 40))
+    yield Runtime(
+        settings=settings,
+        db=db,
+        clock=clock,
+        ids=SnowflakeGenerator(1, clock, wait=clock.advance),
+        secret=Secret(b"s" * 40),
+    )
     await db.close()
 
 
@@ -99,8 +111,12 @@ async def _keys(rt: Runtime, world: World) -> tuple[dict[str, Headers], int]:
     """Return keys of callers who may do everything that is theirs, and of others; and the id of one to be used up."""
     async with rt.db.write() as session:
         long_ago = rt.clock.now() - timedelta(days=1)
-        _, expired = await keys.create_key(session, rt, world.owner, "expired", list(Scope)[:1], expires_at=long_ago)
-        used, exhausted = await keys.create_key(session, rt, world.owner, "exhausted", list(Scope)[:1])
+        _, expired = await keys.create_key(
+            session, rt, world.owner, "expired", list(Scope)[:1], expires_at=long_ago
+        )
+        used, exhausted = await keys.create_key(
+            session, rt, world.owner, "exhausted", list(Scope)[:1]
+        )
         found = {
             "owner": by_key(await make.key(session, rt, world.owner, *make.OWN)),
             "admin": by_key(await make.key(session, rt, world.admin, *make.ALL)),
@@ -125,7 +141,9 @@ class Asking:
         document = site.app.api.openapi()["paths"][self.path][self.method.lower()]
         self.parameters = {one["name"] for one in document.get("parameters", ())}
         ways = [way for way in document.get("security", ()) if way]
-        self.scope: str | None = next((scope for way in ways for scopes in way.values() for scope in scopes), None)
+        self.scope: str | None = next(
+            (scope for way in ways for scopes in way.values() for scope in scopes), None
+        )
 
     @property
     def rt(self) -> Runtime:

@@ -18,7 +18,11 @@ from tests.errors.site import Asking, Site, open_site
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 TABLES = (accounts, library, links, lists, repeated, stats)
 """The modules that fill `PROVOCATIONS`."""
-OPERATIONS = [route for route in ROWS if "/api/v1/" in route or route.split(" ")[1] in ("/health", "/ready", "/metrics")]
+OPERATIONS = [
+    route
+    for route in ROWS
+    if "/api/v1/" in route or route.split(" ")[1] in ("/health", "/ready", "/metrics")
+]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -39,14 +43,20 @@ async def test_every_operation_is_provoked(site: Site) -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-async def test_an_operation_lists_exactly_the_errors_that_it_sends(site: Site, operation: str) -> None:
+async def test_an_operation_lists_exactly_the_errors_that_it_sends(
+    site: Site, operation: str
+) -> None:
     asking = Asking(site, operation)
     for provoke in COMMON:
         await provoke(asking)
     for code, provoke in PROVOCATIONS.get(operation, {}).items():
         await provoke(asking)
-        assert code in asking.sent, f"{operation} was not provoked to {code}, but to {sorted(asking.sent)}"
+        assert code in asking.sent, (
+            f"{operation} was not provoked to {code}, but to {sorted(asking.sent)}"
+        )
 
-    listed = {code: status for code, status in site.errors.operations[operation].items() if status < 500}
+    listed = {
+        code: status for code, status in site.errors.operations[operation].items() if status < 500
+    }
     assert {code: status for code, status in asking.sent.items() if status < 500} == listed
     assert all(status < 500 for status in asking.sent.values()), asking.sent

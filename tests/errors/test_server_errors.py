@@ -42,7 +42,9 @@ class Stage:
     headers: dict[str, str]
     link_id: int
 
-    async def ask(self, method: str, path: str, headers: dict[str, str] | None = None, **given: Any) -> Response:
+    async def ask(
+        self, method: str, path: str, headers: dict[str, str] | None = None, **given: Any
+    ) -> Response:
         return await _ask(self.app, method, path, headers or self.headers, **given)
 
     async def ask_another(self, app: WebNode, method: str, path: str, **given: Any) -> Response:
@@ -55,7 +57,9 @@ class Stage:
             await app.rt.close()
 
 
-async def _ask(app: WebNode, method: str, path: str, headers: dict[str, str], **given: Any) -> Response:
+async def _ask(
+    app: WebNode, method: str, path: str, headers: dict[str, str], **given: Any
+) -> Response:
     async with client_of(app) as client:
         return await client.request(method, f"/api/v1{path}", headers=headers, **given)
 
@@ -75,7 +79,9 @@ def sends(code: str) -> Callable[[Scene], Scene]:
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
-    monkeypatch.setattr(db_engine, "LOCK_TIMEOUT", 1.0)  # how long a test waits for a lock and for a connection
+    monkeypatch.setattr(
+        db_engine, "LOCK_TIMEOUT", 1.0
+    )  # how long a test waits for a lock and for a connection
     issuers = {"work": Issuer(url="http://127.0.0.1:9", client_id="refract")}
     return make_settings(tmp_path / "data", database_url=database, issuers=issuers)
 
@@ -111,7 +117,9 @@ async def database_without_a_free_page(stage: Stage) -> Response:
         connection = await (await session.connection()).get_raw_connection()
         assert connection.driver_connection is not None
         await connection.driver_connection.execute("PRAGMA max_page_count = 1")
-    rows = [{"destination": f"{make.DESTINATION}{number}", "notes": "n" * 900} for number in range(500)]
+    rows = [
+        {"destination": f"{make.DESTINATION}{number}", "notes": "n" * 900} for number in range(500)
+    ]
     return await stage.ask("POST", "/links/bulk", json={"links": rows})
 
 
@@ -135,7 +143,9 @@ async def file_that_may_not_be_opened(stage: Stage) -> Response:
 
 @sends("STORE_UNAVAILABLE")
 async def server_that_is_not_there(stage: Stage) -> Response:
-    settings = make_settings(stage.rt.settings.data_dir, database_url="postgresql://postgres@127.0.0.1:9/refract")
+    settings = make_settings(
+        stage.rt.settings.data_dir, database_url="postgresql://postgres@127.0.0.1:9/refract"
+    )
     async with open_runtime(settings) as rt:
         return await stage.ask_another(WebNode(rt), "GET", "/links")
 
@@ -162,7 +172,12 @@ async def provider_that_does_not_answer(stage: Stage) -> Response:
 @sends("IMPORTS_BUSY")
 async def files_at_the_same_time(stage: Stage) -> Response:
     count = stage.rt.settings.extraction_processes + MAX_WAITING_PER_OWNER + 1
-    requests = [stage.ask("POST", "/library/imports", json=[{"text": "A thought."}], params={"dry_run": "true"}) for _ in range(count)]
+    requests = [
+        stage.ask(
+            "POST", "/library/imports", json=[{"text": "A thought."}], params={"dry_run": "true"}
+        )
+        for _ in range(count)
+    ]
     return max(await asyncio.gather(*requests), key=lambda response: response.status_code)
 
 
@@ -185,7 +200,11 @@ async def archived_day_without_its_file(stage: Stage) -> Response:
     day = (now - timedelta(days=2)).date()
     async with stage.rt.db.write() as session:
         moments = {"first_at": now, "last_at": now, "created_at": now}
-        session.add(ArchiveFile(day=day, part=1, name="absent.parquet", events=1, link_events=1, size=1, **moments))
+        session.add(
+            ArchiveFile(
+                day=day, part=1, name="absent.parquet", events=1, link_events=1, size=1, **moments
+            )
+        )
     return await stage.ask("GET", f"/links/{stage.link_id}/stats/export")
 
 
@@ -208,7 +227,9 @@ async def test_a_server_error_is_sent_for_its_cause(stage: Stage, code: str) -> 
     response = await SCENES[code](stage)
 
     assert (response.status_code, response.json()["code"]) == (503, code)
-    operation = documented_errors(stage.app).operation_at(response.request.method, response.request.url.path)
+    operation = documented_errors(stage.app).operation_at(
+        response.request.method, response.request.url.path
+    )
     assert operation in listed(stage.app)[code]
 
 
@@ -216,6 +237,17 @@ async def test_whatever_uses_the_database_lists_what_a_database_does(app: WebNod
     by_code = listed(app)
     every = {name for name, _ in operations_of(app.api.openapi()) if "/api/v1/" in name}
 
-    for code in ("STORE_BUSY", "STORE_CROWDED", "STORE_FULL", "STORE_DAMAGED", "STORE_REFUSED", "STORE_UNAVAILABLE"):
+    for code in (
+        "STORE_BUSY",
+        "STORE_CROWDED",
+        "STORE_FULL",
+        "STORE_DAMAGED",
+        "STORE_REFUSED",
+        "STORE_UNAVAILABLE",
+    ):
         assert by_code[code] == every
-    assert by_code["WORKER_ID_LOST"] == by_code["CLOCK_WENT_BACK"] == every - {"GET /api/v1/public/lists/{slug}"}
+    assert (
+        by_code["WORKER_ID_LOST"]
+        == by_code["CLOCK_WENT_BACK"]
+        == every - {"GET /api/v1/public/lists/{slug}"}
+    )

@@ -23,8 +23,16 @@ from tools.services import Services
 FOUND = b"HTTP/1.1 302 Found\r\nlocation: https://example.com/\r\ncontent-length: 0\r\n\r\n"
 
 
-def _click(number: int, outcome: Outcome = Outcome.ANSWERED, status: int = 302, began: float = 0.0, ended: float = 1.0) -> Record:
-    return Record(number, began, ended, 0, status if outcome == Outcome.ANSWERED else 0, Kind.CLICK, outcome)
+def _click(
+    number: int,
+    outcome: Outcome = Outcome.ANSWERED,
+    status: int = 302,
+    began: float = 0.0,
+    ended: float = 1.0,
+) -> Record:
+    return Record(
+        number, began, ended, 0, status if outcome == Outcome.ANSWERED else 0, Kind.CLICK, outcome
+    )
 
 
 def test_the_checker_tells_lost_duplicate_in_flight_and_unexplained_apart() -> None:
@@ -57,14 +65,24 @@ def test_a_write_is_acknowledged_by_any_of_its_attempts() -> None:
 
 def test_a_kill_is_mid_request_when_it_cut_somebody_off() -> None:
     kills = [Fault("SIGKILL", "server", 1, at, at + 0.01) for at in (1.0, 2.0, 3.0)]
-    records = [_click(1, Outcome.CUT, began=0.9, ended=1.1), _click(2, Outcome.CUT, began=2.1, ended=2.2), _click(3, began=2.9, ended=3.1)]
+    records = [
+        _click(1, Outcome.CUT, began=0.9, ended=1.1),
+        _click(2, Outcome.CUT, began=2.1, ended=2.2),
+        _click(3, began=2.9, ended=3.1),
+    ]
 
     assert checker.mid_request(kills, records) == 1
 
 
-def test_serving_again_is_counted_from_the_kill_to_an_answer_of_somebody_who_asked_after_it() -> None:
+def test_serving_again_is_counted_from_the_kill_to_an_answer_of_somebody_who_asked_after_it() -> (
+    None
+):
     kill = Fault("SIGKILL", "server", 1, 1.0, 1.0)
-    records = [_click(1, began=0.9, ended=1.05), _click(2, Outcome.CUT, began=1.1, ended=1.2), _click(3, began=1.5, ended=1.75)]
+    records = [
+        _click(1, began=0.9, ended=1.05),
+        _click(2, Outcome.CUT, began=1.1, ended=1.2),
+        _click(3, began=1.5, ended=1.75),
+    ]
 
     assert checker.serving_again([kill], records) == [0.75]
     assert checker.serving_again([kill], records[:2]) == [float("inf")]
@@ -134,7 +152,9 @@ def _answering(behaviour: str) -> Handler:
         ("again", {Outcome.ANSWERED, Outcome.CROSSED}),
     ],
 )
-async def test_the_load_notes_how_each_request_ended(tmp_path: Path, behaviour: str, outcomes: set[Outcome]) -> None:
+async def test_the_load_notes_how_each_request_ended(
+    tmp_path: Path, behaviour: str, outcomes: set[Outcome]
+) -> None:
     async with _toy(_answering(behaviour)) as port:
         with Journal(tmp_path / "requests") as journal:
             await Load(port, journal, clicking(["a"]), Bounds(1, 6, 10)).run()
@@ -164,7 +184,10 @@ async def test_a_nemesis_stops_wakes_and_kills_and_notes_it(tmp_path: Path) -> N
     at = await nemesis.kill("victim", victim.pid)
     assert before <= at <= time.monotonic()
     assert await victim.wait() == -9
-    assert [(fault.kind, fault.busy) for fault in nemesis.faults] == [("SIGSTOP", False), ("SIGKILL", True)]
+    assert [(fault.kind, fault.busy) for fault in nemesis.faults] == [
+        ("SIGSTOP", False),
+        ("SIGKILL", True),
+    ]
     assert len((tmp_path / "faults.jsonl").read_text().splitlines()) == 2
 
 
@@ -185,8 +208,14 @@ async def test_a_cut_wire_swallows_the_bus_and_nothing_else() -> None:
 
     async with _toy(echo) as port, proxied(f"postgresql://u@127.0.0.1:{port}/d") as (proxy, url):
         there = int(url.rpartition(":")[2].partition("/")[0])
-        bus, other = await asyncio.open_connection("127.0.0.1", there), await asyncio.open_connection("127.0.0.1", there)
-        for (reader, writer), word in ((bus, b"LISTEN refract_links"), (other, b"INSERT INTO link_feed")):
+        bus, other = (
+            await asyncio.open_connection("127.0.0.1", there),
+            await asyncio.open_connection("127.0.0.1", there),
+        )
+        for (reader, writer), word in (
+            (bus, b"LISTEN refract_links"),
+            (other, b"INSERT INTO link_feed"),
+        ):
             writer.write(word)
             assert await reader.read(1000) == word
         proxy.cut = "bus"

@@ -75,7 +75,9 @@ async def test_upgrade_by_reload(tmp_path: Path) -> None:
     """SIGHUP replaced the processes without a migration: 500 for everybody while `/ready` was green; one process ended."""
     for workers in (1, 2):
         (tmp_path / str(workers)).mkdir()
-        report = await upgrade.by_reload(tmp_path / str(workers), "sqlite", upgrade.SIZES["short"], SEED, workers)
+        report = await upgrade.by_reload(
+            tmp_path / str(workers), "sqlite", upgrade.SIZES["short"], SEED, workers
+        )
         print(report)
         assert not report.broken
 
@@ -148,8 +150,23 @@ def test_disk_full() -> None:
     """In a process of its own, since it needs a mount namespace of its own."""
     if not disk.possible():
         pytest.skip(f"{ABSENT}a namespace of our own, for a small disk")
-    words = ["disk-full", "--size", "short", "--seed", str(SEED), "--database", "sqlite", "--untimed"]
+    words = [
+        "disk-full",
+        "--size",
+        "short",
+        "--seed",
+        str(SEED),
+        "--database",
+        "sqlite",
+        "--untimed",
+    ]
     done = subprocess.run(
-        [sys.executable, "-m", "proofs", *words], cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-m", "proofs", *words],
+        cwd=ROOT,
+        env=os.environ,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr

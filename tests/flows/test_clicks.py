@@ -10,14 +10,20 @@ from tests.serving import refract, serving
 from tests.waiting import PATIENCE, eventually_blocking
 from tools.servers import Redis as RedisServer
 
-PERSON = {"user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0", "referer": "https://news.example.org/a?secret=1"}
+PERSON = {
+    "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0",
+    "referer": "https://news.example.org/a?secret=1",
+}
 
 
 @pytest.mark.parametrize("role", ["all", "web"])
 def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role: str) -> None:
     data = tmp_path / "data"
     outside = Outside(data)
-    with serving(data, "--role", role) as server, httpx.Client(base_url=server.url, headers=PERSON, timeout=PATIENCE) as client:
+    with (
+        serving(data, "--role", role) as server,
+        httpx.Client(base_url=server.url, headers=PERSON, timeout=PATIENCE) as client,
+    ):
         link = outside.link("https://example.com/landing?x=1", name="road-map")
         eventually_blocking(
             lambda: "refract_cache_forgotten_total 0.0" not in client.get("/metrics").text
@@ -26,7 +32,9 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
         client.head("/road-map")
 
         assert {answer.status_code for answer in answers} == {302}
-        assert {answer.headers["location"] for answer in answers} == {"https://example.com/landing?x=1"}
+        assert {answer.headers["location"] for answer in answers} == {
+            "https://example.com/landing?x=1"
+        }
         assert all("x-request-id" not in answer.headers for answer in answers)
         eventually_blocking(lambda: outside.clicks(link.id) == 5)
         metrics = client.get("/metrics").text
@@ -64,20 +72,26 @@ def test_a_redirect_node_spools_and_a_worker_beside_it_ingests(tmp_path: Path) -
 
 
 def test_a_redirect_node_whose_clicks_nobody_would_store_does_not_start(tmp_path: Path) -> None:
-    refused = refract("serve", "--role", "redirect", "--port", "0", "--data-dir", str(tmp_path / "data"))
+    refused = refract(
+        "serve", "--role", "redirect", "--port", "0", "--data-dir", str(tmp_path / "data")
+    )
 
     assert refused.returncode == 1
     assert "Nobody stores the clicks" in refused.stderr
     assert "REFRACT_REDIS_URL" in refused.stderr
 
 
-def test_with_redis_a_redirect_node_and_a_worker_need_no_common_directory(tmp_path: Path, redis_server: RedisServer) -> None:
+def test_with_redis_a_redirect_node_and_a_worker_need_no_common_directory(
+    tmp_path: Path, redis_server: RedisServer
+) -> None:
     data, apart = tmp_path / "data", tmp_path / "apart"
     outside = Outside(data)
     redis, database = redis_server.url, f"sqlite:///{data / 'refract.db'}"
     with (
         serving(data, "--role", "worker", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database),
-        serving(apart, "--role", "redirect", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database) as server,
+        serving(
+            apart, "--role", "redirect", REFRACT_REDIS_URL=redis, REFRACT_DATABASE_URL=database
+        ) as server,
         httpx.Client(headers=PERSON, timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")

@@ -41,7 +41,9 @@ def _settles(url: str, wanted: tuple[int, str | None]) -> None:
 def test_a_change_reaches_every_process(database: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
     outside = Outside(data, database_url=database)
-    with serving(data, "--workers", "2", REFRACT_DATABASE_URL=database, REFRACT_MISSES_PER_MINUTE="unlimited") as server:
+    with serving(
+        data, "--workers", "2", REFRACT_DATABASE_URL=database, REFRACT_MISSES_PER_MINUTE="unlimited"
+    ) as server:
         url = f"{server.url}/x"
         _settles(url, (404, None))
         link = outside.link("https://one.example/", name="X")
@@ -53,19 +55,47 @@ def test_a_change_reaches_every_process(database: str, tmp_path: Path) -> None:
 
 
 def _changes(outside: Outside, link: Link) -> list[tuple[Any, tuple[int, str | None]]]:
-    who, first, second = make.who(outside.owner), (302, "https://one.example/"), (302, "https://two.example/")
+    who, first, second = (
+        make.who(outside.owner),
+        (302, "https://one.example/"),
+        (302, "https://two.example/"),
+    )
 
     async def edit(session: WriteSession, rt: Runtime) -> Any:
         vetted = (await make.new_link(rt, "https://two.example/")).vetted
-        return await service.edit_link(session, make.space(rt), who, link.id, LinkPatch(destination="https://two.example/"), vetted)
+        return await service.edit_link(
+            session,
+            make.space(rt),
+            who,
+            link.id,
+            LinkPatch(destination="https://two.example/"),
+            vetted,
+        )
 
     return [
-        (lambda session, rt: service.disable_link(session, who, link.id, rt.clock.now()), (410, None)),
+        (
+            lambda session, rt: service.disable_link(session, who, link.id, rt.clock.now()),
+            (410, None),
+        ),
         (lambda session, rt: service.enable_link(session, who, link.id, rt.clock.now()), first),
         (edit, second),
-        (lambda session, rt: block_domain(session, "two.example", reason="", by=None, at=rt.clock.now()), (410, None)),
-        (lambda session, rt: unblock_domain(session, "two.example", by=None, at=rt.clock.now()), second),
-        (lambda session, rt: service.release_name(session, make.space(rt), who, link.id, "x"), (404, None)),
+        (
+            lambda session, rt: block_domain(
+                session, "two.example", reason="", by=None, at=rt.clock.now()
+            ),
+            (410, None),
+        ),
+        (
+            lambda session, rt: unblock_domain(session, "two.example", by=None, at=rt.clock.now()),
+            second,
+        ),
+        (
+            lambda session, rt: service.release_name(session, make.space(rt), who, link.id, "x"),
+            (404, None),
+        ),
         (lambda session, rt: service.add_name(session, make.space(rt), who, link.id, "x"), second),
-        (lambda session, rt: service.delete_link(session, who, link.id, rt.clock.now()), (410, None)),
+        (
+            lambda session, rt: service.delete_link(session, who, link.id, rt.clock.now()),
+            (410, None),
+        ),
     ]

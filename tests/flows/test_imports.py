@@ -31,21 +31,49 @@ async def main():
 first = asyncio.run(main())
 print(json.dumps([first, sorted(sys.modules)]))
 """
-COMMAND = "import json, sys; from refract.cli.commands import LazyCommands; LazyCommands()['serve']; print(json.dumps(sorted(sys.modules)))"
-HEAVY = {"alembic", "duckdb", "numpy", "datasketches", "trafilatura", "ua_parser", "pyarrow", "asyncpg", "asyncmy", "typer", "redis"}
+COMMAND = (
+    "import json, sys; from refract.cli.commands import LazyCommands; LazyCommands()['serve'];"
+    " print(json.dumps(sorted(sys.modules)))"
+)
+HEAVY = {
+    "alembic",
+    "duckdb",
+    "numpy",
+    "datasketches",
+    "trafilatura",
+    "ua_parser",
+    "pyarrow",
+    "asyncpg",
+    "asyncmy",
+    "typer",
+    "redis",
+}
 NEVER = {
-    "redirect": HEAVY
-    | {
-        "babel",
-        "fastapi",
-        "httpx",
-        "refract.app",
-        "refract.migrations.tables",
-        "refract.server.worker",
-        "refract.jobs.worker",
-        "refract.clicks.ingest.ingester",
-    },
-    "worker": HEAVY | {"babel", "fastapi", "jinja2", "segno", "refract.app", "refract.redirect.protocol", "refract.redirect.asgi"},
+    "redirect": (
+        HEAVY
+        | {
+            "babel",
+            "fastapi",
+            "httpx",
+            "refract.app",
+            "refract.migrations.tables",
+            "refract.server.worker",
+            "refract.jobs.worker",
+            "refract.clicks.ingest.ingester",
+        }
+    ),
+    "worker": (
+        HEAVY
+        | {
+            "babel",
+            "fastapi",
+            "jinja2",
+            "segno",
+            "refract.app",
+            "refract.redirect.protocol",
+            "refract.redirect.asgi",
+        }
+    ),
     "web": HEAVY | {"refract.server.worker", "refract.migrations.tables"},
     "all": HEAVY | {"refract.migrations.tables"},
 }
@@ -53,17 +81,41 @@ ALWAYS = {
     "redirect": {"refract.redirect.protocol"},
     "worker": {"refract.jobs.worker", "refract.clicks.ingest.ingester"},
     "web": {"fastapi", "refract.redirect.protocol", "refract.clicks.ingest.ingester"},
-    "all": {"fastapi", "refract.redirect.protocol", "refract.jobs.worker", "refract.clicks.ingest.ingester"},
+    "all": {
+        "fastapi",
+        "refract.redirect.protocol",
+        "refract.jobs.worker",
+        "refract.clicks.ingest.ingester",
+    },
 }
-LATER = {"babel", "fastapi", "refract.app", "refract.server.worker", "refract.clicks.ingest.ingester", "refract.library"}
+LATER = {
+    "babel",
+    "fastapi",
+    "refract.app",
+    "refract.server.worker",
+    "refract.clicks.ingest.ingester",
+    "refract.library",
+}
 """Loaded while links are followed already."""
 
 
 @pytest.mark.parametrize("role", NEVER)
 def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> None:
     assert refract("migrate", "--data-dir", str(tmp_path)).returncode == 0
-    environment = {"PYTHONPATH": str(ROOT / "src"), "REFRACT_ROLE": role, "REFRACT_DATA_DIR": str(tmp_path), "PATH": ""}
-    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    environment = {
+        "PYTHONPATH": str(ROOT / "src"),
+        "REFRACT_ROLE": role,
+        "REFRACT_DATA_DIR": str(tmp_path),
+        "PATH": "",
+    }
+    done = subprocess.run(
+        [sys.executable, "-c", CODE],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
 
     first, loaded = map(set, json.loads(done.stdout))
@@ -75,14 +127,28 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
         assert not first & LATER
 
 
-def test_the_command_that_serves_loads_no_other_and_starts_a_process_before_it_loads_a_database() -> None:
+def test_the_command_that_serves_loads_no_other_and_starts_a_process_before_it_loads_a_database() -> (
+    None
+):
     done = subprocess.run(
-        [sys.executable, "-c", COMMAND], env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""}, capture_output=True, check=True
+        [sys.executable, "-c", COMMAND],
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        capture_output=True,
+        check=True,
     )
 
     loaded = set(json.loads(done.stdout))
 
     assert not loaded & (
         HEAVY - {"typer"}
-        | {"sqlalchemy", "uvicorn", "starlette", "httpx", "jinja2", "refract.server.node", "refract.server.worker", "refract.links"}
+        | {
+            "sqlalchemy",
+            "uvicorn",
+            "starlette",
+            "httpx",
+            "jinja2",
+            "refract.server.node",
+            "refract.server.worker",
+            "refract.links",
+        }
     )

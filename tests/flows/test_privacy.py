@@ -21,7 +21,14 @@ HEADERS = (
 
 def traces() -> list[bytes]:
     packed = [socket.inet_pton(socket.AF_INET, FOUR), socket.inet_pton(socket.AF_INET6, SIX)]
-    return [FOUR.encode(), SIX.encode(), b"c0ff:ee00:dead:beef", packed[0][::-1], *packed, packed[1][6:]]
+    return [
+        FOUR.encode(),
+        SIX.encode(),
+        b"c0ff:ee00:dead:beef",
+        packed[0][::-1],
+        *packed,
+        packed[1][6:],
+    ]
 
 
 def test_an_address_leaves_no_trace(tmp_path: Path) -> None:
@@ -36,15 +43,24 @@ def test_an_address_leaves_no_trace(tmp_path: Path) -> None:
             sent = (
                 PERSON
                 | dict.fromkeys(HEADERS, address)
-                | {"forwarded": f'for="[{address}]"', "referer": f"https://a.example/x?ip={address}"}
+                | {
+                    "forwarded": f'for="[{address}]"',
+                    "referer": f"https://a.example/x?ip={address}",
+                }
             )
             for path in ("/n", "/n", "/nowhere", "/app/links", "/api/v1/links"):
                 client.get(path, headers=sent, params={"ip": address, "utm_source": "mail"})
         eventually_blocking(lambda: outside.clicks(link.id) == 4)
-        spooled = b"".join(path.read_bytes() for path in (data / "spool").rglob("*") if path.is_file())
+        spooled = b"".join(
+            path.read_bytes() for path in (data / "spool").rglob("*") if path.is_file()
+        )
         assert b"a.example" in spooled  # it is still there, and was looked at
         kept = [path for path in (*data.rglob("*"), *tmp_path.glob("*.log")) if path.is_file()]
         whole = {path.name: path.read_bytes() for path in kept}
 
-    assert any(b"203.0.113.0" in content for content in whole.values())  # the anonymised form did arrive
-    assert [(name, trace) for name, content in whole.items() for trace in traces() if trace in content] == []
+    assert any(
+        b"203.0.113.0" in content for content in whole.values()
+    )  # the anonymised form did arrive
+    assert [
+        (name, trace) for name, content in whole.items() for trace in traces() if trace in content
+    ] == []

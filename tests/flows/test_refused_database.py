@@ -35,10 +35,17 @@ class Account:
 
     def create(self) -> None:
         if self._postgresql:
-            self._run(f"CREATE ROLE {self._name} LOGIN PASSWORD 'first'", f"CREATE DATABASE {self._name} OWNER {self._name}")
+            self._run(
+                f"CREATE ROLE {self._name} LOGIN PASSWORD 'first'",
+                f"CREATE DATABASE {self._name} OWNER {self._name}",
+            )
         else:
             made = f"CREATE USER {self._name}@'%' IDENTIFIED BY 'first'"
-            self._run(f"CREATE DATABASE {self._name}", made, f"GRANT ALL ON {self._name}.* TO {self._name}@'%'")
+            self._run(
+                f"CREATE DATABASE {self._name}",
+                made,
+                f"GRANT ALL ON {self._name}.* TO {self._name}@'%'",
+            )
 
     def refuse(self) -> None:
         """Rotate the password (PostgreSQL trusts everybody in tests: take the right to log in) and end the connections."""
@@ -46,10 +53,16 @@ class Account:
             ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{self._name}'"  # noqa: S608 - ours
             self._run(f"ALTER ROLE {self._name} NOLOGIN", ended)
         else:
-            self._run(f"ALTER USER {self._name}@'%' IDENTIFIED BY 'second'", f"KILL USER {self._name}")
+            self._run(
+                f"ALTER USER {self._name}@'%' IDENTIFIED BY 'second'", f"KILL USER {self._name}"
+            )
 
     def accept(self) -> None:
-        self._run(f"ALTER ROLE {self._name} LOGIN" if self._postgresql else f"ALTER USER {self._name}@'%' IDENTIFIED BY 'first'")
+        self._run(
+            f"ALTER ROLE {self._name} LOGIN"
+            if self._postgresql
+            else f"ALTER USER {self._name}@'%' IDENTIFIED BY 'first'"
+        )
 
     def drop(self) -> None:
         if self._postgresql:
@@ -60,7 +73,9 @@ class Account:
 
 @pytest.fixture(params=["postgresql", "mysql"])
 def account(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Account]:
-    made = Account(address_of(request.param), f"refused_{os.getpid()}_{secrets.token_hex(2)}", tmp_path)
+    made = Account(
+        address_of(request.param), f"refused_{os.getpid()}_{secrets.token_hex(2)}", tmp_path
+    )
     made.create()
     try:
         yield made
@@ -70,8 +85,12 @@ def account(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Account]
 
 def test_a_rotated_password_is_said_and_heals(account: Account, tmp_path: Path) -> None:
     data, url = tmp_path / "data", account.url.render_as_string(hide_password=False)
-    with serving(data, REFRACT_DATABASE_URL=url, REFRACT_LOG_FORMAT="json", REFRACT_JOB_POLL_SECONDS="1") as server:
-        key = refract("keys", "create", "--name", "n", "--data-dir", str(data), REFRACT_DATABASE_URL=url).stdout.strip()
+    with serving(
+        data, REFRACT_DATABASE_URL=url, REFRACT_LOG_FORMAT="json", REFRACT_JOB_POLL_SECONDS="1"
+    ) as server:
+        key = refract(
+            "keys", "create", "--name", "n", "--data-dir", str(data), REFRACT_DATABASE_URL=url
+        ).stdout.strip()
         seen: Counter[int] = Counter()
 
         def log_end() -> str:
@@ -83,7 +102,10 @@ def test_a_rotated_password_is_said_and_heals(account: Account, tmp_path: Path) 
             return answer
 
         account.refuse()
-        eventually_blocking(lambda: "not accepted" in str(ready().json()["dependencies"]["database"]["detail"]), explain=log_end)
+        eventually_blocking(
+            lambda: "not accepted" in str(ready().json()["dependencies"]["database"]["detail"]),
+            explain=log_end,
+        )
         answer = httpx.get(f"{server.url}/api/v1/links", headers={"x-api-key": key}, timeout=30)
         assert (answer.status_code, answer.json()["code"]) == (503, "STORE_REFUSED")
         eventually_blocking(lambda: server.output.count("not accepted") >= 3, explain=log_end)
@@ -93,5 +115,9 @@ def test_a_rotated_password_is_said_and_heals(account: Account, tmp_path: Path) 
     assert set(seen) == {200, 503}
     lines = [json.loads(line) for line in server.output.splitlines()]
     assert not [line for line in lines if "exception" in line], server.output
-    told = Counter((line["event"], line.get("loop"), line.get("part")) for line in lines if "not accepted" in str(line.get("reason")))
+    told = Counter(
+        (line["event"], line.get("loop"), line.get("part"))
+        for line in lines
+        if "not accepted" in str(line.get("reason"))
+    )
     assert set(told.values()) == {1}, told

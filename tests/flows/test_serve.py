@@ -13,24 +13,43 @@ from tests.waiting import PATIENCE, eventually_blocking
 
 def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path: Path) -> None:
     with serving(tmp_path / "data") as server:
-        assert "text/html" in httpx.get(f"{server.url}/", headers={"accept": "text/html"}, timeout=PATIENCE).headers["content-type"]
+        assert (
+            "text/html"
+            in httpx.get(
+                f"{server.url}/", headers={"accept": "text/html"}, timeout=PATIENCE
+            ).headers["content-type"]
+        )
         assert httpx.get(f"{server.url}/ready", timeout=PATIENCE).json()["status"] == "ready"
         first = server.signin_link
-        key = refract("keys", "create", "--name", "first", "--data-dir", str(tmp_path / "data")).stdout.strip()
-        me = httpx.get(f"{server.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE).json()["id"]
+        key = refract(
+            "keys", "create", "--name", "first", "--data-dir", str(tmp_path / "data")
+        ).stdout.strip()
+        me = httpx.get(
+            f"{server.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE
+        ).json()["id"]
         server.signal(signal.SIGINT)
         assert server.wait() == 0
         assert "Traceback" not in server.output
 
     with serving(tmp_path / "data", port=server.port) as again:
         assert again.output.count("Sign in once with") == 1  # only the first start offers it
-        assert httpx.get(f"{again.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE).json()["id"] == me
-        assert httpx.get(first, headers={"accept": "text/html"}, timeout=PATIENCE).status_code == 200
+        assert (
+            httpx.get(
+                f"{again.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE
+            ).json()["id"]
+            == me
+        )
+        assert (
+            httpx.get(first, headers={"accept": "text/html"}, timeout=PATIENCE).status_code == 200
+        )
 
 
 def test_data_and_database_are_private(tmp_path: Path) -> None:
     with serving(tmp_path / "data"):
-        modes = {path.name: path.stat().st_mode & 0o077 for path in [tmp_path / "data", *(tmp_path / "data").rglob("*")]}
+        modes = {
+            path.name: path.stat().st_mode & 0o077
+            for path in [tmp_path / "data", *(tmp_path / "data").rglob("*")]
+        }
 
     assert "refract.db" in modes
     assert set(modes.values()) == {0}
@@ -38,7 +57,9 @@ def test_data_and_database_are_private(tmp_path: Path) -> None:
 
 def test_the_key_command_prints_the_key_and_only_that(tmp_path: Path) -> None:
     assert refract("migrate", "--data-dir", str(tmp_path / "data")).returncode == 0
-    made = refract("keys", "create", "--name", "n", "--scope", "read", "--data-dir", str(tmp_path / "data"))
+    made = refract(
+        "keys", "create", "--name", "n", "--scope", "read", "--data-dir", str(tmp_path / "data")
+    )
 
     assert made.returncode == 0
     assert made.stdout.startswith("refract_")
@@ -46,7 +67,9 @@ def test_the_key_command_prints_the_key_and_only_that(tmp_path: Path) -> None:
     assert made.stderr == ""
 
 
-def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(tmp_path: Path) -> None:
+def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(
+    tmp_path: Path,
+) -> None:
     with serving(tmp_path / "data", "--workers", "2") as server:
         eventually_blocking(lambda: len(server.children) == 2)
         before = set(server.children)
@@ -64,7 +87,14 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
         eventually_blocking(lambda: len(server.children) == 2)
         children = [psutil.Process(pid) for pid in server.children]
         server.signal(signal.SIGKILL)
-        eventually_blocking(lambda: not any(child.is_running() and child.status() != psutil.STATUS_ZOMBIE for child in children))
+        eventually_blocking(
+            lambda: (
+                not any(
+                    child.is_running() and child.status() != psutil.STATUS_ZOMBIE
+                    for child in children
+                )
+            )
+        )
 
 
 def test_several_processes_are_measured_together(tmp_path: Path) -> None:
@@ -73,7 +103,9 @@ def test_several_processes_are_measured_together(tmp_path: Path) -> None:
         def metrics() -> str:
             return httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
 
-        eventually_blocking(lambda: "refract_processes 2" in metrics(), explain=lambda: metrics()[:2000])
+        eventually_blocking(
+            lambda: "refract_processes 2" in metrics(), explain=lambda: metrics()[:2000]
+        )
         text = metrics()
 
     for number in (0, 1):

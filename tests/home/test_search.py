@@ -18,31 +18,53 @@ async def _headers(rt: Runtime, user: User) -> dict[str, str]:
         return by_key(await make.key(session, rt, user, Scope.READ, Scope.WRITE))
 
 
-async def _found(client: AsyncClient, headers: dict[str, str], **query: Any) -> list[tuple[str, str]]:
+async def _found(
+    client: AsyncClient, headers: dict[str, str], **query: Any
+) -> list[tuple[str, str]]:
     answer = await client.get("/api/v1/search", headers=headers, params=query)
     assert answer.status_code == 200, answer.text
     return [(one["kind"], one["title"]) for one in answer.json()["items"]]
 
 
-async def test_links_lists_and_items_by_their_words_and_only_mine(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+async def test_links_lists_and_items_by_their_words_and_only_mine(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
     mine, theirs = await _headers(rt, ada), await _headers(rt, bob)
     for headers, name in ((mine, "plans"), (theirs, "plans-too")):
-        made = await client.post("/api/v1/links", headers=headers, json={"destination": "https://example.com/", "names": [name]})
+        made = await client.post(
+            "/api/v1/links",
+            headers=headers,
+            json={"destination": "https://example.com/", "names": [name]},
+        )
         assert made.status_code == 201
-        assert (await client.post("/api/v1/lists", headers=headers, json={"title": f"List of {name}"})).status_code == 201
-
         assert (
-            await client.post("/api/v1/items", headers=headers, json={"text": f"Thoughts on {name}", "enrich": False})
+            await client.post("/api/v1/lists", headers=headers, json={"title": f"List of {name}"})
         ).status_code == 201
 
-    assert await _found(client, mine, q="plans") == [("link", "/plans"), ("list", "List of plans"), ("item", "Thoughts on plans")]
+        assert (
+            await client.post(
+                "/api/v1/items",
+                headers=headers,
+                json={"text": f"Thoughts on {name}", "enrich": False},
+            )
+        ).status_code == 201
+
+    assert await _found(client, mine, q="plans") == [
+        ("link", "/plans"),
+        ("list", "List of plans"),
+        ("item", "Thoughts on plans"),
+    ]
     assert await _found(client, mine, q="plans", kinds="lists") == [("list", "List of plans")]
     assert await _found(client, mine, q="nothing") == []
     assert await _found(client, mine, q="%") == []
 
 
-@pytest.mark.parametrize("query", [{"q": ""}, {"q": "x", "kinds": "links,pigs"}, {"q": "x", "limit": 0}, {}])
-async def test_what_cannot_be_searched_is_said(rt: Runtime, client: AsyncClient, ada: User, query: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "query", [{"q": ""}, {"q": "x", "kinds": "links,pigs"}, {"q": "x", "limit": 0}, {}]
+)
+async def test_what_cannot_be_searched_is_said(
+    rt: Runtime, client: AsyncClient, ada: User, query: dict[str, str]
+) -> None:
     answer = await client.get("/api/v1/search", headers=await _headers(rt, ada), params=query)
     assert answer.status_code == 422
 
@@ -59,13 +81,18 @@ PAGES = (
 )
 
 
-async def test_pages_cost_the_same_at_3_and_at_300_links(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_pages_cost_the_same_at_3_and_at_300_links(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     headers = await _headers(rt, ada)
     counts: list[list[int]] = []
     made = 0
     for total in (3, 300):
         async with rt.db.write() as session:
-            wishes = [await make.new_link(rt, f"https://example.com/{n}", names=[f"road-{n}"], tags=["x"]) for n in range(made, total)]
+            wishes = [
+                await make.new_link(rt, f"https://example.com/{n}", names=[f"road-{n}"], tags=["x"])
+                for n in range(made, total)
+            ]
             await service.create_links(session, rt, ada, wishes, charged=False)
         made = total
         counts.append([])
@@ -84,7 +111,9 @@ async def test_pages_cost_the_same_at_3_and_at_300_links(rt: Runtime, client: As
 
 
 @pytest.mark.parametrize("typed", ["//evil.test", "///evil.test", "/\\evil.test", "//evil.test//x"])
-async def test_the_command_bar_never_leads_to_another_site(rt: Runtime, client: AsyncClient, ada: User, typed: str) -> None:
+async def test_the_command_bar_never_leads_to_another_site(
+    rt: Runtime, client: AsyncClient, ada: User, typed: str
+) -> None:
     """Security review, Low: `//evil.test` was answered with `Location: //evil.test`."""
     async with rt.db.write() as session:
         cookie = by_cookie(rt, await make.cookie(session, rt, ada))

@@ -22,21 +22,32 @@ LONG = f"{'Something that was said at length. ' * 8}{PAGE}"
         ("", LONG, "", SharedContent(LONG, PAGE)),
         ("", "A thought.", "", SharedContent("A thought.", None)),
         ("", "", "A title alone", SharedContent("A title alone", None)),
-        ("", "HTTPS://EXAMPLE.COM", "", SharedContent("HTTPS://EXAMPLE.COM", "HTTPS://EXAMPLE.COM")),
+        (
+            "",
+            "HTTPS://EXAMPLE.COM",
+            "",
+            SharedContent("HTTPS://EXAMPLE.COM", "HTTPS://EXAMPLE.COM"),
+        ),
         ("", "", "", SharedContent("", None)),
     ],
 )
-def test_what_was_handed_over_is_understood(url: str, text: str, title: str, meant: SharedContent) -> None:
+def test_what_was_handed_over_is_understood(
+    url: str, text: str, title: str, meant: SharedContent
+) -> None:
     assert parse_shared(url, text, title) == meant
 
 
 @on_sqlite
-async def test_it_is_shown_and_nothing_happens_until_somebody_says_so(rt: Runtime, client: AsyncClient) -> None:
+async def test_it_is_shown_and_nothing_happens_until_somebody_says_so(
+    rt: Runtime, client: AsyncClient
+) -> None:
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
         browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
 
-    shown = await client.get("/app/share", headers=browser, params={"url": PAGE, "title": '"><script>alert(1)</script>'})
+    shown = await client.get(
+        "/app/share", headers=browser, params={"url": PAGE, "title": '"><script>alert(1)</script>'}
+    )
 
     assert shown.status_code == 200
     assert PAGE in shown.text
@@ -45,4 +56,7 @@ async def test_it_is_shown_and_nothing_happens_until_somebody_says_so(rt: Runtim
     assert (await client.get("/api/v1/items/pending", headers=browser)).json()["items"] == []
     saved = await client.post("/app/items", headers=browser, data={"text": PAGE})
     assert saved.status_code == 303
-    assert [item["url"] for item in (await client.get("/api/v1/items/pending", headers=browser)).json()["items"]] == [PAGE]
+    assert [
+        item["url"]
+        for item in (await client.get("/api/v1/items/pending", headers=browser)).json()["items"]
+    ] == [PAGE]

@@ -43,13 +43,22 @@ def test_commands_are_called_by_the_beginnings_of_their_words_where_their_part_i
 
 @pytest.mark.parametrize(
     ("typed", "path"),
-    [("roadmap", "roadmap"), ("go/roadmap", "roadmap"), ("/jira/PROJ-1", "jira/PROJ-1"), ("jira PROJ-1", "jira/PROJ-1"), ("  ", "")],
+    [
+        ("roadmap", "roadmap"),
+        ("go/roadmap", "roadmap"),
+        ("/jira/PROJ-1", "jira/PROJ-1"),
+        ("jira PROJ-1", "jira/PROJ-1"),
+        ("  ", ""),
+    ],
 )
 def test_the_path_behind_a_keyword(typed: str, path: str) -> None:
     assert parse_go_path(typed) == path
 
 
-@pytest.mark.parametrize("typed", ["//evil.test", "/ /evil.test", "/\t/evil.test", "go// /evil.test", "/\u2003//evil.test"])
+@pytest.mark.parametrize(
+    "typed",
+    ["//evil.test", "/ /evil.test", "/\t/evil.test", "go// /evil.test", "/\u2003//evil.test"],
+)
 def test_a_keyword_never_leads_to_another_site(typed: str) -> None:
     """The finding: spaces were turned into slashes last, so `/app/go?q=/%09/evil.test` redirected to `//evil.test`."""
     assert parse_go_path(typed) == "evil.test"

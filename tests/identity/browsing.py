@@ -16,8 +16,14 @@ class Browser:
     """`app` is the Refract behind http://go.test; every other address is asked over the network."""
 
     def __init__(self, app: WebNode) -> None:
-        self._here = AsyncClient(transport=ASGITransport(app), base_url=HOME, headers={"Accept": "text/html", "User-Agent": "Test/1.0"})
-        self._there = AsyncClient(headers={"Accept": "text/html"}, timeout=PATIENCE, trust_env=False)
+        self._here = AsyncClient(
+            transport=ASGITransport(app),
+            base_url=HOME,
+            headers={"Accept": "text/html", "User-Agent": "Test/1.0"},
+        )
+        self._there = AsyncClient(
+            headers={"Accept": "text/html"}, timeout=PATIENCE, trust_env=False
+        )
         self.seen: list[str] = []
 
     @property
@@ -52,7 +58,9 @@ class Browser:
             response = await self._ask("GET", target)
         raise AssertionError(f"a circle of redirects: {self.seen[-4:]}")
 
-    async def identify(self, response: Response, name: str, *, stop_at: str | None = None) -> Response:
+    async def identify(
+        self, response: Response, name: str, *, stop_at: str | None = None
+    ) -> Response:
         """At the provider: type a name, agree to what is asked, until it sends us home (or to `stop_at`)."""
         for _ in range(3):
             if response.is_redirect or str(response.url).startswith(HOME):

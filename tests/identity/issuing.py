@@ -23,7 +23,8 @@ CLIENT = "refract"
 EVENT: dict[str, dict[str, str]] = {"http://schemas.openid.net/event/backchannel-logout": {}}
 AUDIENCE = "http://go.test/api"
 _REGISTRY = jws.JWSRegistry(
-    algorithms=["RS256", "RS512", "PS256", "ES256", "ES384", "HS256", "Ed25519", "Ed448", "none"], strict_check_header=False
+    algorithms=["RS256", "RS512", "PS256", "ES256", "ES384", "HS256", "Ed25519", "Ed448", "none"],
+    strict_check_header=False,
 )
 
 
@@ -39,7 +40,9 @@ def ec_key(kid: str = "ec-1") -> ECKey:
 
 @cache
 def edwards_key(kid: str = "ed-1", curve: Any = "Ed25519", alg: str | None = None) -> OKPKey:
-    return OKPKey.generate_key(curve, parameters={"kid": kid, "use": "sig", **({"alg": alg} if alg else {})})
+    return OKPKey.generate_key(
+        curve, parameters={"kid": kid, "use": "sig", **({"alg": alg} if alg else {})}
+    )
 
 
 def public(*keys: Any) -> dict[str, Any]:
@@ -49,7 +52,15 @@ def public(*keys: Any) -> dict[str, Any]:
 def claims(now: datetime, **given: Any) -> dict[str, Any]:
     """Those of a good access token; a member given as None is left out."""
     at = int(now.timestamp())
-    good = {"iss": ISSUER, "sub": "ada", "aud": AUDIENCE, "client_id": CLIENT, "iat": at, "exp": at + 300, "jti": "1"}
+    good = {
+        "iss": ISSUER,
+        "sub": "ada",
+        "aud": AUDIENCE,
+        "client_id": CLIENT,
+        "iat": at,
+        "exp": at + 300,
+        "jti": "1",
+    }
     return {name: value for name, value in {**good, **given}.items() if value is not None}
 
 
@@ -58,7 +69,12 @@ def sign(body: dict[str, Any] | bytes, key: Any = None, **header: Any) -> str:
     key = key or rsa_key()
     head = {"alg": "RS256", "kid": "rsa-1", "typ": "at+jwt", **header}
     payload = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return jws.serialize_compact({name: value for name, value in head.items() if value is not None}, payload, key, registry=_REGISTRY)
+    return jws.serialize_compact(
+        {name: value for name, value in head.items() if value is not None},
+        payload,
+        key,
+        registry=_REGISTRY,
+    )
 
 
 def logout_token(now: datetime, **given: Any) -> str:
@@ -111,7 +127,14 @@ async def publish(rt: Runtime, *keys: Any, issuer: str = ISSUER) -> None:
             await session.delete(known)
             await session.flush()
         documents = public(*(keys or (rsa_key(), ec_key())))
-        session.add(IssuerDocuments(issuer=issuer, discovery=discovery(issuer), keys=documents, fetched_at=rt.clock.now()))
+        session.add(
+            IssuerDocuments(
+                issuer=issuer,
+                discovery=discovery(issuer),
+                keys=documents,
+                fetched_at=rt.clock.now(),
+            )
+        )
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -128,19 +151,34 @@ class Provider:
         self.asked: Counter[str] = Counter()
         self.nonce = ""
         self.id_token: Callable[[dict[str, Any]], str] = lambda body: sign(body, typ="JWT")
-        self.profile: dict[str, Any] = {"sub": "ada", "email": "ada@example.com", "email_verified": True, "name": "Ada"}
+        self.profile: dict[str, Any] = {
+            "sub": "ada",
+            "email": "ada@example.com",
+            "email_verified": True,
+            "name": "Ada",
+        }
         self.bent: dict[str, bytes] = {}
         self.last_form: dict[str, list[str]] = {}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         path = urlsplit(head.split(" ")[1]).path
-        length = next((int(line[16:]) for line in head.lower().split("\r\n") if line.startswith("content-length: ")), 0)
+        length = next(
+            (
+                int(line[16:])
+                for line in head.lower().split("\r\n")
+                if line.startswith("content-length: ")
+            ),
+            0,
+        )
         form = parse_qs((await reader.readexactly(length)).decode())
         self.asked[path] += 1
         body = self.bent.get(path) or json.dumps(self._document(path, form)).encode()
         status = b"404 Not Found" if body == b"null" else b"200 OK"
-        writer.write(b"HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s" % (status, len(body), body))
+        writer.write(
+            b"HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s"
+            % (status, len(body), body)
+        )
         writer.close()
 
     def _document(self, path: str, form: dict[str, list[str]]) -> Any:
@@ -153,7 +191,11 @@ class Provider:
         if path == "/token":
             self.last_form = form
             body = claims(self.now(), iss=self.url, aud=CLIENT, client_id=None, nonce=self.nonce)
-            return {"access_token": "opaque", "token_type": "Bearer", "id_token": self.id_token(body)}
+            return {
+                "access_token": "opaque",
+                "token_type": "Bearer",
+                "id_token": self.id_token(body),
+            }
         return None
 
 

@@ -51,10 +51,14 @@ BOSS = {"email": "boss@example.com", "email_verified": True}
 
 
 @on_sqlite
-async def test_a_subject_that_spells_an_administrators_address_is_nobody_special(rt: Runtime) -> None:
+async def test_a_subject_that_spells_an_administrators_address_is_nobody_special(
+    rt: Runtime,
+) -> None:
     issuer = _issuer(admins="boss@example.com")
 
-    user = await _sign_in(rt, issuer, sub="boss@example.com", email="nobody@example.com", email_verified=False)
+    user = await _sign_in(
+        rt, issuer, sub="boss@example.com", email="nobody@example.com", email_verified=False
+    )
 
     assert user.role == UserRole.USER
 
@@ -71,7 +75,9 @@ async def test_a_subject_that_spells_an_administrators_address_is_nobody_special
         ({"sub": "sub:u-1"}, UserRole.USER),
     ],
 )
-async def test_addresses_are_addresses_and_subjects_are_marked(rt: Runtime, claims_of: dict[str, Any], role: UserRole) -> None:
+async def test_addresses_are_addresses_and_subjects_are_marked(
+    rt: Runtime, claims_of: dict[str, Any], role: UserRole
+) -> None:
     issuer = _issuer(admins="boss@example.com, sub:u-1, sub:a@b")
 
     assert (await _sign_in(rt, issuer, **claims_of)).role == role
@@ -93,7 +99,11 @@ async def test_who_is_no_longer_named_loses_the_role_at_the_next_sign_in(rt: Run
     assert (await _sign_in(rt, _issuer(admins="sub:somebody"), **BOSS)).role == UserRole.USER
 
     async with rt.db.read() as session:
-        lines = await session.scalars(select(AuditEntry.detail).where(AuditEntry.action == "role.changed").order_by(AuditEntry.id))
+        lines = await session.scalars(
+            select(AuditEntry.detail)
+            .where(AuditEntry.action == "role.changed")
+            .order_by(AuditEntry.id)
+        )
         assert list(lines) == ["admin, by setting", "user, by setting"]
 
 
@@ -113,7 +123,12 @@ async def test_the_last_administrator_keeps_the_role(rt: Runtime) -> None:
 
 @pytest.mark.parametrize(
     ("address", "verified", "status"),
-    [("ada@example.com", True, 200), ("ada@EXAMPLE.com", True, 200), ("ada@example.com", False, 401), ("ada@other.test", True, 401)],
+    [
+        ("ada@example.com", True, 200),
+        ("ada@EXAMPLE.com", True, 200),
+        ("ada@example.com", False, 401),
+        ("ada@other.test", True, 401),
+    ],
 )
 async def test_domains_are_asked_again_for_tokens_of_known_accounts(
     rt: Runtime, client: AsyncClient, clock: ManualClock, address: str, verified: bool, status: int
@@ -128,12 +143,16 @@ async def test_domains_are_asked_again_for_tokens_of_known_accounts(
 
 
 @on_sqlite
-async def test_a_token_that_names_another_address_is_judged_by_it(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_a_token_that_names_another_address_is_judged_by_it(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     async with rt.db.write() as session:
         await make.person(session, rt, "ada")
     moved = {"email": "ada@other.test", "email_verified": True}
 
-    answer = await client.get("/api/v1/me", headers=bearer(sign(claims(clock.now(), aud=CLIENT, **moved))))
+    answer = await client.get(
+        "/api/v1/me", headers=bearer(sign(claims(clock.now(), aud=CLIENT, **moved)))
+    )
 
     assert answer.status_code == 401
 
@@ -149,9 +168,15 @@ async def test_a_token_that_names_another_address_is_judged_by_it(rt: Runtime, c
         ({"url": "https://id.example.com"}, False),
     ],
 )
-def test_a_provider_open_to_the_world_is_pointed_out(tmp_path: Path, issuer: dict[str, Any], warned: bool) -> None:
+def test_a_provider_open_to_the_world_is_pointed_out(
+    tmp_path: Path, issuer: dict[str, Any], warned: bool
+) -> None:
     settings = make_settings(tmp_path, issuers={"work": Issuer(client_id=CLIENT, **issuer)})
 
-    found = [finding for finding in configuration.check_configuration(settings) if "DOMAINS" in finding.remedy]
+    found = [
+        finding
+        for finding in configuration.check_configuration(settings)
+        if "DOMAINS" in finding.remedy
+    ]
 
     assert bool(found) is warned

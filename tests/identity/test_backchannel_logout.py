@@ -28,13 +28,26 @@ from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
 from tests.identity.browsing import HOME, Browser
-from tests.identity.issuing import CLIENT, EVENT, ISSUER, claims, logout_token, publish, raw, rsa_key, sign
+from tests.identity.issuing import (
+    CLIENT,
+    EVENT,
+    ISSUER,
+    claims,
+    logout_token,
+    publish,
+    raw,
+    rsa_key,
+    sign,
+)
 from tests.services_plugin import address_of
 from tests.waiting import PATIENCE
 from tools.servers import free_port
 
 PATH = "/auth/oidc/work/backchannel-logout"
-ISSUERS = {"work": Issuer(url=ISSUER, client_id=CLIENT), "home": Issuer(url="https://other.test", client_id=CLIENT)}
+ISSUERS = {
+    "work": Issuer(url=ISSUER, client_id=CLIENT),
+    "home": Issuer(url="https://other.test", client_id=CLIENT),
+}
 
 
 @pytest.fixture
@@ -72,17 +85,27 @@ async def test_a_session_ends_by_its_name_and_a_person_by_their_subject(
     assert await _seen(client, one, two, old, other) == [401, 200, 200, 200]
 
     assert (await _send(client, logout_token(clock.now(), jti="2", sid="s-2"))).status_code == 200
-    assert await _seen(client, two, old, other) == [401, 401, 200], "a session without a name may be the one that is meant"
+    assert await _seen(client, two, old, other) == [
+        401,
+        401,
+        200,
+    ], "a session without a name may be the one that is meant"
 
     three = await _session(rt, ada, "s-3")
     assert (await _send(client, logout_token(clock.now(), jti="3", sid=None))).status_code == 200
     assert await _seen(client, three, other) == [401, 200]
-    assert (await _send(client, logout_token(clock.now(), jti="4", sid="s-7", sub="nobody"))).status_code == 200
+    assert (
+        await _send(client, logout_token(clock.now(), jti="4", sid="s-7", sub="nobody"))
+    ).status_code == 200
 
 
-async def test_a_stream_ends_too_and_another_issuer_ends_nothing(rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User) -> None:
+async def test_a_stream_ends_too_and_another_issuer_ends_nothing(
+    rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User
+) -> None:
     async with rt.db.write() as session:
-        stranger = await make.person(session, rt, "ada2", issuer="https://other.test", subject="ada")
+        stranger = await make.person(
+            session, rt, "ada2", issuer="https://other.test", subject="ada"
+        )
     here, there = await _session(rt, ada, "s-1"), await _session(rt, stranger, "s-1")
     async with rt.db.read() as session:
         (browser,) = await sessions.list_sessions(session, rt, ada)
@@ -101,8 +124,12 @@ BAD: dict[str, Callable[[datetime], str]] = {
     "an ID token (nonce)": lambda now: logout_token(now, nonce="n"),
     "an access token by type": lambda now: logout_token(now, header={"typ": "at+jwt"}),
     "no events": lambda now: logout_token(now, events=None),
-    "another event": lambda now: logout_token(now, events={"http://schemas.openid.net/event/other": {}}),
-    "events is a text": lambda now: logout_token(now, events="http://schemas.openid.net/event/backchannel-logout"),
+    "another event": lambda now: logout_token(
+        now, events={"http://schemas.openid.net/event/other": {}}
+    ),
+    "events is a text": lambda now: logout_token(
+        now, events="http://schemas.openid.net/event/backchannel-logout"
+    ),
     "an event that is no object": lambda now: logout_token(now, events=dict.fromkeys(EVENT, "")),
     "neither sid nor sub": lambda now: logout_token(now, sid=None, sub=None),
     "sid is a number": lambda now: logout_token(now, sid=7),
@@ -115,7 +142,9 @@ BAD: dict[str, Callable[[datetime], str]] = {
     "no expiry": lambda now: logout_token(now, exp=None),
     "issued long ago": lambda now: logout_token(now, iat=int(now.timestamp()) - 400),
     "issued in the future": lambda now: logout_token(now, iat=int(now.timestamp()) + 400),
-    "signed by a stranger": lambda now: sign(claims(now, aud=CLIENT, events=EVENT, sid="s-1"), rsa_key("stranger"), typ="logout+jwt"),
+    "signed by a stranger": lambda now: sign(
+        claims(now, aud=CLIENT, events=EVENT, sid="s-1"), rsa_key("stranger"), typ="logout+jwt"
+    ),
     "alg none": lambda now: raw({"alg": "none"}, claims(now, aud=CLIENT, events=EVENT, sid="s-1")),
 }
 
@@ -129,11 +158,17 @@ async def test_a_logout_token_that_is_not_right_ends_nothing(
 
     refused = await _send(client, BAD[name](clock.now()))
 
-    assert (refused.status_code, refused.json()["error"], refused.headers["cache-control"]) == (400, "invalid_request", "no-store")
+    assert (refused.status_code, refused.json()["error"], refused.headers["cache-control"]) == (
+        400,
+        "invalid_request",
+        "no-store",
+    )
     assert await _seen(client, browser) == [200]
 
 
-async def test_a_token_counts_once(rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User) -> None:
+async def test_a_token_counts_once(
+    rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User
+) -> None:
     token = logout_token(clock.now(), sid=None)
     first = await _send(client, token)
     browser = await _session(rt, ada, None)
@@ -144,7 +179,9 @@ async def test_a_token_counts_once(rt: Runtime, client: AsyncClient, clock: Manu
 
 
 @on_sqlite
-async def test_only_refusals_count_against_the_limit_of_a_network(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_only_refusals_count_against_the_limit_of_a_network(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     limit = rt.settings.sign_ins_per_minute
     assert limit is not None
     for number in range(limit + 1):
@@ -165,13 +202,19 @@ async def _listening(app: WebNode, port: int) -> AsyncIterator[None]:
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
-        length = next(int(line[16:]) for line in head.lower().split("\r\n") if line.startswith("content-length: "))
+        length = next(
+            int(line[16:])
+            for line in head.lower().split("\r\n")
+            if line.startswith("content-length: ")
+        )
         body = await reader.readexactly(length)
         async with client_of(app) as client:
             kind = {"Content-Type": "application/x-www-form-urlencoded"}
             said = await client.post(head.split(" ")[1], content=body, headers=kind)
         heard.append(said.status_code)
-        writer.write(b"HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % said.status_code)
+        writer.write(
+            b"HTTP/1.1 %d x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % said.status_code
+        )
         writer.close()
 
     server = await asyncio.start_server(answer, "127.0.0.1", port)
@@ -192,7 +235,9 @@ async def _register(logout_uri: str) -> dict[str, Any]:
     }
     async with AsyncClient(trust_env=False, timeout=PATIENCE) as client:
         made = await client.post(f"{address_of('oidc')}/reg", json=wanted)
-    assert made.status_code == 201, f"{made.text}: is this provider older than tools/oidc/provider.mjs?"
+    assert made.status_code == 201, (
+        f"{made.text}: is this provider older than tools/oidc/provider.mjs?"
+    )
     told: dict[str, Any] = made.json()
     return told
 
@@ -203,7 +248,13 @@ async def _program(database: str, home: Path, issuer: Issuer) -> AsyncIterator[W
     settings = make_settings(home / "data", database_url=database, issuers={"work": issuer})
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db, clock = Database(settings), SystemClock()
-    runtime = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock), secret=Secret(b"s" * 40))
+    runtime = Runtime(
+        settings=settings,
+        db=db,
+        clock=clock,
+        ids=SnowflakeGenerator(1, clock),
+        secret=Secret(b"s" * 40),
+    )
     app = WebNode(runtime)
     try:
         yield app
@@ -215,11 +266,15 @@ async def _program(database: str, home: Path, issuer: Issuer) -> AsyncIterator[W
 
 
 @on_sqlite
-async def test_signing_out_at_the_certified_provider_ends_the_session_here(database: str, tmp_path: Path) -> None:
+async def test_signing_out_at_the_certified_provider_ends_the_session_here(
+    database: str, tmp_path: Path
+) -> None:
     """In two browsers of one person: the provider names the session, so the other one stays."""
     port = free_port()
     told = await _register(f"http://127.0.0.1:{port}{PATH}")
-    issuer = Issuer(url=address_of("oidc"), client_id=told["client_id"], client_secret=told["client_secret"])
+    issuer = Issuer(
+        url=address_of("oidc"), client_id=told["client_id"], client_secret=told["client_secret"]
+    )
     async with _program(database, tmp_path, issuer) as app, _listening(app, port):
         here, there = Browser(app), Browser(app)
         for browser in (here, there):

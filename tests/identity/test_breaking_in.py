@@ -34,24 +34,71 @@ async def _ada(rt: Runtime, **given: Any) -> tuple[User, str]:
 
 
 @on_sqlite
-@pytest.mark.parametrize("header", ["Host", "X-Forwarded-Host", "X-Forwarded-Server", "Forwarded", "X-Original-URL", "X-Rewrite-URL"])
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Host",
+        "X-Forwarded-Host",
+        "X-Forwarded-Server",
+        "Forwarded",
+        "X-Original-URL",
+        "X-Rewrite-URL",
+    ],
+)
 async def test_no_header_says_where_we_live(rt: Runtime, client: AsyncClient, header: str) -> None:
     """Absolute addresses are made of the setting alone: a poisoned cache or mail would carry somebody's word to somebody else."""
     ada, cookie = await _ada(rt)
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, name="road")
         await make.link(session, rt, ada, name="hidden", visibility="secure")
-    value = "host=evil.test" if header == "Forwarded" else "/app/admin" if "URL" in header else "evil.test"
+    value = (
+        "host=evil.test"
+        if header == "Forwarded"
+        else "/app/admin"
+        if "URL" in header
+        else "evil.test"
+    )
     me = by_cookie(rt, cookie) | {header: value}
-    paths = ["/", "/app/links", f"/app/links/{link.id}", "/app/settings", "/road+", "/road.qr", "/hidden", "/nothing", "/opensearch.xml"]
-    paths += ["/api/v1/links", "/api/openapi.json", "/auth/sign-in", "/manifest.webmanifest", "/robots.txt", "/app/suggest?q=ro"]
-    paths += [f"{path}/" for path in ("/app/links", "/app/settings", "/api/v1/links", "/auth/sign-in", "/app", "/app/lists")]
+    paths = [
+        "/",
+        "/app/links",
+        f"/app/links/{link.id}",
+        "/app/settings",
+        "/road+",
+        "/road.qr",
+        "/hidden",
+        "/nothing",
+        "/opensearch.xml",
+    ]
+    paths += [
+        "/api/v1/links",
+        "/api/openapi.json",
+        "/auth/sign-in",
+        "/manifest.webmanifest",
+        "/robots.txt",
+        "/app/suggest?q=ro",
+    ]
+    paths += [
+        f"{path}/"
+        for path in (
+            "/app/links",
+            "/app/settings",
+            "/api/v1/links",
+            "/auth/sign-in",
+            "/app",
+            "/app/lists",
+        )
+    ]
     for path in paths:
         for accept in ({}, PAGE):
             answer = await client.get(path, headers=me | accept)
             assert answer.status_code < 500, path
             told = answer.text + str(answer.headers)
-            assert "evil.test" not in told, (path, answer.status_code, answer.headers.get("location"))
+            assert "evil.test" not in told, (
+                path,
+                answer.status_code,
+                answer.headers.get("location"),
+            )
             assert "/app/admin" not in str(answer.headers), path
 
 
@@ -62,7 +109,9 @@ async def test_a_get_stays_a_get(rt: Runtime, client: AsyncClient, header: str) 
     answer = await client.get("/api/v1/me", headers=by_cookie(rt, cookie) | {header: "DELETE"})
 
     assert (answer.status_code, answer.json()["display_name"]) == (200, "Ada")
-    assert (await client.get("/api/v1/me?_method=DELETE", headers=by_cookie(rt, cookie))).status_code == 422
+    assert (
+        await client.get("/api/v1/me?_method=DELETE", headers=by_cookie(rt, cookie))
+    ).status_code == 422
     assert (await client.get("/api/v1/me", headers=by_cookie(rt, cookie))).status_code == 200
 
 
@@ -85,7 +134,9 @@ async def test_a_slash_too_many_leads_to_the_same_host_and_nowhere_else(
     _, cookie = await _ada(rt)
     answer = await client.get(f"http://go.test{path}", headers=by_cookie(rt, cookie))
 
-    assert (answer.status_code, answer.headers.get("location")) == ((307, onward) if onward else (404, None))
+    assert (answer.status_code, answer.headers.get("location")) == (
+        (307, onward) if onward else (404, None)
+    )
 
 
 # -- what a key is good for
@@ -97,16 +148,37 @@ async def test_a_key_without_the_right_to_read_reads_nothing(rt: Runtime, app: W
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
         key = by_key(await make.key(session, rt, ada, Scope.WRITE))
-        await make.link(session, rt, ada, "https://secret.example.com/", name="private-thing", title="Private thing")
-        await make.link(session, rt, ada, "https://secret.example.com/", name="hidden", visibility="secure")
+        await make.link(
+            session,
+            rt,
+            ada,
+            "https://secret.example.com/",
+            name="private-thing",
+            title="Private thing",
+        )
+        await make.link(
+            session, rt, ada, "https://secret.example.com/", name="hidden", visibility="secure"
+        )
     async with client_of(app) as client:
         for route, row in ROWS.items():
             method, path = route.split(" ")
-            asks_to_read = row.profile.outcomes[Who.STRANGER] is SIGN_IN and row.profile.outcomes[Who.OWNER_READ_ONLY] is not FORBIDDEN
+            asks_to_read = (
+                row.profile.outcomes[Who.STRANGER] is SIGN_IN
+                and row.profile.outcomes[Who.OWNER_READ_ONLY] is not FORBIDDEN
+            )
             if method == "GET" and asks_to_read:
                 answer = await client.get(absent_path(path), headers=key, params=row.query)
                 assert answer.status_code == 403, (route, answer.status_code)
-        for path in ("/", "/app/suggest?q=private", "/app/lists", "/api/v1/lists", "/hidden", "/hidden+", "/hidden.qr", "/private-thin"):
+        for path in (
+            "/",
+            "/app/suggest?q=private",
+            "/app/lists",
+            "/api/v1/lists",
+            "/hidden",
+            "/hidden+",
+            "/hidden.qr",
+            "/private-thin",
+        ):
             for accept in ({}, PAGE):
                 answer = await client.get(path, headers=key | accept)
                 assert "secret.example.com" not in answer.text + str(answer.headers), path
@@ -114,11 +186,16 @@ async def test_a_key_without_the_right_to_read_reads_nothing(rt: Runtime, app: W
 
 
 @on_sqlite
-async def test_who_is_no_longer_an_administrator_has_a_key_like_any_other(rt: Runtime, client: AsyncClient) -> None:
+async def test_who_is_no_longer_an_administrator_has_a_key_like_any_other(
+    rt: Runtime, client: AsyncClient
+) -> None:
     """The scope on the key stays; the right behind it went with the role."""
     async with rt.db.write() as session:
         root, bob = await make.admin(session, rt), await make.person(session, rt, "bob")
-        key, cookie = by_key(await make.key(session, rt, root, *make.ALL)), by_cookie(rt, await make.cookie(session, rt, root))
+        key, cookie = (
+            by_key(await make.key(session, rt, root, *make.ALL)),
+            by_cookie(rt, await make.cookie(session, rt, root)),
+        )
         link = await make.link(session, rt, bob)
     assert (await client.get(f"/api/v1/links/{link.id}", headers=key)).status_code == 200
     async with rt.db.write() as session:
@@ -127,7 +204,9 @@ async def test_who_is_no_longer_an_administrator_has_a_key_like_any_other(rt: Ru
     for headers in (key, cookie):
         assert (await client.get(f"/api/v1/links/{link.id}", headers=headers)).status_code == 404
         assert (await client.get("/api/v1/admin/users", headers=headers)).status_code == 403
-        made = await client.post("/api/v1/keys", headers=headers, json={"name": "again", "scopes": ["admin"]})
+        made = await client.post(
+            "/api/v1/keys", headers=headers, json={"name": "again", "scopes": ["admin"]}
+        )
         assert made.status_code == 403
 
 
@@ -136,33 +215,55 @@ async def test_a_key_is_a_header_and_nothing_else(rt: Runtime, client: AsyncClie
     async with rt.db.write() as session:
         key = await make.key(session, rt, await make.person(session, rt))
     for query in ({"api_key": key}, {"access_token": key}, {"key": key}, {"token": key}):
-        assert (await client.get("/api/v1/me", params=query)).status_code == 422  # no such parameter
-    for headers in ({"Cookie": f"refract={key}"}, {"Cookie": f"api_key={key}"}, {"Authorization": f"Basic {key}"}, {"Authorization": key}):
+        assert (
+            await client.get("/api/v1/me", params=query)
+        ).status_code == 422  # no such parameter
+    for headers in (
+        {"Cookie": f"refract={key}"},
+        {"Cookie": f"api_key={key}"},
+        {"Authorization": f"Basic {key}"},
+        {"Authorization": key},
+    ):
         assert (await client.get("/api/v1/me", headers=headers)).status_code == 401
 
 
 @on_sqlite
-async def test_a_good_cookie_does_not_make_up_for_a_bad_key(rt: Runtime, client: AsyncClient) -> None:
+async def test_a_good_cookie_does_not_make_up_for_a_bad_key(
+    rt: Runtime, client: AsyncClient
+) -> None:
     _, cookie = await _ada(rt)
-    for bad in ({"X-API-Key": "refract_x"}, {"Authorization": "Bearer x"}, {"Authorization": "Bearer a.b.c"}):
-        assert (await client.get("/api/v1/me", headers=by_cookie(rt, cookie) | bad)).status_code == 401
+    for bad in (
+        {"X-API-Key": "refract_x"},
+        {"Authorization": "Bearer x"},
+        {"Authorization": "Bearer a.b.c"},
+    ):
+        assert (
+            await client.get("/api/v1/me", headers=by_cookie(rt, cookie) | bad)
+        ).status_code == 401
 
 
 # -- answers that are kept
 
 
 @on_sqlite
-async def test_an_answer_that_was_kept_is_given_only_to_whoever_may_ask(rt: Runtime, client: AsyncClient) -> None:
+async def test_an_answer_that_was_kept_is_given_only_to_whoever_may_ask(
+    rt: Runtime, client: AsyncClient
+) -> None:
     """The same POST under the same Idempotency-Key: by a weaker key, a revoked one, another person, nobody."""
     async with rt.db.write() as session:
         ada, bob = await make.person(session, rt, "ada"), await make.person(session, rt, "bob")
-        strong, weak = await make.key(session, rt, ada), await make.key(session, rt, ada, Scope.READ)
+        strong, weak = (
+            await make.key(session, rt, ada),
+            await make.key(session, rt, ada, Scope.READ),
+        )
         revoked, other = await make.revoked_key(session, rt, ada), await make.key(session, rt, bob)
         cookie = await make.cookie(session, rt, ada)
 
     async def post(headers: dict[str, str]) -> tuple[int, bool]:
         body = {"destination": "https://example.com/once", "names": [], "title": "Hers"}
-        answer = await client.post("/api/v1/links", headers=headers | {"Idempotency-Key": "one"}, json=body)
+        answer = await client.post(
+            "/api/v1/links", headers=headers | {"Idempotency-Key": "one"}, json=body
+        )
         return answer.status_code, "idempotency-replayed" in answer.headers
 
     assert await post(by_key(strong)) == (201, False)
@@ -194,12 +295,16 @@ async def test_a_cursor_is_good_for_whom_it_was_made(rt: Runtime, client: AsyncC
             ):
                 assert (await client.post(path, headers=headers, json=body)).status_code == 201
             rows = [{"text": f"Row {number}"}]
-            assert (await client.post("/api/v1/library/imports", headers=headers, json=rows)).status_code == 202
+            assert (
+                await client.post("/api/v1/library/imports", headers=headers, json=rows)
+            ).status_code == 202
     for path in ("links", "lists", "library", "tags", "items/pending", "library/imports"):
         first = (await client.get(f"/api/v1/{path}", headers=ada, params={"limit": "1"})).json()
         assert first["next_cursor"], path
         asked = {"limit": "1", "cursor": first["next_cursor"]}
-        assert (await client.get(f"/api/v1/{path}", headers=ada, params=asked)).status_code == 200, path
+        assert (
+            await client.get(f"/api/v1/{path}", headers=ada, params=asked)
+        ).status_code == 200, path
         taken = await client.get(f"/api/v1/{path}", headers=bob, params=asked)
         assert (taken.status_code, taken.json()["code"]) == (400, "INVALID_CURSOR"), path
 
@@ -216,31 +321,54 @@ async def test_a_cursor_is_good_for_whom_it_was_made(rt: Runtime, client: AsyncC
     ],
     ids=str,
 )  # fmt: skip
-async def test_nobody_promotes_themselves(rt: Runtime, client: AsyncClient, wish: dict[str, Any]) -> None:
+async def test_nobody_promotes_themselves(
+    rt: Runtime, client: AsyncClient, wish: dict[str, Any]
+) -> None:
     ada, cookie = await _ada(rt)
     browser = by_cookie(rt, cookie)
 
-    assert (await client.patch("/api/v1/me", headers=browser, json={"bio": "x", **wish})).status_code == 422
+    assert (
+        await client.patch("/api/v1/me", headers=browser, json={"bio": "x", **wish})
+    ).status_code == 422
     await client.post(
-        "/app/settings/profile", headers=browser | PAGE, data={"nickname": "x", **{key: str(value) for key, value in wish.items()}}
+        "/app/settings/profile",
+        headers=browser | PAGE,
+        data={"nickname": "x", **{key: str(value) for key, value in wish.items()}},
     )
     async with rt.db.read() as session:
         row = await session.get_one(User, ada.id)
-    assert (row.role, row.plan, row.status, row.email, row.display_name) == ("user", "free", "active", "ada@example.com", "Ada")
+    assert (row.role, row.plan, row.status, row.email, row.display_name) == (
+        "user",
+        "free",
+        "active",
+        "ada@example.com",
+        "Ada",
+    )
 
 
-async def test_of_two_administrators_who_demote_each_other_one_stays(rt: Runtime, client: AsyncClient) -> None:
+async def test_of_two_administrators_who_demote_each_other_one_stays(
+    rt: Runtime, client: AsyncClient
+) -> None:
     async with rt.db.write() as session:
         admins = [await make.admin(session, rt, name) for name in ("one", "two")]
         keys = [by_key(await make.key(session, rt, one, *make.ALL)) for one in admins]
     for wish in ({"role": "user"}, {"status": "suspended"}):
         answers = await asyncio.gather(
-            *(client.patch(f"/api/v1/admin/users/{admins[1 - mine].id}", headers=keys[mine], json=wish) for mine in (0, 1))
+            *(
+                client.patch(
+                    f"/api/v1/admin/users/{admins[1 - mine].id}", headers=keys[mine], json=wish
+                )
+                for mine in (0, 1)
+            )
         )
         assert min(one.status_code for one in answers) == 200, [one.text for one in answers]
         async with rt.db.write() as session:
             rows = [await session.get_one(User, one.id) for one in admins]
-            left = [row for row in rows if row.role == UserRole.ADMIN and row.status == UserStatus.ACTIVE]
+            left = [
+                row
+                for row in rows
+                if row.role == UserRole.ADMIN and row.status == UserStatus.ACTIVE
+            ]
             assert len(left) == 1, wish
             for row in rows:
                 row.role, row.status = UserRole.ADMIN, UserStatus.ACTIVE
@@ -257,7 +385,9 @@ async def test_whom_one_may_not_know_of_looks_like_nobody(rt: Runtime, client: A
         key, link = by_key(await make.key(session, rt, ada)), await make.link(session, rt, ada)
 
     async def told(name: str, door: str) -> tuple[int, str, str]:
-        answer = await client.post(f"/api/v1/links/{link.id}/{door}", headers=key, json={"email": f"{name}@example.com"})
+        answer = await client.post(
+            f"/api/v1/links/{link.id}/{door}", headers=key, json={"email": f"{name}@example.com"}
+        )
         return answer.status_code, answer.json()["code"], answer.json()["detail"].replace(name, "…")
 
     for door in ("owners", "shares", "transfer"):
@@ -280,24 +410,42 @@ async def test_whom_one_may_not_know_of_looks_like_nobody(rt: Runtime, client: A
         "go.test",
     ],
 )
-async def test_a_form_from_elsewhere_does_nothing(rt: Runtime, client: AsyncClient, origin: str) -> None:
+async def test_a_form_from_elsewhere_does_nothing(
+    rt: Runtime, client: AsyncClient, origin: str
+) -> None:
     _, cookie = await _ada(rt)
-    astray = by_cookie(rt, cookie, proven=False) | {"Origin": origin, "Referer": "http://go.test/app/settings"}
-    for kind in ("application/x-www-form-urlencoded", "text/plain", "application/json", "multipart/form-data; boundary=x"):
+    astray = by_cookie(rt, cookie, proven=False) | {
+        "Origin": origin,
+        "Referer": "http://go.test/app/settings",
+    }
+    for kind in (
+        "application/x-www-form-urlencoded",
+        "text/plain",
+        "application/json",
+        "multipart/form-data; boundary=x",
+    ):
         for method, path in (
             ("POST", "/api/v1/keys"),
             ("DELETE", "/api/v1/me"),
             ("POST", "/app/settings/delete"),
             ("POST", "/auth/sign-out"),
         ):
-            answer = await client.request(method, path, headers=astray | {"Content-Type": kind}, content=b'{"name": "x"}')
-            assert answer.status_code in (400, 403, 415), (method, path, kind)  # some bodies are refused before anybody is asked
+            answer = await client.request(
+                method, path, headers=astray | {"Content-Type": kind}, content=b'{"name": "x"}'
+            )
+            assert answer.status_code in (400, 403, 415), (
+                method,
+                path,
+                kind,
+            )  # some bodies are refused before anybody is asked
     assert (await client.get("/api/v1/me", headers=by_cookie(rt, cookie))).status_code == 200
     assert (await client.get("/api/v1/keys", headers=by_cookie(rt, cookie))).json()["items"] == []
 
 
 @on_sqlite
-async def test_a_token_of_another_browser_or_in_the_address_proves_nothing(rt: Runtime, client: AsyncClient) -> None:
+async def test_a_token_of_another_browser_or_in_the_address_proves_nothing(
+    rt: Runtime, client: AsyncClient
+) -> None:
     _, cookie = await _ada(rt)
     async with rt.db.write() as session:
         mallory = await make.cookie(session, rt, await make.person(session, rt, "mallory"))
@@ -305,16 +453,28 @@ async def test_a_token_of_another_browser_or_in_the_address_proves_nothing(rt: R
     bare = by_cookie(rt, cookie, proven=False)
     body = {"name": "x"}
 
-    assert (await client.post("/api/v1/keys", headers=bare | {"X-CSRF-Token": theirs}, json=body)).status_code == 403
-    assert (await client.post("/api/v1/keys", headers=bare, json=body, params={"csrf": mine})).status_code == 403
-    assert (await client.post("/api/v1/keys", headers=bare, json=body | {"csrf": mine})).status_code == 403
-    assert (await client.post("/app/settings/keys", headers=bare, data=body | {"csrf": theirs})).status_code == 403
-    assert (await client.post("/api/v1/keys", headers=bare | {"X-CSRF-Token": mine}, json=body)).status_code == 201
+    assert (
+        await client.post("/api/v1/keys", headers=bare | {"X-CSRF-Token": theirs}, json=body)
+    ).status_code == 403
+    assert (
+        await client.post("/api/v1/keys", headers=bare, json=body, params={"csrf": mine})
+    ).status_code == 403
+    assert (
+        await client.post("/api/v1/keys", headers=bare, json=body | {"csrf": mine})
+    ).status_code == 403
+    assert (
+        await client.post("/app/settings/keys", headers=bare, data=body | {"csrf": theirs})
+    ).status_code == 403
+    assert (
+        await client.post("/api/v1/keys", headers=bare | {"X-CSRF-Token": mine}, json=body)
+    ).status_code == 201
 
 
 @on_sqlite
 @pytest.mark.parametrize("origin", [None, "null", "https://evil.test"])
-async def test_nobody_is_signed_in_as_somebody_else_by_a_form_from_elsewhere(rt: Runtime, client: AsyncClient, origin: str | None) -> None:
+async def test_nobody_is_signed_in_as_somebody_else_by_a_form_from_elsewhere(
+    rt: Runtime, client: AsyncClient, origin: str | None
+) -> None:
     """Login CSRF: whoever has a sign-in link of their own would like a victim's browser to use it."""
     async with rt.db.write() as session:
         link = await make.signin_link(session, rt, await make.person(session, rt, "mallory"))
@@ -332,14 +492,23 @@ async def test_over_https_only_the_guarded_cookie_counts(rt: Runtime) -> None:
     rt.settings = rt.settings.model_copy(update={"base_url": "https://go.test"})
     rt.settings.__dict__.pop("public_url", None)
     async with client_of(WebNode(rt)) as client:
-        for name, status in (("refract", 401), ("__host-refract", 401), ("__Secure-refract", 401), ("__Host-refract", 200)):
-            assert (await client.get("/api/v1/me", headers={"Cookie": f"{name}={cookie}"})).status_code == status, name
+        for name, status in (
+            ("refract", 401),
+            ("__host-refract", 401),
+            ("__Secure-refract", 401),
+            ("__Host-refract", 200),
+        ):
+            assert (
+                await client.get("/api/v1/me", headers={"Cookie": f"{name}={cookie}"})
+            ).status_code == status, name
         planted = {"Cookie": f"refract=planted; __Host-refract={cookie}"}
         assert (await client.get("/api/v1/me", headers=planted)).status_code == 200
 
 
 @on_sqlite
-async def test_a_cookie_is_worth_nothing_after_the_sign_out(rt: Runtime, client: AsyncClient) -> None:
+async def test_a_cookie_is_worth_nothing_after_the_sign_out(
+    rt: Runtime, client: AsyncClient
+) -> None:
     _, cookie = await _ada(rt)
     assert (await client.post("/auth/sign-out", headers=by_cookie(rt, cookie))).status_code == 303
 
@@ -349,17 +518,26 @@ async def test_a_cookie_is_worth_nothing_after_the_sign_out(rt: Runtime, client:
 
 
 @on_sqlite
-@pytest.mark.parametrize("value", [b"\xff\xfe", b"a" * 5000, b'"quoted"', b"%00", b"=;=", b"\xe2\x80\xae", b"' OR 1=1 --"])
-async def test_odd_credentials_are_just_wrong(rt: Runtime, client: AsyncClient, value: bytes) -> None:
+@pytest.mark.parametrize(
+    "value",
+    [b"\xff\xfe", b"a" * 5000, b'"quoted"', b"%00", b"=;=", b"\xe2\x80\xae", b"' OR 1=1 --"],
+)
+async def test_odd_credentials_are_just_wrong(
+    rt: Runtime, client: AsyncClient, value: bytes
+) -> None:
     for name, status in ((b"cookie", 401), (b"x-api-key", 401), (b"authorization", 401)):
-        given = {b"cookie": b"refract=" + value, b"authorization": b"Bearer " + value}.get(name, value)
+        given = {b"cookie": b"refract=" + value, b"authorization": b"Bearer " + value}.get(
+            name, value
+        )
         assert (await client.get("/api/v1/me", headers=[(name, given)])).status_code == status
 
 
 # -- at the same moment
 
 
-async def test_what_is_made_while_the_account_goes_goes_along(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_what_is_made_while_the_account_goes_goes_along(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     """Whoever wins each single race, in the end nothing of theirs leads anywhere."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
@@ -370,21 +548,33 @@ async def test_what_is_made_while_the_account_goes_goes_along(rt: Runtime, clien
         return (await client.post("/api/v1/links", headers=key, json=body)).status_code
 
     async def make_item(number: int) -> int:
-        return (await client.post("/api/v1/items", headers=key, json={"text": f"Thought {number}"})).status_code
+        return (
+            await client.post("/api/v1/items", headers=key, json={"text": f"Thought {number}"})
+        ).status_code
 
     async def leave() -> int:
         return (await client.delete("/api/v1/me", headers=key)).status_code
 
     answers = await asyncio.gather(
-        *(make_link(number) for number in range(4)), make_item(0), leave(), make_item(1), *map(make_link, range(4, 8))
+        *(make_link(number) for number in range(4)),
+        make_item(0),
+        leave(),
+        make_item(1),
+        *map(make_link, range(4, 8)),
     )
     assert set(answers) <= {201, 204, 401}, answers
-    for _ in range(3):  # jobs that meet at the same rows make way for each other, and are tried again
+    for _ in range(
+        3
+    ):  # jobs that meet at the same rows make way for each other, and are tried again
         clock.advance(180)
         await build_worker(rt).run_due_jobs()
 
     async with rt.db.read() as reading:
-        theirs = select(Link.status).join(LinkOwner, LinkOwner.link_id == Link.id).where(LinkOwner.user_id == ada.id)
+        theirs = (
+            select(Link.status)
+            .join(LinkOwner, LinkOwner.link_id == Link.id)
+            .where(LinkOwner.user_id == ada.id)
+        )
         assert set(await reading.scalars(theirs)) <= {"deleted"}
     for number in range(8):
         assert (await client.get(f"/race-{number}")).status_code in (404, 410)

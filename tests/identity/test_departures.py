@@ -29,7 +29,13 @@ from tests.identity.issuing import CLIENT, bearer, claims, publish, sign
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on", session_max_days=7)
+    return make_settings(
+        tmp_path / "data",
+        database_url=database,
+        issuers=ISSUERS,
+        signin_links="on",
+        session_max_days=7,
+    )
 
 
 @pytest.fixture
@@ -43,22 +49,34 @@ async def test_somebody_of_a_provider_signs_in_again_after_seven_days_however_of
 ) -> None:
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
-        local = await create_local_user(session, rt, "l@example.com", subject="l", role=UserRole.USER)
+        local = await create_local_user(
+            session, rt, "l@example.com", subject="l", role=UserRole.USER
+        )
         cookies = [await make.cookie(session, rt, user) for user in (ada, local)]
     seen = []
     for _ in range(8):
         clock.advance(timedelta(days=1).total_seconds() - 1)
-        seen.append([(await client.get("/api/v1/me", headers=by_cookie(rt, cookie))).status_code for cookie in cookies])
+        seen.append(
+            [
+                (await client.get("/api/v1/me", headers=by_cookie(rt, cookie))).status_code
+                for cookie in cookies
+            ]
+        )
 
     assert seen == [[200, 200]] * 7 + [[401, 200]]
 
 
-async def test_a_session_from_before_the_setting_ends_by_it(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_a_session_from_before_the_setting_ends_by_it(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     """What an older release wrote says that it ends in a month; the rule is asked at each request."""
     async with rt.db.write() as session:
         cookie = await make.cookie(session, rt, await make.person(session, rt, "ada"))
         await session.execute(
-            update(BrowserSession).values(expires_at=clock.now() + timedelta(days=30), created_at=clock.now() - timedelta(days=8))
+            update(BrowserSession).values(
+                expires_at=clock.now() + timedelta(days=30),
+                created_at=clock.now() - timedelta(days=8),
+            )
         )
 
     assert (await client.get("/api/v1/me", headers=by_cookie(rt, cookie))).status_code == 401
@@ -72,7 +90,9 @@ async def _delete(rt: Runtime, client: AsyncClient, name: str = "ada") -> User:
     return user
 
 
-async def test_a_deleted_account_does_not_come_back_by_token_or_sign_in(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_a_deleted_account_does_not_come_back_by_token_or_sign_in(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     await _delete(rt, client)
     token = bearer(sign(claims(clock.now(), aud=CLIENT)))
 
@@ -86,7 +106,9 @@ async def test_a_deleted_account_does_not_come_back_by_token_or_sign_in(rt: Runt
     assert not re.search(r"\bada\b", kept)  # within a digest the letters may stand by chance
 
 
-async def test_an_administrator_lists_and_allows(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_an_administrator_lists_and_allows(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     gone = await _delete(rt, client)
     async with rt.db.write() as session:
         root = by_key(await make.key(session, rt, await make.admin(session, rt), *make.ALL))
@@ -96,9 +118,13 @@ async def test_an_administrator_lists_and_allows(rt: Runtime, client: AsyncClien
     (listed,) = (await client.get("/api/v1/admin/barred", headers=root)).json()["items"]
     assert (listed["user_id"], listed["reference"] in refused.value.message) == (str(gone.id), True)
 
-    assert (await client.delete(f"/api/v1/admin/barred/{listed['id']}", headers=root)).status_code == 204
+    assert (
+        await client.delete(f"/api/v1/admin/barred/{listed['id']}", headers=root)
+    ).status_code == 204
 
-    assert (await client.delete(f"/api/v1/admin/barred/{listed['id']}", headers=root)).status_code == 404
+    assert (
+        await client.delete(f"/api/v1/admin/barred/{listed['id']}", headers=root)
+    ).status_code == 404
     assert (await client.get("/api/v1/admin/barred", headers=root)).json()["items"] == []
     token = bearer(sign(claims(clock.now(), aud=CLIENT)))
     assert (await client.get("/api/v1/me", headers=token)).status_code == 200
@@ -110,17 +136,23 @@ async def test_an_administrator_lists_and_allows(rt: Runtime, client: AsyncClien
 async def test_an_administrator_allows_in_the_browser(rt: Runtime, client: AsyncClient) -> None:
     await _delete(rt, client)
     async with rt.db.write() as session:
-        browser = by_cookie(rt, await make.cookie(session, rt, await make.admin(session, rt))) | {"Accept": "text/html"}
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.admin(session, rt))) | {
+            "Accept": "text/html"
+        }
         (row,) = await session.scalars(select(AccountTombstone))
     page = await client.get("/app/admin/barred", headers=browser)
     assert (page.status_code, row.digest[:12] in page.text) == (200, True)
 
-    assert (await client.post(f"/app/admin/barred/{row.id}/allow", headers=browser)).status_code == 303
+    assert (
+        await client.post(f"/app/admin/barred/{row.id}/allow", headers=browser)
+    ).status_code == 303
 
     assert row.digest[:12] not in (await client.get("/app/admin/barred", headers=browser)).text
 
 
-async def test_deleting_twice_keeps_one_tombstone(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_deleting_twice_keeps_one_tombstone(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     """Allowed to return, and gone again."""
     for _ in range(2):
         async with rt.db.write() as session:
@@ -131,9 +163,13 @@ async def test_deleting_twice_keeps_one_tombstone(rt: Runtime, client: AsyncClie
         assert await session.scalar(select(func.count()).select_from(AccountTombstone)) == 1
 
 
-async def test_an_account_of_the_terminal_leaves_no_tombstone(rt: Runtime, client: AsyncClient) -> None:
+async def test_an_account_of_the_terminal_leaves_no_tombstone(
+    rt: Runtime, client: AsyncClient
+) -> None:
     async with rt.db.write() as session:
-        local = await create_local_user(session, rt, "l@example.com", subject="l", role=UserRole.USER)
+        local = await create_local_user(
+            session, rt, "l@example.com", subject="l", role=UserRole.USER
+        )
         cookie = await make.cookie(session, rt, local)
     assert (await client.delete("/api/v1/me", headers=by_cookie(rt, cookie))).status_code == 204
 

@@ -33,7 +33,11 @@ async def provider(clock: ManualClock) -> AsyncIterator[Provider]:
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path, provider: Provider) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, issuers={"work": Issuer(url=provider.url, client_id=CLIENT)})
+    return make_settings(
+        tmp_path / "data",
+        database_url=database,
+        issuers={"work": Issuer(url=provider.url, client_id=CLIENT)},
+    )
 
 
 @pytest.fixture
@@ -61,14 +65,20 @@ async def _settle(rt: Runtime) -> None:
 
 def _again(rt: Runtime) -> Runtime:
     """Another process on the same database, which has asked nobody yet."""
-    return Runtime(settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=rt.ids, secret=rt.secret)
+    return Runtime(
+        settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=rt.ids, secret=rt.secret
+    )
 
 
-async def test_an_issuer_down_for_an_hour_stops_nobody(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
+async def test_an_issuer_down_for_an_hour_stops_nobody(
+    rt: Runtime, clock: ManualClock, provider: Provider
+) -> None:
     """People signed in and Bearer calls with known keys go on; so does a process that starts meanwhile. After a day it is over."""
     assert await _good(rt, clock, provider)
     async with rt.db.write() as session:
-        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt, "bob")))
+        browser = by_cookie(
+            rt, await make.cookie(session, rt, await make.person(session, rt, "bob"))
+        )
     provider.bent = {DISCOVERY: b"null", "/keys": b"null"}
     asked = provider.asked.total()
 
@@ -81,7 +91,9 @@ async def test_an_issuer_down_for_an_hour_stops_nobody(rt: Runtime, clock: Manua
     app = WebNode(fresh)
     async with client_of(app) as client:
         assert (await client.get("/api/v1/me", headers=browser)).status_code == 200
-        assert (await client.get("/api/v1/me", headers=bearer(_token(clock, provider)))).status_code == 200
+        assert (
+            await client.get("/api/v1/me", headers=bearer(_token(clock, provider)))
+        ).status_code == 200
         clock.advance(21 * HOUR)
         answer = await client.get("/api/v1/me", headers=bearer(_token(clock, provider)))
         assert (answer.status_code, answer.json()["code"]) == (503, "ISSUER_UNAVAILABLE")
@@ -99,7 +111,9 @@ async def test_an_issuer_down_for_an_hour_stops_nobody(rt: Runtime, clock: Manua
 
 
 @on_sqlite
-async def test_keys_are_asked_for_once_an_hour_and_not_more(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
+async def test_keys_are_asked_for_once_an_hour_and_not_more(
+    rt: Runtime, clock: ManualClock, provider: Provider
+) -> None:
     for _ in range(20):
         assert await _good(rt, clock, provider)
     assert provider.asked == {DISCOVERY: 1, "/keys": 1}
@@ -112,7 +126,11 @@ async def test_keys_are_asked_for_once_an_hour_and_not_more(rt: Runtime, clock: 
 
 @on_sqlite
 async def test_many_at_once_ask_once(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
-    assert all(await asyncio.gather(*(user_from_bearer_token(rt, _token(clock, provider)) for _ in range(20))))
+    assert all(
+        await asyncio.gather(
+            *(user_from_bearer_token(rt, _token(clock, provider)) for _ in range(20))
+        )
+    )
     assert provider.asked == {DISCOVERY: 1, "/keys": 1}
 
 
@@ -129,9 +147,14 @@ async def test_a_new_key_is_found_at_once_and_a_withdrawn_one_is_no_longer_used(
 
 
 @on_sqlite
-async def test_a_flood_of_unknown_key_ids_is_not_a_flood_of_questions(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
+async def test_a_flood_of_unknown_key_ids_is_not_a_flood_of_questions(
+    rt: Runtime, clock: ManualClock, provider: Provider
+) -> None:
     for number in range(50):
-        assert await user_from_bearer_token(rt, _token(clock, provider, kid=f"made-up-{number}")) is None
+        assert (
+            await user_from_bearer_token(rt, _token(clock, provider, kid=f"made-up-{number}"))
+            is None
+        )
 
     assert provider.asked[DISCOVERY] <= 2
 
@@ -148,7 +171,15 @@ async def test_a_flood_of_unknown_key_ids_is_not_a_flood_of_questions(rt: Runtim
         ("/keys", b'{"keys": [{"kty": "oct", "k": "AAAA"}]}'),
         ("/keys", b"hello"),
     ],
-    ids=["nothing", "nested", "another issuer", "too long", "no keys", "a shared secret", "not JSON"],
+    ids=[
+        "nothing",
+        "nested",
+        "another issuer",
+        "too long",
+        "no keys",
+        "a shared secret",
+        "not JSON",
+    ],
 )
 async def test_a_provider_that_is_wrong_about_itself_is_not_used(
     rt: Runtime, clock: ManualClock, provider: Provider, path: str, body: bytes
@@ -160,7 +191,9 @@ async def test_a_provider_that_is_wrong_about_itself_is_not_used(
 
 
 @on_sqlite
-async def test_endpoints_that_are_not_https_are_refused(rt: Runtime, clock: ManualClock, provider: Provider) -> None:
+async def test_endpoints_that_are_not_https_are_refused(
+    rt: Runtime, clock: ManualClock, provider: Provider
+) -> None:
     provider.bent = {DISCOVERY: b'{"issuer": "%s", "jwks_uri": "http://evil.test/keys", "authorization_endpoint": "https://a.test",'
                      b' "token_endpoint": "https://a.test"}' % provider.url.encode()}  # fmt: skip
 

@@ -12,7 +12,9 @@ from tests.client import by_cookie, by_key
 
 
 @pytest.mark.parametrize("path", ["/api/v1/keys", "/app/settings/keys"])
-async def test_a_key_never_makes_a_stronger_key_through_any_door(rt: Runtime, client: AsyncClient, path: str) -> None:
+async def test_a_key_never_makes_a_stronger_key_through_any_door(
+    rt: Runtime, client: AsyncClient, path: str
+) -> None:
     async with rt.db.write() as session:
         weak = await make.key(session, rt, await make.admin(session, rt))
     wish = {"name": "climber", "scopes": ["admin"]}

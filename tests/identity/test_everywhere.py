@@ -26,13 +26,25 @@ IP = "198.51.100.77"
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, issuers=ISSUERS, signin_links="on", trusted_proxies="127.0.0.1/32")
+    return make_settings(
+        tmp_path / "data",
+        database_url=database,
+        issuers=ISSUERS,
+        signin_links="on",
+        trusted_proxies="127.0.0.1/32",
+    )
 
 
 @pytest.fixture
 async def elsewhere(rt: Runtime, clock: ManualClock) -> AsyncIterator[AsyncClient]:
     """Another process on the same database, as far as it matters here: its own connections, its own memory."""
-    other = Runtime(settings=rt.settings, db=Database(rt.settings), clock=clock, ids=SnowflakeGenerator(2, clock), secret=rt.secret)
+    other = Runtime(
+        settings=rt.settings,
+        db=Database(rt.settings),
+        clock=clock,
+        ids=SnowflakeGenerator(2, clock),
+        secret=rt.secret,
+    )
     app = WebNode(other)
     async with client_of(app) as client:
         yield client
@@ -55,21 +67,36 @@ async def test_what_is_withdrawn_here_is_refused_there_with_the_next_request(
     token = bearer(sign(claims(clock.now(), sub="ada", aud=CLIENT)))
 
     async def seen(headers: dict[str, str]) -> list[int]:
-        return [(await one.get("/api/v1/me", headers=headers)).status_code for one in (client, elsewhere)]
+        return [
+            (await one.get("/api/v1/me", headers=headers)).status_code
+            for one in (client, elsewhere)
+        ]
 
     assert [await seen(one) for one in (here, there, *keys, token)] == [[200, 200]] * 5
     listed = (await client.get("/api/v1/keys", headers=here)).json()["items"]
     first = next(one for one in listed if keys[0]["X-API-Key"].startswith(one["prefix"]))
     assert (await client.delete(f"/api/v1/keys/{first['id']}", headers=here)).status_code == 204
     assert (await client.delete("/api/v1/me/sessions", headers=here)).status_code == 204
-    assert [await seen(one) for one in (keys[0], there, keys[1])] == [[401, 401], [401, 401], [200, 200]]
-    assert (await client.patch(f"/api/v1/admin/users/{ada.id}", headers=root, json={"status": "suspended"})).status_code == 200
+    assert [await seen(one) for one in (keys[0], there, keys[1])] == [
+        [401, 401],
+        [401, 401],
+        [200, 200],
+    ]
+    assert (
+        await client.patch(
+            f"/api/v1/admin/users/{ada.id}", headers=root, json={"status": "suspended"}
+        )
+    ).status_code == 200
     assert [await seen(one) for one in (keys[1], here, token)] == [[401, 401]] * 3
 
 
 @on_sqlite
 async def test_no_secret_and_no_address_stays_behind(
-    rt: Runtime, app: WebNode, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+    rt: Runtime,
+    app: WebNode,
+    client: AsyncClient,
+    clock: ManualClock,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """S6: a key, a cookie, a token, a sign-in link and an IP address go through every door; then everything that is kept is searched."""
     await publish(rt)
@@ -79,7 +106,11 @@ async def test_no_secret_and_no_address_stays_behind(
         link = await make.signin_link(session, rt, ada)
         await make.link(session, rt, ada, name="roadmap")
         await make.link(session, rt, ada, name="hidden", visibility="secure")
-    made = await client.post("/api/v1/keys", headers=by_cookie(rt, cookie) | {"Idempotency-Key": "k"}, json={"name": "canary"})
+    made = await client.post(
+        "/api/v1/keys",
+        headers=by_cookie(rt, cookie) | {"Idempotency-Key": "k"},
+        json={"name": "canary"},
+    )
     key, token = made.json()["key"], sign(claims(clock.now(), sub="ada", aud=CLIENT))
     secrets = [cookie, key, token, link.rpartition("/")[2]]
     doors = [
@@ -96,13 +127,25 @@ async def test_no_secret_and_no_address_stays_behind(
     ]
     for path in doors:
         for headers in (by_cookie(rt, cookie), by_key(key), bearer(key), bearer(token)):
-            await client.get(path, headers=headers | {"X-Forwarded-For": IP, "User-Agent": "Test", "Referer": f"https://x.test/?k={key}"})
+            await client.get(
+                path,
+                headers=headers
+                | {
+                    "X-Forwarded-For": IP,
+                    "User-Agent": "Test",
+                    "Referer": f"https://x.test/?k={key}",
+                },
+            )
     for wrong in (key[:-1] + "!", token + "x"):
         await client.get("/api/v1/me", headers=bearer(wrong) | {"X-Forwarded-For": IP})
-    await client.get(f"/auth/oidc/work/callback?code={key}&state={token}", headers={"X-Forwarded-For": IP})
+    await client.get(
+        f"/auth/oidc/work/callback?code={key}&state={token}", headers={"X-Forwarded-For": IP}
+    )
     started = await client.get("/auth/oidc/work")
     attempt = started.headers["set-cookie"].partition("=")[2].partition(";")[0]
-    out = await client.post(link, headers={"Origin": rt.settings.public_url, "Cookie": f"refract_sign_in={attempt}"})
+    out = await client.post(
+        link, headers={"Origin": rt.settings.public_url, "Cookie": f"refract_sign_in={attempt}"}
+    )
     assert out.status_code == 303
     await app.api.state.key_usage.flush()
     assert app.engine is not None
@@ -112,28 +155,60 @@ async def test_no_secret_and_no_address_stays_behind(
         kept += file.read_bytes().decode("latin-1") if file.is_file() else ""
 
     assert [one[:12] for one in (*secrets, attempt, IP) if one in kept] == []
-    assert key[:16] in kept, "its first characters are kept, so the search would have found the rest"
+    assert key[:16] in kept, (
+        "its first characters are kept, so the search would have found the rest"
+    )
 
 
 @on_sqlite
-async def test_the_profile_form_keeps_what_was_typed_and_says_what_is_wrong(rt: Runtime, client: AsyncClient) -> None:
+async def test_the_profile_form_keeps_what_was_typed_and_says_what_is_wrong(
+    rt: Runtime, client: AsyncClient
+) -> None:
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada", nickname="Old")
         browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
-    form = {"nickname": "Countess", "bio": "", "avatar_url": "javascript:alert(1)", "time_zone": "Europe/Berlin", "language": "zh"}
+    form = {
+        "nickname": "Countess",
+        "bio": "",
+        "avatar_url": "javascript:alert(1)",
+        "time_zone": "Europe/Berlin",
+        "language": "zh",
+    }
     wrong = await client.post("/app/settings/profile", headers=browser, data=form)
-    assert (wrong.status_code, "Countess" in wrong.text, "field-error" in wrong.text) == (422, True, True)
+    assert (wrong.status_code, "Countess" in wrong.text, "field-error" in wrong.text) == (
+        422,
+        True,
+        True,
+    )
     for sure in ("0.4", "certain"):
-        unsure = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": "", "auto_confirm": sure})
+        unsure = await client.post(
+            "/app/settings/profile",
+            headers=browser,
+            data=form | {"avatar_url": "", "auto_confirm": sure},
+        )
         assert (unsure.status_code, "field-error" in unsure.text) == (422, True)
-    right = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": "", "auto_confirm": "0.8"})
+    right = await client.post(
+        "/app/settings/profile",
+        headers=browser,
+        data=form | {"avatar_url": "", "auto_confirm": "0.8"},
+    )
     assert right.status_code == 303
     assert 'value="0.8" selected' in (await client.get("/app/settings", headers=browser)).text
-    assert (await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": ""})).status_code == 303
-    assert 'value="0.8" selected' in (await client.get("/app/settings", headers=browser)).text, "a form without the field leaves it alone"
+    assert (
+        await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": ""})
+    ).status_code == 303
+    assert 'value="0.8" selected' in (await client.get("/app/settings", headers=browser)).text, (
+        "a form without the field leaves it alone"
+    )
     await client.patch("/api/v1/me", headers=browser, json={"preferences": {"auto_confirm": 0.75}})
-    assert 'value="0.75" selected' in (await client.get("/app/settings", headers=browser)).text, "also what no list offers"
-    right = await client.post("/app/settings/profile", headers=browser, data=form | {"avatar_url": "", "auto_confirm": "never"})
+    assert 'value="0.75" selected' in (await client.get("/app/settings", headers=browser)).text, (
+        "also what no list offers"
+    )
+    right = await client.post(
+        "/app/settings/profile",
+        headers=browser,
+        data=form | {"avatar_url": "", "auto_confirm": "never"},
+    )
     assert right.status_code == 303
     unsure = await client.post("/app/settings/delete", headers=browser, data={"confirm": "yes"})
     assert (unsure.status_code, "Type delete" in unsure.text) == (422, True)

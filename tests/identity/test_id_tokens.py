@@ -67,6 +67,8 @@ def test_without_a_key_id_the_only_key_is_meant_and_of_two_none() -> None:
     assert tokens.select_key([one, two], None, "RS256") is None
 
 
-@pytest.mark.parametrize("wrong", [{"use": "enc"}, {"alg": "RS384"}, {"key_ops": ["sign"]}, {"kty": "oct"}], ids=str)
+@pytest.mark.parametrize(
+    "wrong", [{"use": "enc"}, {"alg": "RS384"}, {"key_ops": ["sign"]}, {"kty": "oct"}], ids=str
+)
 def test_a_key_for_something_else_is_not_used(wrong: dict[str, Any]) -> None:
     assert tokens.select_key([{**public(rsa_key())["keys"][0], **wrong}], "rsa-1", "RS256") is None

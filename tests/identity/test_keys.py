@@ -19,7 +19,9 @@ from refract.limits.errors import RateLimited
 
 async def _person(rt: Runtime, role: UserRole = UserRole.USER) -> User:
     async with rt.db.write() as session:
-        return await create_local_user(session, rt, f"{role}@example.com", subject=str(role), role=role)
+        return await create_local_user(
+            session, rt, f"{role}@example.com", subject=str(role), role=role
+        )
 
 
 async def _key(rt: Runtime, user: User, *scopes: Scope) -> tuple[ApiKey, str]:
@@ -32,7 +34,9 @@ async def _found(rt: Runtime, clear: str) -> bool:
         return await keys.find_key(session, clear, rt.clock.now()) is not None
 
 
-async def test_seed_001_a_key_is_kept_as_blake2b_256_hex_and_its_first_16_characters(rt: Runtime) -> None:
+async def test_seed_001_a_key_is_kept_as_blake2b_256_hex_and_its_first_16_characters(
+    rt: Runtime,
+) -> None:
     _, clear = await _key(rt, await _person(rt))
 
     async with rt.db.read() as session:
@@ -50,7 +54,9 @@ async def test_seed_001_default_scopes_are_read_and_write(rt: Runtime) -> None:
     assert row.scopes == ["read", "write"]
 
 
-async def test_seed_001_a_revoked_key_is_refused_and_revoking_twice_is_harmless(rt: Runtime) -> None:
+async def test_seed_001_a_revoked_key_is_refused_and_revoking_twice_is_harmless(
+    rt: Runtime,
+) -> None:
     user = await _person(rt)
     row, clear = await _key(rt, user)
     assert await _found(rt, clear)
@@ -63,7 +69,9 @@ async def test_seed_001_a_revoked_key_is_refused_and_revoking_twice_is_harmless(
 
 
 @pytest.mark.parametrize("status", [UserStatus.SUSPENDED, UserStatus.DELETED])
-async def test_a_key_of_somebody_who_is_not_active_is_refused(rt: Runtime, status: UserStatus) -> None:
+async def test_a_key_of_somebody_who_is_not_active_is_refused(
+    rt: Runtime, status: UserStatus
+) -> None:
     user = await _person(rt)
     _, clear = await _key(rt, user)
     async with rt.db.write() as session:
@@ -86,12 +94,21 @@ async def test_a_key_makes_keys_with_no_more_than_its_own_scopes(rt: Runtime) ->
     user = await _person(rt)
     async with rt.db.write() as session:
         with pytest.raises(ScopeTooWide):
-            await keys.create_key(session, rt, user, "x", [Scope.READ, Scope.WRITE], parent=keys.ParentKey(1, frozenset({Scope.READ})))
+            await keys.create_key(
+                session,
+                rt,
+                user,
+                "x",
+                [Scope.READ, Scope.WRITE],
+                parent=keys.ParentKey(1, frozenset({Scope.READ})),
+            )
         with pytest.raises(AdminScopeRefused):
             await keys.create_key(session, rt, user, "x", [Scope.ADMIN])
 
 
-async def test_usage_is_counted_in_batches_and_survives_two_processes(rt: Runtime, clock: ManualClock) -> None:
+async def test_usage_is_counted_in_batches_and_survives_two_processes(
+    rt: Runtime, clock: ManualClock
+) -> None:
     row, _ = await _key(rt, await _person(rt))
     one, two = KeyUsageTracker(rt), KeyUsageTracker(rt)
     for usage in (one, two, one):
@@ -107,7 +124,9 @@ async def test_usage_is_counted_in_batches_and_survives_two_processes(rt: Runtim
     assert seen.last_used_at == clock.now()
 
 
-async def test_seed_001_the_limit_is_a_thousand_an_hour_and_refills(rt: Runtime, clock: ManualClock) -> None:
+async def test_seed_001_the_limit_is_a_thousand_an_hour_and_refills(
+    rt: Runtime, clock: ManualClock
+) -> None:
     row, _ = await _key(rt, await _person(rt))
     usage = KeyUsageTracker(rt)
     for _ in range(1000):
@@ -142,6 +161,8 @@ def test_a_key_has_a_checksum_that_catches_a_typing_error() -> None:
         assert not keys.is_key_shaped(key[:index] + other + key[index + 1 :])
 
 
-@pytest.mark.parametrize("text", ["", "refract_", "refract_" + "a" * 38, "x" * 5000, "refract_é" + "a" * 37, "Bearer x"])
+@pytest.mark.parametrize(
+    "text", ["", "refract_", "refract_" + "a" * 38, "x" * 5000, "refract_é" + "a" * 37, "Bearer x"]
+)
 def test_what_does_not_look_like_a_key(text: str) -> None:
     assert not keys.is_key_shaped(text)

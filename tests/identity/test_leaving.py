@@ -38,17 +38,28 @@ async def _canary(rt: Runtime, client: AsyncClient) -> tuple[User, dict[str, str
         await make.signin_link(session, rt, person)
     browser = by_cookie(rt, cookie) | {"User-Agent": f"Browser/{CANARY}"}
     key = await client.post(
-        "/api/v1/keys", headers=browser | {"Idempotency-Key": CANARY}, json={"name": f"{CANARY} key", "scopes": make.OWN}
+        "/api/v1/keys",
+        headers=browser | {"Idempotency-Key": CANARY},
+        json={"name": f"{CANARY} key", "scopes": make.OWN},
     )
     assert key.status_code == 201
     return person, by_key(key.json()["key"])
 
 
 async def _link(client: AsyncClient, headers: dict[str, str], **more: Any) -> int:
-    wish = {"destination": f"https://{CANARY}.example.com/page", "title": f"{CANARY} title", "notes": f"{CANARY} notes", **more}
-    made = await client.post("/api/v1/links", headers=headers | {"Idempotency-Key": json.dumps(more)}, json=wish)
+    wish = {
+        "destination": f"https://{CANARY}.example.com/page",
+        "title": f"{CANARY} title",
+        "notes": f"{CANARY} notes",
+        **more,
+    }
+    made = await client.post(
+        "/api/v1/links", headers=headers | {"Idempotency-Key": json.dumps(more)}, json=wish
+    )
     assert made.status_code == 201, made.text
-    edited = await client.patch(f"/api/v1/links/{made.json()['id']}", headers=headers, json={"title": f"{CANARY} again"})
+    edited = await client.patch(
+        f"/api/v1/links/{made.json()['id']}", headers=headers, json={"title": f"{CANARY} again"}
+    )
     assert edited.status_code == 200
     return int(made.json()["id"])
 
@@ -56,16 +67,24 @@ async def _link(client: AsyncClient, headers: dict[str, str], **more: Any) -> in
 async def _clicks(rt: Runtime) -> list[Any]:
     async with rt.db.read() as session:
         events = [
-            (one.target_id, one.place, one.at, one.bot) for one in await session.scalars(select(ClickEvent).order_by(ClickEvent.place))
+            (one.target_id, one.place, one.at, one.bot)
+            for one in await session.scalars(select(ClickEvent).order_by(ClickEvent.place))
         ]
-        totals = [(one.link_id, one.total_clicks, one.bot_clicks) for one in await session.scalars(select(LinkTotals))]
+        totals = [
+            (one.link_id, one.total_clicks, one.bot_clicks)
+            for one in await session.scalars(select(LinkTotals))
+        ]
     return [events, sorted(totals)]
 
 
 async def _click(rt: Runtime, *link_ids: int) -> None:
     async with rt.db.write() as session:
         for number, link_id in enumerate(link_ids):
-            session.add(LinkTotals(link_id=link_id, total_clicks=7, bot_clicks=2, last_clicked_at=rt.clock.now()))
+            session.add(
+                LinkTotals(
+                    link_id=link_id, total_clicks=7, bot_clicks=2, last_clicked_at=rt.clock.now()
+                )
+            )
             session.add(
                 ClickEvent(
                     spool_id=1,
@@ -84,7 +103,11 @@ async def _click(rt: Runtime, *link_ids: int) -> None:
 
 
 async def test_nothing_of_a_deleted_account_is_left(
-    rt: Runtime, app: WebNode, client: AsyncClient, clock: ManualClock, capsys: pytest.CaptureFixture[str]
+    rt: Runtime,
+    app: WebNode,
+    client: AsyncClient,
+    clock: ManualClock,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     person, headers = await _canary(rt, client)
     alone = await _link(client, headers, names=["alone"])
@@ -92,8 +115,21 @@ async def test_nothing_of_a_deleted_account_is_left(
     async with rt.db.write() as session:
         bob, cleo = await make.person(session, rt, "bob"), await make.person(session, rt, "cleo")
         for second, other in enumerate((cleo, bob)):
-            await service.add_owner(session, make.who(person), shared, other.email, clock.now() + timedelta(seconds=second))
-        await service.edit_link(session, make.space(rt), make.who(cleo), shared, LinkPatch(title="Ours", notes=None), None)
+            await service.add_owner(
+                session,
+                make.who(person),
+                shared,
+                other.email,
+                clock.now() + timedelta(seconds=second),
+            )
+        await service.edit_link(
+            session,
+            make.space(rt),
+            make.who(cleo),
+            shared,
+            LinkPatch(title="Ours", notes=None),
+            None,
+        )
     await _click(rt, alone, shared)
     before = await _clicks(rt)
     assert CANARY in await dump(rt)
@@ -105,17 +141,31 @@ async def test_nothing_of_a_deleted_account_is_left(
     async with rt.db.read() as session:
         row = await session.get_one(User, person.id)
         owners = list(await session.scalars(select(LinkOwner).where(LinkOwner.link_id == shared)))
-        states = {link.id: link.state_at(clock.now()) for link in await session.scalars(select(Link))}
-    assert (row.status, row.email, row.display_name, row.nickname, row.bio) == (UserStatus.DELETED, "", "", None, None)
+        states = {
+            link.id: link.state_at(clock.now()) for link in await session.scalars(select(Link))
+        }
+    assert (row.status, row.email, row.display_name, row.nickname, row.bio) == (
+        UserStatus.DELETED,
+        "",
+        "",
+        None,
+        None,
+    )
     assert {owner.user_id: owner.is_primary for owner in owners} == {cleo.id: True, bob.id: False}
     assert states == {alone: LinkState.DELETED, shared: LinkState.ACTIVE}
     assert (await client.get("/alone")).status_code == 410
     assert (await client.get("/shared")).status_code == 302
     assert await _clicks(rt) == before
-    text = (await dump(rt)).replace(f"https://{CANARY}.example.com/page", "").replace(f"{CANARY}.example.com", "")
+    text = (
+        (await dump(rt))
+        .replace(f"https://{CANARY}.example.com/page", "")
+        .replace(f"{CANARY}.example.com", "")
+    )
     assert CANARY not in _without_what_the_co_owners_keep(text)
     assert app.engine is not None
-    spooled = b"".join(file.read_bytes() for file in rt.settings.effective_spool_dir.rglob("*") if file.is_file())
+    spooled = b"".join(
+        file.read_bytes() for file in rt.settings.effective_spool_dir.rglob("*") if file.is_file()
+    )
     assert CANARY.encode() not in spooled
     captured = capsys.readouterr()
     assert CANARY not in captured.out + captured.err
@@ -127,7 +177,9 @@ def _without_what_the_co_owners_keep(text: str) -> str:
 
 
 @on_sqlite
-async def test_of_somebody_who_shared_nothing_not_a_word_is_left(rt: Runtime, client: AsyncClient) -> None:
+async def test_of_somebody_who_shared_nothing_not_a_word_is_left(
+    rt: Runtime, client: AsyncClient
+) -> None:
     _, headers = await _canary(rt, client)
     for name in ("one", "two"):
         await _link(client, headers, names=[name])
@@ -178,7 +230,11 @@ async def test_a_part_that_fails_keeps_the_account_whole(rt: Runtime) -> None:
     with pytest.raises(RuntimeError):
         async with rt.db.write() as session:
             await delete_account(
-                session, rt, AccountDeletion(ada), (*PERSONAL_DATA_HOOKS, PersonalDataHook("more", nothing, breaks)), by=ada
+                session,
+                rt,
+                AccountDeletion(ada),
+                (*PERSONAL_DATA_HOOKS, PersonalDataHook("more", nothing, breaks)),
+                by=ada,
             )
 
     async with rt.db.read() as reading:
@@ -197,7 +253,17 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
 
     assert answer.headers["content-disposition"] == 'attachment; filename="refract-export.json"'
     told = answer.json()
-    assert list(told) == ["exported_at", "me", "keys", "sessions", "audit", "links", "invitations", "lists", "library"]
+    assert list(told) == [
+        "exported_at",
+        "me",
+        "keys",
+        "sessions",
+        "audit",
+        "links",
+        "invitations",
+        "lists",
+        "library",
+    ]
     assert (told["me"]["subject"], told["me"]["nickname"]) == (CANARY, f"{CANARY} nick")
     assert [one["name"] for one in told["keys"]] == [f"{CANARY} key"]
     assert [one["names"] for one in told["links"]] == [["mine-0"], ["mine-1"], ["mine-2"]]
@@ -206,7 +272,9 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
 
 
 @on_sqlite
-async def test_an_export_of_nothing_is_a_whole_document_too(rt: Runtime, client: AsyncClient) -> None:
+async def test_an_export_of_nothing_is_a_whole_document_too(
+    rt: Runtime, client: AsyncClient
+) -> None:
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, await make.person(session, rt)))
 
@@ -219,10 +287,17 @@ async def test_lists_go_along_and_go(rt: Runtime, client: AsyncClient) -> None:
     _, headers = await _canary(rt, client)
     made = await client.post("/api/v1/lists", headers=headers, json={"title": f"{CANARY} list"})
     assert made.status_code == 201, made.text
-    added = await client.post(f"/api/v1/lists/{made.json()['id']}/entries", headers=headers, json={"url": f"https://{CANARY}.example.com/"})
+    added = await client.post(
+        f"/api/v1/lists/{made.json()['id']}/entries",
+        headers=headers,
+        json={"url": f"https://{CANARY}.example.com/"},
+    )
     assert added.status_code in (200, 201), added.text
     (one,) = (await client.get("/api/v1/me/export", headers=headers)).json()["lists"]
-    assert (one["title"], [entry["url"] for entry in one["entries"]]) == (f"{CANARY} list", [f"https://{CANARY}.example.com/"])
+    assert (one["title"], [entry["url"] for entry in one["entries"]]) == (
+        f"{CANARY} list",
+        [f"https://{CANARY}.example.com/"],
+    )
 
     assert (await client.delete("/api/v1/me", headers=headers)).status_code == 204
 

@@ -38,7 +38,10 @@ class Keys(Machine):
     def begin(self) -> None:
         async def start() -> dict[str, int]:
             async with self.rt.db.write() as session:
-                ada, bob = await make.person(session, self.rt, ADA), await make.person(session, self.rt, BOB)
+                ada, bob = (
+                    await make.person(session, self.rt, ADA),
+                    await make.person(session, self.rt, BOB),
+                )
                 root = await make.admin(session, self.rt, ROOT)
                 return {ADA: ada.id, BOB: bob.id, ROOT: root.id}
 
@@ -52,7 +55,11 @@ class Keys(Machine):
         self.clock.advance(1)
         usable = [number for number, key in self.keys.items() if key.owner == owner and key.active]
         number = data.draw(st.none() | st.sampled_from(usable)) if usable else None
-        by = None if number is None else frozenset(Scope(scope) for scope in self.keys[number].scopes)
+        by = (
+            None
+            if number is None
+            else frozenset(Scope(scope) for scope in self.keys[number].scopes)
+        )
         parent = None if number is None or by is None else keys.ParentKey(number, by)
         wanted = list(dict.fromkeys(scopes)) or [Scope.READ, Scope.WRITE]
         refusals: list[type[RefractError]] = [
@@ -64,8 +71,12 @@ class Keys(Machine):
         async def ask() -> None:
             async with self.rt.db.write() as session:
                 user = await session.get_one(User, self.people[owner])
-                row, clear = await keys.create_key(session, self.rt, user, "a key", scopes, parent=parent)
-                self.keys[row.id] = Key(owner, clear, [str(scope) for scope in wanted], parent=number)
+                row, clear = await keys.create_key(
+                    session, self.rt, user, "a key", scopes, parent=parent
+                )
+                self.keys[row.id] = Key(
+                    owner, clear, [str(scope) for scope in wanted], parent=number
+                )
 
         assert self.outcome(ask()) is (refusals[0] if refusals else None)
 
@@ -106,7 +117,9 @@ class Keys(Machine):
 
         async def ask() -> None:
             async with self.rt.db.write() as session:
-                await keys.record_key_usage(session, {number: keys.KeyUsageRecord(times, self.clock.now())})
+                await keys.record_key_usage(
+                    session, {number: keys.KeyUsageRecord(times, self.clock.now())}
+                )
 
         self.run(ask())
         self.keys[number].uses += times
@@ -132,13 +145,26 @@ class Keys(Machine):
                     found = await keys.find_key(session, key.clear, self.clock.now())
                     assert (found is not None) == (key.active and self.active[key.owner])
                     if found is not None:
-                        assert (found[0].id, found[0].scopes, found[1].id) == (number, key.scopes, self.people[key.owner])
+                        assert (found[0].id, found[0].scopes, found[1].id) == (
+                            number,
+                            key.scopes,
+                            self.people[key.owner],
+                        )
                 for name, user_id in self.people.items():
                     user = await session.get_one(User, user_id)
-                    own = [number for number in reversed(self.keys) if self.keys[number].owner == name]
-                    assert [row.id for row in await keys.list_keys(session, user, include_revoked=True)] == own
-                    assert [row.id for row in await keys.list_keys(session, user)] == [number for number in own if self.keys[number].active]
-                stored = {row.id: (row.usage_count, row.last_used_at) for row in await session.scalars(select(ApiKey))}
+                    own = [
+                        number for number in reversed(self.keys) if self.keys[number].owner == name
+                    ]
+                    assert [
+                        row.id for row in await keys.list_keys(session, user, include_revoked=True)
+                    ] == own
+                    assert [row.id for row in await keys.list_keys(session, user)] == [
+                        number for number in own if self.keys[number].active
+                    ]
+                stored = {
+                    row.id: (row.usage_count, row.last_used_at)
+                    for row in await session.scalars(select(ApiKey))
+                }
             assert stored == {number: (key.uses, key.last) for number, key in self.keys.items()}
 
         self.run(look())

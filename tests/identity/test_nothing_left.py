@@ -71,7 +71,9 @@ class Canary:
         self.headers = headers
         self._asked = 0
 
-    async def does(self, method: str, path: str, *, status: tuple[int, ...] = (200, 201, 202, 204), **body: Any) -> Response:
+    async def does(
+        self, method: str, path: str, *, status: tuple[int, ...] = (200, 201, 202, 204), **body: Any
+    ) -> Response:
         self._asked += 1
         key = {"Idempotency-Key": f"{CANARY}-{self._asked}"} if method == "POST" else {}
         answer = await self._client.request(method, path, headers=self.headers | key, **body)
@@ -86,22 +88,38 @@ class Canary:
 async def _arrives(rt: Runtime, client: AsyncClient, clock: ManualClock) -> Canary:
     """By the provider's token at first, which makes the account; then in a browser, with keys, a picture and a biography."""
     await publish(rt)
-    told = {"sub": CANARY, "aud": CLIENT, "email": f"{CANARY}@example.com", "email_verified": True, "name": f"{CANARY} name"}
+    told = {
+        "sub": CANARY,
+        "aud": CLIENT,
+        "email": f"{CANARY}@example.com",
+        "email_verified": True,
+        "name": f"{CANARY} name",
+    }
     by_token = Canary(client, bearer(sign(claims(clock.now(), **told))))
-    await by_token.does("PATCH", "/api/v1/me", json={"nickname": f"{CANARY} nick", "bio": f"{CANARY} bio", "avatar_url": f"{HOST}/me.png"})
+    await by_token.does(
+        "PATCH",
+        "/api/v1/me",
+        json={"nickname": f"{CANARY} nick", "bio": f"{CANARY} bio", "avatar_url": f"{HOST}/me.png"},
+    )
     async with rt.db.write() as session:
         user = (await session.scalars(select(User).where(User.subject == CANARY))).one()
         cookie = await make.cookie(session, rt, user)
         await make.signin_link(session, rt, user)
     browser = Canary(client, by_cookie(rt, cookie) | {"User-Agent": f"Browser/{CANARY}"})
-    made = [await browser.makes("/api/v1/keys", {"name": f"{CANARY} {name}"}) for name in ("first", "second")]
+    made = [
+        await browser.makes("/api/v1/keys", {"name": f"{CANARY} {name}"})
+        for name in ("first", "second")
+    ]
     await browser.does("DELETE", f"/api/v1/keys/{made[0]['id']}")
     return browser
 
 
 async def _links(who: Canary) -> list[str]:
     wish = {"destination": f"{HOST}/page", "title": f"{CANARY} title", "notes": f"{CANARY} notes"}
-    made = [await who.makes("/api/v1/links", wish | {"names": [name]}) for name in ("alone", "also-alone")]
+    made = [
+        await who.makes("/api/v1/links", wish | {"names": [name]})
+        for name in ("alone", "also-alone")
+    ]
     for one in made:
         await who.does("PATCH", f"/api/v1/links/{one['id']}", json={"title": f"{CANARY} again"})
     await who.does("GET", "/api/v1/links", params={"q": CANARY})
@@ -112,7 +130,9 @@ async def _lists(who: Canary, site: Site) -> None:
     """A draft, one that is published under a name of theirs, and one that they deleted again."""
     site.pages[f"/{CANARY}"] = f"<title>{CANARY} entry</title>"
     for slug in (None, f"{CANARY}-list", f"{CANARY}-gone"):
-        one = await who.makes("/api/v1/lists", {"title": f"{CANARY} list", "description": f"{CANARY} about"})
+        one = await who.makes(
+            "/api/v1/lists", {"title": f"{CANARY} list", "description": f"{CANARY} about"}
+        )
         path = f"/api/v1/lists/{one['id']}"
         entry = await who.makes(f"{path}/entries", {"url": f"{site.server.url}/{CANARY}"})
         assert entry
@@ -125,18 +145,39 @@ async def _lists(who: Canary, site: Site) -> None:
 
 async def _library(rt: Runtime, who: Canary, site: Site) -> None:
     """Notes, an article with its page, what was proposed and refused for it, tags that were merged, rules, a discarded item."""
-    page = f"<title>{CANARY} page</title><p>{CANARY} said that {CANARY} is here, and that is all there is to be said about it.</p>"
+    page = (
+        f"<title>{CANARY} page</title><p>{CANARY} said that {CANARY} is here, and that is all there"
+        " is to be said about it.</p>"
+    )
     site.pages["/saved"] = page.replace("<p>", "<article><p>").replace("</p>", "</p></article>")
-    await who.does("PUT", "/api/v1/me/tag-rules", json={"items": [{"pattern": "127.0.0.1", "tags": [f"{CANARY} rule"]}]})
+    await who.does(
+        "PUT",
+        "/api/v1/me/tag-rules",
+        json={"items": [{"pattern": "127.0.0.1", "tags": [f"{CANARY} rule"]}]},
+    )
     article = await who.makes("/api/v1/items", {"text": f"{site.server.url}/saved"})
     unreachable = await who.makes("/api/v1/items", {"text": f"http://127.0.0.1:1/{CANARY}"})
-    note = await who.makes("/api/v1/items", {"text": f"{CANARY} thought", "enrich": False, "new_tags": [f"{CANARY} one", f"{CANARY} two"]})
+    note = await who.makes(
+        "/api/v1/items",
+        {
+            "text": f"{CANARY} thought",
+            "enrich": False,
+            "new_tags": [f"{CANARY} one", f"{CANARY} two"],
+        },
+    )
     await build_worker(rt).run_due_jobs()
     await who.does("PATCH", f"/api/v1/items/{article['id']}", json={"title": f"{CANARY} title"})
     await who.makes(f"/api/v1/items/{article['id']}/confirm", {"new_tags": [f"{CANARY} three"]})
     await who.does("DELETE", f"/api/v1/items/{unreachable['id']}")
-    tags = {tag["name"]: tag["id"] for tag in (await who.does("GET", "/api/v1/tags", params={"scope": "personal"})).json()["items"]}
-    await who.makes("/api/v1/tags/merge", {"target": tags[f"{CANARY} one"], "sources": [tags[f"{CANARY} two"]]})
+    tags = {
+        tag["name"]: tag["id"]
+        for tag in (await who.does("GET", "/api/v1/tags", params={"scope": "personal"})).json()[
+            "items"
+        ]
+    }
+    await who.makes(
+        "/api/v1/tags/merge", {"target": tags[f"{CANARY} one"], "sources": [tags[f"{CANARY} two"]]}
+    )
     await who.does("GET", "/api/v1/library", params={"q": CANARY})
     await who.does("GET", f"/api/v1/items/{note['id']}/similar")
 
@@ -144,8 +185,17 @@ async def _library(rt: Runtime, who: Canary, site: Site) -> None:
 async def _imports(rt: Runtime, who: Canary) -> None:
     """One that is done, and one whose rows still wait: the file, as good as it was."""
     for number in range(2):
-        rows = [{"text": f"{CANARY} row {number}"}, {"text": f"{HOST}/row/{number}"}, {"url": f"{CANARY} nonsense"}]
-        await who.does("POST", "/api/v1/library/imports", params={"name": f"{CANARY}.json"}, content=json.dumps(rows))
+        rows = [
+            {"text": f"{CANARY} row {number}"},
+            {"text": f"{HOST}/row/{number}"},
+            {"url": f"{CANARY} nonsense"},
+        ]
+        await who.does(
+            "POST",
+            "/api/v1/library/imports",
+            params={"name": f"{CANARY}.json"},
+            content=json.dumps(rows),
+        )
         if not number:
             await build_worker(rt).run_due_jobs()
 
@@ -154,7 +204,10 @@ async def _takes_it_along(who: Canary, link_id: str) -> None:
     """What was given out was not kept anywhere meanwhile."""
     assert CANARY in (await who.does("GET", "/api/v1/me/export")).text
     for format_ in ("json", "html"):
-        assert CANARY in (await who.does("GET", "/api/v1/library/export", params={"format": format_})).text
+        assert (
+            CANARY
+            in (await who.does("GET", "/api/v1/library/export", params={"format": format_})).text
+        )
     for format_ in ("csv", "parquet"):
         await who.does("GET", f"/api/v1/links/{link_id}/stats/export", params={"format": format_})
 
@@ -166,12 +219,21 @@ async def _rows(rt: Runtime, model: type[Model]) -> int:
 
 def _files(rt: Runtime) -> str:
     """Every file there is, but the database itself."""
-    kept = [file for file in rt.settings.data_dir.parent.rglob("*") if file.is_file() and not file.name.startswith("refract.db")]
+    kept = [
+        file
+        for file in rt.settings.data_dir.parent.rglob("*")
+        if file.is_file() and not file.name.startswith("refract.db")
+    ]
     return "\n".join(f"{file.name} {file.read_bytes().decode('latin-1')}" for file in kept)
 
 
 async def test_not_a_word_is_left_in_any_feature(
-    rt: Runtime, app: WebNode, client: AsyncClient, clock: ManualClock, site: Site, capsys: pytest.CaptureFixture[str]
+    rt: Runtime,
+    app: WebNode,
+    client: AsyncClient,
+    clock: ManualClock,
+    site: Site,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     who = await _arrives(rt, client, clock)
     made = await _links(who)
@@ -179,9 +241,14 @@ async def test_not_a_word_is_left_in_any_feature(
     await _library(rt, who, site)
     await _imports(rt, who)
     await _takes_it_along(who, made[0])
-    await client.get("/alone", headers=who.headers | {"User-Agent": "Mozilla/5.0", "Referer": "https://example.org/"})
+    await client.get(
+        "/alone",
+        headers=who.headers | {"User-Agent": "Mozilla/5.0", "Referer": "https://example.org/"},
+    )
     full = {model.__tablename__: await _rows(rt, model) for model in OF_THEIRS}
-    assert min(full.values()) > 0, f"the canary left no trace in {[name for name, number in full.items() if not number]}"
+    assert min(full.values()) > 0, (
+        f"the canary left no trace in {[name for name, number in full.items() if not number]}"
+    )
     assert CANARY in await dump(rt)
 
     assert (await client.delete("/api/v1/me", headers=who.headers)).status_code == 204
@@ -189,12 +256,16 @@ async def test_not_a_word_is_left_in_any_feature(
     clock.advance(600)  # what failed is tried again, and finds nothing to do
     await build_worker(rt).run_due_jobs()
 
-    async with rt.db.write() as session:  # news of names go with the next change of anybody's, minutes later by the machine's own clock
+    async with (
+        rt.db.write() as session
+    ):  # news of names go with the next change of anybody's, minutes later by the machine's own clock
         await make.link(session, rt, await make.person(session, rt, "bob"), name="of-bob")
     async with rt.db.write() as session:
         await feed.trim_feed(session, datetime.now(UTC) + timedelta(days=1), 1000)
 
-    assert {model.__tablename__: await _rows(rt, model) for model in OF_THEIRS} == dict.fromkeys(full, 0)
+    assert {model.__tablename__: await _rows(rt, model) for model in OF_THEIRS} == dict.fromkeys(
+        full, 0
+    )
     assert [line[:300] for line in (await dump(rt)).splitlines() if CANARY in line] == []
     assert app.engine is not None
     assert CANARY not in _files(rt)
@@ -202,14 +273,26 @@ async def test_not_a_word_is_left_in_any_feature(
     assert CANARY not in captured.out + captured.err
     assert await _rows(rt, ListAction) > 0, "the log of what was published stays, without the names"
     async with rt.db.read() as session:
-        said = list(await session.scalars(select(AuditEntry.action).where(AuditEntry.detail.is_(None))))
-        waiting = list(await session.scalars(select(Job.status).where(Job.status.in_(["PENDING", "FAILED", "DEAD", "IN_PROGRESS"]))))
-    assert {"account.made", "key.created", "account.deleted"} <= set(said), "that something was done stays, and not what"
+        said = list(
+            await session.scalars(select(AuditEntry.action).where(AuditEntry.detail.is_(None)))
+        )
+        waiting = list(
+            await session.scalars(
+                select(Job.status).where(
+                    Job.status.in_(["PENDING", "FAILED", "DEAD", "IN_PROGRESS"])
+                )
+            )
+        )
+    assert {"account.made", "key.created", "account.deleted"} <= set(said), (
+        "that something was done stays, and not what"
+    )
     assert waiting == []
 
 
 @on_sqlite
-async def test_what_a_late_request_wrote_goes_too(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_what_a_late_request_wrote_goes_too(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     """A request that was let in just before the account was deleted may write just after: nobody holds it up, and it does not stay."""
     async with rt.db.write() as session:
         ada, bob = await make.person(session, rt, "ada"), await make.person(session, rt, "bob")

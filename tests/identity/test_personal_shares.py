@@ -16,7 +16,9 @@ from tests.client import by_key, on_sqlite
 pytestmark = on_sqlite
 
 
-async def test_a_sixth_stream_is_refused_and_another_person_is_not(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+async def test_a_sixth_stream_is_refused_and_another_person_is_not(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
     shares = rt.singleton(UserConcurrencyLimits)
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
@@ -28,7 +30,11 @@ async def test_a_sixth_stream_is_refused_and_another_person_is_not(rt: Runtime, 
     refused = await client.get(f"/api/v1/links/{link.id}/stats/live", headers=key)
 
     assert (refused.status_code, refused.json()["code"]) == (429, "STREAM_LIMIT_REACHED")
-    with shares.count_stream(bob.id), pytest.raises(StreamLimitReached), shares.count_stream(ada.id):
+    with (
+        shares.count_stream(bob.id),
+        pytest.raises(StreamLimitReached),
+        shares.count_stream(ada.id),
+    ):
         pass
     for stream in streams:
         stream.__exit__(None, None, None)
@@ -36,7 +42,9 @@ async def test_a_sixth_stream_is_refused_and_another_person_is_not(rt: Runtime, 
         pass
 
 
-@pytest.mark.parametrize("path", ["/api/v1/me/export", "/api/v1/library/export", "/api/v1/links/{id}/stats/export"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/me/export", "/api/v1/library/export", "/api/v1/links/{id}/stats/export"]
+)
 async def test_a_second_export_is_refused_until_the_first_is_done(
     rt: Runtime, client: AsyncClient, ada: User, bob: User, path: str
 ) -> None:

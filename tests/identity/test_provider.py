@@ -45,7 +45,13 @@ async def rt(database: str, tmp_path: Path) -> AsyncIterator[Runtime]:
     settings = make_settings(tmp_path / "data", database_url=database, issuers={"work": issuer})
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db, clock = Database(settings), SystemClock()
-    runtime = Runtime(settings=settings, db=db, clock=clock, ids=SnowflakeGenerator(1, clock), secret=Secret(b"s" * 40))
+    runtime = Runtime(
+        settings=settings,
+        db=db,
+        clock=clock,
+        ids=SnowflakeGenerator(1, clock),
+        secret=Secret(b"s" * 40),
+    )
     yield runtime
     await runtime.close()
     await db.close()
@@ -74,7 +80,11 @@ async def test_somebody_signs_in_and_out_like_in_a_browser(rt: Runtime, browser:
 
     assert (str(home.url), home.status_code) == (f"{HOME}/", 200)
     me = await _me(browser)
-    assert (me["email"], me["display_name"], me["role"]) == ("ada@example.com", "Ada of the Provider", "user")
+    assert (me["email"], me["display_name"], me["role"]) == (
+        "ada@example.com",
+        "Ada of the Provider",
+        "user",
+    )
     assert "refract_sign_in" not in browser.cookies
 
     out = await browser.post("/auth/sign-out", {})
@@ -93,7 +103,9 @@ async def test_somebody_signs_in_and_out_like_in_a_browser(rt: Runtime, browser:
     assert 'value="login"' in again.text, "the provider's own session must have ended too"
 
 
-async def test_signing_in_again_is_the_same_account_told_anew(rt: Runtime, browser: Browser, app: WebNode) -> None:
+async def test_signing_in_again_is_the_same_account_told_anew(
+    rt: Runtime, browser: Browser, app: WebNode
+) -> None:
     await browser.sign_in("ada")
     first = await _me(browser)
     async with rt.db.write() as session:
@@ -105,26 +117,49 @@ async def test_signing_in_again_is_the_same_account_told_anew(rt: Runtime, brows
     await other.close()
 
     assert second["id"] == first["id"]
-    assert (second["email"], second["display_name"], second["nickname"]) == ("ada@example.com", "Ada of the Provider", "Countess")
+    assert (second["email"], second["display_name"], second["nickname"]) == (
+        "ada@example.com",
+        "Ada of the Provider",
+        "Countess",
+    )
     async with rt.db.read() as session:
-        assert list(await session.scalars(select(AuditEntry.action).order_by(AuditEntry.id))) == ["account.made", "signed_in", "signed_in"]
+        assert list(await session.scalars(select(AuditEntry.action).order_by(AuditEntry.id))) == [
+            "account.made",
+            "signed_in",
+            "signed_in",
+        ]
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 @pytest.mark.parametrize(("name", "role"), [("root", "admin"), ("unverified-root", "user")])
-async def test_administrators_by_setting_need_an_address_that_was_verified(browser: Browser, name: str, role: str) -> None:
+async def test_administrators_by_setting_need_an_address_that_was_verified(
+    browser: Browser, name: str, role: str
+) -> None:
     await browser.sign_in(name)
 
     assert (await _me(browser))["role"] == role
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-async def test_a_program_brings_a_token_refreshes_it_and_goes_on(rt: Runtime, app: WebNode, browser: Browser) -> None:
+async def test_a_program_brings_a_token_refreshes_it_and_goes_on(
+    rt: Runtime, app: WebNode, browser: Browser
+) -> None:
     told = await _tokens_for_a_script(rt, browser, "grace")
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=HOME) as client:
         first = await client.get("/api/v1/me", headers=bearer(told["access_token"]))
-        renewed = await _redeem(rt, {"grant_type": "refresh_token", "refresh_token": told["refresh_token"], "resource": API})
-        second = await client.post("/api/v1/links", headers=bearer(renewed["access_token"]), json={"destination": "https://example.com"})
+        renewed = await _redeem(
+            rt,
+            {
+                "grant_type": "refresh_token",
+                "refresh_token": told["refresh_token"],
+                "resource": API,
+            },
+        )
+        second = await client.post(
+            "/api/v1/links",
+            headers=bearer(renewed["access_token"]),
+            json={"destination": "https://example.com"},
+        )
         id_token = await client.get("/api/v1/me", headers=bearer(told["id_token"]))
 
     assert (first.status_code, second.status_code) == (200, 201)
@@ -136,7 +171,9 @@ async def test_a_program_brings_a_token_refreshes_it_and_goes_on(rt: Runtime, ap
 async def _tokens_for_a_script(rt: Runtime, browser: Browser, name: str) -> dict[str, Any]:
     """What a command line tool would do: code and PKCE with a client of its own, for our API."""
     verifier = secrets.token_urlsafe(32)
-    challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    challenge = (
+        base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+    )
     question = {
         "response_type": "code", "client_id": "script", "redirect_uri": f"{HOME}/script", "scope": "openid offline_access api",
         "code_challenge": challenge, "code_challenge_method": "S256", "resource": API, "prompt": "consent",
@@ -146,13 +183,22 @@ async def _tokens_for_a_script(rt: Runtime, browser: Browser, name: str) -> dict
     sent_back = await browser.identify(form, name, stop_at=f"{HOME}/script")
     code = parse_qs(urlsplit(sent_back.headers["location"]).query)["code"][0]
     return await _redeem(
-        rt, {"grant_type": "authorization_code", "code": code, "code_verifier": verifier, "redirect_uri": f"{HOME}/script", "resource": API}
+        rt,
+        {
+            "grant_type": "authorization_code",
+            "code": code,
+            "code_verifier": verifier,
+            "redirect_uri": f"{HOME}/script",
+            "resource": API,
+        },
     )
 
 
 async def _redeem(rt: Runtime, form: dict[str, str]) -> dict[str, Any]:
     async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE) as client:
-        response = await client.post(f"{rt.settings.issuers['work'].url}/token", data={"client_id": "script", **form})
+        response = await client.post(
+            f"{rt.settings.issuers['work'].url}/token", data={"client_id": "script", **form}
+        )
     assert response.status_code == 200, response.text
     told: dict[str, Any] = response.json()
     return told

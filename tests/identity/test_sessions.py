@@ -45,7 +45,9 @@ async def test_looking_at_a_link_does_not_use_it_up(rt: Runtime) -> None:
 async def test_of_many_who_use_one_link_at_once_one_gets_in(rt: Runtime) -> None:
     _, token = await _link(rt)
 
-    assert sorted(await asyncio.gather(*(_spend(rt, token) for _ in range(8)))) == [False] * 7 + [True]
+    assert sorted(await asyncio.gather(*(_spend(rt, token) for _ in range(8)))) == [False] * 7 + [
+        True
+    ]
 
 
 async def test_a_link_ends_after_an_hour(rt: Runtime, clock: ManualClock) -> None:
@@ -67,13 +69,18 @@ async def test_only_digests_are_kept(rt: Runtime) -> None:
     owner, token = await _link(rt)
     async with rt.db.write() as session:
         cookie = await sessions.create_session(session, rt, owner, "Firefox")
-        kept = [*(await session.scalars(select(SigninLink.token_hash))), *(await session.scalars(select(BrowserSession.token_hash)))]
+        kept = [
+            *(await session.scalars(select(SigninLink.token_hash))),
+            *(await session.scalars(select(BrowserSession.token_hash))),
+        ]
 
     assert kept == [hash_credential(token), hash_credential(cookie)]
     assert len(cookie) >= 43  # 256 bits
 
 
-async def test_a_session_ends_when_unused_for_thirty_days_and_after_ninety_in_any_case(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_session_ends_when_unused_for_thirty_days_and_after_ninety_in_any_case(
+    rt: Runtime, clock: ManualClock
+) -> None:
     owner, _ = await _link(rt)
     async with rt.db.write() as session:
         cookie = await sessions.create_session(session, rt, owner, "")
@@ -97,7 +104,11 @@ async def test_ending_the_others_keeps_this_one(rt: Runtime) -> None:
         await sessions.end_other_sessions(session, owner, here[0].id)
 
     async with rt.db.read() as session:
-        assert [await sessions.find_session(session, rt, one) is not None for one in cookies] == [False, True, False]
+        assert [await sessions.find_session(session, rt, one) is not None for one in cookies] == [
+            False,
+            True,
+            False,
+        ]
 
 
 async def test_what_has_ended_is_removed(rt: Runtime, clock: ManualClock) -> None:
@@ -107,7 +118,10 @@ async def test_what_has_ended_is_removed(rt: Runtime, clock: ManualClock) -> Non
     clock.advance(31 * 86_400)
     async with rt.db.write() as session:
         await sessions.delete_expired_sessions(session, rt)
-        left = [await session.scalar(select(func.count()).select_from(model)) for model in (SigninLink, BrowserSession)]
+        left = [
+            await session.scalar(select(func.count()).select_from(model))
+            for model in (SigninLink, BrowserSession)
+        ]
 
     assert left == [0, 0]
 

@@ -32,12 +32,17 @@ def test_a_name_is_never_an_address(nickname: str | None, display_name: str, sho
 
 @on_sqlite
 @pytest.mark.parametrize("display_name", ["", ADDRESS])
-async def test_colleagues_see_no_address(rt: Runtime, client: AsyncClient, display_name: str) -> None:
+async def test_colleagues_see_no_address(
+    rt: Runtime, client: AsyncClient, display_name: str
+) -> None:
     async with rt.db.write() as session:
         owner = await make.person(session, rt, "quiet", email=ADDRESS, display_name=display_name)
         other = await make.person(session, rt, "eve")
         link = await make.link(session, rt, owner, name="handbook", visibility="public")
-        key, cookie = by_key(await make.key(session, rt, other)), by_cookie(rt, await make.cookie(session, rt, other))
+        key, cookie = (
+            by_key(await make.key(session, rt, other)),
+            by_cookie(rt, await make.cookie(session, rt, other)),
+        )
 
     for path in (f"/links/{link.id}", f"/links/{link.id}/owners", "/links?owner=public"):
         answer = await client.get(f"/api/v1{path}", headers=key)

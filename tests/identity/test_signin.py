@@ -38,7 +38,9 @@ async def other_provider(clock: ManualClock) -> AsyncIterator[Provider]:
 
 
 @pytest.fixture
-def settings(database: str, tmp_path: Path, provider: Provider, other_provider: Provider) -> Settings:
+def settings(
+    database: str, tmp_path: Path, provider: Provider, other_provider: Provider
+) -> Settings:
     issuers = {
         "work": Issuer(url=provider.url, client_id=CLIENT, label="Work"),
         "home": Issuer(url=other_provider.url, client_id=CLIENT, domains=("example.com",)),
@@ -62,12 +64,16 @@ async def browser(app: WebNode) -> AsyncIterator[Browser]:
 async def _question(browser: Browser, provider: Provider, name: str = "work") -> dict[str, str]:
     """Begin a sign-in; the answer is what the provider was asked."""
     sent = await browser.get(f"/auth/oidc/{name}", stop_at=provider.url)
-    asked = {key: values[0] for key, values in parse_qs(urlsplit(sent.headers["location"]).query).items()}
+    asked = {
+        key: values[0] for key, values in parse_qs(urlsplit(sent.headers["location"]).query).items()
+    }
     provider.nonce = asked["nonce"]
     return asked
 
 
-async def _answer(browser: Browser, asked: dict[str, str], name: str = "work", **given: Any) -> Response:
+async def _answer(
+    browser: Browser, asked: dict[str, str], name: str = "work", **given: Any
+) -> Response:
     answer = {"code": "c", "state": asked["state"], **given}
     query = "&".join(f"{key}={value}" for key, value in answer.items() if value is not None)
     return await browser.get(f"/auth/oidc/{name}/callback?{query}")
@@ -78,26 +84,44 @@ async def _signed_in(rt: Runtime) -> int:
         return await session.scalar(select(func.count()).select_from(BrowserSession)) or 0
 
 
-async def test_the_question_is_bound_and_the_code_redeemed_with_its_verifier(browser: Browser, provider: Provider, rt: Runtime) -> None:
+async def test_the_question_is_bound_and_the_code_redeemed_with_its_verifier(
+    browser: Browser, provider: Provider, rt: Runtime
+) -> None:
     asked = await _question(browser, provider)
     landed = await _answer(browser, asked)
 
     assert str(landed.url) == "http://go.test/"
-    assert {"response_type", "client_id", "redirect_uri", "scope", "state", "nonce", "code_challenge", "code_challenge_method"} <= set(
-        asked
+    assert {
+        "response_type",
+        "client_id",
+        "redirect_uri",
+        "scope",
+        "state",
+        "nonce",
+        "code_challenge",
+        "code_challenge_method",
+    } <= set(asked)
+    assert (asked["code_challenge_method"], asked["redirect_uri"]) == (
+        "S256",
+        "http://go.test/auth/oidc/work/callback",
     )
-    assert (asked["code_challenge_method"], asked["redirect_uri"]) == ("S256", "http://go.test/auth/oidc/work/callback")
     assert len(provider.last_form["code_verifier"][0]) >= 43
     assert await _signed_in(rt) == 1
 
 
-async def test_two_sign_ins_share_neither_state_nor_nonce_nor_challenge(browser: Browser, provider: Provider) -> None:
+async def test_two_sign_ins_share_neither_state_nor_nonce_nor_challenge(
+    browser: Browser, provider: Provider
+) -> None:
     first, second = [await _question(browser, provider) for _ in range(2)]
 
-    assert not {first[name] for name in ("state", "nonce", "code_challenge")} & {second[name] for name in second}
+    assert not {first[name] for name in ("state", "nonce", "code_challenge")} & {
+        second[name] for name in second
+    }
 
 
-async def test_a_session_that_was_planted_before_is_worth_nothing_after(browser: Browser, provider: Provider, rt: Runtime) -> None:
+async def test_a_session_that_was_planted_before_is_worth_nothing_after(
+    browser: Browser, provider: Provider, rt: Runtime
+) -> None:
     """Session fixation: the browser arrives with somebody else's session and leaves with a new one; the old one is gone."""
     async with rt.db.write() as session:
         planted = await make.cookie(session, rt, await make.person(session, rt, "mallory"))
@@ -110,7 +134,18 @@ async def test_a_session_that_was_planted_before_is_worth_nothing_after(browser:
         assert (await client.get("/api/v1/me", headers=by_cookie(rt, planted))).status_code == 401
 
 
-@pytest.mark.parametrize("wrong", ["no cookie", "another browser's", "state missing", "state wrong", "too late", "twice", "forged cookie"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "no cookie",
+        "another browser's",
+        "state missing",
+        "state wrong",
+        "too late",
+        "twice",
+        "forged cookie",
+    ],
+)
 async def test_login_csrf_an_answer_to_another_question_lets_nobody_in(
     app: WebNode, browser: Browser, provider: Provider, rt: Runtime, clock: ManualClock, wrong: str
 ) -> None:
@@ -151,7 +186,9 @@ async def test_mix_up_one_providers_answer_is_not_anothers(
 
 
 @pytest.mark.parametrize("wrong", ["nonce", "signature", "audience", "issuer", "not a token"])
-async def test_a_lying_id_token_lets_nobody_in(browser: Browser, provider: Provider, rt: Runtime, wrong: str) -> None:
+async def test_a_lying_id_token_lets_nobody_in(
+    browser: Browser, provider: Provider, rt: Runtime, wrong: str
+) -> None:
     bend: dict[str, Any] = {
         "nonce": lambda body: sign(body | {"nonce": "other"}, typ="JWT"),
         "signature": lambda body: sign(body, rsa_key("stranger"), typ="JWT"),
@@ -165,7 +202,9 @@ async def test_a_lying_id_token_lets_nobody_in(browser: Browser, provider: Provi
     assert await _signed_in(rt) == 0
 
 
-async def test_userinfo_about_somebody_else_is_not_believed(browser: Browser, provider: Provider, rt: Runtime) -> None:
+async def test_userinfo_about_somebody_else_is_not_believed(
+    browser: Browser, provider: Provider, rt: Runtime
+) -> None:
     provider.profile = {"sub": "root", "email": "root@example.com", "email_verified": True}
     await _answer(browser, await _question(browser, provider))
 
@@ -175,7 +214,9 @@ async def test_userinfo_about_somebody_else_is_not_believed(browser: Browser, pr
 
 
 @pytest.mark.parametrize("verified", [False, "true", 1, None], ids=str)
-async def test_nobody_is_linked_by_an_address(browser: Browser, provider: Provider, rt: Runtime, verified: Any) -> None:
+async def test_nobody_is_linked_by_an_address(
+    browser: Browser, provider: Provider, rt: Runtime, verified: Any
+) -> None:
     """The address belongs to somebody here already; whoever claims it gets an account of their own, and it is not theirs to be found by."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
@@ -198,13 +239,19 @@ async def test_nobody_is_linked_by_an_address(browser: Browser, provider: Provid
         ({}, 403),
     ],
 )
-async def test_only_the_domains_that_are_allowed(browser: Browser, other_provider: Provider, profile: dict[str, Any], status: int) -> None:
+async def test_only_the_domains_that_are_allowed(
+    browser: Browser, other_provider: Provider, profile: dict[str, Any], status: int
+) -> None:
     other_provider.profile = {"sub": "ada", **profile}
 
-    assert (await _answer(browser, await _question(browser, other_provider, "home"), "home")).status_code == status
+    assert (
+        await _answer(browser, await _question(browser, other_provider, "home"), "home")
+    ).status_code == status
 
 
-async def test_who_is_suspended_cannot_sign_in(browser: Browser, provider: Provider, rt: Runtime) -> None:
+async def test_who_is_suspended_cannot_sign_in(
+    browser: Browser, provider: Provider, rt: Runtime
+) -> None:
     async with rt.db.write() as session:
         await make.person(session, rt, "ada", issuer=provider.url, status=UserStatus.SUSPENDED)
     refused = await _answer(browser, await _question(browser, provider))
@@ -214,8 +261,16 @@ async def test_who_is_suspended_cannot_sign_in(browser: Browser, provider: Provi
 
 
 @pytest.mark.parametrize("error", ["access_denied", "<script>alert(1)</script>"])
-async def test_a_refusal_at_the_provider_is_told_in_our_own_words(browser: Browser, provider: Provider, error: str) -> None:
-    told = await _answer(browser, await _question(browser, provider), code=None, error=error, error_description="<b>evil</b>")
+async def test_a_refusal_at_the_provider_is_told_in_our_own_words(
+    browser: Browser, provider: Provider, error: str
+) -> None:
+    told = await _answer(
+        browser,
+        await _question(browser, provider),
+        code=None,
+        error=error,
+        error_description="<b>evil</b>",
+    )
 
     assert told.status_code == 403
     assert "Continue with Work" in told.text
@@ -223,10 +278,19 @@ async def test_a_refusal_at_the_provider_is_told_in_our_own_words(browser: Brows
     assert "<script>alert" not in told.text
 
 
-@pytest.mark.parametrize("next_", ["https://evil.test/", "//evil.test", "/\\evil.test", "/roadmap", "javascript:alert(1)"])
-async def test_no_address_says_where_a_sign_in_leads(browser: Browser, provider: Provider, next_: str) -> None:
-    sent = await browser.get(f"/auth/oidc/work?next={next_}&return_to={next_}", stop_at=provider.url)
-    asked = {key: values[0] for key, values in parse_qs(urlsplit(sent.headers["location"]).query).items()}
+@pytest.mark.parametrize(
+    "next_",
+    ["https://evil.test/", "//evil.test", "/\\evil.test", "/roadmap", "javascript:alert(1)"],
+)
+async def test_no_address_says_where_a_sign_in_leads(
+    browser: Browser, provider: Provider, next_: str
+) -> None:
+    sent = await browser.get(
+        f"/auth/oidc/work?next={next_}&return_to={next_}", stop_at=provider.url
+    )
+    asked = {
+        key: values[0] for key, values in parse_qs(urlsplit(sent.headers["location"]).query).items()
+    }
     provider.nonce = asked["nonce"]
     landed = await _answer(browser, asked, next=next_)
 
@@ -247,8 +311,12 @@ async def test_sign_in_links_are_refused_where_a_provider_is_configured(rt: Runt
 
 
 @pytest.mark.parametrize("https", [True, False])
-async def test_the_cookies_of_a_sign_in_are_guarded(rt: Runtime, provider: Provider, https: bool) -> None:
-    rt.settings = rt.settings.model_copy(update={"base_url": "https://go.test" if https else "http://go.test"})
+async def test_the_cookies_of_a_sign_in_are_guarded(
+    rt: Runtime, provider: Provider, https: bool
+) -> None:
+    rt.settings = rt.settings.model_copy(
+        update={"base_url": "https://go.test" if https else "http://go.test"}
+    )
     rt.settings.__dict__.pop("public_url", None)
     async with client_of(WebNode(rt)) as client:
         sent = await client.get("/auth/oidc/work")
@@ -262,17 +330,30 @@ async def test_the_cookies_of_a_sign_in_are_guarded(rt: Runtime, provider: Provi
 # -- how often
 
 
-async def test_a_network_sets_out_and_comes_back_only_so_often(rt: Runtime, provider: Provider, clock: ManualClock) -> None:
+async def test_a_network_sets_out_and_comes_back_only_so_often(
+    rt: Runtime, provider: Provider, clock: ManualClock
+) -> None:
     """Both ways share one limit, each network has its own, and a limit that was reached costs the provider nothing more."""
-    rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": 4, "trusted_proxies": (ip_network("127.0.0.1/32"),)})
+    rt.settings = rt.settings.model_copy(
+        update={"sign_ins_per_minute": 4, "trusted_proxies": (ip_network("127.0.0.1/32"),)}
+    )
     async with client_of(WebNode(rt)) as client:
 
         async def status(path: str, address: str) -> int:
-            return (await client.get(path, headers={"X-Forwarded-For": address, "Accept": "text/html"})).status_code
+            return (
+                await client.get(path, headers={"X-Forwarded-For": address, "Accept": "text/html"})
+            ).status_code
 
         here, back = "/auth/oidc/work", "/auth/oidc/work/callback?code=c&state=s"
-        assert [await status(path, "198.51.100.7") for path in (here, back, here, back)] == [303, 403, 303, 403]
-        assert [await status(path, "198.51.100.8") for path in (here, back, "/auth/oidc/nobody")] == [429] * 3
+        assert [await status(path, "198.51.100.7") for path in (here, back, here, back)] == [
+            303,
+            403,
+            303,
+            403,
+        ]
+        assert [
+            await status(path, "198.51.100.8") for path in (here, back, "/auth/oidc/nobody")
+        ] == [429] * 3
         assert await status(here, "203.0.113.7") == 303
         refused = await client.get(here, headers={"X-Forwarded-For": "198.51.100.7"})
         assert (refused.json()["code"], refused.headers["retry-after"]) == ("RATE_LIMITED", "15")
@@ -288,7 +369,9 @@ async def test_no_limit_where_none_is_wanted(rt: Runtime, provider: Provider) ->
         assert {(await client.get("/auth/oidc/work")).status_code for _ in range(100)} == {303}
 
 
-async def test_who_was_too_fast_can_still_finish(rt: Runtime, browser: Browser, provider: Provider, clock: ManualClock) -> None:
+async def test_who_was_too_fast_can_still_finish(
+    rt: Runtime, browser: Browser, provider: Provider, clock: ManualClock
+) -> None:
     """The answer of the provider is not used up by being refused for haste."""
     rt.settings = rt.settings.model_copy(update={"sign_ins_per_minute": 1})
     asked = await _question(browser, provider)
@@ -302,7 +385,9 @@ async def test_who_was_too_fast_can_still_finish(rt: Runtime, browser: Browser, 
 # -- claims are untrusted text
 
 
-async def test_claims_become_one_plain_line_each(browser: Browser, provider: Provider, rt: Runtime) -> None:
+async def test_claims_become_one_plain_line_each(
+    browser: Browser, provider: Provider, rt: Runtime
+) -> None:
     provider.profile = {
         "sub": "ada",
         "email": "not an address\r\nBcc: x",
@@ -328,13 +413,20 @@ async def test_an_attempt_counts_once_even_if_the_provider_takes_its_code_twice(
     attempt = browser.cookies["refract_sign_in"]
     async with client_of(app) as thief:
         callback = f"/auth/oidc/work/callback?code=c&state={asked['state']}"
-        answers = [await thief.get(callback, headers={"Cookie": f"refract_sign_in={attempt}", "User-Agent": "Test"}) for _ in range(2)]
+        answers = [
+            await thief.get(
+                callback, headers={"Cookie": f"refract_sign_in={attempt}", "User-Agent": "Test"}
+            )
+            for _ in range(2)
+        ]
 
     assert [answer.status_code for answer in answers] == [303, 403]
     assert (provider.asked["/token"], await _signed_in(rt)) == (2, 1)
 
 
-async def test_a_provider_that_was_away_can_be_asked_again_with_the_same_attempt(rt: Runtime, provider: Provider, browser: Browser) -> None:
+async def test_a_provider_that_was_away_can_be_asked_again_with_the_same_attempt(
+    rt: Runtime, provider: Provider, browser: Browser
+) -> None:
     asked = await _question(browser, provider)
     provider.bent["/token"] = b"not JSON"
     assert (await _answer(browser, asked)).status_code == 503

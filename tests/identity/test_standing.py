@@ -24,7 +24,11 @@ async def _actors(rt: Runtime, user: User) -> dict[str, Caller]:
         await make.cookie(session, rt, user)
         (browser,) = await sessions.list_sessions(session, rt, user)
     all_of = frozenset(Scope)
-    return {"key": Caller(user, all_of, key_id=row.id), "session": Caller(user, all_of, session=browser), "token": Caller(user, all_of)}
+    return {
+        "key": Caller(user, all_of, key_id=row.id),
+        "session": Caller(user, all_of, session=browser),
+        "token": Caller(user, all_of),
+    }
 
 
 async def test_each_way_of_coming_in_ends_with_its_own_end(rt: Runtime, clock: ManualClock) -> None:
@@ -34,7 +38,10 @@ async def test_each_way_of_coming_in_ends_with_its_own_end(rt: Runtime, clock: M
     actors = await _actors(rt, ada)
     others = await _actors(rt, bob)
     async with AsyncExitStack() as connected:
-        seen = {name: await connected.enter_async_context(standing.watch(one)) for name, one in actors.items()}
+        seen = {
+            name: await connected.enter_async_context(standing.watch(one))
+            for name, one in actors.items()
+        }
         rest = [await connected.enter_async_context(standing.watch(one)) for one in others.values()]
 
         async def gone() -> list[str]:
@@ -56,19 +63,27 @@ async def test_each_way_of_coming_in_ends_with_its_own_end(rt: Runtime, clock: M
 
 
 @on_sqlite
-async def test_a_session_that_ran_out_is_over_and_who_is_many_costs_no_more_than_one(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_session_that_ran_out_is_over_and_who_is_many_costs_no_more_than_one(
+    rt: Runtime, clock: ManualClock
+) -> None:
     standing = RevocationWatcher(rt)
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
     actors = await _actors(rt, ada)
     statements: list[str] = []
     async with AsyncExitStack() as connected:
-        seen = [await connected.enter_async_context(standing.watch(actors["session"])) for _ in range(50)]
+        seen = [
+            await connected.enter_async_context(standing.watch(actors["session"]))
+            for _ in range(50)
+        ]
         await standing.close()  # it would look by itself meanwhile
         stop = count_statements(rt.db.read_engine, statements.append)
         await standing.check()
         stop()
-        assert (len([one for one in statements if "SELECT" in one]), any(one.revoked for one in seen)) == (1, False)
+        assert (
+            len([one for one in statements if "SELECT" in one]),
+            any(one.revoked for one in seen),
+        ) == (1, False)
         clock.advance(31 * 86_400)
         await standing.check()
         assert all(one.revoked for one in seen)
@@ -80,7 +95,9 @@ async def test_a_live_stream_ends_with_the_key_it_was_opened_with(
     rt: Runtime, client: AsyncClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its lifetime is a minute; with a revoked key it is a second."""
-    monkeypatch.setattr(live, "MAX_STREAM_SECONDS", 1e12)  # by the test's clock, which runs as fast as it can
+    monkeypatch.setattr(
+        live, "MAX_STREAM_SECONDS", 1e12
+    )  # by the test's clock, which runs as fast as it can
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
         link = await make.link(session, rt, ada)
@@ -93,7 +110,9 @@ async def test_a_live_stream_ends_with_the_key_it_was_opened_with(
             await keys.revoke_key(session, ada, row.id)
 
     async with asyncio.timeout(60):
-        answer, _ = await asyncio.gather(client.get(f"/api/v1/links/{link.id}/stats/live", headers=by_key(clear)), revoke())
+        answer, _ = await asyncio.gather(
+            client.get(f"/api/v1/links/{link.id}/stats/live", headers=by_key(clear)), revoke()
+        )
     assert answer.status_code == 200
     assert rt.singleton(live.LiveTotalsWatcher).stream_count == 0
     await rt.close()

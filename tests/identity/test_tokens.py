@@ -43,7 +43,12 @@ CLERK = "https://clerk.test"
 ISSUERS = {
     "work": Issuer(url=ISSUER, client_id=CLIENT, audiences=(AUDIENCE,)),
     "clerk": Issuer(kind="clerk", url=CLERK, client_id="clerk-client"),
-    "zitadel": Issuer(kind="zitadel", url="https://zitadel.test", client_id="321@refract", audiences=("987654321098765432",)),
+    "zitadel": Issuer(
+        kind="zitadel",
+        url="https://zitadel.test",
+        client_id="321@refract",
+        audiences=("987654321098765432",),
+    ),
 }
 
 
@@ -74,7 +79,9 @@ async def _me(client: AsyncClient, token: str) -> tuple[int, dict[str, Any]]:
 # -- good ones
 
 
-async def test_a_good_token_is_let_in_and_makes_the_account_once(client: AsyncClient, clock: ManualClock) -> None:
+async def test_a_good_token_is_let_in_and_makes_the_account_once(
+    client: AsyncClient, clock: ManualClock
+) -> None:
     first = await _me(client, sign(claims(clock.now())))
     second = await _me(client, sign(claims(clock.now(), aud=["other", AUDIENCE])))
 
@@ -83,7 +90,9 @@ async def test_a_good_token_is_let_in_and_makes_the_account_once(client: AsyncCl
 
 
 @pytest.mark.parametrize("aud", [CLIENT, AUDIENCE])
-async def test_elliptic_keys_and_both_audiences_are_fine(client: AsyncClient, clock: ManualClock, aud: str) -> None:
+async def test_elliptic_keys_and_both_audiences_are_fine(
+    client: AsyncClient, clock: ManualClock, aud: str
+) -> None:
     token = sign(claims(clock.now(), aud=aud), ec_key(), alg="ES256", kid="ec-1")
 
     assert (await _me(client, token))[0] == 200
@@ -94,7 +103,9 @@ ALGORITHMS = ("RS256", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
 
 async def _by(rt: Runtime, key: Any, token: str, algorithms: Any = ALGORITHMS) -> User | None:
     """Who stands behind a token when the issuer publishes this key and the operator allows these algorithms."""
-    rt.settings = rt.settings.model_copy(update={"issuers": {"work": ISSUERS["work"].model_copy(update={"algorithms": algorithms})}})
+    rt.settings = rt.settings.model_copy(
+        update={"issuers": {"work": ISSUERS["work"].model_copy(update={"algorithms": algorithms})}}
+    )
     await publish(rt, key)
     try:
         return await user_from_bearer_token(rt, token)
@@ -103,11 +114,15 @@ async def _by(rt: Runtime, key: Any, token: str, algorithms: Any = ALGORITHMS) -
 
 
 @pytest.mark.parametrize("algorithm", ["RS256", "RS512", "PS256", "ES256", "ES384", "Ed25519"])
-async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(rt: Runtime, clock: ManualClock, algorithm: str) -> None:
+async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(
+    rt: Runtime, clock: ManualClock, algorithm: str
+) -> None:
     kind = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}[algorithm[:2]]
     makers: dict[str, Callable[[], Any]] = {
         "RSA": lambda: RSAKey.generate_key(2048, parameters={"kid": "one", "use": "sig"}),
-        "EC": lambda: ECKey.generate_key("P-384" if algorithm == "ES384" else "P-256", parameters={"kid": "one", "use": "sig"}),
+        "EC": lambda: ECKey.generate_key(
+            "P-384" if algorithm == "ES384" else "P-256", parameters={"kid": "one", "use": "sig"}
+        ),
         "OKP": lambda: edwards_key("one"),
     }
     key = makers[kind]()
@@ -120,7 +135,9 @@ async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(rt
 
 @pytest.mark.parametrize("published", [None, "EdDSA", "Ed25519"])
 @pytest.mark.parametrize("named", ["EdDSA", "Ed25519"])
-async def test_the_older_and_the_newer_name_of_ed25519_are_one(rt: Runtime, clock: ManualClock, named: str, published: str | None) -> None:
+async def test_the_older_and_the_newer_name_of_ed25519_are_one(
+    rt: Runtime, clock: ManualClock, named: str, published: str | None
+) -> None:
     """RFC 8037 called it EdDSA, RFC 9864 calls it Ed25519; providers move from one to the other, keys and tokens apart."""
     key = edwards_key("ed", alg=published)
 
@@ -161,16 +178,22 @@ async def test_a_key_for_agreeing_on_secrets_signs_nothing(rt: Runtime, clock: M
     assert await _by(rt, Published(), token) is None
 
 
-async def test_a_token_writes_without_proof_of_origin(client: AsyncClient, clock: ManualClock) -> None:
+async def test_a_token_writes_without_proof_of_origin(
+    client: AsyncClient, clock: ManualClock
+) -> None:
     response = await client.post(
-        "/api/v1/links", headers=bearer(sign(claims(clock.now()))) | {"Idempotency-Key": "x"}, json={"destination": "https://example.com"}
+        "/api/v1/links",
+        headers=bearer(sign(claims(clock.now()))) | {"Idempotency-Key": "x"},
+        json={"destination": "https://example.com"},
     )
 
     assert response.status_code == 201
 
 
 @pytest.mark.parametrize("shift", [-355, 59])
-async def test_clocks_may_disagree_by_a_minute(client: AsyncClient, clock: ManualClock, shift: int) -> None:
+async def test_clocks_may_disagree_by_a_minute(
+    client: AsyncClient, clock: ManualClock, shift: int
+) -> None:
     at = int(clock.now().timestamp()) + shift
 
     assert (await _me(client, sign(claims(clock.now(), iat=at, nbf=at, exp=at + 300))))[0] == 200
@@ -195,14 +218,23 @@ async def test_the_tokens_of_clerk_are_understood(client: AsyncClient, clock: Ma
     assert first[1]["id"] == second[1]["id"]
 
 
-@pytest.mark.parametrize("wrong", [{"azp": "https://evil.test"}, {"azp": None}, {"azp": None, "client_id": "somebody-else"}])
-async def test_a_token_of_clerk_for_somebody_else_is_refused(client: AsyncClient, clock: ManualClock, wrong: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "wrong",
+    [{"azp": "https://evil.test"}, {"azp": None}, {"azp": None, "client_id": "somebody-else"}],
+)
+async def test_a_token_of_clerk_for_somebody_else_is_refused(
+    client: AsyncClient, clock: ManualClock, wrong: dict[str, Any]
+) -> None:
     body = {"azp": "http://go.test", **wrong, "iss": CLERK, "aud": None}
 
-    assert (await _me(client, sign(claims(clock.now(), **{"client_id": None, **body}), typ="JWT")))[0] == 401
+    assert (await _me(client, sign(claims(clock.now(), **{"client_id": None, **body}), typ="JWT")))[
+        0
+    ] == 401
 
 
-async def test_the_tokens_of_zitadel_are_understood(client: AsyncClient, clock: ManualClock) -> None:
+async def test_the_tokens_of_zitadel_are_understood(
+    client: AsyncClient, clock: ManualClock
+) -> None:
     at = int(clock.now().timestamp())
     body = {
         "iss": "https://zitadel.test", "sub": "312909075212304387", "aud": ["321@refract", "322@other", "987654321098765432"],
@@ -213,10 +245,16 @@ async def test_the_tokens_of_zitadel_are_understood(client: AsyncClient, clock: 
     assert (await _me(client, sign(body, typ="JWT")))[0] == 200
 
 
-@pytest.mark.parametrize("mark", [{"scope": "api"}, {"scp": ["api"]}, {"cid": "x"}, {"typ": "Bearer"}])
-async def test_a_plain_type_needs_a_mark_of_an_access_token(client: AsyncClient, clock: ManualClock, mark: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "mark", [{"scope": "api"}, {"scp": ["api"]}, {"cid": "x"}, {"typ": "Bearer"}]
+)
+async def test_a_plain_type_needs_a_mark_of_an_access_token(
+    client: AsyncClient, clock: ManualClock, mark: dict[str, Any]
+) -> None:
     """Auth0, Entra ID, Okta and Keycloak, none of which uses the type of RFC 9068 by default."""
-    assert (await _me(client, sign(claims(clock.now(), client_id=None, **mark), typ="JWT")))[0] == 200
+    assert (await _me(client, sign(claims(clock.now(), client_id=None, **mark), typ="JWT")))[
+        0
+    ] == 200
 
 
 # -- hostile ones
@@ -240,7 +278,10 @@ def _twice(now: datetime) -> bytes:
 
 def _swapped(now: datetime) -> str:
     """The payload of one token under the signature of another."""
-    mine, theirs = sign(claims(now, sub="mallory")).split("."), sign(claims(now, sub="ada")).split(".")
+    mine, theirs = (
+        sign(claims(now, sub="mallory")).split("."),
+        sign(claims(now, sub="ada")).split("."),
+    )
     return f"{mine[0]}.{theirs[1]}.{mine[2]}"
 
 
@@ -256,7 +297,9 @@ def _at(now: datetime, seconds: float) -> int:
 
 
 HOSTILE: dict[str, Callable[[datetime], str]] = {
-    "alg none, no signature": lambda now: raw({"alg": "none"}, claims(now)).rpartition(".")[0] + ".",
+    "alg none, no signature": lambda now: (
+        raw({"alg": "none"}, claims(now)).rpartition(".")[0] + "."
+    ),
     "alg none, some signature": lambda now: raw({"alg": "none", "kid": "rsa-1"}, claims(now)),
     "alg None in capitals": lambda now: raw({"alg": "NONE", "kid": "rsa-1"}, claims(now)),
     "alg missing": lambda now: raw({"kid": "rsa-1", "typ": "at+jwt"}, claims(now)),
@@ -265,20 +308,32 @@ HOSTILE: dict[str, Callable[[datetime], str]] = {
     "HS256 keyed with the public JWK": _hs256_with_the_public_jwk,
     "HS256 keyed with nothing much": lambda now: hs256(claims(now), b"secret"),
     "alg not on the list": lambda now: raw({"alg": "RS512", "kid": "rsa-1"}, claims(now)),
-    "alg of another key's family": lambda now: raw({"alg": "ES256", "kid": "rsa-1"}, claims(now), b"0" * 64),
+    "alg of another key's family": lambda now: raw(
+        {"alg": "ES256", "kid": "rsa-1"}, claims(now), b"0" * 64
+    ),
     "signed by a stranger under our key's id": _foreign_key,
     "signed by a stranger, no key id": lambda now: _foreign_key(now, kid=None),
     "key id unknown": lambda now: _foreign_key(now, kid="stranger"),
     "key id is a path": lambda now: _foreign_key(now, kid="../../../../dev/null"),
     "key id is a query": lambda now: _foreign_key(now, kid="' UNION SELECT 'key"),
     "key id is a number": lambda now: raw({"alg": "RS256", "kid": 1}, claims(now)),
-    "brings its own key (jwk)": lambda now: _foreign_key(now, jwk=public(rsa_key("stranger"))["keys"][0]),
-    "brings the address of its key (jku)": lambda now: _foreign_key(now, jku="https://evil.test/keys"),
-    "brings a certificate's address (x5u)": lambda now: _foreign_key(now, x5u="https://evil.test/cert"),
+    "brings its own key (jwk)": lambda now: _foreign_key(
+        now, jwk=public(rsa_key("stranger"))["keys"][0]
+    ),
+    "brings the address of its key (jku)": lambda now: _foreign_key(
+        now, jku="https://evil.test/keys"
+    ),
+    "brings a certificate's address (x5u)": lambda now: _foreign_key(
+        now, x5u="https://evil.test/cert"
+    ),
     "brings a certificate (x5c)": lambda now: _foreign_key(now, x5c=["MIIB"]),
     "well signed, yet names a jku": lambda now: raw_signed(now, jku="https://evil.test/keys"),
-    "demands a critical extension": lambda now: raw({"alg": "RS256", "kid": "rsa-1", "crit": ["exp"], "exp": 1}, claims(now)),
-    "payload not encoded (b64 false)": lambda now: raw({"alg": "RS256", "kid": "rsa-1", "b64": False}, claims(now)),
+    "demands a critical extension": lambda now: raw(
+        {"alg": "RS256", "kid": "rsa-1", "crit": ["exp"], "exp": 1}, claims(now)
+    ),
+    "payload not encoded (b64 false)": lambda now: raw(
+        {"alg": "RS256", "kid": "rsa-1", "b64": False}, claims(now)
+    ),
     "compressed": lambda now: raw({"alg": "RS256", "kid": "rsa-1", "zip": "DEF"}, claims(now)),
     "encrypted, five parts": lambda now: f"{sign(claims(now))}.a.b",
     "wrong issuer": lambda now: sign(claims(now, iss="https://evil.test")),
@@ -298,7 +353,9 @@ HOSTILE: dict[str, Callable[[datetime], str]] = {
     "expiry is a text": lambda now: sign(claims(now, exp=str(_at(now, 300)))),
     "expiry is true": lambda now: sign(claims(now, exp=True)),
     "expiry beyond all time": lambda now: sign(claims(now, exp=1e300)),
-    "expiry not a number": lambda now: sign(json.dumps(claims(now) | {"exp": float("nan")}).encode()),
+    "expiry not a number": lambda now: sign(
+        json.dumps(claims(now) | {"exp": float("nan")}).encode()
+    ),
     "not valid yet": lambda now: sign(claims(now, nbf=_at(now, 61))),
     "issued in the future": lambda now: sign(claims(now, iat=_at(now, 3600), exp=_at(now, 7200))),
     "issue time missing": lambda now: sign(claims(now, iat=None)),
@@ -309,12 +366,18 @@ HOSTILE: dict[str, Callable[[datetime], str]] = {
     "subject with a line break": lambda now: sign(claims(now, sub="ada\n")),
     "an ID token (nonce)": lambda now: sign(claims(now, nonce="n"), typ="JWT"),
     "an ID token (at_hash)": lambda now: sign(claims(now, at_hash="x"), typ="JWT"),
-    "an ID token without nonce and at_hash": lambda now: sign(claims(now, client_id=None, jti=None, azp=CLIENT, aud=CLIENT), typ="JWT"),
-    "an ID token without a type": lambda now: sign(claims(now, client_id=None, jti=None, aud=CLIENT, auth_time=1), typ=None),
+    "an ID token without nonce and at_hash": lambda now: sign(
+        claims(now, client_id=None, jti=None, azp=CLIENT, aud=CLIENT), typ="JWT"
+    ),
+    "an ID token without a type": lambda now: sign(
+        claims(now, client_id=None, jti=None, aud=CLIENT, auth_time=1), typ=None
+    ),
     "an ID token by Keycloak's mark": lambda now: sign(claims(now, typ="ID"), typ="JWT"),
     "a refresh token by Keycloak's mark": lambda now: sign(claims(now, typ="Refresh"), typ="JWT"),
     "a logout token by type": lambda now: sign(claims(now), typ="logout+jwt"),
-    "a logout token by its events": lambda now: sign(claims(now, events={"http://schemas.openid.net/event/backchannel-logout": {}})),
+    "a logout token by its events": lambda now: sign(
+        claims(now, events={"http://schemas.openid.net/event/backchannel-logout": {}})
+    ),
     "type is an object": lambda now: raw({"alg": "RS256", "kid": "rsa-1", "typ": {}}, claims(now)),
     "a member twice": lambda now: sign(_twice(now)),
     "payload is a list": lambda _now: sign(b"[]"),
@@ -338,14 +401,24 @@ def raw_signed(now: datetime, **header: Any) -> str:
 @pytest.mark.parametrize("name", HOSTILE)
 async def test_a_hostile_token_is_refused(rt: Runtime, clock: ManualClock, name: str) -> None:
     assert await user_from_bearer_token(rt, HOSTILE[name](clock.now())) is None
-    assert await user_from_bearer_token(rt, sign(claims(clock.now()))) is not None, "the harness itself must work"
+    assert await user_from_bearer_token(rt, sign(claims(clock.now()))) is not None, (
+        "the harness itself must work"
+    )
 
 
-@pytest.mark.parametrize("name", ["expired", "wrong audience", "alg none, no signature", "ten megabytes"])
-async def test_whoever_sends_one_learns_nothing_from_the_answer(client: AsyncClient, clock: ManualClock, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", ["expired", "wrong audience", "alg none, no signature", "ten megabytes"]
+)
+async def test_whoever_sends_one_learns_nothing_from_the_answer(
+    client: AsyncClient, clock: ManualClock, name: str
+) -> None:
     status, told = await _me(client, HOSTILE[name](clock.now()))
 
-    assert (status, told["code"], told["detail"]) == (401, "BAD_CREDENTIALS", "This API key or session is not valid, or no longer so.")
+    assert (status, told["code"], told["detail"]) == (
+        401,
+        "BAD_CREDENTIALS",
+        "This API key or session is not valid, or no longer so.",
+    )
 
 
 @pytest.mark.filterwarnings("ignore:Key size should be:joserfc.errors.SecurityWarning")
@@ -373,11 +446,18 @@ async def test_who_is_not_active_is_refused_with_the_next_request(
     assert (await _me(client, token))[0] == 401
 
 
-async def test_tokens_count_against_one_limit_for_each_person(rt: Runtime, clock: ManualClock) -> None:
+async def test_tokens_count_against_one_limit_for_each_person(
+    rt: Runtime, clock: ManualClock
+) -> None:
     rt.settings = rt.settings.model_copy(update={"key_requests_per_hour": 3})
     async with client_of(WebNode(rt)) as asking:
         statuses = [
-            (await asking.get("/api/v1/me", headers=bearer(sign(claims(clock.now(), jti=str(number)))))).status_code for number in range(4)
+            (
+                await asking.get(
+                    "/api/v1/me", headers=bearer(sign(claims(clock.now(), jti=str(number))))
+                )
+            ).status_code
+            for number in range(4)
         ]
         other = await asking.get("/api/v1/me", headers=bearer(sign(claims(clock.now(), sub="bob"))))
 
@@ -385,15 +465,29 @@ async def test_tokens_count_against_one_limit_for_each_person(rt: Runtime, clock
     assert (other.status_code, other.headers["ratelimit-remaining"]) == (200, "2")
 
 
-async def test_an_administrator_has_their_rights_by_token_too(rt: Runtime, client: AsyncClient, clock: ManualClock) -> None:
+async def test_an_administrator_has_their_rights_by_token_too(
+    rt: Runtime, client: AsyncClient, clock: ManualClock
+) -> None:
     async with rt.db.write() as session:
         await make.person(session, rt, "root", issuer=ISSUER, role="admin")
 
-    assert (await client.get("/api/v1/admin/audit", headers=bearer(sign(claims(clock.now(), sub="root"))))).status_code == 200
-    assert (await client.get("/api/v1/admin/audit", headers=bearer(sign(claims(clock.now(), sub="ada"))))).status_code == 403
+    assert (
+        await client.get(
+            "/api/v1/admin/audit", headers=bearer(sign(claims(clock.now(), sub="root")))
+        )
+    ).status_code == 200
+    assert (
+        await client.get(
+            "/api/v1/admin/audit", headers=bearer(sign(claims(clock.now(), sub="ada")))
+        )
+    ).status_code == 403
 
 
-async def test_a_token_without_any_issuer_configured_is_just_a_wrong_key(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_token_without_any_issuer_configured_is_just_a_wrong_key(
+    rt: Runtime, clock: ManualClock
+) -> None:
     rt.settings = rt.settings.model_copy(update={"issuers": {}})
     async with client_of(WebNode(rt)) as asking:
-        assert (await asking.get("/api/v1/me", headers=bearer(sign(claims(clock.now()))))).status_code == 401
+        assert (
+            await asking.get("/api/v1/me", headers=bearer(sign(claims(clock.now()))))
+        ).status_code == 401

@@ -84,7 +84,13 @@ async def spawn(traced: Settings) -> AsyncIterator[Spawn]:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
         arguments = [traced.effective_database_url, str(traced.data_dir), str(lease), str(poll)]
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", "tests.jobs.child", *arguments, cwd=ROOT, env=environment, stdout=asyncio.subprocess.PIPE
+            sys.executable,
+            "-m",
+            "tests.jobs.child",
+            *arguments,
+            cwd=ROOT,
+            env=environment,
+            stdout=asyncio.subprocess.PIPE,
         )
         children.append(child := Child(process))
         await child.says("ready")

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 from sqlalchemy import delete
 
 from refract.core.clock import ManualClock
@@ -28,7 +35,13 @@ from tests.machine import size
 
 TRIES = 2
 LEASE = 60
-OUTCOMES: list[JobOutcome] = [JobDone(), JobFailed("X", "x", 0), JobFailed("X", "x", 30), JobDead("X", "x"), JobReleased()]
+OUTCOMES: list[JobOutcome] = [
+    JobDone(),
+    JobFailed("X", "x", 0),
+    JobFailed("X", "x", 30),
+    JobDead("X", "x"),
+    JobReleased(),
+]
 
 
 @dataclass
@@ -88,7 +101,11 @@ class Leases(RuleBasedStateMachine):
 
     def _due(self) -> list[int]:
         """The jobs that may be claimed, in the order in which they will be."""
-        waiting = [(row.status, row.run_at, job_id) for job_id, row in self.model.items() if row.status in ("FAILED", "PENDING")]
+        waiting = [
+            (row.status, row.run_at, job_id)
+            for job_id, row in self.model.items()
+            if row.status in ("FAILED", "PENDING")
+        ]
         return [job_id for _status, run_at, job_id in sorted(waiting) if run_at <= self.clock.now()]
 
     def _holds(self, claim: JobClaim) -> bool:
@@ -113,12 +130,19 @@ class Leases(RuleBasedStateMachine):
     def claim(self, worker: str, limit: int) -> None:
         at = self.clock.now()
         due = self._due()
-        taken = self.runner.run(self._write(claims.claim_jobs, self.rt, worker, {Ping.kind: TRIES}, limit))
+        taken = self.runner.run(
+            self._write(claims.claim_jobs, self.rt, worker, {Ping.kind: TRIES}, limit)
+        )
 
         assert [claim.job_id for claim in taken] == due[:limit]
         for claim in taken:
             row = self.model[claim.job_id]
-            row.status, row.attempts, row.holder, row.lease = "IN_PROGRESS", row.attempts + 1, claim, at + timedelta(seconds=LEASE)
+            row.status, row.attempts, row.holder, row.lease = (
+                "IN_PROGRESS",
+                row.attempts + 1,
+                claim,
+                at + timedelta(seconds=LEASE),
+            )
             assert claim.attempt == row.attempts
         self.claims += taken
 
@@ -130,15 +154,23 @@ class Leases(RuleBasedStateMachine):
         assert self.runner.run(self._write(leases.record_outcome, self.rt, claim, outcome)) == held
         row = self.model[claim.job_id]
         if held:
-            row.leave({JobDone: "DONE", JobFailed: "FAILED", JobDead: "DEAD", JobReleased: "PENDING"}[type(outcome)])
+            row.leave(
+                {JobDone: "DONE", JobFailed: "FAILED", JobDead: "DEAD", JobReleased: "PENDING"}[
+                    type(outcome)
+                ]
+            )
             if isinstance(outcome, JobFailed | JobReleased):
-                row.run_at = self.clock.now() + timedelta(seconds=outcome.delay if isinstance(outcome, JobFailed) else 0)
+                row.run_at = self.clock.now() + timedelta(
+                    seconds=outcome.delay if isinstance(outcome, JobFailed) else 0
+                )
             row.attempts -= isinstance(outcome, JobReleased)
 
     @precondition(lambda self: self.claims)
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
-        some = data.draw(st.lists(st.sampled_from(self.claims[-6:]), min_size=1, max_size=3, unique=True))
+        some = data.draw(
+            st.lists(st.sampled_from(self.claims[-6:]), min_size=1, max_size=3, unique=True)
+        )
         held = [claim for claim in some if self._holds(claim)]
         lost = self.runner.run(self._write(leases.renew_leases, self.rt, some))
         assert lost == [claim for claim in some if claim not in held]
@@ -170,7 +202,9 @@ class Leases(RuleBasedStateMachine):
         at = self.clock.now()
         expired = [row for row in self.model.values() if row.lease is not None and row.lease <= at]
         freed = self.runner.run(leases.recover_expired_jobs(self.rt, page=page))
-        assert sorted(dead for _kind, dead in freed) == sorted(row.attempts >= TRIES for row in expired)
+        assert sorted(dead for _kind, dead in freed) == sorted(
+            row.attempts >= TRIES for row in expired
+        )
         for row in expired:
             row.leave("DEAD" if row.attempts >= TRIES else "PENDING")
             if row.status == "PENDING":
@@ -192,8 +226,14 @@ class Leases(RuleBasedStateMachine):
     def they_agree(self) -> None:
         if not hasattr(self, "model"):
             return
-        stored = {job.id: (job.status, job.attempt_count, job.lease_expires_at, job.dedup) for job in self.runner.run(jobs(self.rt))}
-        assert stored == {job_id: (row.status, row.attempts, row.lease, row.dedup) for job_id, row in self.model.items()}
+        stored = {
+            job.id: (job.status, job.attempt_count, job.lease_expires_at, job.dedup)
+            for job in self.runner.run(jobs(self.rt))
+        }
+        assert stored == {
+            job_id: (row.status, row.attempts, row.lease, row.dedup)
+            for job_id, row in self.model.items()
+        }
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)

@@ -35,7 +35,10 @@ async def test_depth_age_and_the_gauges(rt: Runtime, clock: ManualClock) -> None
     clock.advance(12)
 
     async with rt.db.read() as session:
-        assert await queries.count_open_jobs(session) == {("DEAD", "test.broken"): 2, ("PENDING", "test.ping"): 3}
+        assert await queries.count_open_jobs(session) == {
+            ("DEAD", "test.broken"): 2,
+            ("PENDING", "test.ping"): 3,
+        }
         assert await queries.get_oldest_due_seconds(session, rt) == 12
     await metrics.update_job_gauges(rt)
     value = rt.metrics.registry.get_sample_value
@@ -83,7 +86,12 @@ async def test_a_dead_job_that_is_retried_has_all_its_tries_again(rt: Runtime) -
         await queries.retry_dead_job(session, rt, job.id)
 
     (job,) = await jobs(rt)
-    assert (job.status, job.attempt_count, job.finished_at, job.last_error_code) == (JobStatus.PENDING, 0, None, "VALUE_ERROR")
+    assert (job.status, job.attempt_count, job.finished_at, job.last_error_code) == (
+        JobStatus.PENDING,
+        0,
+        None,
+        "VALUE_ERROR",
+    )
     assert await JobWorker(rt, HandlerRegistry.from_functions(HANDLERS)).run_due_jobs() == 1
 
 
@@ -97,10 +105,19 @@ async def test_only_a_dead_job_can_be_retried(rt: Runtime) -> None:
             await queries.retry_dead_job(session, rt, 1)
 
 
-async def test_jobs_done_more_than_a_day_ago_are_forgotten_in_slices(rt: Runtime, clock: ManualClock) -> None:
+async def test_jobs_done_more_than_a_day_ago_are_forgotten_in_slices(
+    rt: Runtime, clock: ManualClock
+) -> None:
     def done(n: int, days: float) -> Job:
         at = clock.now()
-        job = Job(id=rt.ids.next_id(), kind="test.ping", payload={"n": n}, status=JobStatus.DONE, run_at=at, created_at=at)
+        job = Job(
+            id=rt.ids.next_id(),
+            kind="test.ping",
+            payload={"n": n},
+            status=JobStatus.DONE,
+            run_at=at,
+            created_at=at,
+        )
         job.finished_at = at.fromtimestamp(at.timestamp() - days * 86_400, tz=at.tzinfo)
         return job
 
@@ -113,4 +130,8 @@ async def test_jobs_done_more_than_a_day_ago_are_forgotten_in_slices(rt: Runtime
 
     await delete_done_jobs(rt, DeleteDoneJobs())
 
-    assert [(job.status, job.kind) for job in await jobs(rt)] == [("DONE", "test.ping"), ("DEAD", "test.broken"), ("PENDING", "test.ping")]
+    assert [(job.status, job.kind) for job in await jobs(rt)] == [
+        ("DONE", "test.ping"),
+        ("DEAD", "test.broken"),
+        ("PENDING", "test.ping"),
+    ]

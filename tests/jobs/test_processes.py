@@ -24,7 +24,9 @@ async def _all_done(rt: Runtime) -> bool:
 async def test_four_workers_do_each_of_500_jobs_exactly_once(real: Runtime, spawn: Spawn) -> None:
     children = await asyncio.gather(*(spawn() for _ in range(4)))
     for start in range(0, 500, 100):
-        payloads: list[JobPayload] = [(Ping if n % 2 else Once)(n=n) for n in range(start, start + 100)]
+        payloads: list[JobPayload] = [
+            (Ping if n % 2 else Once)(n=n) for n in range(start, start + 100)
+        ]
         async with real.db.write() as session:
             await enqueue_all(session, real, payloads)
 
@@ -36,23 +38,31 @@ async def test_four_workers_do_each_of_500_jobs_exactly_once(real: Runtime, spaw
     assert {job.attempt_count for job in await jobs(real)} == {1}
 
 
-async def test_the_job_of_a_killed_worker_is_done_by_another_within_the_lease_and_five_seconds(real: Runtime, spawn: Spawn) -> None:
+async def test_the_job_of_a_killed_worker_is_done_by_another_within_the_lease_and_five_seconds(
+    real: Runtime, spawn: Spawn
+) -> None:
     doomed = await spawn(lease=LEASE)
     async with real.db.write() as session:
         await enqueue(session, real, Slow(n=1, seconds=600))
     await doomed.says("begin 1")
     heir = await spawn(lease=LEASE)
     await asyncio.sleep(LEASE + RECOVERY_INTERVAL)
-    assert [job.attempt_count for job in await jobs(real)] == [1], "a living worker keeps its job beyond the first lease"
+    assert [job.attempt_count for job in await jobs(real)] == [1], (
+        "a living worker keeps its job beyond the first lease"
+    )
 
     doomed.send(signal.SIGKILL)
 
-    assert RECOVERY_INTERVAL < PROMISE, "the interval that keeps the promise, however slow this machine is"
+    assert RECOVERY_INTERVAL < PROMISE, (
+        "the interval that keeps the promise, however slow this machine is"
+    )
     await eventually(lambda: _all_done(real))
     assert await traces(real, "end") == [(1, heir.pid)]
 
 
-async def test_a_zombie_that_wakes_after_its_lease_writes_nothing(real: Runtime, spawn: Spawn) -> None:
+async def test_a_zombie_that_wakes_after_its_lease_writes_nothing(
+    real: Runtime, spawn: Spawn
+) -> None:
     zombie = await spawn(lease=LEASE)
     async with real.db.write() as session:
         await enqueue(session, real, Slow(n=1, seconds=1.0, deaf=True))

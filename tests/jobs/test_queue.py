@@ -30,7 +30,9 @@ async def _claim(rt: Runtime, worker: str = "a", limit: int = 1) -> list[JobClai
         return await claims.claim_jobs(session, rt, worker, TRIES, limit)
 
 
-async def _settle(rt: Runtime, claim: JobClaim, outcome: JobDone | JobFailed | JobDead | JobReleased) -> bool:
+async def _settle(
+    rt: Runtime, claim: JobClaim, outcome: JobDone | JobFailed | JobDead | JobReleased
+) -> bool:
     async with rt.db.write() as session:
         return await leases.record_outcome(session, rt, claim, outcome)
 
@@ -44,7 +46,13 @@ async def test_a_job_commits_with_the_change_that_asked_for_it(rt: Runtime) -> N
         assert woken.is_set()
 
     (job,) = await jobs(rt)
-    assert (job.id, job.kind, job.payload, job.status, job.attempt_count) == (job_id, "test.ping", {"n": 7}, JobStatus.PENDING, 0)
+    assert (job.id, job.kind, job.payload, job.status, job.attempt_count) == (
+        job_id,
+        "test.ping",
+        {"n": 7},
+        JobStatus.PENDING,
+        0,
+    )
 
 
 async def test_a_job_vanishes_with_the_change_that_asked_for_it(rt: Runtime) -> None:
@@ -76,7 +84,7 @@ async def test_one_open_job_per_key(rt: Runtime) -> None:
     assert await _enqueue(rt, Ping(n=2), dedup="link:1") is None, "it waits"
     assert await _enqueue(rt, Ping(n=3), dedup="link:2") is not None
 
-    (claim, _other) = await _claim(rt, limit=2)
+    claim, _other = await _claim(rt, limit=2)
     assert claim.job_id == first
     assert await _enqueue(rt, Ping(n=2), dedup="link:1") is None, "it is being worked on"
     assert await _settle(rt, claim, JobFailed("X", "x", 30))
@@ -84,7 +92,9 @@ async def test_one_open_job_per_key(rt: Runtime) -> None:
 
 
 @pytest.mark.parametrize("ending", [JobDone(), JobDead("X", "x")])
-async def test_a_key_is_free_again_when_its_job_has_ended(rt: Runtime, ending: JobDone | JobDead) -> None:
+async def test_a_key_is_free_again_when_its_job_has_ended(
+    rt: Runtime, ending: JobDone | JobDead
+) -> None:
     await _enqueue(rt, Ping(), dedup="link:1")
     (claim,) = await _claim(rt)
     assert await _settle(rt, claim, ending)
@@ -99,11 +109,17 @@ async def test_many_asking_for_one_key_get_one_job(real: Runtime) -> None:
     assert len(await jobs(real)) == 1
 
 
-async def test_jobs_are_claimed_once_in_the_order_they_came_due(rt: Runtime, clock: ManualClock) -> None:
+async def test_jobs_are_claimed_once_in_the_order_they_came_due(
+    rt: Runtime, clock: ManualClock
+) -> None:
     async with rt.db.write() as session:
-        later = await queue.enqueue(session, rt, Ping(n=1), run_at=clock.now() + timedelta(seconds=10))
+        later = await queue.enqueue(
+            session, rt, Ping(n=1), run_at=clock.now() + timedelta(seconds=10)
+        )
         second = await queue.enqueue(session, rt, Ping(n=2))
-        first = await queue.enqueue(session, rt, Ping(n=3), run_at=clock.now() - timedelta(seconds=10))
+        first = await queue.enqueue(
+            session, rt, Ping(n=3), run_at=clock.now() - timedelta(seconds=10)
+        )
 
     assert [claim.job_id for claim in await _claim(rt, limit=5)] == [first, second]
     assert await _claim(rt, "b", limit=5) == []
@@ -136,7 +152,9 @@ async def test_looking_for_work_takes_no_write_lock(rt: Runtime, clock: ManualCl
 async def test_the_claims_of_two_workers_never_overlap(rt: Runtime, settings: Settings) -> None:
     async with rt.db.write() as session:
         await queue.enqueue_all(session, rt, [Ping(n=n) for n in range(100)])
-    other = Runtime(settings=settings, db=Database(settings), clock=rt.clock, ids=rt.ids, secret=rt.secret)
+    other = Runtime(
+        settings=settings, db=Database(settings), clock=rt.clock, ids=rt.ids, secret=rt.secret
+    )
 
     taken: list[int] = []
     while any(both := await asyncio.gather(_claim(rt, "a", 7), _claim(other, "b", 7))):
@@ -171,12 +189,16 @@ async def test_a_zombie_can_end_nothing(rt: Runtime, lost: tuple[JobClaim, JobCl
         assert await leases.renew_leases(session, rt, [zombie, heir]) == [zombie]
 
     (job,) = await jobs(rt)
-    assert {name: value for name, value in vars(job).items() if name != "_sa_instance_state"} == before[0]
+    assert {
+        name: value for name, value in vars(job).items() if name != "_sa_instance_state"
+    } == before[0]
     assert await _settle(rt, heir, JobDone())
 
 
 @pytest.mark.parametrize("behind", [queue.verify_claim, queue.finish_job])
-async def test_what_a_zombie_wrote_is_undone(rt: Runtime, lost: tuple[JobClaim, JobClaim], behind: object) -> None:
+async def test_what_a_zombie_wrote_is_undone(
+    rt: Runtime, lost: tuple[JobClaim, JobClaim], behind: object
+) -> None:
     for claim, what in zip(lost, ("zombie", "heir"), strict=True):
         job = Once(n=1)
         job.bind_claim(claim)
@@ -191,7 +213,9 @@ async def test_what_a_zombie_wrote_is_undone(rt: Runtime, lost: tuple[JobClaim, 
     assert len(await traces(rt, "heir")) == 1
 
 
-async def test_a_lease_that_ran_out_is_lost_even_before_anybody_takes_the_job(rt: Runtime, clock: ManualClock) -> None:
+async def test_a_lease_that_ran_out_is_lost_even_before_anybody_takes_the_job(
+    rt: Runtime, clock: ManualClock
+) -> None:
     await _enqueue(rt, Ping())
     (claim,) = await _claim(rt)
     clock.advance(rt.settings.job_lease_seconds)
@@ -216,7 +240,9 @@ async def test_a_renewed_lease_lasts_from_the_renewal(rt: Runtime, clock: Manual
 
 
 @pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
-async def test_a_row_locked_by_the_fence_is_neither_renewed_nor_taken_for_lost(real: Runtime) -> None:
+async def test_a_row_locked_by_the_fence_is_neither_renewed_nor_taken_for_lost(
+    real: Runtime,
+) -> None:
     """On SQLite the writer is alone anyway."""
     await _enqueue(real, Ping())
     (claim,) = await _claim(real)
@@ -231,7 +257,9 @@ async def test_a_row_locked_by_the_fence_is_neither_renewed_nor_taken_for_lost(r
     assert await _settle(real, claim, JobDone())
 
 
-async def test_recovery_goes_page_by_page_and_buries_what_was_tried_often_enough(rt: Runtime, clock: ManualClock) -> None:
+async def test_recovery_goes_page_by_page_and_buries_what_was_tried_often_enough(
+    rt: Runtime, clock: ManualClock
+) -> None:
     async with rt.db.write() as session:
         await queue.enqueue_all(session, rt, [Ping(n=n) for n in range(25)])
     for dead in (False, False, True):
@@ -239,10 +267,14 @@ async def test_recovery_goes_page_by_page_and_buries_what_was_tried_often_enough
         clock.advance(rt.settings.job_lease_seconds)
         assert await leases.recover_expired_jobs(rt, page=10) == [(Ping.kind, dead)] * 25
 
-    assert {(job.status, job.attempt_count, job.last_error_code) for job in await jobs(rt)} == {(JobStatus.DEAD, 3, "LEASE_EXPIRED")}
+    assert {(job.status, job.attempt_count, job.last_error_code) for job in await jobs(rt)} == {
+        (JobStatus.DEAD, 3, "LEASE_EXPIRED")
+    }
 
 
-async def test_a_released_job_is_pending_at_once_and_its_attempt_does_not_count(rt: Runtime) -> None:
+async def test_a_released_job_is_pending_at_once_and_its_attempt_does_not_count(
+    rt: Runtime,
+) -> None:
     await _enqueue(rt, Ping())
     (old,) = await _claim(rt)
     assert await _settle(rt, old, JobReleased())
@@ -252,7 +284,9 @@ async def test_a_released_job_is_pending_at_once_and_its_attempt_does_not_count(
     (new,) = await _claim(rt)
 
     assert (new.attempt, old.attempt) == (1, 1)
-    assert not await _settle(rt, old, JobDone()), "the same worker, the same attempt, but another claim"
+    assert not await _settle(rt, old, JobDone()), (
+        "the same worker, the same attempt, but another claim"
+    )
     assert await _settle(rt, new, JobDone())
 
 

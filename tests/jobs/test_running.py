@@ -66,14 +66,18 @@ async def _done(rt: Runtime) -> bool:
 
 async def test_a_worker_finds_what_was_waiting_before_it_started(real: Runtime) -> None:
     await _enqueue(real, Ping(n=1))
-    worker = JobWorker(_with(real, job_poll_seconds=600.0), HandlerRegistry.from_functions(HANDLERS))
+    worker = JobWorker(
+        _with(real, job_poll_seconds=600.0), HandlerRegistry.from_functions(HANDLERS)
+    )
     await worker.start()
 
     await eventually(lambda: _done(real))
     await worker.stop()
 
 
-async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll(real: Runtime) -> None:
+async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll(
+    real: Runtime,
+) -> None:
     rt = _with(real, job_poll_seconds=600.0)
     worker = JobWorker(rt, HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
@@ -85,7 +89,9 @@ async def test_an_idle_worker_is_woken_by_a_commit_of_its_process_without_a_poll
 
 
 @only_postgresql
-async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(real: Runtime, spawn: Spawn) -> None:
+async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(
+    real: Runtime, spawn: Spawn
+) -> None:
     await spawn(poll=600)
     await asyncio.sleep(0.5)
 
@@ -96,7 +102,9 @@ async def test_postgresql_wakes_a_worker_in_another_process_without_a_poll(real:
 
 @only_postgresql
 async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) -> None:
-    deaf = replace(_with(real, job_poll_seconds=600.0), db=Database(real.settings))  # only PostgreSQL can wake it
+    deaf = replace(
+        _with(real, job_poll_seconds=600.0), db=Database(real.settings)
+    )  # only PostgreSQL can wake it
     worker = JobWorker(deaf, HandlerRegistry.from_functions(HANDLERS))
     await worker.start()
 
@@ -112,7 +120,9 @@ async def test_a_listening_connection_that_was_cut_is_made_again(real: Runtime) 
 async def _listeners(rt: Runtime, wanted: int, *, cut: bool = False) -> bool:
     what = "pg_terminate_backend(pid)" if cut else "pid"
     async with rt.db.read() as session:
-        asked = text(f"SELECT {what} FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()")  # noqa: S608
+        asked = text(
+            f"SELECT {what} FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"  # noqa: S608
+        )
         return len((await session.execute(asked)).all()) == wanted
 
 
@@ -123,7 +133,10 @@ async def test_a_worker_takes_no_more_jobs_at_a_time_than_it_may(real: Runtime) 
     await worker.start()
     await hold.begun.wait()
     await asyncio.sleep(0.3)
-    assert Counter(job.status for job in await jobs(real)) == {JobStatus.IN_PROGRESS: 2, JobStatus.PENDING: 3}
+    assert Counter(job.status for job in await jobs(real)) == {
+        JobStatus.IN_PROGRESS: 2,
+        JobStatus.PENDING: 3,
+    }
 
     hold.go.set()
 
@@ -142,7 +155,10 @@ async def test_a_graceful_stop_lets_a_job_end(real: Runtime) -> None:
     hold.go.set()
     await stopping
 
-    assert [job.status for job in await jobs(real)] == [JobStatus.DONE, JobStatus.PENDING], "and takes no other"
+    assert [job.status for job in await jobs(real)] == [
+        JobStatus.DONE,
+        JobStatus.PENDING,
+    ], "and takes no other"
 
 
 async def test_a_stop_beyond_its_grace_gives_the_job_back_at_once(real: Runtime) -> None:
@@ -163,7 +179,9 @@ async def test_a_stop_beyond_its_grace_gives_the_job_back_at_once(real: Runtime)
     assert await _done(real)
 
 
-async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(real: Runtime) -> None:
+async def test_a_handler_whose_lease_was_taken_is_cancelled_and_writes_nothing(
+    real: Runtime,
+) -> None:
     hold = Hold()
     rt = _with(real, job_lease_seconds=1.5)
     await _enqueue(rt, Held())
@@ -185,7 +203,9 @@ async def _ended(hold: Hold) -> bool:
     return bool(hold.ends)
 
 
-async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_out(real: Runtime) -> None:
+async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_out(
+    real: Runtime,
+) -> None:
     hold = Hold()
     rt = _with(real, job_lease_seconds=3.0)
     await _enqueue(rt, Held())
@@ -195,7 +215,9 @@ async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_ou
     (running,) = worker._running
     running.claim.renewed_at -= 2.5  # as if every renewal since had failed
     async with rt.db.write() as session:
-        locked = select(Job.id).with_for_update()  # renewals pass over a locked row; on SQLite they wait
+        locked = select(
+            Job.id
+        ).with_for_update()  # renewals pass over a locked row; on SQLite they wait
         await session.execute(locked)
         await eventually(lambda: _ended(hold), 10)
         (job,) = await jobs(rt)

@@ -42,7 +42,9 @@ def test_a_beat_is_one_thing(beat: dict[str, object]) -> None:
         PeriodicJob(Ping(), **beat)  # type: ignore[arg-type]
 
 
-async def test_two_schedulers_give_each_slot_once(rt: Runtime, traced: Settings, clock: ManualClock) -> None:
+async def test_two_schedulers_give_each_slot_once(
+    rt: Runtime, traced: Settings, clock: ManualClock
+) -> None:
     other = Runtime(settings=traced, db=Database(traced), clock=clock, ids=rt.ids, secret=rt.secret)
     schedulers = [JobScheduler(rt, [MINUTELY, DAILY]), JobScheduler(other, [MINUTELY, DAILY])]
     for _ in range(30):
@@ -79,7 +81,9 @@ async def test_a_kind_has_one_beat(rt: Runtime) -> None:
 
 
 async def test_a_worker_runs_its_periodic_jobs(real: Runtime) -> None:
-    worker = JobWorker(real, HandlerRegistry.from_functions(HANDLERS), periodic=[PeriodicJob(Ping(), seconds=1)])
+    worker = JobWorker(
+        real, HandlerRegistry.from_functions(HANDLERS), periodic=[PeriodicJob(Ping(), seconds=1)]
+    )
     await worker.start()
 
     async def twice() -> bool:

@@ -26,7 +26,9 @@ MANY = 3000
 
 async def _ask(rt: Runtime, share: int, count: int = 1) -> list[int]:
     async with rt.db.write() as session:
-        return await queue.enqueue_all(session, rt, [Ping(n=share) for _ in range(count)], share=share)
+        return await queue.enqueue_all(
+            session, rt, [Ping(n=share) for _ in range(count)], share=share
+        )
 
 
 async def _claim(rt: Runtime, turn: ShareCursor | None = None, limit: int = 1) -> list[JobClaim]:
@@ -66,11 +68,24 @@ async def test_several_places_are_shared_out(rt: Runtime) -> None:
     await _ask(rt, ADA, 5)
     await _ask(rt, COMMON_SHARE)
 
-    assert [claim.share for claim in await _claim(rt, ShareCursor(EVE), limit=5)] == [COMMON_SHARE, ADA, ADA, EVE, EVE]
-    assert [claim.share for claim in await _claim(rt, ShareCursor(ADA), limit=4)] == [EVE, EVE, ADA, ADA]
+    assert [claim.share for claim in await _claim(rt, ShareCursor(EVE), limit=5)] == [
+        COMMON_SHARE,
+        ADA,
+        ADA,
+        EVE,
+        EVE,
+    ]
+    assert [claim.share for claim in await _claim(rt, ShareCursor(ADA), limit=4)] == [
+        EVE,
+        EVE,
+        ADA,
+        ADA,
+    ]
 
 
-async def test_what_fails_again_and_again_waits_its_turn_too(rt: Runtime, clock: ManualClock) -> None:
+async def test_what_fails_again_and_again_waits_its_turn_too(
+    rt: Runtime, clock: ManualClock
+) -> None:
     """Retries come before a person's own new jobs, never before another person's."""
     await _ask(rt, EVE, 3)
     for claim in await _claim(rt, limit=3):
@@ -85,7 +100,9 @@ async def test_what_fails_again_and_again_waits_its_turn_too(rt: Runtime, clock:
 async def test_what_is_not_due_takes_no_turn(rt: Runtime, clock: ManualClock) -> None:
     async with rt.db.write() as session:
         await queue.enqueue(session, rt, Ping(), run_at=clock.now().replace(year=2030), share=ADA)
-        await queue.enqueue(session, rt, Once(n=1), share=BOB)  # of a kind that this worker does not know
+        await queue.enqueue(
+            session, rt, Once(n=1), share=BOB
+        )  # of a kind that this worker does not know
     await _ask(rt, EVE, 2)
 
     assert await _order(rt, 2) == [EVE, EVE]
@@ -98,9 +115,14 @@ async def test_maintenance_has_a_lane_of_its_own(rt: Runtime) -> None:
 
     assert {claim.share for claim in await _claim(rt, limit=10)} == {EVE}
     async with rt.db.read() as session:
-        assert await claims.get_seconds_until_due(session, rt, list(TRIES), maintenance_only=True) == 0
+        assert (
+            await claims.get_seconds_until_due(session, rt, list(TRIES), maintenance_only=True) == 0
+        )
     async with rt.db.write() as session:
-        assert [claim.job_id for claim in await claims.claim_maintenance_jobs(session, rt, "a", TRIES, 10)] == kept
+        assert [
+            claim.job_id
+            for claim in await claims.claim_maintenance_jobs(session, rt, "a", TRIES, 10)
+        ] == kept
 
 
 async def test_a_claim_costs_the_same_however_many_wait(rt: Runtime) -> None:

@@ -27,10 +27,17 @@ async def _enqueue(rt: Runtime, *payloads: JobPayload) -> None:
 
 
 def _counted(rt: Runtime, kind: str, outcome: str) -> float:
-    return rt.metrics.registry.get_sample_value("refract_jobs_total", {"kind": kind, "outcome": outcome}) or 0.0
+    return (
+        rt.metrics.registry.get_sample_value(
+            "refract_jobs_total", {"kind": kind, "outcome": outcome}
+        )
+        or 0.0
+    )
 
 
-async def test_tries_wait_0_30_and_300_seconds_and_the_third_is_the_last(rt: Runtime, clock: ManualClock) -> None:
+async def test_tries_wait_0_30_and_300_seconds_and_the_third_is_the_last(
+    rt: Runtime, clock: ManualClock
+) -> None:
     calls: Counter[str] = Counter()
     worker = JobWorker(rt, HandlerRegistry.from_functions([flaky(calls)]))  # type: ignore[list-item]
     await _enqueue(rt, Flaky())
@@ -44,7 +51,10 @@ async def test_tries_wait_0_30_and_300_seconds_and_the_third_is_the_last(rt: Run
     failed, dead = JobStatus.FAILED, JobStatus.DEAD
     assert seen == [(failed, 1), (failed, 1), (failed, 2), (failed, 2), (dead, 3), (dead, 3)]
     (job,) = await jobs(rt)
-    assert (job.last_error_code, job.last_error_message) == ("BUSY_ELSEWHERE", "the other side said 503")
+    assert (job.last_error_code, job.last_error_message) == (
+        "BUSY_ELSEWHERE",
+        "the other side said 503",
+    )
     assert job.finished_at is not None
     assert (_counted(rt, Flaky.kind, "failed"), _counted(rt, Flaky.kind, "dead")) == (2, 1)
 
@@ -67,7 +77,11 @@ async def test_what_cannot_pass_ends_at_once_without_secrets_in_its_message(rt: 
     assert await JobWorker(rt, HandlerRegistry.from_functions(HANDLERS)).run_due_jobs() == 1
 
     (job,) = await jobs(rt)
-    assert (job.status, job.attempt_count, job.last_error_code) == (JobStatus.DEAD, 1, "VALUE_ERROR")
+    assert (job.status, job.attempt_count, job.last_error_code) == (
+        JobStatus.DEAD,
+        1,
+        "VALUE_ERROR",
+    )
     assert job.last_error_message == "a page at https://[hidden]@example.com is not a page"
 
 
@@ -88,7 +102,9 @@ class Raises(JobPayload):
         (KeyError("x"), JobStatus.FAILED, "KEY_ERROR"),
     ],
 )
-async def test_only_what_may_pass_is_tried_again(rt: Runtime, error: Exception, status: JobStatus, code: str) -> None:
+async def test_only_what_may_pass_is_tried_again(
+    rt: Runtime, error: Exception, status: JobStatus, code: str
+) -> None:
     @handles(Raises, transient_errors=(KeyError,))
     async def raising(_rt: Runtime, _job: Raises) -> None:
         raise error
@@ -124,7 +140,9 @@ async def test_a_handler_beyond_its_budget_is_stopped_and_tried_again(rt: Runtim
     assert (job.status, job.last_error_code) == (JobStatus.FAILED, "TIMEOUT_ERROR")
 
 
-async def test_a_job_finished_in_the_handlers_own_transaction_is_done_once(rt: Runtime, traced: Settings) -> None:
+async def test_a_job_finished_in_the_handlers_own_transaction_is_done_once(
+    rt: Runtime, traced: Settings
+) -> None:
     await _enqueue(rt, Once(n=1))
     await JobWorker(rt, HandlerRegistry.from_functions(HANDLERS)).run_due_jobs()
 

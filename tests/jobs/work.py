@@ -27,13 +27,17 @@ effects = Table(
 
 
 async def leave(session: WriteSession, rt: Runtime, n: int, what: str) -> None:
-    await session.execute(insert(effects).values(id=rt.ids.next_id(), n=n, what=what, pid=os.getpid()))
+    await session.execute(
+        insert(effects).values(id=rt.ids.next_id(), n=n, what=what, pid=os.getpid())
+    )
 
 
 async def traces(rt: Runtime, what: str) -> list[tuple[int, int]]:
     """(n, pid) of every trace of this sort."""
     async with rt.db.read() as session:
-        rows = await session.execute(select(effects.c.n, effects.c.pid).where(effects.c.what == what).order_by(effects.c.n))
+        rows = await session.execute(
+            select(effects.c.n, effects.c.pid).where(effects.c.what == what).order_by(effects.c.n)
+        )
         return [(row.n, row.pid) for row in rows]
 
 

@@ -47,12 +47,16 @@ def given() -> dict[str, Any]:
 
 
 @pytest.fixture
-def settings(database: str, tmp_path: Path, given: dict[str, Any], request: pytest.FixtureRequest) -> Settings:
+def settings(
+    database: str, tmp_path: Path, given: dict[str, Any], request: pytest.FixtureRequest
+) -> Settings:
     """Pages of this machine may be fetched; a test that asks for `model` has one configured."""
     if "model" in request.fixturenames:
         model: Model = request.getfixturevalue("model")
         given = {"model_url": f"{model.server.url}/v1", "model_name": "tiny", **given}
-    return make_settings(tmp_path / "data", database_url=database, fetch_allow="127.0.0.0/8", **given)
+    return make_settings(
+        tmp_path / "data", database_url=database, fetch_allow="127.0.0.0/8", **given
+    )
 
 
 @pytest.fixture

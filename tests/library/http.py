@@ -23,12 +23,20 @@ class Server:
         try:
             head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
             path = head.split(" ", 2)[1]
-            length = next((int(line.split(":")[1]) for line in head.splitlines() if line.lower().startswith("content-length:")), 0)
+            length = next(
+                (
+                    int(line.split(":")[1])
+                    for line in head.splitlines()
+                    if line.lower().startswith("content-length:")
+                ),
+                0,
+            )
             body = await reader.readexactly(length)
             self.asked.append((path, body))
             status, kind, content = await self.respond(path, body)
             writer.write(
-                f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n".encode()
+                f"HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length:"
+                f" {len(content)}\r\nConnection: close\r\n\r\n".encode()
             )
             writer.write(content)
             await writer.drain()
@@ -67,7 +75,11 @@ async def a_site(pages: dict[str, str | int] | None = None) -> AsyncIterator[Sit
 
     async def respond(path: str, _body: bytes) -> Answer:
         page = known.get(path, 404)
-        return (page, "text/html", b"<p>error</p>") if isinstance(page, int) else (200, "text/html; charset=utf-8", page.encode())
+        return (
+            (page, "text/html", b"<p>error</p>")
+            if isinstance(page, int)
+            else (200, "text/html; charset=utf-8", page.encode())
+        )
 
     async with serving(respond) as server:
         yield Site(server, known)
@@ -76,10 +88,18 @@ async def a_site(pages: dict[str, str | int] | None = None) -> AsyncIterator[Sit
 def completion(content: Any) -> Answer:
     """A chat completion that says this."""
     said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-    return 200, "application/json", json.dumps({"choices": [{"message": {"role": "assistant", "content": said}}]}).encode()
+    return (
+        200,
+        "application/json",
+        json.dumps({"choices": [{"message": {"role": "assistant", "content": said}}]}).encode(),
+    )
 
 
-GOOD = {"title": "A title by the model", "summary": "A summary by the model.", "tags": ["engines", "history"]}
+GOOD = {
+    "title": "A title by the model",
+    "summary": "A summary by the model.",
+    "tags": ["engines", "history"],
+}
 
 
 @dataclass
@@ -111,7 +131,9 @@ def page(title: str, body: str, *, head: str = "", lang: str = "en") -> str:
     """A page as blogs have them: navigation, an article, a footer."""
     paragraphs = "".join(f"<p>{part}</p>" for part in body.split("\n"))
     return (
-        f'<!doctype html><html lang="{lang}"><head><meta charset="utf-8"><title>{title}</title>{head}</head><body>'
-        f'<nav><a href="/">Home</a> <a href="/about">About us</a></nav><article><h1>{title}</h1>{paragraphs}</article>'
-        f"<footer>All rights reserved. We use cookies.</footer></body></html>"
+        f'<!doctype html><html lang="{lang}"><head><meta'
+        f' charset="utf-8"><title>{title}</title>{head}</head><body><nav><a href="/">Home</a> <a'
+        ' href="/about">About'
+        f" us</a></nav><article><h1>{title}</h1>{paragraphs}</article><footer>All rights reserved."
+        " We use cookies.</footer></body></html>"
     )

@@ -13,7 +13,9 @@ def main(directory: str) -> None:
     wanted.n_ctx = 4096
     wanted.n_parallel = 1
     wanted.warmup = False
-    wanted.cpuparams.n_threads = 1  # several would wait for each other actively, which a busy machine pays for tenfold
+    wanted.cpuparams.n_threads = (
+        1  # several would wait for each other actively, which a busy machine pays for tenfold
+    )
     wanted.port = 0
     server = xllamacpp.Server(wanted)
     print(f"listening {server.listening_address}", flush=True)

@@ -9,10 +9,28 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from tests.library.http import GOOD, page
 
 TOPICS = {
-    "bread": ("Sourdough bread at home", "Flour, water and salt become bread in time. The sourdough needs a warm oven and patience."),
-    "engines": ("How steam engines work", "A steam engine burns coal to boil water. The steam pushes a piston, the condenser saves coal."),
-    "databases": ("Queues in a database", "A job queue in a database needs a lease. Workers take a job and skip what others have locked."),
-    "gardens": ("Tomatoes in small gardens", "Tomatoes want sun and water. In small gardens they stand in pots along the warmest wall."),
+    "bread": (
+        "Sourdough bread at home",
+        "Flour, water and salt become bread in time. The sourdough needs a warm oven and patience.",
+    ),
+    "engines": (
+        "How steam engines work",
+        (
+            "A steam engine burns coal to boil water. The steam pushes a piston, the condenser"
+            " saves coal."
+        ),
+    ),
+    "databases": (
+        "Queues in a database",
+        (
+            "A job queue in a database needs a lease. Workers take a job and skip what others have"
+            " locked."
+        ),
+    ),
+    "gardens": (
+        "Tomatoes in small gardens",
+        "Tomatoes want sun and water. In small gardens they stand in pots along the warmest wall.",
+    ),
 }
 
 
@@ -23,7 +41,9 @@ def twenty_pages() -> dict[str, str]:
     """
     return {
         f"/{topic}/{number}": page(
-            f"{title}, part {number}", f"{text} This is part {number} of the series. " * 3, head=f'<meta name="keywords" content="{topic}">'
+            f"{title}, part {number}",
+            f"{text} This is part {number} of the series. " * 3,
+            head=f'<meta name="keywords" content="{topic}">',
         )
         for topic, (title, text) in TOPICS.items()
         for number in ("one", "two", "three", "four", "five")

@@ -9,17 +9,26 @@ from refract.library.enrichment.phrases import extract_key_phrases
 from refract.library.enrichment.prompt import parse_response
 from refract.library.enrichment.rules import is_match, normalize_pattern
 from refract.library.enrichment.summary import summarize_text, truncate_at_word
-from refract.library.enrichment.types import EnrichmentInput, ExtractedPage, NeighbourItem, TaggingRule, UserBackground
+from refract.library.enrichment.types import (
+    EnrichmentInput,
+    ExtractedPage,
+    NeighbourItem,
+    TaggingRule,
+    UserBackground,
+)
 from refract.library.errors import InvalidRule
 
 ENGLISH = (
-    "Dr. Watt built a separate condenser in 1765. The condenser let the cylinder of the engine stay hot all the time. "
-    "It rained in Glasgow that week. Because the cylinder stayed hot, the engine with the condenser burned a quarter of the coal. "
-    "Lunch was served at noon in the hall. Mills bought the engine for the coal that the condenser saved them."
+    "Dr. Watt built a separate condenser in 1765. The condenser let the cylinder of the engine stay"
+    " hot all the time. It rained in Glasgow that week. Because the cylinder stayed hot, the engine"
+    " with the condenser burned a quarter of the coal. Lunch was served at noon in the hall. Mills"
+    " bought the engine for the coal that the condenser saved them."
 )
 CHINESE = (
-    "蒸汽机把煤的热能变成机械能。瓦特发明了分离式冷凝器，让蒸汽机的汽缸一直保持高温。那天格拉斯哥下着小雨。"
-    "因为汽缸一直保持高温，带冷凝器的蒸汽机只烧原来四分之一的煤。中午大家在大厅里吃了午饭。工厂为了省煤买下了带冷凝器的蒸汽机。"
+    "蒸汽机把煤的热能变成机械能。瓦特发明了分离式冷凝器，让蒸汽机的汽缸一直保持高温。"
+    "那天格拉斯哥下着小雨。"
+    "因为汽缸一直保持高温，带冷凝器的蒸汽机只烧原来四分之一的煤。中午大家在大厅里吃了午饭。"
+    "工厂为了省煤买下了带冷凝器的蒸汽机。"
 )
 
 
@@ -31,7 +40,9 @@ def test_sentences_in_two_scripts() -> None:
     assert stem_words("Message Queues, C++ & 蒸汽机") == ["message", "queue", "c++", "蒸汽", "汽机"]
 
 
-@pytest.mark.parametrize(("text", "about", "aside"), [(ENGLISH, "condenser", "Lunch"), (CHINESE, "冷凝器", "午饭")])
+@pytest.mark.parametrize(
+    ("text", "about", "aside"), [(ENGLISH, "condenser", "Lunch"), (CHINESE, "冷凝器", "午饭")]
+)
 def test_a_summary_has_the_sentences_that_matter(text: str, about: str, aside: str) -> None:
     summary = summarize_text(text, "Condenser engine 冷凝器 蒸汽机")
 
@@ -45,10 +56,18 @@ def test_a_summary_has_the_sentences_that_matter(text: str, about: str, aside: s
 
 
 def test_a_page_may_have_said_it_best_itself() -> None:
-    good = "How James Watt's separate condenser turned a curiosity into the machine that drove a hundred years of industry."
+    good = (
+        "How James Watt's separate condenser turned a curiosity into the machine that drove a"
+        " hundred years of industry."
+    )
     assert summarize_text(ENGLISH, "", good) == good
     assert (
-        summarize_text(ENGLISH, "", "Please enable JavaScript and accept our cookie policy to go on reading this very good page of ours.")
+        summarize_text(
+            ENGLISH,
+            "",
+            "Please enable JavaScript and accept our cookie policy to go on reading this very good"
+            " page of ours.",
+        )
         != good
     )
     assert summarize_text("Too short.", "Too short") is None
@@ -56,8 +75,13 @@ def test_a_page_may_have_said_it_best_itself() -> None:
 
 
 def test_key_phrases_are_few_and_telling() -> None:
-    text = "We moved to Kubernetes because of the job queue. The job queue of Kubernetes was slow. A job queue needs Redis. " * 2
-    phrases = [phrase.casefold() for phrase in extract_key_phrases("A job queue in Kubernetes", text)]
+    text = (
+        "We moved to Kubernetes because of the job queue. The job queue of Kubernetes was slow. A"
+        " job queue needs Redis. " * 2
+    )
+    phrases = [
+        phrase.casefold() for phrase in extract_key_phrases("A job queue in Kubernetes", text)
+    ]
     assert phrases[:2] == ["job queue", "kubernetes"] or phrases[:2] == ["kubernetes", "job queue"]
     assert extract_key_phrases("今天", "今天天气很好。") == []
     assert "蒸汽机" in extract_key_phrases("瓦特与蒸汽机", CHINESE)
@@ -80,21 +104,36 @@ def test_rules(pattern: str, url: str | None, yes: bool) -> None:
     assert is_match(normalize_pattern(pattern), url, "All about Steam Engines") is yes
 
 
-@pytest.mark.parametrize("bad", ["", "github", "not a host", '""', "a b.com", "javascript:alert(1)"])
+@pytest.mark.parametrize(
+    "bad", ["", "github", "not a host", '""', "a b.com", "javascript:alert(1)"]
+)
 def test_bad_rules_are_refused(bad: str) -> None:
     with pytest.raises(InvalidRule):
         normalize_pattern(bad)
 
 
 def test_each_suggestion_says_why() -> None:
-    steam = ExtractedPage("https://github.com/x", title="Steam engines", text=ENGLISH, keywords=("Industry", "Brand new"))
+    steam = ExtractedPage(
+        "https://github.com/x",
+        title="Steam engines",
+        text=ENGLISH,
+        keywords=("Industry", "Brand new"),
+    )
     mine = UserBackground(
-        vocabulary={"engines": "Engines", "condenser": "Condenser", "industry": "Industry", "glasgow": "Glasgow"},
+        vocabulary={
+            "engines": "Engines",
+            "condenser": "Condenser",
+            "industry": "Industry",
+            "glasgow": "Glasgow",
+        },
         aliases={"coal": "Fuel"},
         rules=[TaggingRule("github.com", ("code",))],
     )
 
-    found = {one.name: (one.confidence, one.reason) for one in suggest_tags(EnrichmentInput("x", "https://github.com/x", steam), mine)}
+    found = {
+        one.name: (one.confidence, one.reason)
+        for one in suggest_tags(EnrichmentInput("x", "https://github.com/x", steam), mine)
+    }
 
     assert found["code"] == (0.95, "your rule for github.com")
     assert found["Industry"] == (0.85, "a keyword of the page")
@@ -105,16 +144,31 @@ def test_each_suggestion_says_why() -> None:
 
 
 def test_similar_items_vote_and_refused_names_stay_away() -> None:
-    past = [NeighbourItem(build_word_profile("Condensers for engines", "", "coal and cylinders"), ("Machines",)) for _ in range(3)]
-    past += [NeighbourItem(build_word_profile("Bread and butter", "", "flour and an oven"), ("Cooking",))]
+    past = [
+        NeighbourItem(
+            build_word_profile("Condensers for engines", "", "coal and cylinders"), ("Machines",)
+        )
+        for _ in range(3)
+    ]
+    past += [
+        NeighbourItem(build_word_profile("Bread and butter", "", "flour and an oven"), ("Cooking",))
+    ]
     note = EnrichmentInput("A better condenser for the engine saves coal")
 
-    (vote,) = [one for one in suggest_tags(note, UserBackground(neighbours=past)) if "similar" in one.reason]
+    (vote,) = [
+        one
+        for one in suggest_tags(note, UserBackground(neighbours=past))
+        if "similar" in one.reason
+    ]
 
     assert (vote.name, vote.reason) == ("Machines", "3 similar items")
     assert vote.confidence >= 0.6
     assert not [
-        one for one in suggest_tags(note, UserBackground(neighbours=past, unwanted=frozenset({"machines"}))) if one.name == "Machines"
+        one
+        for one in suggest_tags(
+            note, UserBackground(neighbours=past, unwanted=frozenset({"machines"}))
+        )
+        if one.name == "Machines"
     ]
 
 
@@ -125,11 +179,17 @@ def test_a_short_note_is_its_own_summary() -> None:
 
 
 def test_an_answer_in_a_fence_is_an_answer() -> None:
-    said = 'Sure:\n```json\n{"title": "A", "summary": "B.", "tags": ["c++", "机器学习"], "more": 1}\n```'
+    said = (
+        'Sure:\n```json\n{"title": "A", "summary": "B.", "tags": ["c++", "机器学习"], "more":'
+        " 1}\n```"
+    )
     assert parse_response(said).tags == ["c++", "机器学习"]
 
 
 def test_a_model_needs_a_name(tmp_path: object) -> None:
     with pytest.raises(ValueError, match="REFRACT_MODEL_NAME"):
         Settings(model_url="http://127.0.0.1:11434/v1")
-    assert Settings(model_url="http://127.0.0.1:11434/v1/", model_name="x").model_url == "http://127.0.0.1:11434/v1"
+    assert (
+        Settings(model_url="http://127.0.0.1:11434/v1/", model_name="x").model_url
+        == "http://127.0.0.1:11434/v1"
+    )

@@ -24,15 +24,24 @@ LONG = 'word and "quoted"\n' * 40_000
 @on_sqlite
 async def test_exports_hold_up_nobody(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
     page = {"url": "https://example.com/", "text": LONG, "html": f"<p>{LONG}</p>"}
-    items: list[dict[str, Any]] = [{"text": f"https://a.example/{number}", "tags": [f"t{number % 30}"]} for number in range(500)]
+    items: list[dict[str, Any]] = [
+        {"text": f"https://a.example/{number}", "tags": [f"t{number % 30}"]}
+        for number in range(500)
+    ]
     items += [{"text": f"https://b.example/{number}", "page": page} for number in range(2)]
-    begun = await as_ada.post("/api/v1/library/imports", content=json.dumps({"items": items}).encode())
+    begun = await as_ada.post(
+        "/api/v1/library/imports", content=json.dumps({"items": items}).encode()
+    )
     await run_import(rt, RunImport(import_id=int(begun.json()["id"])))
     async with rt.db.write() as session:
         for number in range(300):
             await make.link(session, rt, ada, destination=f"https://example.com/{number}")
 
-    for path in ("/api/v1/library/export", "/api/v1/library/export?format=html", "/api/v1/me/export"):
+    for path in (
+        "/api/v1/library/export",
+        "/api/v1/library/export?format=html",
+        "/api/v1/me/export",
+    ):
         await _read(as_ada, path)
         with measure_loop_cpu() as cpu:
             size = await _read(as_ada, path)
@@ -47,7 +56,9 @@ async def _read(client: AsyncClient, path: str, **headers: str) -> int:
 
 
 @on_sqlite
-async def test_reading_a_long_saved_page_holds_up_nobody(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
+async def test_reading_a_long_saved_page_holds_up_nobody(
+    rt: Runtime, as_ada: AsyncClient, ada: User
+) -> None:
     page = {"url": "https://example.com/", "text": LONG, "html": "<b>" * 200_000 + LONG}
     content = json.dumps({"items": [{"text": "https://b.example/", "page": page}]}).encode()
     begun = await as_ada.post("/api/v1/library/imports", content=content)
@@ -57,7 +68,10 @@ async def test_reading_a_long_saved_page_holds_up_nobody(rt: Runtime, as_ada: As
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, ada))
 
-    for path, headers in ((f"/api/v1/items/{item_id}/reader", {}), (f"/app/library/{item_id}", browser)):
+    for path, headers in (
+        (f"/api/v1/items/{item_id}/reader", {}),
+        (f"/app/library/{item_id}", browser),
+    ):
         await _read(as_ada, path, **headers)
         with measure_loop_cpu() as cpu:
             await _read(as_ada, path, **headers)

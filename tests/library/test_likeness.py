@@ -5,7 +5,12 @@ import pytest
 from refract.library.likeness import WordSpace
 
 BREWING = {"coffee": 1.0, "grinder": 2.0}
-TEXTS = [{"coffee": 1.0, "water": 1.0}, {"coffee": 1.0, "grinder": 1.0}, {"coffee": 1.0, "bread": 3.0}, {"tea": 1.0}]
+TEXTS = [
+    {"coffee": 1.0, "water": 1.0},
+    {"coffee": 1.0, "grinder": 1.0},
+    {"coffee": 1.0, "bread": 3.0},
+    {"tea": 1.0},
+]
 
 
 def test_a_rare_word_counts_for_more_than_a_common_one() -> None:
@@ -20,7 +25,9 @@ def test_likeness_is_between_nothing_and_all() -> None:
     mine = space.vector(BREWING)
 
     assert mine.cosine(mine) == pytest.approx(1)
-    assert mine.cosine(space.vector({word: 7 * weight for word, weight in BREWING.items()})) == pytest.approx(1)
+    assert mine.cosine(
+        space.vector({word: 7 * weight for word, weight in BREWING.items()})
+    ) == pytest.approx(1)
     assert mine.cosine(space.vector(TEXTS[3])) == 0
     assert mine.cosine(space.vector({})) == 0
     assert space.vector(TEXTS[1]).cosine(mine) == mine.cosine(space.vector(TEXTS[1]))

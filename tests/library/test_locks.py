@@ -22,8 +22,12 @@ async def test_a_merge_does_not_wait_for_whoever_changes_an_item(rt: Runtime, ad
     async with rt.db.write() as changing:
         held = await service.lock_item(changing, rt, ada.id, item.id)
         async with rt.db.write() as merging:
-            await tag_changes.merge_tags(merging, rt.ids, ada.id, target.id, [source.id], rt.clock.now())
+            await tag_changes.merge_tags(
+                merging, rt.ids, ada.id, target.id, [source.id], rt.clock.now()
+            )
         await service.edit_item(held, ItemPatch(title="Mine", tag_ids=[target.id]))
 
     async with rt.db.read() as session:
-        assert list(await session.scalars(select(ItemTag.tag_id).where(ItemTag.item_id == item.id))) == [target.id]
+        assert list(
+            await session.scalars(select(ItemTag.tag_id).where(ItemTag.item_id == item.id))
+        ) == [target.id]

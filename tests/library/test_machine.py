@@ -68,7 +68,9 @@ class Review(Machine):
         number = self.run(work())
         now = Now("ENRICHING") if enrich else Now("ARCHIVED", "A thought.")
         now.tags = set(tags)
-        self.items[number] = Believed(now, ("captured", self.clock.now(), Now("DISCARDED", now.title)))
+        self.items[number] = Believed(
+            now, ("captured", self.clock.now(), Now("DISCARDED", now.title))
+        )
 
     @precondition(lambda self: self.items)
     @rule(data=st.data(), names=st.sets(st.sampled_from(NAMES)))
@@ -92,7 +94,11 @@ class Review(Machine):
             believed.now.status = "FAILED"
 
     @precondition(lambda self: self.items)
-    @rule(data=st.data(), tags=st.none() | st.sets(st.sampled_from(NAMES), max_size=2), title=st.none() | st.just("Kept"))
+    @rule(
+        data=st.data(),
+        tags=st.none() | st.sets(st.sampled_from(NAMES), max_size=2),
+        title=st.none() | st.just("Kept"),
+    )
     def confirm(self, data: st.DataObject, tags: set[str] | None, title: str | None) -> None:
         number, believed = self._pick(data)
         accept, reject = self._decision(data, believed)
@@ -123,7 +129,9 @@ class Review(Machine):
             self._on(
                 number,
                 service.decide_suggestions,
-                lambda ids: SuggestionDecision(accept=[ids[name] for name in accept], reject=[ids[name] for name in reject]),
+                lambda ids: SuggestionDecision(
+                    accept=[ids[name] for name in accept], reject=[ids[name] for name in reject]
+                ),
             ),
         )
 
@@ -135,10 +143,15 @@ class Review(Machine):
     @rule(data=st.data(), tags=st.none() | st.sets(st.sampled_from(NAMES), max_size=2))
     def edit(self, data: st.DataObject, tags: set[str] | None) -> None:
         number, believed = self._pick(data)
-        changes = {"title": "Mine"} | ({"tag_ids": [], "new_tags": sorted(tags)} if tags is not None else {})
+        changes = {"title": "Mine"} | (
+            {"tag_ids": [], "new_tags": sorted(tags)} if tags is not None else {}
+        )
         allowed = believed.now.status != "DISCARDED"
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.edit_item, lambda _: ItemPatch(**changes)))  # type: ignore[arg-type]
+        self._expect(
+            None if allowed else InvalidStateTransition,
+            self._on(number, service.edit_item, lambda _: ItemPatch(**changes)),  # type: ignore[arg-type]
+        )
 
         if allowed:
             self._changed(number, "changed")
@@ -152,7 +165,9 @@ class Review(Machine):
         number, believed = self._pick(data)
         allowed = believed.now.status != "DISCARDED"
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.discard_item))
+        self._expect(
+            None if allowed else InvalidStateTransition, self._on(number, service.discard_item)
+        )
 
         if allowed:
             self._changed(number, "discarded")
@@ -164,7 +179,9 @@ class Review(Machine):
         number, believed = self._pick(data)
         allowed = believed.now.status == "FAILED"
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.retry_item))
+        self._expect(
+            None if allowed else InvalidStateTransition, self._on(number, service.retry_item)
+        )
 
         if allowed:
             believed.now.status, believed.undo = "ENRICHING", None
@@ -183,9 +200,21 @@ class Review(Machine):
             if action == "captured":
                 believed.now.status, believed.now.tags = "DISCARDED", set()
             else:
-                since = {name: "PENDING" for name in believed.now.suggestions if name not in before.suggestions}
-                status = before.status if action in ("confirmed", "discarded") else believed.now.status
-                believed.now = Now(status, before.title, before.mine, set(before.tags), {**before.suggestions, **since})
+                since = {
+                    name: "PENDING"
+                    for name in believed.now.suggestions
+                    if name not in before.suggestions
+                }
+                status = (
+                    before.status if action in ("confirmed", "discarded") else believed.now.status
+                )
+                believed.now = Now(
+                    status,
+                    before.title,
+                    before.mine,
+                    set(before.tags),
+                    {**before.suggestions, **since},
+                )
             believed.undo = None
 
     @rule(hours=st.sampled_from([1, 23, 25]))
@@ -202,7 +231,11 @@ class Review(Machine):
                 cards = await serialize_items(session, items)
                 flags = all(item.pending == (item.status in PENDING_STATUSES) for item in items)
                 counted = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
-                borne = select(Tag.name, func.count()).join(ItemTag, ItemTag.tag_id == Tag.id).group_by(Tag.name)
+                borne = (
+                    select(Tag.name, func.count())
+                    .join(ItemTag, ItemTag.tag_id == Tag.id)
+                    .group_by(Tag.name)
+                )
                 true = {name: number for name, number in (await session.execute(borne)).all()}  # noqa: C416 - rows are no pairs to mypy
             sources = {item.id: item.title_source == "USER" for item in items}
             found = {
@@ -226,14 +259,20 @@ class Review(Machine):
         return number, self.items[number]
 
     def _decision(self, data: st.DataObject, believed: Believed) -> tuple[list[str], list[str]]:
-        waiting = sorted(name for name, status in believed.now.suggestions.items() if status == "PENDING")
+        waiting = sorted(
+            name for name, status in believed.now.suggestions.items() if status == "PENDING"
+        )
         answers = {name: data.draw(st.sampled_from(["yes", "no", "later"])) for name in waiting}
-        return [name for name in waiting if answers[name] == "yes"], [name for name in waiting if answers[name] == "no"]
+        return [name for name in waiting if answers[name] == "yes"], [
+            name for name in waiting if answers[name] == "no"
+        ]
 
     def _changed(self, number: int, action: str) -> None:
         self.items[number].undo = (action, self.clock.now(), deepcopy(self.items[number].now))
 
-    def _decided(self, now: Now, accept: list[str], reject: list[str], tags: set[str] | None) -> None:
+    def _decided(
+        self, now: Now, accept: list[str], reject: list[str], tags: set[str] | None
+    ) -> None:
         now.suggestions |= dict.fromkeys(accept, "ACCEPTED") | dict.fromkeys(reject, "REJECTED")
         now.tags = (now.tags if tags is None else set(tags)) | set(accept)
 
@@ -250,7 +289,9 @@ class Review(Machine):
         async with self.rt.db.write() as session:
             item = await lock_item_row(session, number)
             assert item is not None
-            proposal = EnrichmentProposal("Proposed", None, [SuggestedTag(name, 0.8, "in the title") for name in names])
+            proposal = EnrichmentProposal(
+                "Proposed", None, [SuggestedTag(name, 0.8, "in the title") for name in names]
+            )
             await service.apply_proposal(session, self.rt, item, proposal, final=True)
 
     async def _failed(self, number: int) -> None:

@@ -25,8 +25,15 @@ async def browser(rt: Runtime, ada: User) -> dict[str, str]:
         return by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
 
 
-async def upload(client: AsyncClient, browser: dict[str, str], content: bytes, **fields: str) -> Response:
-    return await client.post(IMPORTS, headers=browser, files={"file": ("bookmarks.html", content, "text/html")}, data=fields)
+async def upload(
+    client: AsyncClient, browser: dict[str, str], content: bytes, **fields: str
+) -> Response:
+    return await client.post(
+        IMPORTS,
+        headers=browser,
+        files={"file": ("bookmarks.html", content, "text/html")},
+        data=fields,
+    )
 
 
 async def count(rt: Runtime) -> int:
@@ -35,7 +42,9 @@ async def count(rt: Runtime) -> int:
 
 
 @on_sqlite
-async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(rt: Runtime, client: AsyncClient, browser: dict[str, str]) -> None:
+async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(
+    rt: Runtime, client: AsyncClient, browser: dict[str, str]
+) -> None:
     content = (SAMPLES / "chrome.html").read_bytes()
     tried = await upload(client, browser, content, try_out="true")
     assert (tried.status_code, await count(rt)) == (200, 0)
@@ -46,10 +55,19 @@ async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(rt: Runtim
     assert begun.status_code == 303
     page = begun.headers["location"]
     running = await client.get(page, headers=browser)
-    assert ("Running" in running.text, "0 of 5" in running.text, "hx-refresh" in running.headers) == (True, True, False)
+    assert (
+        "Running" in running.text,
+        "0 of 5" in running.text,
+        "hx-refresh" in running.headers,
+    ) == (True, True, False)
     await run_import(rt, RunImport(import_id=int(page.rpartition("/")[2])))
     done = await client.get(page, headers=browser | {"HX-Request": "true"})
-    assert ("Done" in done.text, "5 of 5" in done.text, done.headers["hx-refresh"], await count(rt)) == (True, True, "true", 4)
+    assert (
+        "Done" in done.text,
+        "5 of 5" in done.text,
+        done.headers["hx-refresh"],
+        await count(rt),
+    ) == (True, True, "true", 4)
     refused = await client.get(page, headers=browser, params={"outcome": "REFUSED"})
     assert ("bookmark 3" in refused.text, "bookmark 1<" in refused.text) == (True, False)
     assert "bookmarks.html" in (await client.get(IMPORTS, headers=browser)).text
@@ -57,29 +75,55 @@ async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(rt: Runtim
     assert (await client.post(f"{page}/rollback", headers=browser)).status_code == 303
     assert "Being taken back" in (await client.get(page, headers=browser)).text
     await roll_back_import(rt, RollBackImport(import_id=int(page.rpartition("/")[2])))
-    assert ("Taken back" in (await client.get(page, headers=browser)).text, await count(rt)) == (True, 0)
+    assert ("Taken back" in (await client.get(page, headers=browser)).text, await count(rt)) == (
+        True,
+        0,
+    )
     again = await client.post(f"{page}/rollback", headers=browser)
     assert again.status_code == 303, "twice is once, and says so"
 
 
 @on_sqlite
-async def test_a_trial_tells_of_what_would_not_come_however_late_in_the_file(client: AsyncClient, browser: dict[str, str]) -> None:
-    rows = [f'<DT><A HREF="https://example.com/{number}">About {number}</A>' for number in range(MAX_PREVIEW_ROWS)]
+async def test_a_trial_tells_of_what_would_not_come_however_late_in_the_file(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
+    rows = [
+        f'<DT><A HREF="https://example.com/{number}">About {number}</A>'
+        for number in range(MAX_PREVIEW_ROWS)
+    ]
     rows.append('<DT><A HREF="javascript:void(0)">The last one</A>')
-    tried = await upload(client, browser, "\n".join(["<!DOCTYPE NETSCAPE-Bookmark-file-1>", *rows]).encode(), try_out="true")
-    assert (tried.status_code, "The last one" in tried.text, "About 0" in tried.text) == (200, True, False)
+    tried = await upload(
+        client,
+        browser,
+        "\n".join(["<!DOCTYPE NETSCAPE-Bookmark-file-1>", *rows]).encode(),
+        try_out="true",
+    )
+    assert (tried.status_code, "The last one" in tried.text, "About 0" in tried.text) == (
+        200,
+        True,
+        False,
+    )
 
 
 @on_sqlite
-async def test_an_import_is_stopped_from_its_page(rt: Runtime, client: AsyncClient, browser: dict[str, str]) -> None:
-    page = (await upload(client, browser, (SAMPLES / "chrome.html").read_bytes())).headers["location"]
+async def test_an_import_is_stopped_from_its_page(
+    rt: Runtime, client: AsyncClient, browser: dict[str, str]
+) -> None:
+    page = (await upload(client, browser, (SAMPLES / "chrome.html").read_bytes())).headers[
+        "location"
+    ]
     assert (await client.post(f"{page}/stop", headers=browser)).status_code == 303
     await run_import(rt, RunImport(import_id=int(page.rpartition("/")[2])))
-    assert ("Stopped" in (await client.get(page, headers=browser)).text, await count(rt)) == (True, 0)
+    assert ("Stopped" in (await client.get(page, headers=browser)).text, await count(rt)) == (
+        True,
+        0,
+    )
 
 
 @on_sqlite
-@pytest.mark.parametrize("content", [b"", b"\x00\x01\x02", b"Dear diary,\nnothing in here is an address.\n"])
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00\x01\x02", b"Dear diary,\nnothing in here is an address.\n"]
+)
 async def test_a_file_that_is_none_is_refused_with_a_word(
     rt: Runtime, client: AsyncClient, browser: dict[str, str], content: bytes
 ) -> None:
@@ -89,7 +133,10 @@ async def test_a_file_that_is_none_is_refused_with_a_word(
 
 @on_sqlite
 async def test_no_file_at_all_is_asked_for(client: AsyncClient, browser: dict[str, str]) -> None:
-    for fields in ({"files": {"file": ("", b"", "application/octet-stream")}}, {"data": {"kind": "auto"}}):
+    for fields in (
+        {"files": {"file": ("", b"", "application/octet-stream")}},
+        {"data": {"kind": "auto"}},
+    ):
         nothing = await client.post(IMPORTS, headers=browser, **fields)
         assert (nothing.status_code, "Choose a file" in nothing.text) == (422, True)
 
@@ -98,10 +145,15 @@ async def test_no_file_at_all_is_asked_for(client: AsyncClient, browser: dict[st
 async def test_what_is_discarded_lies_there_and_comes_back(
     rt: Runtime, client: AsyncClient, browser: dict[str, str], clock: ManualClock
 ) -> None:
-    made = await client.post("/api/v1/items", headers=browser, json={"text": "A thought about steam.", "enrich": False})
+    made = await client.post(
+        "/api/v1/items", headers=browser, json={"text": "A thought about steam.", "enrich": False}
+    )
     item = f"/app/library/{made.json()['id']}"
     away = {"discarded": "true"}
-    assert "Nothing is put away" in (await client.get("/app/library", headers=browser, params=away)).text
+    assert (
+        "Nothing is put away"
+        in (await client.get("/app/library", headers=browser, params=away)).text
+    )
     assert (await client.post(f"{item}/discard", headers=browser)).status_code == 303
     assert "about steam" not in (await client.get("/app/library", headers=browser)).text
     assert "about steam" in (await client.get("/app/library", headers=browser, params=away)).text
@@ -118,16 +170,30 @@ async def test_what_is_discarded_lies_there_and_comes_back(
 
 
 @on_sqlite
-async def test_rules_are_added_joined_and_removed(client: AsyncClient, browser: dict[str, str]) -> None:
-    for pattern, tags in (("https://www.GitHub.com/", "code"), ("github.com", "Code, tools"), ('"espresso"', "coffee")):
-        assert (await client.post(RULES, headers=browser, data={"pattern": pattern, "tags": tags})).status_code == 303
+async def test_rules_are_added_joined_and_removed(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
+    for pattern, tags in (
+        ("https://www.GitHub.com/", "code"),
+        ("github.com", "Code, tools"),
+        ('"espresso"', "coffee"),
+    ):
+        assert (
+            await client.post(RULES, headers=browser, data={"pattern": pattern, "tags": tags})
+        ).status_code == 303
     rules = (await client.get("/api/v1/me/tag-rules", headers=browser)).json()["items"]
-    assert rules == [{"pattern": "github.com", "tags": ["code", "tools"]}, {"pattern": '"espresso"', "tags": ["coffee"]}]
+    assert rules == [
+        {"pattern": "github.com", "tags": ["code", "tools"]},
+        {"pattern": '"espresso"', "tags": ["coffee"]},
+    ]
 
     page = (await client.get(RULES, headers=browser)).text
     first = page.partition(f'action="{RULES}/')[2].partition("/delete")[0]
     assert (await client.post(f"{RULES}/{first}/delete", headers=browser)).status_code == 303
-    assert [rule["pattern"] for rule in (await client.get("/api/v1/me/tag-rules", headers=browser)).json()["items"]] == ['"espresso"']
+    assert [
+        rule["pattern"]
+        for rule in (await client.get("/api/v1/me/tag-rules", headers=browser)).json()["items"]
+    ] == ['"espresso"']
     assert (await client.post(f"{RULES}/{first}/delete", headers=browser)).status_code == 404
 
 
@@ -145,24 +211,43 @@ async def test_a_rule_that_cannot_be_is_refused_with_what_was_typed(
     client: AsyncClient, browser: dict[str, str], pattern: str, tags: str, said: str
 ) -> None:
     refused = await client.post(RULES, headers=browser, data={"pattern": pattern, "tags": tags})
-    assert (refused.status_code, said in refused.text, "field-error" in refused.text) == (422, True, True)
+    assert (refused.status_code, said in refused.text, "field-error" in refused.text) == (
+        422,
+        True,
+        True,
+    )
     assert pattern in refused.text
     assert (await client.get("/api/v1/me/tag-rules", headers=browser)).json()["items"] == []
 
 
 @on_sqlite
 async def test_rules_have_an_end(client: AsyncClient, browser: dict[str, str]) -> None:
-    full = {"items": [{"pattern": f"{number}.example.com", "tags": ["a"]} for number in range(MAX_RULES)]}
+    full = {
+        "items": [
+            {"pattern": f"{number}.example.com", "tags": ["a"]} for number in range(MAX_RULES)
+        ]
+    }
     assert (await client.put("/api/v1/me/tag-rules", headers=browser, json=full)).status_code == 200
-    refused = await client.post(RULES, headers=browser, data={"pattern": "github.com", "tags": "code"})
+    refused = await client.post(
+        RULES, headers=browser, data={"pattern": "github.com", "tags": "code"}
+    )
     assert (refused.status_code, f"{MAX_RULES} rules" in refused.text) == (422, True)
-    joined = await client.post(RULES, headers=browser, data={"pattern": "1.example.com", "tags": "b"})
+    joined = await client.post(
+        RULES, headers=browser, data={"pattern": "1.example.com", "tags": "b"}
+    )
     assert joined.status_code == 303
 
 
 @on_sqlite
-async def test_an_address_with_no_id_in_it_is_nobodys(client: AsyncClient, browser: dict[str, str]) -> None:
-    for path in ("/app/library/nonsense", "/app/library/imports/nonsense", "/app/links/nonsense", "/app/lists/nonsense"):
+async def test_an_address_with_no_id_in_it_is_nobodys(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
+    for path in (
+        "/app/library/nonsense",
+        "/app/library/imports/nonsense",
+        "/app/links/nonsense",
+        "/app/lists/nonsense",
+    ):
         answer = await client.get(path, headers=browser)
         assert (answer.status_code, "Nothing here" in answer.text) == (404, True), path
     assert (await client.get("/api/v1/items/nonsense", headers=browser)).status_code == 422

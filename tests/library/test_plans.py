@@ -54,8 +54,13 @@ async def _fill(rt: Runtime) -> tuple[User, list[int]]:
         }
         for number, one in enumerate(people, 1)
     ]  # fmt: skip
-    borne = [{"item_id": number, "tag_id": number % PEOPLE + 1, "created_at": now} for number in ids]
-    pages = [{"item_id": number, "url": "u", "keywords": [], "text": "", "html": "", "fetched_at": now} for number in ids]
+    borne = [
+        {"item_id": number, "tag_id": number % PEOPLE + 1, "created_at": now} for number in ids
+    ]
+    pages = [
+        {"item_id": number, "url": "u", "keywords": [], "text": "", "html": "", "fetched_at": now}
+        for number in ids
+    ]
     async with rt.db.write() as session:
         filled: list[tuple[Any, list[dict[str, Any]]]] = [
             (Tag, tags), (Item, items), (Suggestion, suggestions), (SavedPage, pages), (ItemTag, borne),
@@ -68,7 +73,11 @@ async def _fill(rt: Runtime) -> tuple[User, list[int]]:
 
 
 async def _analyse(rt: Runtime) -> None:
-    words = {"sqlite": ["ANALYZE"], "postgresql": ["ANALYZE"], "mysql": [f"ANALYZE TABLE {table}" for table in sorted(BIG)]}
+    words = {
+        "sqlite": ["ANALYZE"],
+        "postgresql": ["ANALYZE"],
+        "mysql": [f"ANALYZE TABLE {table}" for table in sorted(BIG)],
+    }
     async with rt.db.engine.connect() as connection:
         for word in words[rt.db.dialect]:
             await connection.execute(text(word))
@@ -79,25 +88,35 @@ def _questions(rt: Runtime, ada: User, mine: list[int]) -> dict[str, Question]:
     cursors = CursorCodec(rt.secret)
 
     async def pending(session: ReadSession) -> None:
-        first = await queries_items.list_pending_items(session, cursors, ada.id, status=None, limit=20, cursor=None)
+        first = await queries_items.list_pending_items(
+            session, cursors, ada.id, status=None, limit=20, cursor=None
+        )
         assert first.next_cursor
-        await queries_items.list_pending_items(session, cursors, ada.id, status=None, limit=20, cursor=first.next_cursor)
+        await queries_items.list_pending_items(
+            session, cursors, ada.id, status=None, limit=20, cursor=first.next_cursor
+        )
 
     async def cards(session: ReadSession) -> None:
-        await serialize_items(session, (await session.scalars(select(Item).where(Item.id.in_(mine[:20])))).all())
+        await serialize_items(
+            session, (await session.scalars(select(Item).where(Item.id.in_(mine[:20])))).all()
+        )
 
     return {
         "seed_004 pending queue (idx_items_user_pending)": pending,
         "one item": lambda session: queries_items.get_own_item(session, ada.id, mine[0]),
         "cards with tags, suggestions and duplicates": cards,
         "what an enrichment starts from": lambda session: load_background(session, ada.id, mine[0]),
-        "rejected names": lambda session: queries_items.list_rejected_names(session, ada.id, ["n1000", "n2000"]),
+        "rejected names": lambda session: queries_items.list_rejected_names(
+            session, ada.id, ["n1000", "n2000"]
+        ),
         "rules": lambda session: queries_items.list_tag_rules(session, ada.id),
         "quota": lambda session: quota.get_balance(session, rt, ada),
     }
 
 
-async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_question_reads_a_whole_table(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plans, "BIG", BIG)
     ada, mine = await _fill(rt)
     asked: list[tuple[str, Any]] = []
@@ -113,7 +132,10 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.
             await question(session)
         event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
         for statement, parameters in [one for one in asked if one[0].startswith("SELECT")]:
-            report += [f"{name}: {fault}\n{statement}" for fault in await plans._faults(rt, statement, parameters)]
+            report += [
+                f"{name}: {fault}\n{statement}"
+                for fault in await plans._faults(rt, statement, parameters)
+            ]
     assert not report, "\n\n".join(report)
 
     counts = []
@@ -121,7 +143,9 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.
         seen: list[str] = []
         stop = count_statements(rt.db.read_engine, seen.append)
         async with rt.db.read() as session:
-            page = await queries_items.list_pending_items(session, CursorCodec(rt.secret), ada.id, status=None, limit=size, cursor=None)
+            page = await queries_items.list_pending_items(
+                session, CursorCodec(rt.secret), ada.id, status=None, limit=size, cursor=None
+            )
             assert len(await serialize_items(session, page.items)) == size
         stop()
         counts.append(len([one for one in seen if one.startswith("SELECT")]))

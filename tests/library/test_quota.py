@@ -25,7 +25,12 @@ NOWHERE = {"model_url": "http://127.0.0.1:9/v1", "model_name": "tiny"}
 @pytest.mark.parametrize("given", [{**NOWHERE, "quota_free": 20}])
 async def test_a_crowd_uses_exactly_the_limit(rt: Runtime, as_ada: AsyncClient) -> None:
     """The full size is `make proof quota`."""
-    answers = await asyncio.gather(*(as_ada.post("/api/v1/items", json={"text": f"Thought {number}."}) for number in range(100)))
+    answers = await asyncio.gather(
+        *(
+            as_ada.post("/api/v1/items", json={"text": f"Thought {number}."})
+            for number in range(100)
+        )
+    )
 
     assert {answer.status_code for answer in answers} == {201}
     assert sum(answer.json()["note"] == "OVER_QUOTA" for answer in answers) == 80
@@ -46,7 +51,10 @@ async def test_a_refund_is_given_once(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
         assert await quota.refund_quota(session, rt, 8, "never charged") is False
         assert (await quota.get_balance(session, rt, ada)).used == 0
-        assert list(await session.scalars(select(LedgerEntry.kind).order_by(LedgerEntry.id))) == ["charge", "refund"]
+        assert list(await session.scalars(select(LedgerEntry.kind).order_by(LedgerEntry.id))) == [
+            "charge",
+            "refund",
+        ]
 
 
 async def test_parallel_refunds_give_back_once(rt: Runtime, ada: User) -> None:
@@ -58,12 +66,20 @@ async def test_parallel_refunds_give_back_once(rt: Runtime, ada: User) -> None:
         async with rt.db.write() as session:
             return await quota.refund_quota(session, rt, 7, "twice")
 
-    assert sorted(await asyncio.gather(*(refund() for _ in range(5)))) == [False, False, False, False, True]
+    assert sorted(await asyncio.gather(*(refund() for _ in range(5)))) == [
+        False,
+        False,
+        False,
+        False,
+        True,
+    ]
     async with rt.db.read() as reading:
         assert (await quota.get_balance(reading, rt, ada)).used == 1
 
 
-async def test_a_new_day_a_better_plan_and_a_limit_of_its_own(rt: Runtime, ada: User, clock: ManualClock) -> None:
+async def test_a_new_day_a_better_plan_and_a_limit_of_its_own(
+    rt: Runtime, ada: User, clock: ManualClock
+) -> None:
     async def charged(item: int) -> bool:
         async with rt.db.write() as session:
             return await quota.charge_quota(session, rt, ada, item_id=item, job_id=item)
@@ -81,27 +97,52 @@ async def test_a_new_day_a_better_plan_and_a_limit_of_its_own(rt: Runtime, ada: 
 
 
 @on_sqlite
-async def test_an_administrator_gives_somebody_more_for_a_day(rt: Runtime, client: AsyncClient, root: User, ada: User) -> None:
+async def test_an_administrator_gives_somebody_more_for_a_day(
+    rt: Runtime, client: AsyncClient, root: User, ada: User
+) -> None:
     async with rt.db.write() as session:
         headers = by_key(await make.key(session, rt, root, *make.ALL))
 
-    answer = await client.put(f"/api/v1/admin/users/{ada.id}/quota", json={"day": "2026-06-01", "limit": 7}, headers=headers)
+    answer = await client.put(
+        f"/api/v1/admin/users/{ada.id}/quota",
+        json={"day": "2026-06-01", "limit": 7},
+        headers=headers,
+    )
 
-    assert answer.json() == {"limit": 7, "used": 0, "remaining": 7, "resets_at": "2026-06-02T00:00:00Z"}
-    back = await client.put(f"/api/v1/admin/users/{ada.id}/quota", json={"day": "2026-06-01", "limit": None}, headers=headers)
+    assert answer.json() == {
+        "limit": 7,
+        "used": 0,
+        "remaining": 7,
+        "resets_at": "2026-06-02T00:00:00Z",
+    }
+    back = await client.put(
+        f"/api/v1/admin/users/{ada.id}/quota",
+        json={"day": "2026-06-01", "limit": None},
+        headers=headers,
+    )
     assert back.json()["limit"] == 50
 
 
 @on_sqlite
 @pytest.mark.parametrize("given", [{"quota_free": 1}])
-async def test_over_quota_the_offline_tier_does_it(rt: Runtime, work: JobWorker, save: Save, model: Model, as_ada: AsyncClient) -> None:
-    first, second = await save("One thought about engines."), await save("Another thought about engines.")
+async def test_over_quota_the_offline_tier_does_it(
+    rt: Runtime, work: JobWorker, save: Save, model: Model, as_ada: AsyncClient
+) -> None:
+    first, second = (
+        await save("One thought about engines."),
+        await save("Another thought about engines."),
+    )
 
     await work.run_due_jobs()
 
-    items = {item["id"]: item for item in (await as_ada.get("/api/v1/items/pending")).json()["items"]}
+    items = {
+        item["id"]: item for item in (await as_ada.get("/api/v1/items/pending")).json()["items"]
+    }
     assert (items[str(first.id)]["enrichment"], items[str(first.id)]["note"]) == ("AI", None)
-    assert (items[str(second.id)]["enrichment"], items[str(second.id)]["note"]) == ("SYSTEM", "OVER_QUOTA")
+    assert (items[str(second.id)]["enrichment"], items[str(second.id)]["note"]) == (
+        "SYSTEM",
+        "OVER_QUOTA",
+    )
     assert {item["status"] for item in items.values()} == {"READY_TO_CONFIRM"}
     assert len(model.questions) == 1
 
@@ -117,7 +158,9 @@ async def test_without_a_model_nothing_is_charged(rt: Runtime, save: Save) -> No
 
 async def _allow_settings(rt: Runtime, asking: AsyncClient, user: User) -> None:
     async with rt.db.write() as session:
-        asking.headers.update(by_key(await make.key(session, rt, user, *make.READ_WRITE, Scope.ACCOUNT)))
+        asking.headers.update(
+            by_key(await make.key(session, rt, user, *make.READ_WRITE, Scope.ACCOUNT))
+        )
 
 
 def _shown_quota(page: str) -> tuple[str, str] | None:
@@ -127,7 +170,9 @@ def _shown_quota(page: str) -> tuple[str, str] | None:
 
 @on_sqlite
 @pytest.mark.parametrize("given", [{**NOWHERE, "quota_free": 2}])
-async def test_the_settings_show_the_budget_and_what_it_went_to(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
+async def test_the_settings_show_the_budget_and_what_it_went_to(
+    rt: Runtime, as_ada: AsyncClient, ada: User
+) -> None:
     as_ada.headers["Accept"] = "text/html"
     await _allow_settings(rt, as_ada, ada)
     assert _shown_quota((await as_ada.get("/app/settings")).text) == ("0", "2")
@@ -152,7 +197,9 @@ async def test_the_settings_show_the_budget_and_what_it_went_to(rt: Runtime, as_
 
 
 @on_sqlite
-async def test_without_a_model_there_is_no_budget_to_show(rt: Runtime, as_ada: AsyncClient, ada: User) -> None:
+async def test_without_a_model_there_is_no_budget_to_show(
+    rt: Runtime, as_ada: AsyncClient, ada: User
+) -> None:
     await _allow_settings(rt, as_ada, ada)
     page = (await as_ada.get("/app/settings", headers={"Accept": "text/html"})).text
 
@@ -162,9 +209,13 @@ async def test_without_a_model_there_is_no_budget_to_show(rt: Runtime, as_ada: A
 
 @on_sqlite
 @pytest.mark.parametrize("given", [{**NOWHERE, "quota_free": 2}])
-async def test_an_administrator_gives_somebody_another_limit_for_a_day(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_an_administrator_gives_somebody_another_limit_for_a_day(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
-        root = by_cookie(rt, await make.cookie(session, rt, await make.admin(session, rt))) | {"Accept": "text/html"}
+        root = by_cookie(rt, await make.cookie(session, rt, await make.admin(session, rt))) | {
+            "Accept": "text/html"
+        }
     today = rt.clock.now().date()
     path = f"/app/admin/people/{ada.id}/quota"
 
@@ -173,15 +224,30 @@ async def test_an_administrator_gives_somebody_another_limit_for_a_day(rt: Runti
             return (await quota.get_balance(session, rt, ada)).limit
 
     assert "assistant today" in (await client.get("/app/admin/people", headers=root)).text
-    assert (await client.post(path, headers=root, data={"day": str(today), "limit": "7"})).status_code == 303
+    assert (
+        await client.post(path, headers=root, data={"day": str(today), "limit": "7"})
+    ).status_code == 303
     assert await limit() == 7
     assert "of 7</span>" in (await client.get("/app/admin/people", headers=root)).text
-    for wrong in ({"day": str(today), "limit": "-1"}, {"day": str(today), "limit": "many"}, {"day": "someday", "limit": "5"}):
+    for wrong in (
+        {"day": str(today), "limit": "-1"},
+        {"day": str(today), "limit": "many"},
+        {"day": "someday", "limit": "5"},
+    ):
         assert (await client.post(path, headers=root, data=wrong)).status_code == 422
-    assert (await client.post("/app/admin/people/1/quota", headers=root, data={"day": str(today)})).status_code == 404
+    assert (
+        await client.post("/app/admin/people/1/quota", headers=root, data={"day": str(today)})
+    ).status_code == 404
     assert await limit() == 7
-    assert (await client.post(path, headers=root, data={"day": str(today), "limit": " "})).status_code == 303
+    assert (
+        await client.post(path, headers=root, data={"day": str(today), "limit": " "})
+    ).status_code == 303
     assert await limit() == 2
     async with rt.db.read() as reading:
-        lines = [one.detail for one in await reading.scalars(select(AuditEntry).where(AuditEntry.action == "quota.changed"))]
+        lines = [
+            one.detail
+            for one in await reading.scalars(
+                select(AuditEntry).where(AuditEntry.action == "quota.changed")
+            )
+        ]
     assert lines == [f"{today}: 7", f"{today}: None"]

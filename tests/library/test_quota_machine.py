@@ -32,11 +32,16 @@ class Budgets(Machine):
 
     @initialize()
     def begin(self) -> None:
-        self.rt = replace(self.rt, settings=self.rt.settings.model_copy(update={"quota_free": FREE, "quota_pro": PRO}))
+        self.rt = replace(
+            self.rt,
+            settings=self.rt.settings.model_copy(update={"quota_free": FREE, "quota_pro": PRO}),
+        )
 
         async def start() -> None:
             async with self.rt.db.write() as session:
-                self.people = [(await make.person(session, self.rt, name)).id for name in ("ada", "bob")]
+                self.people = [
+                    (await make.person(session, self.rt, name)).id for name in ("ada", "bob")
+                ]
                 self.root = (await make.admin(session, self.rt)).id
 
         self.run(start())
@@ -49,7 +54,10 @@ class Budgets(Machine):
         return self.clock.now().date()
 
     def used(self, person: int, day: date) -> int:
-        return sum(one.person == person and one.day == day and not one.given_back for one in self.charges.values())
+        return sum(
+            one.person == person and one.day == day and not one.given_back
+            for one in self.charges.values()
+        )
 
     def limit(self, person: int) -> int:
         return self.limits.get((person, self.today), self.plans[person])
@@ -113,20 +121,34 @@ class Budgets(Machine):
         if not hasattr(self, "charges"):
             return
 
-        async def look() -> tuple[list[quota.QuotaBalance], dict[tuple[int, date], int], list[LedgerEntry]]:
+        async def look() -> tuple[
+            list[quota.QuotaBalance], dict[tuple[int, date], int], list[LedgerEntry]
+        ]:
             async with self.rt.db.read() as session:
-                stand = [await quota.get_balance(session, self.rt, await session.get_one(User, number)) for number in self.people]
-                days = {(row.user_id, row.day): row.used for row in await session.scalars(select(QuotaDay))}
+                stand = [
+                    await quota.get_balance(session, self.rt, await session.get_one(User, number))
+                    for number in self.people
+                ]
+                days = {
+                    (row.user_id, row.day): row.used
+                    for row in await session.scalars(select(QuotaDay))
+                }
                 return stand, days, list(await session.scalars(select(LedgerEntry)))
 
         stand, days, ledger = self.run(look())
         for person, one in enumerate(stand):
             used = self.used(person, self.today)
-            assert (one.limit, one.used, one.remaining) == (self.limit(person), used, max(0, self.limit(person) - used))
+            assert (one.limit, one.used, one.remaining) == (
+                self.limit(person),
+                used,
+                max(0, self.limit(person) - used),
+            )
         for (user_id, day), counted in days.items():
             assert counted == self.used(self.people.index(user_id), day)
         booked = sorted((entry.job_id, entry.kind) for entry in ledger)
-        expected = [(job, "charge") for job in self.charges] + [(job, "refund") for job, one in self.charges.items() if one.given_back]
+        expected = [(job, "charge") for job in self.charges] + [
+            (job, "refund") for job, one in self.charges.items() if one.given_back
+        ]
         assert booked == sorted(expected)
 
 

@@ -18,7 +18,10 @@ from tests.library.conftest import Look, Save
 from tests.services_plugin import ABSENT
 
 ROOT = Path(__file__).parents[2]
-STEAM = "A steam engine burns coal to boil water. The steam pushes a piston, and the condenser saves three quarters of the coal."
+STEAM = (
+    "A steam engine burns coal to boil water. The steam pushes a piston, and the condenser saves"
+    " three quarters of the coal."
+)
 
 
 def _directory() -> Path:
@@ -31,7 +34,9 @@ def _directory() -> Path:
 @pytest.fixture(scope="session")
 def model_address() -> Iterator[str]:
     program = [sys.executable, str(Path(__file__).with_name("model_server.py")), str(_directory())]
-    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+    with subprocess.Popen(
+        program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as server:
         assert server.stdin is not None
         assert server.stdout is not None
         try:
@@ -42,11 +47,17 @@ def model_address() -> Iterator[str]:
 
 @pytest.fixture
 def given(model_address: str) -> dict[str, Any]:
-    return {"model_url": f"{model_address}/v1", "model_name": "smollm2", "model_timeout_seconds": 300}
+    return {
+        "model_url": f"{model_address}/v1",
+        "model_name": "smollm2",
+        "model_timeout_seconds": 300,
+    }
 
 
 @on_sqlite
-async def test_a_real_model_describes_an_item(rt: Runtime, work: JobWorker, save: Save, look: Look) -> None:
+async def test_a_real_model_describes_an_item(
+    rt: Runtime, work: JobWorker, save: Save, look: Look
+) -> None:
     await save("Something older.", enrich=False, new_tags=["engines"])
     seen = await save(STEAM)
     await work.run_due_jobs()

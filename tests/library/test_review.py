@@ -32,7 +32,11 @@ async def propose(rt: Runtime, item: ItemOut, tags: list[SuggestedTag] | None = 
         held = await lock_item_row(session, item.id)
         assert held is not None
         await service.apply_proposal(
-            session, rt, held, EnrichmentProposal("A title", "A summary.", TAGS if tags is None else tags), final=True
+            session,
+            rt,
+            held,
+            EnrichmentProposal("A title", "A summary.", TAGS if tags is None else tags),
+            final=True,
         )
 
 
@@ -42,9 +46,13 @@ async def bring_to(rt: Runtime, ada: User, item: ItemOut, status: ItemStatus) ->
         if status == ItemStatus.FAILED:
             await service.mark_failed(session, rt, held.item, "The address could not be reached.")
         elif status in (ItemStatus.READY_TO_CONFIRM, ItemStatus.ARCHIVED):
-            await service.apply_proposal(session, rt, held.item, EnrichmentProposal("A title", None, []), final=True)
+            await service.apply_proposal(
+                session, rt, held.item, EnrichmentProposal("A title", None, []), final=True
+            )
         if status == ItemStatus.ARCHIVED:
-            await service.confirm_item(await service.lock_item(session, rt, ada.id, item.id), ItemConfirmation())
+            await service.confirm_item(
+                await service.lock_item(session, rt, ada.id, item.id), ItemConfirmation()
+            )
         if status == ItemStatus.DISCARDED:
             await service.discard_item(held)
 
@@ -59,7 +67,13 @@ async def ask(client: AsyncClient, item: ItemOut, step: str) -> Response:
 @pytest.mark.parametrize("status", ItemStatus)
 @pytest.mark.parametrize("step", ["confirm", "discard", "retry", "edit"])
 async def test_what_a_state_does_not_allow_is_refused_by_name(
-    rt: Runtime, ada: User, as_ada: AsyncClient, save: Save, look: Look, status: ItemStatus, step: str
+    rt: Runtime,
+    ada: User,
+    as_ada: AsyncClient,
+    save: Save,
+    look: Look,
+    status: ItemStatus,
+    step: str,
 ) -> None:
     item = await save("A thought.")
     await bring_to(rt, ada, item, status)
@@ -72,12 +86,17 @@ async def test_what_a_state_does_not_allow_is_refused_by_name(
     else:
         problem = answer.json()
         assert (answer.status_code, problem["code"]) == (409, "INVALID_STATE_TRANSITION")
-        assert (problem["state"], problem["allowed"]) == (status, ALLOWED_ACTIONS[status].split(", "))
+        assert (problem["state"], problem["allowed"]) == (
+            status,
+            ALLOWED_ACTIONS[status].split(", "),
+        )
         assert status in problem["detail"]
         assert await look(item) == before
 
 
-async def test_confirm_keeps_what_the_person_keeps(rt: Runtime, as_ada: AsyncClient, save: Save) -> None:
+async def test_confirm_keeps_what_the_person_keeps(
+    rt: Runtime, as_ada: AsyncClient, save: Save
+) -> None:
     item = await save("https://example.com/a", new_tags=["Old"])
     await propose(rt, item)
     read = (await as_ada.get(f"/api/v1/items/{item.id}")).json()
@@ -86,11 +105,21 @@ async def test_confirm_keeps_what_the_person_keeps(rt: Runtime, as_ada: AsyncCli
 
     answer = await as_ada.post(
         f"/api/v1/items/{item.id}/confirm",
-        json={"title": "Mine", "accept": [ids["Engines"]], "reject": [ids["Coal"]], "new_tags": ["History"]},
+        json={
+            "title": "Mine",
+            "accept": [ids["Engines"]],
+            "reject": [ids["Coal"]],
+            "new_tags": ["History"],
+        },
     )
 
     kept = answer.json()
-    assert (answer.status_code, kept["status"], kept["title"], kept["summary"]) == (200, "ARCHIVED", "Mine", "A summary.")
+    assert (answer.status_code, kept["status"], kept["title"], kept["summary"]) == (
+        200,
+        "ARCHIVED",
+        "Mine",
+        "A summary.",
+    )
     assert sorted(tag["name"] for tag in kept["tags"]) == ["Engines", "History", "Old"]
     assert {one["name"]: (one["status"], one["existing"]) for one in kept["suggestions"]} == {
         "Engines": ("ACCEPTED", True), "Coal": ("REJECTED", False), "Mills": ("PENDING", False),
@@ -100,12 +129,19 @@ async def test_confirm_keeps_what_the_person_keeps(rt: Runtime, as_ada: AsyncCli
     assert usage == {"Engines": 1, "History": 1, "Old": 1}
 
 
-async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(rt: Runtime, as_ada: AsyncClient, save: Save) -> None:
+async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(
+    rt: Runtime, as_ada: AsyncClient, save: Save
+) -> None:
     item = await save("A thought.", new_tags=["Old", "Older"])
     await propose(rt, item)
     before = (await as_ada.get(f"/api/v1/items/{item.id}")).json()
     accept = [one["id"] for one in before["suggestions"]][:1]
-    kept = (await as_ada.post(f"/api/v1/items/{item.id}/confirm", json={"tag_ids": [], "accept": accept, "summary": "Mine."})).json()
+    kept = (
+        await as_ada.post(
+            f"/api/v1/items/{item.id}/confirm",
+            json={"tag_ids": [], "accept": accept, "summary": "Mine."},
+        )
+    ).json()
     assert [tag["name"] for tag in kept["tags"]] == ["Engines"]
 
     undone = (await as_ada.post(f"/api/v1/items/{item.id}/undo")).json()
@@ -117,14 +153,20 @@ async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(rt: Runtime, as
     }
     assert {one["status"] for one in undone["suggestions"]} == {"PENDING"}
     async with rt.db.read() as session:
-        assert {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))} == {"Engines": 0, "Old": 1, "Older": 1}
+        assert {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))} == {
+            "Engines": 0,
+            "Old": 1,
+            "Older": 1,
+        }
 
 
 async def test_tag_ids_say_which_tags_an_item_bears(as_ada: AsyncClient, save: Save) -> None:
     item = await save("A thought.", new_tags=["One", "Two"])
     ids = {tag.name: str(tag.id) for tag in item.tags}
 
-    changed = await as_ada.patch(f"/api/v1/items/{item.id}", json={"tag_ids": [ids["Two"]], "new_tags": ["Three"]})
+    changed = await as_ada.patch(
+        f"/api/v1/items/{item.id}", json={"tag_ids": [ids["Two"]], "new_tags": ["Three"]}
+    )
     assert [tag["name"] for tag in changed.json()["tags"]] == ["Three", "Two"]
     unknown = await as_ada.patch(f"/api/v1/items/{item.id}", json={"tag_ids": ["12"]})
     assert (unknown.status_code, unknown.json()["code"]) == (422, "UNKNOWN_TAG")
@@ -149,7 +191,9 @@ async def test_undo_brings_merged_tags_back_as_their_target_and_deleted_ones_not
 
 
 @on_sqlite
-async def test_bad_decisions_change_nothing(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
+async def test_bad_decisions_change_nothing(
+    rt: Runtime, as_ada: AsyncClient, save: Save, look: Look
+) -> None:
     item = await save("A thought.")
     await propose(rt, item)
     before = await look(item)
@@ -169,16 +213,23 @@ async def test_bad_decisions_change_nothing(rt: Runtime, as_ada: AsyncClient, sa
 
 
 @on_sqlite
-async def test_suggestions_one_by_one(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
+async def test_suggestions_one_by_one(
+    rt: Runtime, as_ada: AsyncClient, save: Save, look: Look
+) -> None:
     item = await save("A thought.")
     await propose(rt, item)
     first, second, _ = (await look(item)).suggestions
 
-    await as_ada.post(f"/api/v1/items/{item.id}/suggestions", json={"accept": [str(first.id)], "reject": [str(second.id)]})
+    await as_ada.post(
+        f"/api/v1/items/{item.id}/suggestions",
+        json={"accept": [str(first.id)], "reject": [str(second.id)]},
+    )
 
     seen = await look(item)
     assert (seen.status, [tag.name for tag in seen.tags]) == ("READY_TO_CONFIRM", [first.name])
-    again = await as_ada.post(f"/api/v1/items/{item.id}/suggestions", json={"accept": [str(second.id)]})
+    again = await as_ada.post(
+        f"/api/v1/items/{item.id}/suggestions", json={"accept": [str(second.id)]}
+    )
     assert (again.status_code, again.json()["state"]) == (409, "REJECTED")
 
 
@@ -188,7 +239,12 @@ async def test_a_rejected_name_is_never_proposed_again(
 ) -> None:
     head = '<meta name="keywords" content="Coal, Steam">'
     text = "Steam engines burn coal. " * 3
-    site.pages.update({"/a": page("Coal and steam", text, head=head), "/b": page("Coal and steam again", text, head=head)})
+    site.pages.update(
+        {
+            "/a": page("Coal and steam", text, head=head),
+            "/b": page("Coal and steam again", text, head=head),
+        }
+    )
     first = await save(site.url("/a"))
     await work.run_due_jobs()
     coal = next(one for one in (await look(first)).suggestions if one.name == "Coal")
@@ -202,7 +258,9 @@ async def test_a_rejected_name_is_never_proposed_again(
     assert "coal" not in names
 
 
-async def test_what_a_person_wrote_the_assistant_leaves_alone(rt: Runtime, as_ada: AsyncClient, save: Save, look: Look) -> None:
+async def test_what_a_person_wrote_the_assistant_leaves_alone(
+    rt: Runtime, as_ada: AsyncClient, save: Save, look: Look
+) -> None:
     item = await save("A thought.")
     await as_ada.patch(f"/api/v1/items/{item.id}", json={"title": "Mine"})
 
@@ -212,7 +270,9 @@ async def test_what_a_person_wrote_the_assistant_leaves_alone(rt: Runtime, as_ad
     assert (seen.title, seen.summary, seen.status) == ("Mine", "A summary.", "READY_TO_CONFIRM")
 
 
-async def test_a_discarded_item_is_out_of_its_jobs_reach(rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look) -> None:
+async def test_a_discarded_item_is_out_of_its_jobs_reach(
+    rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look
+) -> None:
     item = await save("A thought.")
     async with rt.db.write() as session:
         (running,) = await claim_jobs(session, rt, "worker", {EnrichItem.kind: 3}, 5)
@@ -225,14 +285,20 @@ async def test_a_discarded_item_is_out_of_its_jobs_reach(rt: Runtime, work: JobW
     undone = (await as_ada.post(f"/api/v1/items/{item.id}/undo")).json()
     assert undone["status"] == "ENRICHING"
     async with rt.db.write() as session:
-        assert await service.lock_item_for_job(session, job) is None, "undo gave the item to another job"
+        assert await service.lock_item_for_job(session, job) is None, (
+            "undo gave the item to another job"
+        )
     await work.run_due_jobs()
     assert (await look(item)).status == "READY_TO_CONFIRM"
 
 
 @on_sqlite
-async def test_auto_confirm_is_off_until_asked_for(rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look) -> None:
-    await as_ada.put("/api/v1/me/tag-rules", json={"items": [{"pattern": '"coal"', "tags": ["Fuel"]}]})
+async def test_auto_confirm_is_off_until_asked_for(
+    rt: Runtime, work: JobWorker, as_ada: AsyncClient, save: Save, look: Look
+) -> None:
+    await as_ada.put(
+        "/api/v1/me/tag-rules", json={"items": [{"pattern": '"coal"', "tags": ["Fuel"]}]}
+    )
     first = await save("We need coal for the engine.")
     await work.run_due_jobs()
     assert (await look(first)).status == "READY_TO_CONFIRM"
@@ -242,7 +308,10 @@ async def test_auto_confirm_is_off_until_asked_for(rt: Runtime, work: JobWorker,
     sure, unsure = await save("More coal for the engine."), await save("Something else entirely.")
     await work.run_due_jobs()
 
-    assert ((await look(sure)).status, [tag.name for tag in (await look(sure)).tags]) == ("ARCHIVED", ["Fuel"])
+    assert ((await look(sure)).status, [tag.name for tag in (await look(sure)).tags]) == (
+        "ARCHIVED",
+        ["Fuel"],
+    )
     assert (await look(unsure)).status == "READY_TO_CONFIRM"
     undone = (await as_ada.post(f"/api/v1/items/{sure.id}/undo")).json()
     assert (undone["status"], undone["tags"]) == ("READY_TO_CONFIRM", [])
@@ -255,7 +324,11 @@ async def test_suggestions_can_be_turned_off(
     rt: Runtime, work: JobWorker, as_ada: AsyncClient, site: Site, save: Save, look: Look, ada: User
 ) -> None:
     await as_ada.patch("/api/v1/me", json={"preferences": {"suggestions": False}})
-    site.pages["/a"] = page("Coal and steam", "Steam engines burn coal. " * 9, head='<meta name="keywords" content="Coal">')
+    site.pages["/a"] = page(
+        "Coal and steam",
+        "Steam engines burn coal. " * 9,
+        head='<meta name="keywords" content="Coal">',
+    )
     async with rt.db.read() as session:
         ada = await session.get_one(User, ada.id)
 
@@ -266,7 +339,9 @@ async def test_suggestions_can_be_turned_off(
     assert (seen.status, seen.title, seen.suggestions) == ("READY_TO_CONFIRM", "Coal and steam", [])
 
 
-async def test_erasing_a_person_leaves_nothing_of_theirs(rt: Runtime, save: Save, ada: User, bob: User) -> None:
+async def test_erasing_a_person_leaves_nothing_of_theirs(
+    rt: Runtime, save: Save, ada: User, bob: User
+) -> None:
     item = await save("A thought.", new_tags=["Mine"])
     await propose(rt, item)
     kept = await save("Bob's.", by=bob, new_tags=["Mine"])

@@ -42,11 +42,15 @@ async def as_ada(rt: Runtime, ada: User) -> dict[str, str]:
         return by_key(await make.key(session, rt, ada))
 
 
-async def bring(rt: Runtime, client: AsyncClient, headers: dict[str, str], content: bytes, **asked: str) -> dict[str, Any]:
+async def bring(
+    rt: Runtime, client: AsyncClient, headers: dict[str, str], content: bytes, **asked: str
+) -> dict[str, Any]:
     begun = await client.post(IMPORTS, headers=headers, content=content, params=asked)
     assert begun.status_code == 202, begun.text
     await run_import(rt, RunImport(import_id=int(begun.json()["id"])))
-    found: dict[str, Any] = (await client.get(f"{IMPORTS}/{begun.json()['id']}", headers=headers)).json()
+    found: dict[str, Any] = (
+        await client.get(f"{IMPORTS}/{begun.json()['id']}", headers=headers)
+    ).json()
     return found
 
 
@@ -62,30 +66,57 @@ async def test_an_import_tells_of_every_row_and_can_be_repeated_and_taken_back(
     async with rt.db.write() as session:
         await items.item(session, rt, ada, "Recipes", text="https://example.com/other")
     tried = await client.post(IMPORTS, headers=as_ada, content=content, params={"dry_run": "true"})
-    assert (tried.status_code, tried.json()["created"], tried.json()["refused"], await count(rt, Item)) == (200, 4, 1, 1)
-    assert [row["outcome"] for row in tried.json()["rows"]] == ["CREATED", "CREATED", "REFUSED", "CREATED", "CREATED"]
+    assert (
+        tried.status_code,
+        tried.json()["created"],
+        tried.json()["refused"],
+        await count(rt, Item),
+    ) == (200, 4, 1, 1)
+    assert [row["outcome"] for row in tried.json()["rows"]] == [
+        "CREATED",
+        "CREATED",
+        "REFUSED",
+        "CREATED",
+        "CREATED",
+    ]
 
     done = await bring(rt, client, as_ada, content, name="bookmarks.html")
     assert {key: done[key] for key in ("kind", "name", "status", "total", "created", "existing", "refused", "waiting")} == {
         "kind": "netscape", "name": "bookmarks.html", "status": "DONE", "total": 5, "created": 4, "existing": 0, "refused": 1, "waiting": 0,
     }  # fmt: skip
-    refused = (await client.get(f"{IMPORTS}/{done['id']}/rows", headers=as_ada, params={"outcome": "REFUSED"})).json()["items"]
-    assert [(row["number"], row["place"], row["item_id"]) for row in refused] == [(3, "bookmark 3", None)]
-    listed = (await client.get("/api/v1/library", headers=as_ada, params={"q": "soup"})).json()["items"]
-    assert [(one["title"], one["summary"], [tag["name"] for tag in one["tags"]]) for one in listed] == [
-        ("Soup", "A warm one,\nfor winter.", ["Recipes"])
+    refused = (
+        await client.get(
+            f"{IMPORTS}/{done['id']}/rows", headers=as_ada, params={"outcome": "REFUSED"}
+        )
+    ).json()["items"]
+    assert [(row["number"], row["place"], row["item_id"]) for row in refused] == [
+        (3, "bookmark 3", None)
     ]
+    listed = (await client.get("/api/v1/library", headers=as_ada, params={"q": "soup"})).json()[
+        "items"
+    ]
+    assert [
+        (one["title"], one["summary"], [tag["name"] for tag in one["tags"]]) for one in listed
+    ] == [("Soup", "A warm one,\nfor winter.", ["Recipes"])]
 
     again = await bring(rt, client, as_ada, content)
     assert (again["created"], again["existing"], await count(rt, Item)) == (0, 4, 5)
 
-    assert (await client.post(f"{IMPORTS}/{done['id']}/rollback", headers=as_ada)).json()["status"] == "ROLLING_BACK"
+    assert (await client.post(f"{IMPORTS}/{done['id']}/rollback", headers=as_ada)).json()[
+        "status"
+    ] == "ROLLING_BACK"
     await roll_back_import(rt, RollBackImport(import_id=int(done["id"])))
-    assert (await client.get(f"{IMPORTS}/{done['id']}", headers=as_ada)).json()["status"] == "ROLLED_BACK"
-    assert (await client.post(f"{IMPORTS}/{done['id']}/rollback", headers=as_ada)).status_code == 409
+    assert (await client.get(f"{IMPORTS}/{done['id']}", headers=as_ada)).json()[
+        "status"
+    ] == "ROLLED_BACK"
+    assert (
+        await client.post(f"{IMPORTS}/{done['id']}/rollback", headers=as_ada)
+    ).status_code == 409
     async with rt.db.read() as session:
         assert await search_items(session, ada.id, "soup", 5) == []
-        assert [(tag.name, tag.usage_count) for tag in await session.scalars(select(Tag))] == [("Recipes", 1)]
+        assert [(tag.name, tag.usage_count) for tag in await session.scalars(select(Tag))] == [
+            ("Recipes", 1)
+        ]
     assert [await count(rt, model) for model in (Item, ItemTag, ItemSearch)] == [1, 1, 0]
 
 
@@ -93,7 +124,10 @@ async def test_an_import_tells_of_every_row_and_can_be_repeated_and_taken_back(
 async def test_an_import_can_be_stopped_and_goes_on_after_a_crash(
     rt: Runtime, client: AsyncClient, as_ada: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    rows = [{"text": f"https://example.com/{number}", "tags": [f"t{number % 3}"]} for number in range(450)]
+    rows = [
+        {"text": f"https://example.com/{number}", "tags": [f"t{number % 3}"]}
+        for number in range(450)
+    ]
     begun = (await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())).json()
     number = int(begun["id"])
     assert await import_batch(rt, number)
@@ -106,7 +140,9 @@ async def test_an_import_can_be_stopped_and_goes_on_after_a_crash(
 
     whole = await bring(rt, client, as_ada, json.dumps(rows).encode())
     assert (whole["created"], whole["existing"], await count(rt, Item)) == (250, 200, 450)
-    await run_import(rt, RunImport(import_id=int(whole["id"])))  # once more, as after a crash between commit and end
+    await run_import(
+        rt, RunImport(import_id=int(whole["id"]))
+    )  # once more, as after a crash between commit and end
     assert await count(rt, Item) == 450
     async with rt.db.read() as session:
         assert {tag.usage_count for tag in await session.scalars(select(Tag))} == {150}
@@ -136,14 +172,24 @@ async def test_an_import_whose_command_was_killed_counts_as_stopped_a_day_later(
     assert await status() == (ImportStatus.DONE if to_the_end else ImportStatus.STOPPED)
 
 
-async def test_a_roll_back_ends_an_import_and_removes_what_it_did(rt: Runtime, client: AsyncClient, as_ada: dict[str, str]) -> None:
+async def test_a_roll_back_ends_an_import_and_removes_what_it_did(
+    rt: Runtime, client: AsyncClient, as_ada: dict[str, str]
+) -> None:
     rows = [{"text": f"https://example.com/{number}", "tags": ["new"]} for number in range(250)]
-    number = int((await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())).json()["id"])
+    number = int(
+        (await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())).json()["id"]
+    )
     await import_batch(rt, number)
     await client.post(f"{IMPORTS}/{number}/rollback", headers=as_ada)
     await run_import(rt, RunImport(import_id=number))
     await roll_back_import(rt, RollBackImport(import_id=number))
-    assert [await count(rt, model) for model in (Item, Tag, ItemTag, ItemSearch, ImportRow)] == [0, 0, 0, 0, 0]
+    assert [await count(rt, model) for model in (Item, Tag, ItemTag, ItemSearch, ImportRow)] == [
+        0,
+        0,
+        0,
+        0,
+        0,
+    ]
     assert await count(rt, LibraryImport) == 1
 
 
@@ -154,19 +200,30 @@ async def test_tags_of_several_imports_go_with_the_last_of_them(
     async with rt.db.write() as session:
         gone = await items.tag(session, rt, ada, "revived")
         gone.deleted_at = rt.clock.now()
-    rows = [[{"text": f"https://example.com/{number}", "tags": ["new", "revived"]}] for number in range(2)]
+    rows = [
+        [{"text": f"https://example.com/{number}", "tags": ["new", "revived"]}]
+        for number in range(2)
+    ]
     first, second = [await bring(rt, client, as_ada, json.dumps(some).encode()) for some in rows]
-    for one, left in ((first, {"new": (1, False), "revived": (1, False)}), (second, {"revived": (0, True)})):
+    for one, left in (
+        (first, {"new": (1, False), "revived": (1, False)}),
+        (second, {"revived": (0, True)}),
+    ):
         await client.post(f"{IMPORTS}/{one['id']}/rollback", headers=as_ada)
         await roll_back_import(rt, RollBackImport(import_id=int(one["id"])))
         async with rt.db.read() as session:
-            tags = {tag.name: (tag.usage_count, tag.deleted_at is not None) for tag in await session.scalars(select(Tag))}
+            tags = {
+                tag.name: (tag.usage_count, tag.deleted_at is not None)
+                for tag in await session.scalars(select(Tag))
+            }
         assert tags == left
 
 
 @on_sqlite
 @pytest.mark.parametrize("content", [b"", b"nothing,of,use\n1,2,3", b"{", b"\xff\xfe\xfd"])
-async def test_a_file_that_is_none_changes_nothing(rt: Runtime, client: AsyncClient, as_ada: dict[str, str], content: bytes) -> None:
+async def test_a_file_that_is_none_changes_nothing(
+    rt: Runtime, client: AsyncClient, as_ada: dict[str, str], content: bytes
+) -> None:
     refused = await client.post(IMPORTS, headers=as_ada, content=content)
     assert (refused.status_code, refused.json()["code"]) == (422, "UNREADABLE_FILE")
     assert await count(rt, LibraryImport) == 0
@@ -174,7 +231,13 @@ async def test_a_file_that_is_none_changes_nothing(rt: Runtime, client: AsyncCli
 
 @pytest.mark.parametrize("form", list(LibraryExportFormat))
 async def test_what_is_exported_imports_back_equal(
-    rt: Runtime, client: AsyncClient, ada: User, bob: User, as_ada: dict[str, str], clock: ManualClock, form: LibraryExportFormat
+    rt: Runtime,
+    client: AsyncClient,
+    ada: User,
+    bob: User,
+    as_ada: dict[str, str],
+    clock: ManualClock,
+    form: LibraryExportFormat,
 ) -> None:
     async with rt.db.write() as session:
         as_bob = by_key(await make.key(session, rt, bob))
@@ -188,17 +251,32 @@ async def test_what_is_exported_imports_back_equal(
         ):  # fmt: skip
             clock.advance(61.5)
             seen = recognize_text(text)
-            fields = {"text": text, "title": title, "summary": summary, "url": seen.url, "type": seen.type, "url_digest": seen.url_digest}
+            fields = {
+                "text": text,
+                "title": title,
+                "summary": summary,
+                "url": seen.url,
+                "type": seen.type,
+                "url_digest": seen.url_digest,
+            }
             saved.append(await items.item(session, rt, ada, "One", "c++ & co", **fields))
         made = saved[-1]
         made.set_status(ItemStatus.READY_TO_CONFIRM)
         made.confirmed_at = None
         tag = await items.tag(session, rt, ada, "One")
         tag.color = "#123456"
-        page = {"url": "https://x.test/", "keywords": ["k"], "text": "Saved text", "html": "<p>Saved text</p>", "author": "Ann"}
+        page = {
+            "url": "https://x.test/",
+            "keywords": ["k"],
+            "text": "Saved text",
+            "html": "<p>Saved text</p>",
+            "author": "Ann",
+        }
         session.add(SavedPage(item_id=made.id, fetched_at=rt.clock.now(), **page))
 
-    answer = await client.get("/api/v1/library/export", headers=as_ada, params={"format": form.value})
+    answer = await client.get(
+        "/api/v1/library/export", headers=as_ada, params={"format": form.value}
+    )
     assert answer.headers["content-disposition"].startswith("attachment")
     done = await bring(rt, client, as_bob, answer.content)
     assert (done["refused"], done["existing"]) == (0, 0)
@@ -207,15 +285,22 @@ async def test_what_is_exported_imports_back_equal(
     assert second == first
     assert len(first) == 5
     repeated = await bring(rt, client, as_ada, answer.content)
-    assert repeated["existing"] + (2 if form is LibraryExportFormat.JSON else 0) == repeated["total"]
+    assert (
+        repeated["existing"] + (2 if form is LibraryExportFormat.JSON else 0) == repeated["total"]
+    )
     if form is LibraryExportFormat.JSON:
         async with rt.db.read() as session:
-            assert await session.scalar(select(Tag.color).where(Tag.space == bob.id, Tag.key == "one")) == "#123456"
+            assert (
+                await session.scalar(select(Tag.color).where(Tag.space == bob.id, Tag.key == "one"))
+                == "#123456"
+            )
 
 
 async def _facts(rt: Runtime, owner: User, form: LibraryExportFormat) -> list[Any]:
     """Everything an export of this form is to keep, in the order of capture."""
-    text = "".join([piece async for piece in stream_library(rt, owner.id, LibraryExportFormat.JSON)])
+    text = "".join(
+        [piece async for piece in stream_library(rt, owner.id, LibraryExportFormat.JSON)]
+    )
     kept = (
         "text",
         "url",

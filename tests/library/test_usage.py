@@ -45,15 +45,22 @@ async def headers(rt: Runtime, ada: User) -> dict[str, str]:
         return by_key(await make.key(session, rt, ada))
 
 
-async def _save(client: AsyncClient, headers: dict[str, str], text: str = "x" * 100) -> tuple[int, str]:
-    answer = await client.post("/api/v1/items", headers=headers, json={"text": text, "enrich": False})
+async def _save(
+    client: AsyncClient, headers: dict[str, str], text: str = "x" * 100
+) -> tuple[int, str]:
+    answer = await client.post(
+        "/api/v1/items", headers=headers, json={"text": text, "enrich": False}
+    )
     return answer.status_code, answer.json().get("code", answer.json().get("id"))
 
 
 async def _stored(rt: Runtime, user: User) -> StorageUsage:
     """What is said to be there, which must be what is there."""
     async with rt.db.read() as session:
-        said, real = await service_storage.get_usage(session, user.id), await service_storage.measure_usage(session, user.id)
+        said, real = (
+            await service_storage.get_usage(session, user.id),
+            await service_storage.measure_usage(session, user.id),
+        )
     assert said == real
     return said
 
@@ -61,7 +68,9 @@ async def _stored(rt: Runtime, user: User) -> StorageUsage:
 async def test_items_are_counted_and_bounded_also_when_many_come_at_once(
     rt: Runtime, client: AsyncClient, headers: dict[str, str], ada: User
 ) -> None:
-    answers = await asyncio.gather(*(_save(client, headers, f"note {number}") for number in range(6)))
+    answers = await asyncio.gather(
+        *(_save(client, headers, f"note {number}") for number in range(6))
+    )
 
     assert sorted(status for status, _ in answers) == [201] * 4 + [409] * 2
     assert {code for status, code in answers if status == 409} == {"ITEM_LIMIT_REACHED"}
@@ -69,7 +78,12 @@ async def test_items_are_counted_and_bounded_also_when_many_come_at_once(
 
 
 async def test_captures_have_an_hour_and_administrators_none(
-    rt: Runtime, client: AsyncClient, headers: dict[str, str], clock: ManualClock, ada: User, root: User
+    rt: Runtime,
+    client: AsyncClient,
+    headers: dict[str, str],
+    clock: ManualClock,
+    ada: User,
+    root: User,
 ) -> None:
     async with rt.db.write() as session:
         admin = by_key(await make.key(session, rt, root))
@@ -78,7 +92,9 @@ async def test_captures_have_an_hour_and_administrators_none(
             await service_storage.charge_capture(session, rt, root)
 
     assert (await _save(client, headers, "the sixth"))[0] == 201
-    refused = await client.post("/api/v1/items", headers=headers, json={"text": "late", "enrich": False})
+    refused = await client.post(
+        "/api/v1/items", headers=headers, json={"text": "late", "enrich": False}
+    )
     assert (refused.status_code, refused.json()["code"]) == (429, "CAPTURE_LIMIT_REACHED")
     assert int(refused.headers["retry-after"]) > 0
     assert [(await _save(client, admin, f"n{number}"))[0] for number in range(4)] == [201] * 4
@@ -91,10 +107,18 @@ async def test_texts_that_grow_shrink_and_come_back_are_counted(
     rt: Runtime, client: AsyncClient, headers: dict[str, str], ada: User
 ) -> None:
     _, number = await _save(client, headers, "x" * 900)
-    longer = await client.patch(f"/api/v1/items/{number}", headers=headers, json={"text": "y" * 1001})
-    shorter = await client.patch(f"/api/v1/items/{number}", headers=headers, json={"text": "y" * 10})
+    longer = await client.patch(
+        f"/api/v1/items/{number}", headers=headers, json={"text": "y" * 1001}
+    )
+    shorter = await client.patch(
+        f"/api/v1/items/{number}", headers=headers, json={"text": "y" * 10}
+    )
 
-    assert (longer.status_code, longer.json()["code"], shorter.status_code) == (409, "STORAGE_FULL", 200)
+    assert (longer.status_code, longer.json()["code"], shorter.status_code) == (
+        409,
+        "STORAGE_FULL",
+        200,
+    )
     assert await _stored(rt, ada) == StorageUsage(1, 10)
     assert (await client.post(f"/api/v1/items/{number}/undo", headers=headers)).status_code == 200
     assert await _stored(rt, ada) == StorageUsage(1, 900)
@@ -118,21 +142,37 @@ async def test_a_page_that_does_not_fit_is_kept_without_its_words(
             assert (await session.get_one(SavedPage, int(number))).title == "T"
 
 
-async def test_an_import_counts_for_storage_only_and_stops_at_the_limit(rt: Runtime, ada: User) -> None:
+async def test_an_import_counts_for_storage_only_and_stops_at_the_limit(
+    rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         one = await create_import(session, rt, ada.id, "netscape", "b.html")
-        rows = [Bookmark(f"bookmark {number}", f"https://example.com/{number}") for number in range(3)]
+        rows = [
+            Bookmark(f"bookmark {number}", f"https://example.com/{number}") for number in range(3)
+        ]
         await add_import_rows(session, one, rows)
     await run_import(rt, RunImport(import_id=one.id))
     before = await _stored(rt, ada)
     async with rt.db.write() as session:
         two = await create_import(session, rt, ada.id, "netscape", "c.html")
-        await add_import_rows(session, two, [Bookmark(f"bookmark {number}", f"https://example.org/{number}") for number in range(3)])
+        await add_import_rows(
+            session,
+            two,
+            [
+                Bookmark(f"bookmark {number}", f"https://example.org/{number}")
+                for number in range(3)
+            ],
+        )
     await run_import(rt, RunImport(import_id=two.id))
     async with rt.db.read() as session:
         told = await session.get_one(type(two), two.id)
 
-    assert (before.items, (await _stored(rt, ada)).items, told.status, told.refused) == (3, 3, "DONE", 3)
+    assert (before.items, (await _stored(rt, ada)).items, told.status, told.refused) == (
+        3,
+        3,
+        "DONE",
+        3,
+    )
     async with rt.db.write() as session:
         await start_rollback(session, rt, ada, one.id)
     while await roll_back_batch(rt, one.id):
@@ -152,7 +192,9 @@ async def test_who_was_there_before_is_counted_with_the_first_change(
     assert (await _stored(rt, ada)).items == 4
 
 
-async def test_drift_is_set_right(rt: Runtime, client: AsyncClient, headers: dict[str, str], ada: User) -> None:
+async def test_drift_is_set_right(
+    rt: Runtime, client: AsyncClient, headers: dict[str, str], ada: User
+) -> None:
     await _save(client, headers, "one")
     async with rt.db.write() as session:
         row = await session.get_one(LibraryUsage, ada.id)
@@ -163,7 +205,9 @@ async def test_drift_is_set_right(rt: Runtime, client: AsyncClient, headers: dic
 
 
 @on_sqlite
-async def test_the_settings_say_what_the_library_takes(rt: Runtime, client: AsyncClient, headers: dict[str, str], ada: User) -> None:
+async def test_the_settings_say_what_the_library_takes(
+    rt: Runtime, client: AsyncClient, headers: dict[str, str], ada: User
+) -> None:
     await _save(client, headers, "x" * 123)
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}

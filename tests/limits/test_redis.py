@@ -19,7 +19,13 @@ async def redis(redis_server: RedisServer) -> AsyncIterator[RedisClient]:
 
 async def test_many_at_once_get_exactly_the_limit(redis: RedisClient) -> None:
     """Slow enough to refill that nothing comes back meanwhile."""
-    answers = await asyncio.gather(*(take_shared(redis, "x", 1, size=20, per_second=0.0001) for _ in range(16) for _ in range(4)))
+    answers = await asyncio.gather(
+        *(
+            take_shared(redis, "x", 1, size=20, per_second=0.0001)
+            for _ in range(16)
+            for _ in range(4)
+        )
+    )
 
     assert sum(granted for granted, _ in answers) == 20
 
@@ -39,7 +45,9 @@ async def test_it_fills_up_again_and_is_then_forgotten(redis: RedisClient) -> No
     assert 0 < await redis.execute("PTTL", "refract:limit:x") <= 2000
 
 
-async def test_two_processes_share_and_go_on_alone_without_redis(redis: RedisClient, redis_server: RedisServer) -> None:
+async def test_two_processes_share_and_go_on_alone_without_redis(
+    redis: RedisClient, redis_server: RedisServer
+) -> None:
     one, other = (SharedBuckets(redis, "miss", size=3, per_second=0.001) for _ in range(2))
     assert [await one.take("net", 0.0) >= 0 for _ in range(2)] == [True, True]
     assert [await other.take("net", 0.0) >= 0 for _ in range(2)] == [True, False]

@@ -26,7 +26,10 @@ class FakeSafeBrowsing:
         try:
             while head := await reader.readuntil(b"\r\n\r\n"):
                 lines = head.decode().split("\r\n")
-                headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines[1:] if line)}
+                headers = {
+                    name.lower(): value.strip()
+                    for name, _, value in (line.partition(":") for line in lines[1:] if line)
+                }
                 body = await reader.readexactly(int(headers["content-length"]))
                 if self.mode == "hang up":
                     break
@@ -35,7 +38,10 @@ class FakeSafeBrowsing:
                 status, text = self._respond(lines[0], headers, body)
                 if self.before_answer is not None:
                     await self.before_answer(self.questions[-1][0])
-                writer.write(f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {len(text)}\r\n\r\n{text}".encode())
+                writer.write(
+                    f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length:"
+                    f" {len(text)}\r\n\r\n{text}".encode()
+                )
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             pass
@@ -49,7 +55,9 @@ class FakeSafeBrowsing:
         asked = _addresses(json.loads(body))
         self.questions.append(asked)
         if len(asked) > 500:
-            return "400 Bad Request", json.dumps({"error": {"code": 400, "status": "INVALID_ARGUMENT"}})
+            return "400 Bad Request", json.dumps(
+                {"error": {"code": 400, "status": "INVALID_ARGUMENT"}}
+            )
         if self.mode == "500":
             return "500 Internal Server Error", "{}"
         if self.mode == "garbage":

@@ -41,7 +41,15 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
         people = [make.somebody(rt, f"person-{number}") for number in range(PEOPLE)]
         session.add_all(people)
         tags = [
-            Tag(id=rt.ids.next_id(), scope="shared", space=0, key=f"t{number}", name=f"T{number}", name_key=f"t{number}", created_at=now)
+            Tag(
+                id=rt.ids.next_id(),
+                scope="shared",
+                space=0,
+                key=f"t{number}",
+                name=f"T{number}",
+                name_key=f"t{number}",
+                created_at=now,
+            )
             for number in range(50)
         ]
         session.add_all(tags)
@@ -53,7 +61,10 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
             shown = plain.isoformat(" ") if rt.db.dialect == "sqlite" else plain
             await session.execute(text(statement), {"now": shown} if ":now" in statement else {})
         await _names(session, rt, first)
-    await gather_statistics(rt, "links, names, link_owners, link_shares, link_tags, link_totals, link_history, tags, users")
+    await gather_statistics(
+        rt,
+        "links, names, link_owners, link_shares, link_tags, link_totals, link_history, tags, users",
+    )
     return people[0], first
 
 
@@ -62,7 +73,10 @@ def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, 
     number = f"{first} + CAST(i AS {'SIGNED' if dialect == 'mysql' else 'BIGINT'}) * {STEP}"
     second, words = _SECOND[dialect], _TEXT[dialect]
     now = "CAST(:now AS timestamptz)" if dialect == "postgresql" else ":now"
-    state = "CASE i % 30 WHEN 1 THEN 'disabled' WHEN 2 THEN 'expired' WHEN 3 THEN 'deleted' ELSE 'active' END"
+    state = (
+        "CASE i % 30 WHEN 1 THEN 'disabled' WHEN 2 THEN 'expired' WHEN 3 THEN 'deleted' ELSE"
+        " 'active' END"
+    )
     return {
         "links": {
             "id": number, "destination": "'https://example.com/'", "href": "'https://example.com/'", "href_digest": words.format("digest-"),
@@ -89,10 +103,21 @@ async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
     chance = random.Random(7)
     rows: list[dict[str, Any]] = []
     for number in range(COUNT):
-        key = f"{''.join(chance.choices('abcdefghijklmnoprstuvwy', k=chance.randint(2, 9)))}-{number}"
+        key = (
+            f"{''.join(chance.choices('abcdefghijklmnoprstuvwy', k=chance.randint(2, 9)))}-{number}"
+        )
         head, middle, tail = similarity.split_key(key)
         parts = {"head": head, "middle": middle, "tail": tail}
-        rows.append({"key": key, "name": key, "kind": "link", "target_id": first + number * STEP, "created_at": rt.clock.now(), **parts})
+        rows.append(
+            {
+                "key": key,
+                "name": key,
+                "kind": "link",
+                "target_id": first + number * STEP,
+                "created_at": rt.clock.now(),
+                **parts,
+            }
+        )
     await insert_rows(session, cast("Table", Name.__table__), rows)
 
 
@@ -101,5 +126,7 @@ async def gather_statistics(rt: Runtime, tables: str) -> None:
     if rt.db.dialect == "sqlite":
         return
     async with rt.db.engine.connect() as connection:
-        await connection.execute(text(f"ANALYZE {'TABLE ' if rt.db.dialect == 'mysql' else ''}{tables}"))
+        await connection.execute(
+            text(f"ANALYZE {'TABLE ' if rt.db.dialect == 'mysql' else ''}{tables}")
+        )
         await connection.commit()

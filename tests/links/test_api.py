@@ -40,7 +40,9 @@ async def as_root(rt: Runtime, root: User) -> Headers:
 
 
 async def _create(client: AsyncClient, headers: Headers, **fields: Any) -> dict[str, Any]:
-    response = await client.post("/api/v1/links", headers=headers, json={"destination": URL, **fields})
+    response = await client.post(
+        "/api/v1/links", headers=headers, json={"destination": URL, **fields}
+    )
     assert response.status_code == 201, response.text
     created: dict[str, Any] = response.json()
     return created
@@ -51,8 +53,18 @@ async def _count(rt: Runtime) -> int:
         return await session.scalar(select(func.count()).select_from(Link)) or 0
 
 
-async def test_a_new_link_has_every_field_and_redirects(client: AsyncClient, as_ada: Headers) -> None:
-    created = await _create(client, as_ada, names=["Road-Map"], title="Plans", notes="n", tags=["Big Plans"], redirect_status=307)
+async def test_a_new_link_has_every_field_and_redirects(
+    client: AsyncClient, as_ada: Headers
+) -> None:
+    created = await _create(
+        client,
+        as_ada,
+        names=["Road-Map"],
+        title="Plans",
+        notes="n",
+        tags=["Big Plans"],
+        redirect_status=307,
+    )
 
     assert created.keys() == {
         "id", "code", "short_url", "names", "destination", "title", "notes", "tags", "redirect_status", "visibility", "status",
@@ -72,7 +84,12 @@ async def test_fifty_clients_with_one_idempotency_key_make_one_link_and_get_fift
 ) -> None:
     headers = {**as_ada, "Idempotency-Key": "once"}
     responses = await asyncio.gather(
-        *(client.post("/api/v1/links", headers=headers, json={"destination": URL, "names": ["once"]}) for _ in range(50))
+        *(
+            client.post(
+                "/api/v1/links", headers=headers, json={"destination": URL, "names": ["once"]}
+            )
+            for _ in range(50)
+        )
     )
 
     assert {response.status_code for response in responses} == {201}
@@ -87,23 +104,35 @@ async def test_an_idempotency_key_belongs_to_one_person_and_ends_after_a_day(
 ) -> None:
     for headers in (as_ada, as_bob):
         assert (
-            await client.post("/api/v1/links", headers=headers | {"Idempotency-Key": "k"}, json={"destination": URL})
+            await client.post(
+                "/api/v1/links",
+                headers=headers | {"Idempotency-Key": "k"},
+                json={"destination": URL},
+            )
         ).status_code == 201
     assert await _count(rt) == 2
     clock.advance(timedelta(hours=25).total_seconds())
-    again = await client.post("/api/v1/links", headers=as_ada | {"Idempotency-Key": "k"}, json={"destination": f"{URL}/2"})
+    again = await client.post(
+        "/api/v1/links", headers=as_ada | {"Idempotency-Key": "k"}, json={"destination": f"{URL}/2"}
+    )
 
     assert again.status_code == 201
     assert "idempotency-replayed" not in again.headers
     assert await _count(rt) == 3
 
 
-async def test_a_refused_request_does_not_use_its_idempotency_key_up(client: AsyncClient, rt: Runtime, as_ada: Headers) -> None:
+async def test_a_refused_request_does_not_use_its_idempotency_key_up(
+    client: AsyncClient, rt: Runtime, as_ada: Headers
+) -> None:
     await _create(client, as_ada, names=["taken"])
     headers = as_ada | {"Idempotency-Key": "k"}
 
-    refused = await client.post("/api/v1/links", headers=headers, json={"destination": URL, "names": ["taken"]})
-    mended = await client.post("/api/v1/links", headers=headers, json={"destination": URL, "names": ["free"]})
+    refused = await client.post(
+        "/api/v1/links", headers=headers, json={"destination": URL, "names": ["taken"]}
+    )
+    mended = await client.post(
+        "/api/v1/links", headers=headers, json={"destination": URL, "names": ["free"]}
+    )
 
     assert (refused.status_code, refused.json()["code"]) == (409, "SLUG_TAKEN")
     assert mended.status_code == 201
@@ -111,10 +140,14 @@ async def test_a_refused_request_does_not_use_its_idempotency_key_up(client: Asy
         assert await session.scalar(select(func.count()).select_from(StoredResponse)) == 1
 
 
-async def test_many_wish_for_one_name_and_one_gets_it(client: AsyncClient, rt: Runtime, as_ada: Headers, as_bob: Headers) -> None:
+async def test_many_wish_for_one_name_and_one_gets_it(
+    client: AsyncClient, rt: Runtime, as_ada: Headers, as_bob: Headers
+) -> None:
     responses = await asyncio.gather(
         *(
-            client.post("/api/v1/links", headers=headers, json={"destination": URL, "names": [name]})
+            client.post(
+                "/api/v1/links", headers=headers, json={"destination": URL, "names": [name]}
+            )
             for headers in (as_ada, as_bob)
             for name in ("Prize", "prize", "PRIZE", "prize")
         )
@@ -124,7 +157,9 @@ async def test_many_wish_for_one_name_and_one_gets_it(client: AsyncClient, rt: R
     assert await _count(rt) == 1
 
 
-async def test_an_edit_with_if_match_changes_only_the_version_that_was_seen(client: AsyncClient, as_ada: Headers) -> None:
+async def test_an_edit_with_if_match_changes_only_the_version_that_was_seen(
+    client: AsyncClient, as_ada: Headers
+) -> None:
     link = await _create(client, as_ada)
     path = f"/api/v1/links/{link['id']}"
     seen = (await client.get(path, headers=as_ada)).headers["etag"]
@@ -139,14 +174,20 @@ async def test_an_edit_with_if_match_changes_only_the_version_that_was_seen(clie
     assert (await client.get(path, headers=as_ada)).json()["title"] == "one"
 
 
-async def test_life_and_its_answers(client: AsyncClient, clock: ManualClock, as_ada: Headers) -> None:
+async def test_life_and_its_answers(
+    client: AsyncClient, clock: ManualClock, as_ada: Headers
+) -> None:
     end = (clock.now() + timedelta(hours=1)).isoformat()
     link = await _create(client, as_ada, names=["life"], expires_at=end)
     path = f"/api/v1/links/{link['id']}"
 
     async def step(name: str) -> tuple[int, str]:
         response = await client.post(f"{path}/{name}", headers=as_ada)
-        return response.status_code, response.json().get("status") if response.status_code == 200 else response.json()["code"]
+        return response.status_code, (
+            response.json().get("status")
+            if response.status_code == 200
+            else response.json()["code"]
+        )
 
     assert await step("disable") == (200, "disabled")
     assert (await client.get("/life")).status_code == 410
@@ -162,8 +203,15 @@ async def test_life_and_its_answers(client: AsyncClient, clock: ManualClock, as_
     assert (await client.get("/life")).status_code == 302
 
 
-async def test_expiry_is_to_the_second_whatever_the_job_does(client: AsyncClient, clock: ManualClock, as_ada: Headers) -> None:
-    await _create(client, as_ada, names=["brief"], expires_at=(clock.now() + timedelta(seconds=10)).isoformat())
+async def test_expiry_is_to_the_second_whatever_the_job_does(
+    client: AsyncClient, clock: ManualClock, as_ada: Headers
+) -> None:
+    await _create(
+        client,
+        as_ada,
+        names=["brief"],
+        expires_at=(clock.now() + timedelta(seconds=10)).isoformat(),
+    )
 
     clock.advance(9.999999)
     assert (await client.get("/brief")).status_code == 302
@@ -171,7 +219,9 @@ async def test_expiry_is_to_the_second_whatever_the_job_does(client: AsyncClient
     assert (await client.get("/brief")).status_code == 410
 
 
-async def test_bulk_judges_each_row_by_itself(client: AsyncClient, rt: Runtime, as_ada: Headers) -> None:
+async def test_bulk_judges_each_row_by_itself(
+    client: AsyncClient, rt: Runtime, as_ada: Headers
+) -> None:
     await _create(client, as_ada, names=["taken"])
     rows = [
         {"destination": URL, "names": ["new"]},
@@ -181,7 +231,11 @@ async def test_bulk_judges_each_row_by_itself(client: AsyncClient, rt: Runtime, 
         {"destination": URL, "surplus": 1},
         {"destination": URL, "find_if_exists": True},
     ]
-    dry = (await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows, "dry_run": True})).json()
+    dry = (
+        await client.post(
+            "/api/v1/links/bulk", headers=as_ada, json={"links": rows, "dry_run": True}
+        )
+    ).json()
     assert await _count(rt) == 1
     real = (await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows})).json()
 
@@ -198,31 +252,48 @@ async def test_creations_are_limited_exactly_and_administrators_are_exempt(
     client: AsyncClient, rt: Runtime, clock: ManualClock, as_ada: Headers, as_root: Headers
 ) -> None:
     rows = [{"destination": f"{URL}/{number}"} for number in range(98)]
-    assert (await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows})).json()["created"] == 98
+    assert (await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows})).json()[
+        "created"
+    ] == 98
 
-    responses = await asyncio.gather(*(client.post("/api/v1/links", headers=as_ada, json={"destination": URL}) for _ in range(6)))
+    responses = await asyncio.gather(
+        *(client.post("/api/v1/links", headers=as_ada, json={"destination": URL}) for _ in range(6))
+    )
     assert sorted(response.status_code for response in responses) == [201, 201, 429, 429, 429, 429]
     refused = next(response for response in responses if response.status_code == 429)
     assert 1 <= int(refused.headers["retry-after"]) <= 36
     assert refused.headers["ratelimit-limit"] == "100"
-    more = (await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows[:2]})).json()
+    more = (
+        await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows[:2]})
+    ).json()
     assert [row["status"] for row in more["results"]] == [429, 429]
-    assert (await client.post("/api/v1/links/bulk", headers=as_root, json={"links": rows * 2})).json()["created"] == 196
+    assert (
+        await client.post("/api/v1/links/bulk", headers=as_root, json={"links": rows * 2})
+    ).json()["created"] == 196
     clock.advance(36)
-    assert (await client.post("/api/v1/links", headers=as_ada, json={"destination": URL})).status_code == 201
+    assert (
+        await client.post("/api/v1/links", headers=as_ada, json={"destination": URL})
+    ).status_code == 201
 
 
 async def test_a_list_takes_the_same_number_of_queries_for_ten_links_and_for_two_hundred(
     client: AsyncClient, rt: Runtime, as_root: Headers
 ) -> None:
     async def make_some(count: int, start: int) -> None:
-        rows = [{"destination": f"{URL}/{n}", "names": [f"n{n}"], "tags": ["many"]} for n in range(start, start + count)]
-        assert (await client.post("/api/v1/links/bulk", headers=as_root, json={"links": rows})).json()["created"] == count
+        rows = [
+            {"destination": f"{URL}/{n}", "names": [f"n{n}"], "tags": ["many"]}
+            for n in range(start, start + count)
+        ]
+        assert (
+            await client.post("/api/v1/links/bulk", headers=as_root, json={"links": rows})
+        ).json()["created"] == count
 
     async def queries() -> int:
         seen: list[str] = []
         stop = count_statements(rt.db.read_engine, seen.append)
-        response = await client.get("/api/v1/links", headers=as_root, params={"limit": 200, "tag": "many"})
+        response = await client.get(
+            "/api/v1/links", headers=as_root, params={"limit": 200, "tag": "many"}
+        )
         stop()
         assert response.status_code == 200
         return len([one for one in seen if one.lstrip().upper().startswith("SELECT")])
@@ -234,7 +305,9 @@ async def test_a_list_takes_the_same_number_of_queries_for_ten_links_and_for_two
     assert await queries() == few
 
 
-async def test_a_cursor_walks_through_everything_once(client: AsyncClient, as_ada: Headers, as_bob: Headers) -> None:
+async def test_a_cursor_walks_through_everything_once(
+    client: AsyncClient, as_ada: Headers, as_bob: Headers
+) -> None:
     made = [(await _create(client, as_ada))["id"] for _ in range(7)]
     seen: list[str] = []
     cursor = None
@@ -245,13 +318,17 @@ async def test_a_cursor_walks_through_everything_once(client: AsyncClient, as_ad
         cursor = page["next_cursor"]
         if cursor is None:
             break
-        foreign = await client.get("/api/v1/links", headers=as_bob, params={"limit": 3, "cursor": cursor})
+        foreign = await client.get(
+            "/api/v1/links", headers=as_bob, params={"limit": 3, "cursor": cursor}
+        )
         assert (foreign.status_code, foreign.json()["code"]) == (400, "INVALID_CURSOR")
 
     assert seen == made[::-1]
 
 
-async def test_people_of_a_link(client: AsyncClient, as_ada: Headers, as_bob: Headers, ada: User, bob: User) -> None:
+async def test_people_of_a_link(
+    client: AsyncClient, as_ada: Headers, as_bob: Headers, ada: User, bob: User
+) -> None:
     link = await _create(client, as_ada)
     path = f"/api/v1/links/{link['id']}"
     assert (await client.get(path, headers=as_bob)).status_code == 404
@@ -259,24 +336,39 @@ async def test_people_of_a_link(client: AsyncClient, as_ada: Headers, as_bob: He
     shared = await client.post(f"{path}/shares", headers=as_ada, json={"email": "BOB@example.com"})
     assert shared.status_code == 201
     assert (await client.get(path, headers=as_bob)).status_code == 200
-    assert (await client.patch(path, headers=as_bob, json={"title": "x"})).json()["code"] == "NOT_YOURS"
+    assert (await client.patch(path, headers=as_bob, json={"title": "x"})).json()[
+        "code"
+    ] == "NOT_YOURS"
     await _accepted(client, as_ada, as_bob, f"{path}/owners", bob)
-    assert (await client.post(f"{path}/owners", headers=as_ada, json={"email": bob.email})).json()["code"] == "OWNER_EXISTS"
+    assert (await client.post(f"{path}/owners", headers=as_ada, json={"email": bob.email})).json()[
+        "code"
+    ] == "OWNER_EXISTS"
     assert (await client.patch(path, headers=as_bob, json={"title": "x"})).status_code == 200
-    assert (await client.post(f"{path}/transfer", headers=as_bob, json={"email": bob.email})).status_code == 403
+    assert (
+        await client.post(f"{path}/transfer", headers=as_bob, json={"email": bob.email})
+    ).status_code == 403
     gone = await client.delete(f"{path}/owners/{ada.id}", headers=as_bob)
     assert (gone.status_code, gone.json()["code"]) == (409, "PRIMARY_OWNER_PROTECTED")
     await _accepted(client, as_ada, as_bob, f"{path}/transfer", bob)
-    assert [one["primary"] for one in (await client.get(f"{path}/owners", headers=as_bob)).json()["items"]] == [True, False]
-    unknown = await client.post(f"{path}/owners", headers=as_bob, json={"email": "nobody@example.com"})
+    assert [
+        one["primary"]
+        for one in (await client.get(f"{path}/owners", headers=as_bob)).json()["items"]
+    ] == [True, False]
+    unknown = await client.post(
+        f"{path}/owners", headers=as_bob, json={"email": "nobody@example.com"}
+    )
     assert (unknown.status_code, unknown.json()["code"]) == (404, "USER_NOT_FOUND")
 
 
-async def _accepted(client: AsyncClient, inviting: Headers, invited: Headers, path: str, person: User) -> None:
+async def _accepted(
+    client: AsyncClient, inviting: Headers, invited: Headers, path: str, person: User
+) -> None:
     """Offer a link, and have the offer accepted."""
     offered = await client.post(path, headers=inviting, json={"email": person.email})
     assert offered.status_code == 202
-    answer = await client.post(f"/api/v1/me/invitations/{offered.json()['invitation']['id']}/accept", headers=invited)
+    answer = await client.post(
+        f"/api/v1/me/invitations/{offered.json()['invitation']['id']}/accept", headers=invited
+    )
     assert answer.status_code == 200
 
 
@@ -291,18 +383,30 @@ async def test_history_can_be_read_and_gone_back_to(client: AsyncClient, as_ada:
 
     assert (reverted.json()["title"], reverted.json()["version"]) == ("first", 4)
     assert [version["version"] for version in history] == [4, 3, 2, 1]
-    assert (await client.post(f"{path}/history/9/revert", headers=as_ada)).json()["code"] == "VERSION_NOT_FOUND"
+    assert (await client.post(f"{path}/history/9/revert", headers=as_ada)).json()[
+        "code"
+    ] == "VERSION_NOT_FOUND"
 
 
-async def test_a_blocked_domain_stops_its_links_and_new_ones(client: AsyncClient, as_ada: Headers, as_root: Headers) -> None:
+async def test_a_blocked_domain_stops_its_links_and_new_ones(
+    client: AsyncClient, as_ada: Headers, as_root: Headers
+) -> None:
     await _create(client, as_ada, names=["shop"], destination="https://sub.bad.example/")
     assert (await client.get("/shop")).status_code == 302
-    assert (await client.post("/api/v1/admin/blocked-domains", headers=as_root, json={"domain": "bad.example"})).status_code == 201
+    assert (
+        await client.post(
+            "/api/v1/admin/blocked-domains", headers=as_root, json={"domain": "bad.example"}
+        )
+    ).status_code == 201
 
     assert (await client.get("/shop")).status_code == 410
-    refused = await client.post("/api/v1/links", headers=as_ada, json={"destination": "https://bad.example./x"})
+    refused = await client.post(
+        "/api/v1/links", headers=as_ada, json={"destination": "https://bad.example./x"}
+    )
     assert (refused.status_code, refused.json()["code"]) == (422, "BLOCKED_DESTINATION")
-    assert (await client.delete("/api/v1/admin/blocked-domains/bad.example", headers=as_root)).status_code == 204
+    assert (
+        await client.delete("/api/v1/admin/blocked-domains/bad.example", headers=as_root)
+    ).status_code == 204
     assert (await client.get("/shop")).status_code == 302
 
 
@@ -321,16 +425,25 @@ async def test_a_blocked_domain_stops_its_links_and_new_ones(client: AsyncClient
         ({"destination": URL, "expires_at": "2030-01-01T00:00:00"}, "expires_at"),
     ],
 )
-async def test_bad_fields_are_named(client: AsyncClient, as_ada: Headers, body: dict[str, Any], field: str) -> None:
+async def test_bad_fields_are_named(
+    client: AsyncClient, as_ada: Headers, body: dict[str, Any], field: str
+) -> None:
     response = await client.post("/api/v1/links", headers=as_ada, json=body)
 
     assert response.status_code == 422
     assert response.json()["errors"][0]["field"] == field
 
 
-async def test_names_are_asked_for_by_strangers_but_not_without_end(client: AsyncClient, as_ada: Headers) -> None:
+async def test_names_are_asked_for_by_strangers_but_not_without_end(
+    client: AsyncClient, as_ada: Headers
+) -> None:
     await _create(client, as_ada, names=["Taken"])
-    for name, reason in (("taken", "SLUG_TAKEN"), ("Admin", "SLUG_RESERVED"), ("-x", "INVALID_SLUG"), ("free", None)):
+    for name, reason in (
+        ("taken", "SLUG_TAKEN"),
+        ("Admin", "SLUG_RESERVED"),
+        ("-x", "INVALID_SLUG"),
+        ("free", None),
+    ):
         answer = (await client.get(f"/api/v1/names/{name}")).json()
         assert (answer["available"], answer["reason"]) == (reason is None, reason)
     statuses = [(await client.get("/api/v1/names/free")).status_code for _ in range(120)]
@@ -355,19 +468,30 @@ async def test_deletions_and_what_administrators_do_are_in_the_audit_log(
 
 @on_sqlite
 @pytest.mark.parametrize("sort", ["clicks", "last_click"])
-async def test_public_links_cannot_be_sorted_by_clicks(client: AsyncClient, as_ada: Headers, as_root: Headers, sort: str) -> None:
+async def test_public_links_cannot_be_sorted_by_clicks(
+    client: AsyncClient, as_ada: Headers, as_root: Headers, sort: str
+) -> None:
     """Security finding 13: their order, and the cursors, told figures that only owners may see."""
     for headers in (as_ada, as_root):
         answer = await client.get(f"/api/v1/links?owner=public&sort={sort}", headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (422, "SORT_UNAVAILABLE")
-    assert (await client.get(f"/api/v1/links?owner=shared&sort={sort}", headers=as_ada)).status_code == 200
+    assert (
+        await client.get(f"/api/v1/links?owner=shared&sort={sort}", headers=as_ada)
+    ).status_code == 200
 
 
 @on_sqlite
-async def test_dry_runs_of_bulk_do_not_give_their_tokens_back(client: AsyncClient, rt: Runtime, as_ada: Headers) -> None:
+async def test_dry_runs_of_bulk_do_not_give_their_tokens_back(
+    client: AsyncClient, rt: Runtime, as_ada: Headers
+) -> None:
     """The finding: a dry run costs as much as the links it judges, and was free in a browser session."""
     rows = [{"destination": "javascript:alert(1)"}] * 500
-    answers = [await client.post("/api/v1/links/bulk", headers=as_ada, json={"links": rows, "dry_run": True}) for _ in range(3)]
+    answers = [
+        await client.post(
+            "/api/v1/links/bulk", headers=as_ada, json={"links": rows, "dry_run": True}
+        )
+        for _ in range(3)
+    ]
 
     assert [answer.status_code for answer in answers] == [200, 200, 429]
     assert answers[2].json()["code"] == "RATE_LIMITED"

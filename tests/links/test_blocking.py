@@ -11,7 +11,13 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed
 from refract.links.models import FeedEntry
-from refract.links.safety.blocked_domains import BlockedDomainSnapshot, block_domain, list_blocked_domains, read_epoch, unblock_domain
+from refract.links.safety.blocked_domains import (
+    BlockedDomainSnapshot,
+    block_domain,
+    list_blocked_domains,
+    read_epoch,
+    unblock_domain,
+)
 from refract.links.safety.blocklist import canonicalise_domain, parse_domains
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety.models import BlockedDomain
@@ -21,14 +27,22 @@ async def test_who_blocked_a_domain_why_and_when_is_kept(rt: Runtime, clock: Man
     now = clock.now()
     async with rt.db.write() as session:
         ada = User(
-            id=7, issuer="local", subject="ada", email="ada@example.com", email_folded="ada@example.com", created_at=now, last_sync_at=now
+            id=7,
+            issuer="local",
+            subject="ada",
+            email="ada@example.com",
+            email_folded="ada@example.com",
+            created_at=now,
+            last_sync_at=now,
         )
         session.add(ada)
         await session.flush()
         await block_domain(session, "EVIL.example", reason="phishing", by=ada.id, at=now)
     clock.advance(60)
     async with rt.db.write() as session:
-        await block_domain(session, "evil.example.", reason="still phishing", by=ada.id, at=clock.now())
+        await block_domain(
+            session, "evil.example.", reason="still phishing", by=ada.id, at=clock.now()
+        )
 
     async with rt.db.read() as session:
         rows = list(await session.scalars(select(BlockedDomain)))
@@ -39,7 +53,18 @@ async def test_who_blocked_a_domain_why_and_when_is_kept(rt: Runtime, clock: Man
 
 @pytest.mark.parametrize(
     "wrong",
-    ["", " ", "a b", "exa mple.com", "https://evil.example/x", "evil.example/x", "user@evil.example", "evil.example:80", ".", "%zz"],
+    [
+        "",
+        " ",
+        "a b",
+        "exa mple.com",
+        "https://evil.example/x",
+        "evil.example/x",
+        "user@evil.example",
+        "evil.example:80",
+        ".",
+        "%zz",
+    ],
 )
 async def test_what_is_no_domain_is_refused(rt: Runtime, wrong: str) -> None:
     with pytest.raises(InvalidDomain):
@@ -94,7 +119,9 @@ async def test_every_change_tells_the_caches_to_forget_everything(rt: Runtime) -
         assert list(await session.scalars(select(FeedEntry.target_id))) == [feed.ALL_TARGETS] * 2
 
 
-async def test_blocked_domains_are_listed_newest_first_in_pages(rt: Runtime, clock: ManualClock) -> None:
+async def test_blocked_domains_are_listed_newest_first_in_pages(
+    rt: Runtime, clock: ManualClock
+) -> None:
     for number in range(5):
         async with rt.db.write() as session:
             await block_domain(session, f"host{number}.example", reason="", by=None, at=clock.now())
@@ -170,7 +197,14 @@ UPPER.example
 
     domains = parse_domains(text.splitlines())
 
-    assert domains.names == {"ads.example", "tracker.example", "plain.example", "wild.example", "ok.example", "upper.example"}
+    assert domains.names == {
+        "ads.example",
+        "tracker.example",
+        "plain.example",
+        "wild.example",
+        "ok.example",
+        "upper.example",
+    }
     assert domains.invalid_lines == [11, 12, 13]
     assert domains.match("x.y.ads.example") == "ads.example"
     assert domains.match("localhost") is None

@@ -34,7 +34,9 @@ async def create(rt: Runtime, owner: User, new: NewLink, *, charged: bool = True
 
 async def create_many(rt: Runtime, owner: User, *news: NewLink, charged: bool = True) -> list[type]:
     async with rt.db.write() as session:
-        results: list[CreatedLink | RefractError] = await service.create_links(session, rt, owner, news, charged=charged)
+        results: list[CreatedLink | RefractError] = await service.create_links(
+            session, rt, owner, news, charged=charged
+        )
     return [type(result) for result in results]
 
 
@@ -46,7 +48,9 @@ async def test_a_new_link_is_charged_and_one_that_is_found_is_free(rt: Runtime, 
     assert await tokens_left(rt, ada) == PER_HOUR - 1
 
 
-async def test_a_link_that_fails_or_is_past_the_limit_is_neither_made_nor_charged(rt: Runtime, ada: User) -> None:
+async def test_a_link_that_fails_or_is_past_the_limit_is_neither_made_nor_charged(
+    rt: Runtime, ada: User
+) -> None:
     await create(rt, ada, await make.new_link(rt, names=["taken"]))
     with pytest.raises(SlugTaken):
         await create(rt, ada, await make.new_link(rt, names=["taken"]))
@@ -60,7 +64,9 @@ async def test_a_link_that_fails_or_is_past_the_limit_is_neither_made_nor_charge
     assert not (await create(rt, ada, await make.new_link(rt, names=["late"]), charged=False)).found
 
 
-async def test_a_batch_is_charged_for_every_link_it_tries_and_refuses_the_rest(rt: Runtime, ada: User) -> None:
+async def test_a_batch_is_charged_for_every_link_it_tries_and_refuses_the_rest(
+    rt: Runtime, ada: User
+) -> None:
     await create(rt, ada, await make.new_link(rt, names=["taken"]))
     news = [
         await make.new_link(rt, names=["taken"]),
@@ -68,7 +74,14 @@ async def test_a_batch_is_charged_for_every_link_it_tries_and_refuses_the_rest(r
         *[await make.new_link(rt, names=[f"n{number}"]) for number in range(4)],
     ]
 
-    assert await create_many(rt, ada, *news) == [SlugTaken, CreatedLink, CreatedLink, CreatedLink, RateLimited, RateLimited]
+    assert await create_many(rt, ada, *news) == [
+        SlugTaken,
+        CreatedLink,
+        CreatedLink,
+        CreatedLink,
+        RateLimited,
+        RateLimited,
+    ]
     assert await tokens_left(rt, ada) == 0
 
 

@@ -52,26 +52,38 @@ async def as_ada(rt: Runtime, ada: User) -> Headers:
 
 
 async def _new(client: AsyncClient, headers: Headers, **fields: object) -> dict[str, Any]:
-    made = await client.post("/api/v1/links", headers=headers, json={"destination": "https://example.com/", **fields})
+    made = await client.post(
+        "/api/v1/links", headers=headers, json={"destination": "https://example.com/", **fields}
+    )
     assert made.status_code == 201, made.text
     found: dict[str, Any] = made.json()
     return found
 
 
-async def test_a_new_link_has_a_random_code_and_no_other(client: AsyncClient, as_ada: Headers) -> None:
+async def test_a_new_link_has_a_random_code_and_no_other(
+    client: AsyncClient, as_ada: Headers
+) -> None:
     link = await _new(client, as_ada)
     old = encode_base62(int(link["id"]))
 
     assert is_random_code(link["code"])
     assert decode_base62(link["code"]) is None  # never mistaken for a code made of an id
     assert (link["names"], link["short_url"]) == ([], f"http://go.test/{link['code']}")
-    for path in (link["code"], link["code"].upper(), f"{link['code']}+", f"{link['code']}.qr", f"{link['code']}."):
+    for path in (
+        link["code"],
+        link["code"].upper(),
+        f"{link['code']}+",
+        f"{link['code']}.qr",
+        f"{link['code']}.",
+    ):
         assert (await client.get(f"/{path}")).status_code in (200, 302), path
     for path in (old, f"{old}+", f"{old}.qr", f"{old}."):
         assert (await client.get(f"/{path}")).status_code == 404, path
     said = (await client.post("/api/v1/resolve", headers=as_ada, json={"path": old})).json()
     assert said["outcome"] == "not_found"
-    said = (await client.post("/api/v1/resolve", headers=as_ada, json={"path": link["code"]})).json()
+    said = (
+        await client.post("/api/v1/resolve", headers=as_ada, json={"path": link["code"]})
+    ).json()
     assert (said["outcome"], said["link_id"]) == ("redirect", link["id"])
     assert said["why"].startswith("The code /")
 
@@ -97,17 +109,23 @@ async def test_the_id_behind_a_random_code_is_nobodys_name(
     assert named["names"] == [encode_base62(int(link["id"]))]
 
 
-async def test_names_and_a_random_code_live_side_by_side(client: AsyncClient, as_ada: Headers) -> None:
+async def test_names_and_a_random_code_live_side_by_side(
+    client: AsyncClient, as_ada: Headers
+) -> None:
     link = await _new(client, as_ada, names=["handbook"])
     assert (link["names"], link["short_url"]) == (["handbook"], "http://go.test/handbook")
     assert (await client.get(f"/{link['code']}")).status_code == 302
 
-    released = await client.delete(f"/api/v1/links/{link['id']}/names/{link['code']}", headers=as_ada)
+    released = await client.delete(
+        f"/api/v1/links/{link['id']}/names/{link['code']}", headers=as_ada
+    )
     assert (released.status_code, released.json()["code"]) == (404, "NAME_NOT_FOUND")
     assert (await client.get(f"/{link['code']}")).status_code == 302
 
 
-async def test_a_random_code_is_never_suggested(rt: Runtime, client: AsyncClient, ada: User, as_ada: Headers) -> None:
+async def test_a_random_code_is_never_suggested(
+    rt: Runtime, client: AsyncClient, ada: User, as_ada: Headers
+) -> None:
     code = (await _new(client, as_ada, visibility="public"))["code"]
     typed = code[:-1] + ("1" if code[-1] != "1" else "2")
 
@@ -126,7 +144,9 @@ async def test_bulk_gives_each_its_own(rt: Runtime, client: AsyncClient, as_ada:
     assert len(codes) == 40
     assert all(map(is_random_code, codes))
     async with rt.db.read() as session:
-        assert await session.scalar(select(func.count()).select_from(Name).where(Name.generated)) == 40
+        assert (
+            await session.scalar(select(func.count()).select_from(Name).where(Name.generated)) == 40
+        )
 
 
 async def test_a_code_that_is_taken_is_drawn_again(rt: Runtime, ada: User) -> None:
@@ -140,7 +160,9 @@ async def test_a_code_that_is_taken_is_drawn_again(rt: Runtime, ada: User) -> No
     assert len(set(codes.values())) == 2
 
 
-async def test_exports_show_it_and_imports_keep_it(rt: Runtime, client: AsyncClient, ada: User, as_ada: Headers) -> None:
+async def test_exports_show_it_and_imports_keep_it(
+    rt: Runtime, client: AsyncClient, ada: User, as_ada: Headers
+) -> None:
     link = await _new(client, as_ada, visibility="signed-in")
     async with rt.db.read() as session:
         card = await queries.load_card(session, await session.get_one(Link, int(link["id"])))
@@ -152,7 +174,10 @@ async def test_exports_show_it_and_imports_keep_it(rt: Runtime, client: AsyncCli
         gone = await session.scalar(select(func.count()).select_from(Name))
     assert gone == 0
 
-    number, fresh = int(link["id"]) - (1 << 22), {"destination": "https://example.com/", "visibility": "signed-in"}
+    number, fresh = (
+        int(link["id"]) - (1 << 22),
+        {"destination": "https://example.com/", "visibility": "signed-in"},
+    )
     bring = LinkImporter(rt, make.space(rt), ada, keep_ids=True)
     (result,) = await bring.import_batch([Candidate("item 1", fresh, number, record["code"])])
     assert (result.outcome, result.remarks) == ("created", ())
@@ -162,7 +187,9 @@ async def test_exports_show_it_and_imports_keep_it(rt: Runtime, client: AsyncCli
     assert (await client.get(f"/{encode_base62(number)}")).status_code == 404
 
 
-async def test_links_from_before_keep_their_codes(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_links_from_before_keep_their_codes(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     random_codes, rt.settings = rt.settings, rt.settings.model_copy(update={"codes": "snowflake"})
     async with rt.db.write() as session:
         old = await make.link(session, rt, ada)

@@ -28,7 +28,9 @@ async def _count(rt: Runtime, model: type) -> int:
         return await session.scalar(select(func.count()).select_from(model)) or 0
 
 
-async def test_a_link_has_everything_that_was_asked_for(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_link_has_everything_that_was_asked_for(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     expiry = clock.now() + timedelta(days=3)
     async with rt.db.write() as session:
         made = await make.created(
@@ -56,15 +58,25 @@ async def test_a_link_has_everything_that_was_asked_for(rt: Runtime, clock: Manu
     assert link.destination_host == "example.com"
 
 
-async def test_seed_003_a_link_redirects_with_302_unless_told_otherwise(rt: Runtime, ada: User) -> None:
+async def test_seed_003_a_link_redirects_with_302_unless_told_otherwise(
+    rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
 
-    assert (link.redirect_status, link.visibility, link.forward_query, link.status, link.version) == (302, "unlisted", False, "active", 1)
+    assert (
+        link.redirect_status,
+        link.visibility,
+        link.forward_query,
+        link.status,
+        link.version,
+    ) == (302, "unlisted", False, "active", 1)
     assert (link.title, link.notes, link.expires_at, link.flagged) == (None, None, None, False)
 
 
-async def test_seed_001_the_id_is_a_snowflake_and_the_code_is_nowhere_stored(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_001_the_id_is_a_snowflake_and_the_code_is_nowhere_stored(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
 
@@ -75,7 +87,9 @@ async def test_seed_001_the_id_is_a_snowflake_and_the_code_is_nowhere_stored(rt:
 
 async def test_without_a_name_the_code_is_the_address(rt: Runtime, ada: User) -> None:
     async with rt.db.write() as session:
-        shown = (await make.created(session, rt, ada)).card.to_schema("https://go.test", rt.clock.now())
+        shown = (await make.created(session, rt, ada)).card.to_schema(
+            "https://go.test", rt.clock.now()
+        )
 
     assert shown.names == []
     assert shown.short_url == f"https://go.test/{shown.code}"
@@ -92,25 +106,35 @@ async def test_without_a_name_the_code_is_the_address(rt: Runtime, ada: User) ->
         ({"tags": [f"tag {number}" for number in range(21)]}, TooManyTags),
     ],
 )
-async def test_a_refused_link_leaves_nothing_behind(rt: Runtime, ada: User, given: dict[str, Any], error: type[RefractError]) -> None:
+async def test_a_refused_link_leaves_nothing_behind(
+    rt: Runtime, ada: User, given: dict[str, Any], error: type[RefractError]
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="taken")
     with pytest.raises(error):
         async with rt.db.write() as session:
             await make.link(session, rt, ada, **given)
 
-    assert [await _count(rt, model) for model in (Link, LinkOwner, LinkChange, LinkTag, Name, Tag)] == [1, 1, 0, 0, 1, 0]
+    assert [
+        await _count(rt, model) for model in (Link, LinkOwner, LinkChange, LinkTag, Name, Tag)
+    ] == [1, 1, 0, 0, 1, 0]
 
 
-async def test_seed_002_a_link_has_at_most_20_tags_and_the_same_tag_counts_once(rt: Runtime, ada: User) -> None:
+async def test_seed_002_a_link_has_at_most_20_tags_and_the_same_tag_counts_once(
+    rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
-        await make.link(session, rt, ada, tags=[f"tag {number}" for number in range(20)] + ["TAG 3", "tag-4"])
+        await make.link(
+            session, rt, ada, tags=[f"tag {number}" for number in range(20)] + ["TAG 3", "tag-4"]
+        )
 
     assert await _count(rt, LinkTag) == 20
 
 
 @pytest.mark.parametrize("seconds", [-1, 0])
-async def test_seed_001_an_expiry_lies_in_the_future(rt: Runtime, clock: ManualClock, ada: User, seconds: int) -> None:
+async def test_seed_001_an_expiry_lies_in_the_future(
+    rt: Runtime, clock: ManualClock, ada: User, seconds: int
+) -> None:
     with pytest.raises(PastExpiry):
         async with rt.db.write() as session:
             await make.link(session, rt, ada, expires_at=clock.now() + timedelta(seconds=seconds))
@@ -144,7 +168,16 @@ async def test_each_row_has_its_own_result(rt: Runtime, clock: ManualClock, ada:
         results = await service.create_links(session, rt, ada, wishes, charged=False)
 
     kinds = [type(result) for result in results]
-    assert kinds == [CreatedLink, SlugTaken, SlugTaken, CreatedLink, SlugReserved, PastExpiry, InvalidTag, CreatedLink]
+    assert kinds == [
+        CreatedLink,
+        SlugTaken,
+        SlugTaken,
+        CreatedLink,
+        SlugReserved,
+        PastExpiry,
+        InvalidTag,
+        CreatedLink,
+    ]
     async with rt.db.read() as session:
         names = {name.name: name.target_id for name in await session.scalars(select(Name))}
         uses = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
@@ -160,7 +193,10 @@ async def test_a_thousand_links_take_as_many_statements_as_ten(rt: Runtime, ada:
     counts = []
     for number in (10, 1000):
         wishes = [
-            await make.new_link(rt, f"https://example.com/{number}/{row}", names=[f"n{number}-{row}"], tags=["x"]) for row in range(number)
+            await make.new_link(
+                rt, f"https://example.com/{number}/{row}", names=[f"n{number}-{row}"], tags=["x"]
+            )
+            for row in range(number)
         ]
         asked: list[str] = []
         stop = count_statements(rt.db.engine, asked.append)
@@ -177,11 +213,17 @@ async def test_a_thousand_links_take_as_many_statements_as_ten(rt: Runtime, ada:
 # -- find if exists
 
 
-async def test_a_link_that_exists_is_found_by_the_serialised_destination(rt: Runtime, ada: User) -> None:
+async def test_a_link_that_exists_is_found_by_the_serialised_destination(
+    rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
-        first = await make.link(session, rt, ada, "https://example.com/%C3%84", name="first", tags=["Alpha"])
+        first = await make.link(
+            session, rt, ada, "https://example.com/%C3%84", name="first", tags=["Alpha"]
+        )
         await make.link(session, rt, ada, "https://example.com/other")
-        found = await make.created(session, rt, ada, "HTTPS://EXAMPLE.com:443/Ä", find_if_exists=True)
+        found = await make.created(
+            session, rt, ada, "HTTPS://EXAMPLE.com:443/Ä", find_if_exists=True
+        )
 
     assert found.found
     assert found.card.link.id == first.id
@@ -200,7 +242,9 @@ async def test_the_oldest_of_several_is_found(rt: Runtime, clock: ManualClock, a
     assert found.card.link.id == links[0].id
 
 
-async def test_only_my_own_live_links_are_found(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_only_my_own_live_links_are_found(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, bob, visibility="public")
         disabled = await make.link(session, rt, ada)
@@ -229,7 +273,9 @@ async def test_only_my_own_live_links_are_found(rt: Runtime, clock: ManualClock,
         ({"title": "Other words"}, True),
     ],
 )
-async def test_what_is_found_fulfils_the_wish(rt: Runtime, ada: User, given: dict[str, Any], found: bool) -> None:
+async def test_what_is_found_fulfils_the_wish(
+    rt: Runtime, ada: User, given: dict[str, Any], found: bool
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="one", tags=["Alpha", "beta"])
     async with rt.db.write() as session:
@@ -242,9 +288,13 @@ async def test_a_row_finds_what_a_row_before_it_made(rt: Runtime, ada: User) -> 
     async with rt.db.write() as session:
         await make.link(session, rt, ada, "https://example.com/old", name="taken")
     wishes = [
-        await make.new_link(rt, find_if_exists=True, names=["taken"]),  # fails, so the next one makes the link
+        await make.new_link(
+            rt, find_if_exists=True, names=["taken"]
+        ),  # fails, so the next one makes the link
         await make.new_link(rt, find_if_exists=True),
-        await make.new_link(rt, find_if_exists=True, tags=["new"]),  # not fulfilled by the one before
+        await make.new_link(
+            rt, find_if_exists=True, tags=["new"]
+        ),  # not fulfilled by the one before
         await make.new_link(rt, find_if_exists=True),
     ]
     async with rt.db.write() as session:
@@ -257,17 +307,31 @@ async def test_a_row_finds_what_a_row_before_it_made(rt: Runtime, ada: User) -> 
     assert len({one.card.link.id for one in made}) == 2
 
 
-async def test_seed_001_clicks_are_counted_beside_the_link_and_no_row_means_none(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_001_clicks_are_counted_beside_the_link_and_no_row_means_none(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada)
         other = await make.link(session, rt, ada)
-        session.add(LinkTotals(link_id=link.id, total_clicks=7, bot_clicks=2, last_clicked_at=clock.now()))
+        session.add(
+            LinkTotals(link_id=link.id, total_clicks=7, bot_clicks=2, last_clicked_at=clock.now())
+        )
     async with rt.db.read() as session:
-        cards = await queries.load_cards(session, [await session.get_one(Link, number) for number in (link.id, other.id)])
+        cards = await queries.load_cards(
+            session, [await session.get_one(Link, number) for number in (link.id, other.id)]
+        )
         shown = [card.to_schema("", clock.now()) for card in cards]
         hidden = cards[0].to_schema("", clock.now(), stats=False, managing=False)
 
-    assert [(one.total_clicks, one.bot_clicks, one.last_clicked_at) for one in shown] == [(7, 2, clock.now()), (0, 0, None)]
-    assert (hidden.total_clicks, hidden.bot_clicks, hidden.last_clicked_at, hidden.owners[0].email) == (None, None, None, None)
+    assert [(one.total_clicks, one.bot_clicks, one.last_clicked_at) for one in shown] == [
+        (7, 2, clock.now()),
+        (0, 0, None),
+    ]
+    assert (
+        hidden.total_clicks,
+        hidden.bot_clicks,
+        hidden.last_clicked_at,
+        hidden.owners[0].email,
+    ) == (None, None, None, None)
     assert shown[0].updated_at == link.created_at
     assert shown[0].status is LinkState.ACTIVE

@@ -13,7 +13,9 @@ from refract.links.models import FeedEntry
 
 async def _tell(rt: Runtime, *targets: int) -> None:
     async with rt.db.write() as session:
-        await feed.publish_changes(session, [TargetChange(target, 1, ("name",)) for target in targets])
+        await feed.publish_changes(
+            session, [TargetChange(target, 1, ("name",)) for target in targets]
+        )
 
 
 async def _trim(rt: Runtime, before: datetime, most: int = 100) -> int:
@@ -21,7 +23,9 @@ async def _trim(rt: Runtime, before: datetime, most: int = 100) -> int:
         return await feed.trim_feed(session, before, most)
 
 
-async def test_a_change_is_told_in_this_process_when_it_is_committed_and_not_before(rt: Runtime) -> None:
+async def test_a_change_is_told_in_this_process_when_it_is_committed_and_not_before(
+    rt: Runtime,
+) -> None:
     heard: list[TargetChange] = []
     with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:

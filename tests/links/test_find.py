@@ -34,7 +34,9 @@ async def link(rt: Runtime, ada: User) -> Link:
 
 
 @pytest.mark.parametrize("typed", ["Road-Map", "road_map", "ROAD-MAP"])
-async def test_seed_002_names_are_found_in_any_case_and_with_either_stroke(rt: Runtime, link: Link, typed: str) -> None:
+async def test_seed_002_names_are_found_in_any_case_and_with_either_stroke(
+    rt: Runtime, link: Link, typed: str
+) -> None:
     assert await _resolve(rt, typed) == (NameTarget.LINK, link.id, "name")
 
 
@@ -47,13 +49,32 @@ async def test_a_code_is_found_only_as_it_is_written(rt: Runtime, link: Link) ->
 
 
 @pytest.mark.parametrize("mark", [*".,;:!?)", ").", "!!!"])
-async def test_seed_002_punctuation_that_clings_to_an_address_is_forgiven(rt: Runtime, link: Link, mark: str) -> None:
+async def test_seed_002_punctuation_that_clings_to_an_address_is_forgiven(
+    rt: Runtime, link: Link, mark: str
+) -> None:
     assert await _resolve(rt, f"road-map{mark}") == (NameTarget.LINK, link.id, "forgiven")
-    assert await _resolve(rt, f"{encode_base62(link.id)}{mark}") == (NameTarget.LINK, link.id, "forgiven")
+    assert await _resolve(rt, f"{encode_base62(link.id)}{mark}") == (
+        NameTarget.LINK,
+        link.id,
+        "forgiven",
+    )
 
 
 @pytest.mark.parametrize(
-    "typed", ["", ".", "???", "road map", "road-map(", "(road-map", "road-map'", "x" * 5000, "\x00", "\ud800", "naïve"]
+    "typed",
+    [
+        "",
+        ".",
+        "???",
+        "road map",
+        "road-map(",
+        "(road-map",
+        "road-map'",
+        "x" * 5000,
+        "\x00",
+        "\ud800",
+        "naïve",
+    ],
 )
 async def test_anything_else_is_nobody(rt: Runtime, link: Link, typed: str) -> None:
     assert await _resolve(rt, typed) is None
@@ -66,7 +87,9 @@ async def test_a_list_is_found_by_its_name_too(rt: Runtime) -> None:
     assert await _resolve(rt, "My-List") == (NameTarget.LIST, 42, "name")
 
 
-async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_can_be_told(rt: Runtime, ada: User, link: Link) -> None:
+async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_can_be_told(
+    rt: Runtime, ada: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         await service.delete_link(session, make.who(ada), link.id, rt.clock.now())
 
@@ -79,23 +102,39 @@ async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_ca
 async def _meant(rt: Runtime, typed: str, user: User | None = None) -> list[str]:
     """Suggestions for a user; without one, for a colleague who owns nothing."""
     async with rt.db.read() as session:
-        return await queries.suggest_similar_names(session, typed, LinkCaller(user.id if user else 0), rt.clock.now())
+        return await queries.suggest_similar_names(
+            session, typed, LinkCaller(user.id if user else 0), rt.clock.now()
+        )
 
 
 async def _public(rt: Runtime, owner: User, *taken: str, **given: object) -> Link:
     async with rt.db.write() as session:
-        return await make.link(session, rt, owner, names=list(taken), **{"visibility": "public", **given})  # type: ignore[arg-type]
+        return await make.link(
+            session,
+            rt,
+            owner,
+            names=list(taken),
+            **{"visibility": "public", **given},  # type: ignore[arg-type]
+        )
 
 
-async def test_seed_002_up_to_three_names_within_two_edits_nearest_first_then_by_name(rt: Runtime, ada: User) -> None:
+async def test_seed_002_up_to_three_names_within_two_edits_nearest_first_then_by_name(
+    rt: Runtime, ada: User
+) -> None:
     await _public(rt, ada, "roadmap", "roadmaps", "Roadmaq", "ro-admap2", "broadmap", "railway")
 
-    assert await _meant(rt, "roadmpa") == ["roadmap", "roadmaps", "Roadmaq"]  # two letters changed places: two edits
+    assert await _meant(rt, "roadmpa") == [
+        "roadmap",
+        "roadmaps",
+        "Roadmaq",
+    ]  # two letters changed places: two edits
     assert await _meant(rt, "roadma") == ["roadmap", "Roadmaq", "broadmap"]
     assert await _meant(rt, "roadmapss") == ["roadmaps", "roadmap"]
 
 
-async def test_seed_002_the_failed_name_itself_is_never_offered(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_002_the_failed_name_itself_is_never_offered(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     await _public(rt, ada, "roadmap")
     await _public(rt, ada, "roadmap2")
 
@@ -104,7 +143,9 @@ async def test_seed_002_the_failed_name_itself_is_never_offered(rt: Runtime, clo
 
 
 @pytest.mark.parametrize("typed", ["", "a", "x" * 60, "\x00\x00", "日本", "\ud800\ud800"])
-async def test_too_short_too_long_or_strange_texts_get_no_suggestion(rt: Runtime, ada: User, typed: str) -> None:
+async def test_too_short_too_long_or_strange_texts_get_no_suggestion(
+    rt: Runtime, ada: User, typed: str
+) -> None:
     await _public(rt, ada, "a", "ab", "abc")
 
     assert await _meant(rt, typed) == []
@@ -144,7 +185,9 @@ async def test_seed_002_only_names_that_the_visitor_may_see_are_offered(
         assert await queries.suggest_similar_names(session, "plan-publi", None, clock.now()) == []
 
 
-async def test_seed_002_what_is_over_is_never_offered(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_002_what_is_over_is_never_offered(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     await _public(rt, ada, "plan-1", expires_at=clock.now() + timedelta(seconds=1))
     disabled = await _public(rt, ada, "plan-2")
     deleted = await _public(rt, ada, "plan-3")

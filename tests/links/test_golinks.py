@@ -9,12 +9,21 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from refract.core.urls import MAX_URL_LENGTH, BadUrl
-from refract.links.golinks.expansion import MAX_HREF, ExpansionFailure, expand_template, split_extra_path
+from refract.links.golinks.expansion import (
+    MAX_HREF,
+    ExpansionFailure,
+    expand_template,
+    split_extra_path,
+)
 from refract.links.golinks.template import has_placeholders, parse_template
 
 
-def lead(destination: str, extra: str = "", query: str = "", *, forward_query: bool = False) -> str | ExpansionFailure:
-    return expand_template(parse_template(destination), split_extra_path(extra), query, forward_query=forward_query)
+def lead(
+    destination: str, extra: str = "", query: str = "", *, forward_query: bool = False
+) -> str | ExpansionFailure:
+    return expand_template(
+        parse_template(destination), split_extra_path(extra), query, forward_query=forward_query
+    )
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,9 @@ def lead(destination: str, extra: str = "", query: str = "", *, forward_query: b
         ("https://[2001:DB8::1]:8080/p", "a", "https://[2001:db8::1]:8080/p/a"),
     ],
 )
-def test_extra_path_goes_behind_the_path_of_a_plain_destination(destination: str, extra: str, location: str) -> None:
+def test_extra_path_goes_behind_the_path_of_a_plain_destination(
+    destination: str, extra: str, location: str
+) -> None:
     assert lead(destination, extra) == location
 
 
@@ -54,7 +65,11 @@ def test_extra_path_goes_behind_the_path_of_a_plain_destination(destination: str
         ("https://h.example/{2}", "skipped/b", "https://h.example/b"),
         ("https://h.example/{1}/{1}", "a", "https://h.example/a/a"),
         ("https://h.example/{repo}/tree/{branch=main}", "core", "https://h.example/core/tree/main"),
-        ("https://h.example/{repo}/tree/{branch=main}", "core/dev", "https://h.example/core/tree/dev"),
+        (
+            "https://h.example/{repo}/tree/{branch=main}",
+            "core/dev",
+            "https://h.example/core/tree/dev",
+        ),
         ("https://h.example/{repo}/{1}", "one/two", "https://h.example/two/one"),
         ("https://h.example/{2}/{repo}", "one/two", "https://h.example/two/one"),
         ("https://h.example/{1=x}", "", "https://h.example/x"),
@@ -69,7 +84,11 @@ def test_extra_path_goes_behind_the_path_of_a_plain_destination(destination: str
         ("https://h.example/{*}/{1}", "evil.example", "https://h.example/evil.example"),
         ("https://h.example/{*=start/here}", "", "https://h.example/start/here"),
         ("https://h.example/{1}/{*}", "a/b/c", "https://h.example/a/b/c"),
-        ("https://h.example/search?q={*}", "a b&c=d/e", "https://h.example/search?q=a%20b%26c%3Dd/e"),
+        (
+            "https://h.example/search?q={*}",
+            "a b&c=d/e",
+            "https://h.example/search?q=a%20b%26c%3Dd/e",
+        ),
         ("https://h.example/search?q={1}&lang={2=en}", "a", "https://h.example/search?q=a&lang=en"),
         ("https://h.example/search?q={1}", "a%2Fb", "https://h.example/search?q=a%2Fb"),
         ("https://h.example/#/search/{1}", "a?b#c", "https://h.example/#/search/a%3Fb%23c"),
@@ -90,8 +109,16 @@ def test_placeholders(destination: str, extra: str, location: str) -> None:
     [
         ("https://h.example/{1}", "", "Nothing was given for {1}."),
         ("https://h.example/{1}/{b=x}/{c}", "a/b", "Nothing was given for {c}."),
-        ("https://h.example/{1}", "a/b", "This link takes 1 path segment at most, and 2 were given."),
-        ("https://h.example/{1}/{2}", "a/b/c", "This link takes 2 path segments at most, and 3 were given."),
+        (
+            "https://h.example/{1}",
+            "a/b",
+            "This link takes 1 path segment at most, and 2 were given.",
+        ),
+        (
+            "https://h.example/{1}/{2}",
+            "a/b/c",
+            "This link takes 2 path segments at most, and 3 were given.",
+        ),
         ("https://h.example/{1}", "..", "step"),
         ("https://h.example/{1}", "%2e%2E", "step"),
         ("https://h.example/{1}", "..%2F..%2Fetc", "step"),
@@ -132,7 +159,9 @@ def test_steps_in_a_query_are_only_text() -> None:
         ("https://h.example/p?q={1=x}", "q=mine", "https://h.example/p?q=mine"),
     ],
 )
-def test_query_goes_along_only_when_the_link_says_so(destination: str, query: str, location: str) -> None:
+def test_query_goes_along_only_when_the_link_says_so(
+    destination: str, query: str, location: str
+) -> None:
     assert lead(destination, "", query, forward_query=True) == location
     assert lead(destination, "", query) == lead(destination)
 
@@ -182,13 +211,39 @@ def test_template_describes_itself() -> None:
 # -- what no input can do
 
 HOSTS = ["example.com", "bücher.example", "127.0.0.1", "[::1]", "intranet", "a.b.example."]
-GAPS = ["{1}", "{2}", "{3}", "{*}", "{name}", "{branch=main}", "{d=..}", "{e=//evil.example}", "{f=%2e%2e}", "{1}{2}"]
+GAPS = [
+    "{1}",
+    "{2}",
+    "{3}",
+    "{*}",
+    "{name}",
+    "{branch=main}",
+    "{d=..}",
+    "{e=//evil.example}",
+    "{f=%2e%2e}",
+    "{1}{2}",
+]
 LITERALS = ["", "a", "x-", ".", "..", "%2e", "%", "é", "@", ":", "\\"]
 segment_texts = st.one_of(
     st.text(max_size=12),
     st.text("./\\%2eEfF5cC:@?#&={}[]\r\n\t\0 ", max_size=12),
     st.sampled_from(
-        ["..", ".", "%2e%2e", "//evil.example", "\\evil", "@evil.example", ":80", "{2}", "{*}", "http://evil", "\udcff", "?", "#", ""]
+        [
+            "..",
+            ".",
+            "%2e%2e",
+            "//evil.example",
+            "\\evil",
+            "@evil.example",
+            ":80",
+            "{2}",
+            "{*}",
+            "http://evil",
+            "\udcff",
+            "?",
+            "#",
+            "",
+        ]
     ),
 )
 raw_paths = st.text(string.ascii_letters + string.digits + "./%-_~!$&'()*+,;=:@", max_size=30)
@@ -209,7 +264,9 @@ def destinations(draw: st.DrawFn) -> str:
 @given(destinations(), st.lists(segment_texts, max_size=5), queries, st.booleans())
 @example("https://example.com/{1}{2}", [".", "."], "", False)
 @example("https://example.com/.{e=//evil.example}", [], "", False)
-def test_no_request_changes_scheme_or_host_or_breaks_the_bytes(destination: str, segments: list[str], query: str, forward: bool) -> None:
+def test_no_request_changes_scheme_or_host_or_breaks_the_bytes(
+    destination: str, segments: list[str], query: str, forward: bool
+) -> None:
     try:
         template = parse_template(destination)
     except BadUrl:

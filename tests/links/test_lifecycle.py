@@ -24,7 +24,9 @@ from tests import make
 HOUR = timedelta(hours=1)
 
 
-async def _do(rt: Runtime, user: User, action: str, link: Link, *args: Any, admin: bool = False) -> LockedLink:
+async def _do(
+    rt: Runtime, user: User, action: str, link: Link, *args: Any, admin: bool = False
+) -> LockedLink:
     """One call in a transaction of its own; every change must be told to those who keep answers ready."""
     verbs: dict[str, Callable[..., Awaitable[LockedLink]]] = {
         "disable": service.disable_link, "enable": service.enable_link, "renew": service.renew_link, "delete": service.delete_link,
@@ -64,7 +66,9 @@ async def test_seed_001_active_and_disabled_go_both_ways(rt: Runtime, ada: User)
     assert await _state(rt, link) is LinkState.ACTIVE
 
 
-async def test_seed_001_expiry_is_a_matter_of_time_alone(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_001_expiry_is_a_matter_of_time_alone(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     link = await _link(rt, ada, expires_at=clock.now() + HOUR)
 
     clock.advance(3599)
@@ -76,8 +80,12 @@ async def test_seed_001_expiry_is_a_matter_of_time_alone(rt: Runtime, clock: Man
 
 
 @pytest.mark.parametrize("state", list(LinkState))
-async def test_seed_001_any_state_can_be_deleted(rt: Runtime, clock: ManualClock, ada: User, state: LinkState) -> None:
-    link = await _link(rt, ada, name="kept", expires_at=clock.now() + HOUR if state is LinkState.EXPIRED else None)
+async def test_seed_001_any_state_can_be_deleted(
+    rt: Runtime, clock: ManualClock, ada: User, state: LinkState
+) -> None:
+    link = await _link(
+        rt, ada, name="kept", expires_at=clock.now() + HOUR if state is LinkState.EXPIRED else None
+    )
     if state is LinkState.DISABLED:
         await _do(rt, ada, "disable", link)
     if state is LinkState.DELETED:
@@ -88,7 +96,9 @@ async def test_seed_001_any_state_can_be_deleted(rt: Runtime, clock: ManualClock
 
     assert await _state(rt, link) is LinkState.DELETED
     async with rt.db.read() as session:
-        assert await list_names(session, NameTarget.LINK, [link.id]) == {link.id: ["kept"]}  # until released or purged
+        assert await list_names(session, NameTarget.LINK, [link.id]) == {
+            link.id: ["kept"]
+        }  # until released or purged
 
 
 @pytest.mark.parametrize(
@@ -105,9 +115,16 @@ async def test_seed_001_any_state_can_be_deleted(rt: Runtime, clock: ManualClock
     ],
 )
 async def test_other_changes_of_state_are_refused_naming_the_state_and_what_is_allowed(
-    rt: Runtime, clock: ManualClock, ada: User, state: LinkState, wish: str, error: type[RefractError]
+    rt: Runtime,
+    clock: ManualClock,
+    ada: User,
+    state: LinkState,
+    wish: str,
+    error: type[RefractError],
 ) -> None:
-    link = await _link(rt, ada, expires_at=clock.now() + HOUR if state is LinkState.EXPIRED else None)
+    link = await _link(
+        rt, ada, expires_at=clock.now() + HOUR if state is LinkState.EXPIRED else None
+    )
     if state is LinkState.DISABLED:
         await _do(rt, ada, "disable", link)
     if state is LinkState.DELETED:
@@ -139,7 +156,9 @@ async def test_disabled_and_past_expiry_is_disabled_and_must_be_renewed_before_i
     assert await _state(rt, link) is LinkState.ACTIVE
 
 
-async def test_seed_002_renewing_clears_the_expiry_and_doing_it_again_changes_nothing(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_002_renewing_clears_the_expiry_and_doing_it_again_changes_nothing(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     link = await _link(rt, ada, expires_at=clock.now() + HOUR)
     clock.advance(7200)
 
@@ -152,7 +171,9 @@ async def test_seed_002_renewing_clears_the_expiry_and_doing_it_again_changes_no
         await _do(rt, ada, "renew", link, clock.now())
 
 
-async def test_a_row_marked_as_expired_wakes_up_when_it_is_renewed(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_row_marked_as_expired_wakes_up_when_it_is_renewed(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     link = await _link(rt, ada, expires_at=clock.now() + HOUR)
     clock.advance(3600)
     async with rt.db.write() as session:
@@ -165,7 +186,9 @@ async def test_a_row_marked_as_expired_wakes_up_when_it_is_renewed(rt: Runtime, 
     assert await _state(rt, link) is LinkState.EXPIRED
 
 
-async def test_what_an_administrator_disabled_only_an_administrator_enables(rt: Runtime, ada: User, root: User) -> None:
+async def test_what_an_administrator_disabled_only_an_administrator_enables(
+    rt: Runtime, ada: User, root: User
+) -> None:
     link = await _link(rt, ada)
     await _do(rt, root, "disable", link, admin=True)
 
@@ -182,7 +205,9 @@ async def test_what_an_administrator_disabled_only_an_administrator_enables(rt: 
     assert await _state(rt, link) is LinkState.ACTIVE
 
 
-async def test_an_administrator_can_close_what_its_owner_has_disabled(rt: Runtime, ada: User, root: User) -> None:
+async def test_an_administrator_can_close_what_its_owner_has_disabled(
+    rt: Runtime, ada: User, root: User
+) -> None:
     link = await _link(rt, ada)
     await _do(rt, ada, "disable", link)
     await _do(rt, root, "disable", link, admin=True)
@@ -193,7 +218,9 @@ async def test_an_administrator_can_close_what_its_owner_has_disabled(rt: Runtim
         await _do(rt, root, "disable", link, admin=True)
 
 
-async def test_deleting_and_undoing_cannot_free_what_an_administrator_disabled(rt: Runtime, ada: User, root: User) -> None:
+async def test_deleting_and_undoing_cannot_free_what_an_administrator_disabled(
+    rt: Runtime, ada: User, root: User
+) -> None:
     link = await _link(rt, ada)
     await _do(rt, root, "disable", link, admin=True)
     await _do(rt, ada, "delete", link)
@@ -208,8 +235,17 @@ async def test_deleting_and_undoing_cannot_free_what_an_administrator_disabled(r
 
 
 @pytest.mark.parametrize("action", ["delete", "disable", "edit"])
-async def test_the_latest_delete_disable_or_edit_can_be_undone(rt: Runtime, clock: ManualClock, ada: User, action: str) -> None:
-    link = await _link(rt, ada, name="roadmap", tags=["Alpha", "beta"], title="Old", expires_at=clock.now() + 10 * HOUR)
+async def test_the_latest_delete_disable_or_edit_can_be_undone(
+    rt: Runtime, clock: ManualClock, ada: User, action: str
+) -> None:
+    link = await _link(
+        rt,
+        ada,
+        name="roadmap",
+        tags=["Alpha", "beta"],
+        title="Old",
+        expires_at=clock.now() + 10 * HOUR,
+    )
     patch = LinkPatch(title="New", tags=["gamma"], redirect_status=301, expires_at=None)
     await _do(rt, ada, action, link, *([patch] if action == "edit" else []))
     clock.advance(3600)
@@ -217,9 +253,16 @@ async def test_the_latest_delete_disable_or_edit_can_be_undone(rt: Runtime, cloc
     held = await _do(rt, ada, "undo", link)
 
     async with rt.db.read() as session:
-        shown = (await queries.load_card(session, await session.get_one(Link, link.id))).to_schema("", clock.now())
+        shown = (await queries.load_card(session, await session.get_one(Link, link.id))).to_schema(
+            "", clock.now()
+        )
         uses = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
-    assert (shown.title, shown.tags, shown.redirect_status, shown.status) == ("Old", ["Alpha", "beta"], 302, LinkState.ACTIVE)
+    assert (shown.title, shown.tags, shown.redirect_status, shown.status) == (
+        "Old",
+        ["Alpha", "beta"],
+        302,
+        LinkState.ACTIVE,
+    )
     assert shown.expires_at == link.expires_at
     assert held.link.version == 3
     assert {name: count for name, count in uses.items() if count} == {"Alpha": 1, "beta": 1}
@@ -255,7 +298,9 @@ async def test_undo_reaches_only_the_latest_change_and_only_once(rt: Runtime, ad
         await _do(rt, ada, "undo", link)
 
 
-async def test_what_an_administrator_deleted_its_owner_cannot_bring_back(rt: Runtime, ada: User, root: User) -> None:
+async def test_what_an_administrator_deleted_its_owner_cannot_bring_back(
+    rt: Runtime, ada: User, root: User
+) -> None:
     link = await _link(rt, ada)
     await _do(rt, root, "delete", link, admin=True)
 
@@ -265,7 +310,9 @@ async def test_what_an_administrator_deleted_its_owner_cannot_bring_back(rt: Run
     assert await _state(rt, link) is LinkState.ACTIVE
 
 
-async def test_undoing_a_renewal_by_edit_brings_back_the_expired_state(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_undoing_a_renewal_by_edit_brings_back_the_expired_state(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     link = await _link(rt, ada, expires_at=clock.now() + HOUR)
     clock.advance(3600)
     await _do(rt, ada, "edit", link, LinkPatch(expires_at=None))
@@ -276,9 +323,16 @@ async def test_undoing_a_renewal_by_edit_brings_back_the_expired_state(rt: Runti
     assert await _state(rt, link) is LinkState.EXPIRED
 
 
-async def test_a_change_can_be_meant_for_one_version(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_change_can_be_meant_for_one_version(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     link = await _link(rt, ada)
-    for verb in (service.disable_link, service.renew_link, service.delete_link, service.enable_link):
+    for verb in (
+        service.disable_link,
+        service.renew_link,
+        service.delete_link,
+        service.enable_link,
+    ):
         with pytest.raises(Stale) as refused:
             async with rt.db.write() as session:
                 await verb(session, make.who(ada), link.id, clock.now(), version=2)
@@ -288,7 +342,9 @@ async def test_a_change_can_be_meant_for_one_version(rt: Runtime, clock: ManualC
     assert await _state(rt, link) is LinkState.DISABLED
 
 
-async def test_foreign_links_are_not_there(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_foreign_links_are_not_there(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     link = await _link(rt, ada)
     absent = Link(id=link.id + 1)
     for action in ("disable", "enable", "renew", "delete"):
@@ -297,10 +353,15 @@ async def test_foreign_links_are_not_there(rt: Runtime, clock: ManualClock, ada:
         with pytest.raises(LinkNotFound) as missing:
             async with rt.db.write() as session:
                 await service.delete_link(session, make.who(bob), absent.id, clock.now())
-        assert (foreign.value.code, foreign.value.message) == (missing.value.code, missing.value.message)
+        assert (foreign.value.code, foreign.value.message) == (
+            missing.value.code,
+            missing.value.message,
+        )
 
 
-async def test_every_change_is_a_version_of_the_history(rt: Runtime, clock: ManualClock, ada: User, root: User) -> None:
+async def test_every_change_is_a_version_of_the_history(
+    rt: Runtime, clock: ManualClock, ada: User, root: User
+) -> None:
     link = await _link(rt, ada, title="Old")
     clock.advance(60)
     await _do(rt, ada, "edit", link, LinkPatch(title="New"))
@@ -336,6 +397,15 @@ async def test_the_first_version_is_read_before_it_is_written_and_stays_what_it_
         rows = await queries.list_versions(session, link.id, 10)
 
     for one in (unwritten, alone, written):
-        assert (one.version, one.action, one.actor_id, one.at) == (1, "created", ada.id, link.created_at)
-        assert (one.snapshot["title"], one.snapshot["names"], list(one.snapshot["tags"].values())) == ("Old", ["one"], ["Alpha"])
+        assert (one.version, one.action, one.actor_id, one.at) == (
+            1,
+            "created",
+            ada.id,
+            link.created_at,
+        )
+        assert (
+            one.snapshot["title"],
+            one.snapshot["names"],
+            list(one.snapshot["tags"].values()),
+        ) == ("Old", ["one"], ["Alpha"])
     assert [row.action for row in rows] == ["edited", "transferred", "created"]

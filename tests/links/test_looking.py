@@ -44,7 +44,9 @@ async def test_the_title_of_the_page_is_offered(as_ada: AsyncClient, web: Site) 
         assert "data-fill" not in await _look(as_ada, web.url(silent))
 
 
-async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(as_ada: AsyncClient, rt: Runtime, ada: User, web: Site) -> None:
+async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(
+    as_ada: AsyncClient, rt: Runtime, ada: User, web: Site
+) -> None:
     async with rt.db.write() as session:
         await block_domain(session, "bad.example", reason="", by=ada.id, at=rt.clock.now())
 
@@ -62,7 +64,9 @@ async def test_looking_has_an_end(as_ada: AsyncClient, clock: ManualClock, web: 
     for _ in range(PREVIEWS_PER_MINUTE):
         await _look(as_ada, "javascript://alert(1)")
 
-    assert (await as_ada.get("/app/links/look", params={"destination": web.url("/")})).status_code == 429
+    assert (
+        await as_ada.get("/app/links/look", params={"destination": web.url("/")})
+    ).status_code == 429
     await _look(as_ada, "unfinished costs nothing")
     assert web.asked == []
     clock.advance(10)

@@ -60,12 +60,16 @@ class Version:
 @dataclass
 class Life:
     now: Version = field(default_factory=Version)
-    past: list[tuple[str, datetime, bool, Version]] = field(default_factory=list)  # action, moment, by an administrator, what it became
+    past: list[tuple[str, datetime, bool, Version]] = field(
+        default_factory=list
+    )  # action, moment, by an administrator, what it became
 
     def state(self, at: datetime) -> str:
         if self.now.status != "active":
             return self.now.status
-        return "expired" if self.now.expires_at is not None and self.now.expires_at <= at else "active"
+        return (
+            "expired" if self.now.expires_at is not None and self.now.expires_at <= at else "active"
+        )
 
 
 class LifeCycle(Machine):
@@ -75,8 +79,12 @@ class LifeCycle(Machine):
     def people(self) -> None:
         async def begin() -> None:
             async with self.rt.db.write() as session:
-                self.users = {name: await make.person(session, self.rt, name) for name in ("ada", "bob")}
-                self.users["root"] = await make.person(session, self.rt, "root", role=UserRole.ADMIN)
+                self.users = {
+                    name: await make.person(session, self.rt, name) for name in ("ada", "bob")
+                }
+                self.users["root"] = await make.person(
+                    session, self.rt, "root", role=UserRole.ADMIN
+                )
 
         self.run(begin())
         self.lives: dict[int, Life] = {}
@@ -95,7 +103,13 @@ class LifeCycle(Machine):
         return self.outcome(once())
 
     def _step(
-        self, choice: int, actor: str, action: str, expected: Refusal, after: Version, call: Callable[[WriteSession, int], Awaitable[Any]]
+        self,
+        choice: int,
+        actor: str,
+        action: str,
+        expected: Refusal,
+        after: Version,
+        call: Callable[[WriteSession, int], Awaitable[Any]],
     ) -> None:
         """Do it for real and in the model, and compare what was refused."""
         link_id, life = self._pick(choice)
@@ -113,15 +127,22 @@ class LifeCycle(Machine):
         made: list[int] = []
 
         async def call(session: WriteSession) -> None:
-            link = await make.link(session, self.rt, self.users["ada"], expires_at=expires_at, tags=sorted(tags))
-            await service.add_owner(session, self._who("ada"), link.id, "bob@example.com", self.clock.now())
+            link = await make.link(
+                session, self.rt, self.users["ada"], expires_at=expires_at, tags=sorted(tags)
+            )
+            await service.add_owner(
+                session, self._who("ada"), link.id, "bob@example.com", self.clock.now()
+            )
             made.append(link.id)
 
         refused = self._try(call)
         assert refused == (PastExpiry if seconds == 0 else None)
         if made:
             version = Version(expires_at=expires_at, tags=frozenset(tags))
-            steps = [("created", self.clock.now(), False, version), ("owner_added", self.clock.now(), False, version)]
+            steps = [
+                ("created", self.clock.now(), False, version),
+                ("owner_added", self.clock.now(), False, version),
+            ]
             self.lives[made[0]] = Life(deepcopy(version), steps)
 
     @precondition(lambda self: self.lives)
@@ -134,29 +155,52 @@ class LifeCycle(Machine):
     def edit(self, choice: int, actor: str, title: str | None, tags: set[str]) -> None:
         _, life = self._pick(choice)
         expected = InvalidStateTransition if life.now.status == "deleted" else None
-        after = Version(title, life.now.expires_at, life.now.status, life.now.by_admin, frozenset(tags))
+        after = Version(
+            title, life.now.expires_at, life.now.status, life.now.by_admin, frozenset(tags)
+        )
         patch = LinkPatch(title=title, tags=sorted(tags))
         space = make.space(self.rt)
         self._step(
-            choice, actor, "edited", expected, after, lambda session, link: service.edit_link(session, space, self._who(actor), link, patch)
+            choice,
+            actor,
+            "edited",
+            expected,
+            after,
+            lambda session, link: service.edit_link(session, space, self._who(actor), link, patch),
         )
 
     @precondition(lambda self: self.lives)
-    @rule(choice=st.integers(0, 2), actor=st.sampled_from(["ada", "root"]), seconds=SECONDS, clear=st.booleans(), renew=st.booleans())
+    @rule(
+        choice=st.integers(0, 2),
+        actor=st.sampled_from(["ada", "root"]),
+        seconds=SECONDS,
+        clear=st.booleans(),
+        renew=st.booleans(),
+    )
     def move_expiry(self, choice: int, actor: str, seconds: int, clear: bool, renew: bool) -> None:
         _, life = self._pick(choice)
         expires_at = None if clear else self.clock.now() + timedelta(seconds=seconds)
-        past = expires_at is not None and expires_at <= self.clock.now() and (renew or expires_at != life.now.expires_at)
-        expected = InvalidStateTransition if life.now.status == "deleted" else PastExpiry if past else None
+        past = (
+            expires_at is not None
+            and expires_at <= self.clock.now()
+            and (renew or expires_at != life.now.expires_at)
+        )
+        expected = (
+            InvalidStateTransition if life.now.status == "deleted" else PastExpiry if past else None
+        )
         after = deepcopy(life.now)
         after.expires_at = expires_at
         space = make.space(self.rt)
 
         async def call(session: WriteSession, link: int) -> None:
             if renew:
-                await service.renew_link(session, self._who(actor), link, self.clock.now(), expires_at)
+                await service.renew_link(
+                    session, self._who(actor), link, self.clock.now(), expires_at
+                )
             else:
-                await service.edit_link(session, space, self._who(actor), link, LinkPatch(expires_at=expires_at))
+                await service.edit_link(
+                    session, space, self._who(actor), link, LinkPatch(expires_at=expires_at)
+                )
 
         self._step(choice, actor, "renewed" if renew else "edited", expected, after, call)
 
@@ -165,10 +209,14 @@ class LifeCycle(Machine):
     def disable(self, choice: int, actor: str) -> None:
         _, life = self._pick(choice)
         closing = life.now.status == "disabled" and actor == "root" and not life.now.by_admin
-        expected = None if life.state(self.clock.now()) == "active" or closing else InvalidStateTransition
+        expected = (
+            None if life.state(self.clock.now()) == "active" or closing else InvalidStateTransition
+        )
         after = deepcopy(life.now)
         after.status, after.by_admin = "disabled", actor == "root"
-        call = lambda session, link: service.disable_link(session, self._who(actor), link, self.clock.now())  # noqa: E731
+        call = lambda session, link: service.disable_link(  # noqa: E731
+            session, self._who(actor), link, self.clock.now()
+        )
         self._step(choice, actor, "disabled", expected, after, call)
 
     @precondition(lambda self: self.lives)
@@ -185,7 +233,9 @@ class LifeCycle(Machine):
             expected = RenewalNeeded
         after = deepcopy(life.now)
         after.status, after.by_admin = "active", False
-        call = lambda session, link: service.enable_link(session, self._who(actor), link, self.clock.now())  # noqa: E731
+        call = lambda session, link: service.enable_link(  # noqa: E731
+            session, self._who(actor), link, self.clock.now()
+        )
         self._step(choice, actor, "enabled", expected, after, call)
 
     @precondition(lambda self: self.lives)
@@ -194,7 +244,9 @@ class LifeCycle(Machine):
         _, life = self._pick(choice)
         after = deepcopy(life.now)
         after.status = "deleted"
-        call = lambda session, link: service.delete_link(session, self._who(actor), link, self.clock.now())  # noqa: E731
+        call = lambda session, link: service.delete_link(  # noqa: E731
+            session, self._who(actor), link, self.clock.now()
+        )
         self._step(choice, actor, "deleted", None, after, call)
 
     @precondition(lambda self: self.lives)
@@ -203,14 +255,21 @@ class LifeCycle(Machine):
         _, life = self._pick(choice)
         action, at, by_admin, _ = life.past[-1]
         expected: Refusal = None
-        if action not in ("edited", "disabled", "deleted") or self.clock.now() - at > timedelta(hours=24):
+        if action not in ("edited", "disabled", "deleted") or self.clock.now() - at > timedelta(
+            hours=24
+        ):
             expected = NothingToUndo
         elif by_admin and actor != "root":
             expected = OnlyAdministrators
         after = deepcopy(life.past[-2][3])
         space = make.space(self.rt)
         self._step(
-            choice, actor, "undone", expected, after, lambda session, link: service.undo_link(session, space, self._who(actor), link)
+            choice,
+            actor,
+            "undone",
+            expected,
+            after,
+            lambda session, link: service.undo_link(session, space, self._who(actor), link),
         )
 
     @rule(seconds=st.sampled_from([1, 59, 3600, 86_400]))
@@ -219,7 +278,10 @@ class LifeCycle(Machine):
 
     @rule()
     def mark_expired(self) -> None:
-        assert self._try(lambda session: service.mark_expired(session, self.clock.now(), limit=1)) is None
+        assert (
+            self._try(lambda session: service.mark_expired(session, self.clock.now(), limit=1))
+            is None
+        )
 
     @invariant()
     def the_database_agrees(self) -> None:
@@ -233,18 +295,30 @@ class LifeCycle(Machine):
             for link_id, life in self.lives.items():
                 card = await queries.load_card(session, await session.get_one(Link, link_id))
                 shown = card.to_schema("", now)
-                assert (shown.title, shown.expires_at, frozenset(shown.tags)) == (life.now.title, life.now.expires_at, life.now.tags)
+                assert (shown.title, shown.expires_at, frozenset(shown.tags)) == (
+                    life.now.title,
+                    life.now.expires_at,
+                    life.now.tags,
+                )
                 assert (shown.status.value, shown.version) == (life.state(now), len(life.past))
-                assert [row.action for row in await queries.list_versions(session, link_id, 100)] == [
-                    step[0] for step in reversed(life.past)
-                ]
+                assert [
+                    row.action for row in await queries.list_versions(session, link_id, 100)
+                ] == [step[0] for step in reversed(life.past)]
                 for tag in life.now.tags if life.now.status != "deleted" else ():
                     uses[tag] = uses.get(tag, 0) + 1
             for state in LinkState:
                 page = await queries.load_links_page(
-                    session, CursorCodec(self.rt.secret), self._who("ada"), LinkFilter(status=state), now, limit=10, cursor=None
+                    session,
+                    CursorCodec(self.rt.secret),
+                    self._who("ada"),
+                    LinkFilter(status=state),
+                    now,
+                    limit=10,
+                    cursor=None,
                 )
-                assert {link.id for link in page.items} == {link_id for link_id, life in self.lives.items() if life.state(now) == state}
+                assert {link.id for link in page.items} == {
+                    link_id for link_id, life in self.lives.items() if life.state(now) == state
+                }
             counted = {tag.name: tag.usage_count for tag in await session.scalars(_ALL_TAGS)}
         assert {name: count for name, count in counted.items() if count} == uses
 
@@ -282,7 +356,11 @@ class Hands:
         elif name in self.since:
             del self.since[name]
             if name == self.primary:
-                self.primary = min(self.since, key=lambda other: self.since[other]) if self.since else str(heir)
+                self.primary = (
+                    min(self.since, key=lambda other: self.since[other])
+                    if self.since
+                    else str(heir)
+                )
                 self.own(self.primary, at)
 
 
@@ -297,9 +375,16 @@ class Ownership(Machine):
     def people(self) -> None:
         async def begin() -> None:
             async with self.rt.db.write() as session:
-                self.users: dict[str, User] = {name: await make.person(session, self.rt, name) for name in ("ada", "bob", "cleo", "dan")}
-                self.users["root"] = await make.person(session, self.rt, "root", role=UserRole.ADMIN)
-                self.links = [(await make.link(session, self.rt, self.users["ada"])).id for _ in range(2)]
+                self.users: dict[str, User] = {
+                    name: await make.person(session, self.rt, name)
+                    for name in ("ada", "bob", "cleo", "dan")
+                }
+                self.users["root"] = await make.person(
+                    session, self.rt, "root", role=UserRole.ADMIN
+                )
+                self.links = [
+                    (await make.link(session, self.rt, self.users["ada"])).id for _ in range(2)
+                ]
 
         self.run(begin())
         self.hands = [Hands("ada", {"ada": self.clock.now()}) for _ in self.links]
@@ -317,7 +402,9 @@ class Ownership(Machine):
     def _check(self, number: int, actor: str, expected: Refusal, function: Any, value: Any) -> bool:
         async def once() -> None:
             async with self.rt.db.write() as session:
-                await function(session, self._who(actor), self.links[number], value, self.clock.now())
+                await function(
+                    session, self._who(actor), self.links[number], value, self.clock.now()
+                )
 
         assert self.outcome(once()) == expected
         self.clock.advance(1)
@@ -328,23 +415,47 @@ class Ownership(Machine):
         hands = self.hands[number]
         refusal = self._may(actor, number) or (InvalidStateTransition if hands.deleted else None)
         now = self.clock.now()
-        if self._check(number, actor, refusal or (OwnerExists if name in hands.since else None), service.add_owner, f"{name}@example.com"):
+        if self._check(
+            number,
+            actor,
+            refusal or (OwnerExists if name in hands.since else None),
+            service.add_owner,
+            f"{name}@example.com",
+        ):
             hands.own(name, now)
 
     @rule(number=st.integers(0, 1), actor=ACTORS, name=PEOPLE)
     def remove_owner(self, number: int, actor: str, name: str) -> None:
         hands = self.hands[number]
-        wrong = PrimaryOwnerProtected if name == hands.primary else None if name in hands.others else OwnerNotFound
-        if self._check(number, actor, self._may(actor, number) or wrong, service.remove_owner, self.users[name].id):
+        wrong = (
+            PrimaryOwnerProtected
+            if name == hands.primary
+            else None
+            if name in hands.others
+            else OwnerNotFound
+        )
+        if self._check(
+            number,
+            actor,
+            self._may(actor, number) or wrong,
+            service.remove_owner,
+            self.users[name].id,
+        ):
             del hands.since[name]
 
     @rule(number=st.integers(0, 1), actor=ACTORS, name=PEOPLE)
     def transfer(self, number: int, actor: str, name: str) -> None:
         hands = self.hands[number]
         now = self.clock.now()
-        refusal = self._may(actor, number, transfer=True) or (InvalidStateTransition if hands.deleted else None)
+        refusal = self._may(actor, number, transfer=True) or (
+            InvalidStateTransition if hands.deleted else None
+        )
         if self._check(
-            number, actor, refusal or (OwnerExists if name == hands.primary else None), service.transfer_link, f"{name}@example.com"
+            number,
+            actor,
+            refusal or (OwnerExists if name == hands.primary else None),
+            service.transfer_link,
+            f"{name}@example.com",
         ):
             hands.own(name, now)
             hands.primary = name
@@ -353,7 +464,9 @@ class Ownership(Machine):
     def share(self, number: int, actor: str, name: str) -> None:
         hands = self.hands[number]
         refusal = self._may(actor, number) or (InvalidStateTransition if hands.deleted else None)
-        expected = refusal or (OwnerExists if name in hands.since else ShareExists if name in hands.shares else None)
+        expected = refusal or (
+            OwnerExists if name in hands.since else ShareExists if name in hands.shares else None
+        )
         if self._check(number, actor, expected, service.share_link, f"{name}@example.com"):
             hands.shares.add(name)
 
@@ -372,7 +485,12 @@ class Ownership(Machine):
 
         async def once() -> None:
             async with self.rt.db.write() as session:
-                await service.hand_over_links(session, self.users[name], self.clock.now(), heir=self.users[heir] if heir else None)
+                await service.hand_over_links(
+                    session,
+                    self.users[name],
+                    self.clock.now(),
+                    heir=self.users[heir] if heir else None,
+                )
 
         assert self.outcome(once()) is None
         for hands in self.hands:
@@ -388,16 +506,30 @@ class Ownership(Machine):
         async with self.rt.db.read() as session:
             for link_id, hands in zip(self.links, self.hands, strict=True):
                 owners = await queries.list_owners(session, link_id)
-                assert [user.subject for owner, user in owners if owner.is_primary] == [hands.primary]
-                assert {user.subject for owner, user in owners if not owner.is_primary} == hands.others
-                assert {user.subject for _, user in await queries.list_shares(session, link_id)} == hands.shares
+                assert [user.subject for owner, user in owners if owner.is_primary] == [
+                    hands.primary
+                ]
+                assert {
+                    user.subject for owner, user in owners if not owner.is_primary
+                } == hands.others
+                assert {
+                    user.subject for _, user in await queries.list_shares(session, link_id)
+                } == hands.shares
                 for name in self.users:
                     try:
                         _, standing = await queries.view_link(session, self._who(name), link_id)
-                        rights = "".join(right.name[0] for right in AccessRight if standing.allows(right))
+                        rights = "".join(
+                            right.name[0] for right in AccessRight if standing.allows(right)
+                        )
                     except LinkNotFound:
                         rights = ""
-                    expected = {"admin": "VSEMT", "primary": "VSEMT", "owner": "VSEM", "recipient": "VS", "nobody": ""}
+                    expected = {
+                        "admin": "VSEMT",
+                        "primary": "VSEMT",
+                        "owner": "VSEM",
+                        "recipient": "VS",
+                        "nobody": "",
+                    }
                     assert rights == expected[hands.relation(name)]
 
 

@@ -17,7 +17,9 @@ from refract.links.schemas import LinkPatch
 from tests import make
 
 
-async def _all(rt: Runtime, user: User, limit: int = 200, *, admin: bool = False, **asked: Any) -> list[str]:
+async def _all(
+    rt: Runtime, user: User, limit: int = 200, *, admin: bool = False, **asked: Any
+) -> list[str]:
     """The titles of all pages, read page by page."""
     titles: list[str] = []
     cursor = None
@@ -41,16 +43,22 @@ async def _all(rt: Runtime, user: User, limit: int = 200, *, admin: bool = False
     raise AssertionError
 
 
-async def _links(rt: Runtime, owner: User, clock: ManualClock, titles: str, **given: Any) -> dict[str, Link]:
+async def _links(
+    rt: Runtime, owner: User, clock: ManualClock, titles: str, **given: Any
+) -> dict[str, Link]:
     made = {}
     for title in titles:
         async with rt.db.write() as session:
-            made[title] = await make.link(session, rt, owner, f"https://example.com/{title}", title=title, **given)
+            made[title] = await make.link(
+                session, rt, owner, f"https://example.com/{title}", title=title, **given
+            )
         clock.advance(1)
     return made
 
 
-async def test_seed_001_my_links_newest_first(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_seed_001_my_links_newest_first(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     await _links(rt, ada, clock, "abcde")
     await _links(rt, bob, clock, "xy")
 
@@ -58,7 +66,9 @@ async def test_seed_001_my_links_newest_first(rt: Runtime, clock: ManualClock, a
         assert await _all(rt, ada, limit) == list("edcba")
 
 
-async def test_seed_002_mine_means_owned_or_co_owned(rt: Runtime, clock: ManualClock, ada: User, bob: User, cleo: User) -> None:
+async def test_seed_002_mine_means_owned_or_co_owned(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User, cleo: User
+) -> None:
     links = await _links(rt, ada, clock, "ab")
     await _links(rt, bob, clock, "c")
     async with rt.db.write() as session:
@@ -81,7 +91,9 @@ async def test_everybody_finds_public_links_and_administrators_find_all(
     assert await _all(rt, root, owner=OwnerFilter.ALL, admin=True) == list("cba")
 
 
-async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     """A position without the id as a tie-break would lose rows."""
     async with rt.db.write() as session:
         wishes = [await make.new_link(rt, title=str(number)) for number in range(30)]
@@ -89,7 +101,14 @@ async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(rt: Run
         for number, result in enumerate(made):
             if number % 3:
                 assert isinstance(result, service.CreatedLink)
-                session.add(LinkTotals(link_id=result.card.link.id, total_clicks=number % 2, bot_clicks=1, last_clicked_at=clock.now()))
+                session.add(
+                    LinkTotals(
+                        link_id=result.card.link.id,
+                        total_clicks=number % 2,
+                        bot_clicks=1,
+                        last_clicked_at=clock.now(),
+                    )
+                )
     expected = [str(number) for number in reversed(range(30))]
     for sort in LinkSort:
         found = await _all(rt, ada, 7, sort=sort)
@@ -104,18 +123,29 @@ async def test_orders(rt: Runtime, clock: ManualClock, ada: User, root: User) ->
     async with rt.db.write() as session:
         for title, (count, minutes) in clicks.items():
             at = None if minutes is None else clock.now() + timedelta(minutes=minutes)
-            session.add(LinkTotals(link_id=links[title].id, total_clicks=count, bot_clicks=3, last_clicked_at=at))
-        await service.edit_link(session, make.space(rt), make.who(ada), links["b"].id, LinkPatch(notes="moved"))
+            session.add(
+                LinkTotals(
+                    link_id=links[title].id, total_clicks=count, bot_clicks=3, last_clicked_at=at
+                )
+            )
+        await service.edit_link(
+            session, make.space(rt), make.who(ada), links["b"].id, LinkPatch(notes="moved")
+        )
 
     for limit in (1, 2, 3, 200):
-        every: list[tuple[User, dict[str, Any]]] = [(ada, {}), (root, {"owner": OwnerFilter.ALL, "admin": True})]
+        every: list[tuple[User, dict[str, Any]]] = [
+            (ada, {}),
+            (root, {"owner": OwnerFilter.ALL, "admin": True}),
+        ]
         for user, asked in every:
             assert await _all(rt, user, limit, sort=LinkSort.UPDATED, **asked) == list("bfedca")
             assert await _all(rt, user, limit, sort=LinkSort.CLICKS, **asked) == list("cebfda")
             assert await _all(rt, user, limit, sort=LinkSort.LAST_CLICK, **asked) == list("ebcfda")
 
 
-async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_001_state_in_filters_is_computed_from_time(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     links = await _links(rt, ada, clock, "abcd")
     await _links(rt, ada, clock, "efg", expires_at=clock.now() + timedelta(hours=1))
     async with rt.db.write() as session:
@@ -125,7 +155,13 @@ async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, cloc
     async def by_state() -> dict[str, str]:
         return {state.value: "".join(await _all(rt, ada, status=state)) for state in LinkState}
 
-    assert await by_state() == {"active": "gfeda", "disabled": "b", "expired": "", "deleted": "c", "on_hold": ""}
+    assert await by_state() == {
+        "active": "gfeda",
+        "disabled": "b",
+        "expired": "",
+        "deleted": "c",
+        "on_hold": "",
+    }
     clock.advance(3600)
     expected = {"active": "da", "disabled": "b", "expired": "gfe", "deleted": "c", "on_hold": ""}
     assert await by_state() == expected
@@ -135,17 +171,25 @@ async def test_seed_001_state_in_filters_is_computed_from_time(rt: Runtime, cloc
     assert await _all(rt, ada) == list("gfedba")  # without a state: everything but deleted links
 
 
-async def test_seed_001_links_can_be_filtered_by_when_they_were_made(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_seed_001_links_can_be_filtered_by_when_they_were_made(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     links = await _links(rt, ada, clock, "abcd")
 
     assert await _all(rt, ada, created_after=links["b"].created_at) == list("dcb")
     assert await _all(rt, ada, created_before=links["b"].created_at) == ["a"]
-    assert await _all(rt, ada, created_after=links["b"].created_at, created_before=links["d"].created_at, sort=LinkSort.CLICKS) == list(
-        "cb"
-    )
+    assert await _all(
+        rt,
+        ada,
+        created_after=links["b"].created_at,
+        created_before=links["d"].created_at,
+        sort=LinkSort.CLICKS,
+    ) == list("cb")
 
 
-async def test_seed_002_links_can_be_filtered_by_tag(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_seed_002_links_can_be_filtered_by_tag(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     await _links(rt, ada, clock, "ab", tags=["Engineering Tools", "x"])
     await _links(rt, ada, clock, "c", tags=["x"])
     await _links(rt, bob, clock, "d", tags=["engineering tools"])
@@ -179,13 +223,21 @@ async def test_search_looks_through_name_title_notes_and_destination(
     assert await _all(rt, ada, q=q) == list(found)
 
 
-async def test_a_cursor_belongs_to_one_question_of_one_person(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_a_cursor_belongs_to_one_question_of_one_person(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     await _links(rt, ada, clock, "abc")
     async with rt.db.read() as session:
 
         async def page(user: User, cursor: str | None, **asked: Any) -> str | None:
             found = await queries.load_links_page(
-                session, CursorCodec(rt.secret), make.who(user), LinkFilter(**asked), clock.now(), limit=1, cursor=cursor
+                session,
+                CursorCodec(rt.secret),
+                make.who(user),
+                LinkFilter(**asked),
+                clock.now(),
+                limit=1,
+                cursor=cursor,
             )
             return found.next_cursor
 
@@ -193,7 +245,12 @@ async def test_a_cursor_belongs_to_one_question_of_one_person(rt: Runtime, clock
         assert cursor is not None
         assert len(cursor) <= 512
         await page(ada, cursor)
-        for user, asked in ((bob, {}), (ada, {"sort": LinkSort.UPDATED}), (ada, {"q": "a"}), (ada, {"status": LinkState.ACTIVE})):
+        for user, asked in (
+            (bob, {}),
+            (ada, {"sort": LinkSort.UPDATED}),
+            (ada, {"q": "a"}),
+            (ada, {"status": LinkState.ACTIVE}),
+        ):
             with pytest.raises(InvalidCursor):
                 await page(user, cursor, **asked)
         for broken in (cursor[:-1], cursor + "A", cursor.swapcase(), "x", "", "é", "A" * 600):
@@ -211,7 +268,10 @@ async def test_a_page_costs_the_same_number_of_queries_at_10_and_at_1000_links(
     for rows in (10, 1000):
         async with rt.db.write() as session:
             wishes = [
-                await make.new_link(rt, f"https://example.com/{number}", names=[f"n{number}"], tags=["x"]) for number in range(made, rows)
+                await make.new_link(
+                    rt, f"https://example.com/{number}", names=[f"n{number}"], tags=["x"]
+                )
+                for number in range(made, rows)
             ]
             await service.create_links(session, rt, ada, wishes, charged=False)
         made = rows
@@ -219,7 +279,13 @@ async def test_a_page_costs_the_same_number_of_queries_at_10_and_at_1000_links(
         stop = count_statements(rt.db.read_engine, asked.append)
         async with rt.db.read() as session:
             page = await queries.load_links_page(
-                session, CursorCodec(rt.secret), make.who(ada), LinkFilter(sort=sort, tag="x"), clock.now(), limit=200, cursor=None
+                session,
+                CursorCodec(rt.secret),
+                make.who(ada),
+                LinkFilter(sort=sort, tag="x"),
+                clock.now(),
+                limit=200,
+                cursor=None,
             )
             cards = await queries.load_cards(session, page.items)
         stop()

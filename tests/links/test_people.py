@@ -13,7 +13,15 @@ from refract.identity.errors import EmailAmbiguous, UserNotFound
 from refract.identity.models import User, UserStatus
 from refract.links import feed, queries, service
 from refract.links.access import load_access
-from refract.links.errors import LinkNotFound, NotYours, OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
+from refract.links.errors import (
+    LinkNotFound,
+    NotYours,
+    OwnerExists,
+    OwnerNotFound,
+    PrimaryOwnerProtected,
+    ShareExists,
+    ShareNotFound,
+)
 from refract.links.models import Link, LinkOwner, LinkShare, LinkState
 from refract.links.schemas import LinkPatch
 from refract.tags.models import Tag
@@ -28,10 +36,15 @@ async def link(rt: Runtime, ada: User) -> Link:
 
 async def _owners(rt: Runtime, link: Link) -> list[tuple[int, bool]]:
     async with rt.db.read() as session:
-        return [(user.id, owner.is_primary) for owner, user in await queries.list_owners(session, link.id)]
+        return [
+            (user.id, owner.is_primary)
+            for owner, user in await queries.list_owners(session, link.id)
+        ]
 
 
-async def _call(rt: Runtime, function: Any, user: User, link: Link, value: Any, *, admin: bool = False) -> None:
+async def _call(
+    rt: Runtime, function: Any, user: User, link: Link, value: Any, *, admin: bool = False
+) -> None:
     heard: list[feed.TargetChange] = []
     with rt.signals.subscribe(feed.TOPIC, heard.extend):
         async with rt.db.write() as session:
@@ -39,8 +52,14 @@ async def _call(rt: Runtime, function: Any, user: User, link: Link, value: Any, 
     assert [change.target_id for change in heard] == [link.id]
 
 
-async def test_seed_002_ownership_lives_in_a_table_of_its_own(rt: Runtime, ada: User, link: Link) -> None:
-    assert not [column.name for column in Link.__table__.columns if "owner" in column.name or "user" in column.name]
+async def test_seed_002_ownership_lives_in_a_table_of_its_own(
+    rt: Runtime, ada: User, link: Link
+) -> None:
+    assert not [
+        column.name
+        for column in Link.__table__.columns
+        if "owner" in column.name or "user" in column.name
+    ]
     assert await _owners(rt, link) == [(ada.id, True)]
 
 
@@ -52,13 +71,17 @@ async def test_seed_002_a_co_owner_is_added_by_email_and_may_do_everything_but_t
 
     assert await _owners(rt, link) == [(ada.id, True), (bob.id, False), (cleo.id, False)]
     async with rt.db.write() as session:
-        await service.edit_link(session, make.space(rt), make.who(bob), link.id, LinkPatch(title="ours"))
+        await service.edit_link(
+            session, make.space(rt), make.who(bob), link.id, LinkPatch(title="ours")
+        )
         await service.disable_link(session, make.who(cleo), link.id, rt.clock.now())
     with pytest.raises(NotYours):
         await _call(rt, service.transfer_link, bob, link, bob.email)
 
 
-async def test_seed_002_adding_an_owner_twice_is_refused(rt: Runtime, ada: User, bob: User, link: Link) -> None:
+async def test_seed_002_adding_an_owner_twice_is_refused(
+    rt: Runtime, ada: User, bob: User, link: Link
+) -> None:
     await _call(rt, service.add_owner, ada, link, bob.email)
     for email in (bob.email, ada.email):
         with pytest.raises(OwnerExists) as refused:
@@ -66,7 +89,9 @@ async def test_seed_002_adding_an_owner_twice_is_refused(rt: Runtime, ada: User,
         assert (refused.value.status, refused.value.code) == (409, "OWNER_EXISTS")
 
 
-async def test_people_are_found_by_the_verified_address_of_one_active_person(rt: Runtime, ada: User, link: Link) -> None:
+async def test_people_are_found_by_the_verified_address_of_one_active_person(
+    rt: Runtime, ada: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         await make.person(session, rt, "unverified", email_verified=False)
         await make.person(session, rt, "suspended", status=UserStatus.SUSPENDED)
@@ -81,17 +106,27 @@ async def test_people_are_found_by_the_verified_address_of_one_active_person(rt:
     assert await _owners(rt, link) == [(ada.id, True)]
 
 
-async def test_seed_002_the_schema_allows_one_primary_owner_only(rt: Runtime, ada: User, bob: User, link: Link) -> None:
+async def test_seed_002_the_schema_allows_one_primary_owner_only(
+    rt: Runtime, ada: User, bob: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         other = await make.link(session, rt, ada)
     for primary in (link.id, other.id):  # a second primary; a mark that belongs to another link
         with pytest.raises(DBAPIError, match="primary_link_id"):
             async with rt.db.write() as session:
-                row = {"link_id": link.id, "user_id": bob.id, "primary_link_id": primary, "added_by": None, "created_at": rt.clock.now()}
+                row = {
+                    "link_id": link.id,
+                    "user_id": bob.id,
+                    "primary_link_id": primary,
+                    "added_by": None,
+                    "created_at": rt.clock.now(),
+                }
                 await session.execute(insert(LinkOwner).values(**row))
 
 
-async def test_seed_002_the_primary_owner_cannot_be_removed(rt: Runtime, ada: User, bob: User, root: User, link: Link) -> None:
+async def test_seed_002_the_primary_owner_cannot_be_removed(
+    rt: Runtime, ada: User, bob: User, root: User, link: Link
+) -> None:
     await _call(rt, service.add_owner, ada, link, bob.email)
     for user, admin in ((ada, False), (bob, False), (root, True)):
         with pytest.raises(PrimaryOwnerProtected) as refused:
@@ -100,7 +135,9 @@ async def test_seed_002_the_primary_owner_cannot_be_removed(rt: Runtime, ada: Us
     assert await _owners(rt, link) == [(ada.id, True), (bob.id, False)]
 
 
-async def test_a_co_owner_can_be_removed_or_step_down(rt: Runtime, ada: User, bob: User, cleo: User, link: Link) -> None:
+async def test_a_co_owner_can_be_removed_or_step_down(
+    rt: Runtime, ada: User, bob: User, cleo: User, link: Link
+) -> None:
     await _call(rt, service.add_owner, ada, link, bob.email)
     await _call(rt, service.add_owner, ada, link, cleo.email)
     await _call(rt, service.remove_owner, bob, link, cleo.id)
@@ -113,7 +150,9 @@ async def test_a_co_owner_can_be_removed_or_step_down(rt: Runtime, ada: User, bo
         await _call(rt, service.remove_owner, bob, link, ada.id)
 
 
-async def test_the_primary_mark_moves_only_by_transfer(rt: Runtime, ada: User, bob: User, cleo: User, root: User, link: Link) -> None:
+async def test_the_primary_mark_moves_only_by_transfer(
+    rt: Runtime, ada: User, bob: User, cleo: User, root: User, link: Link
+) -> None:
     await _call(rt, service.transfer_link, ada, link, bob.email)  # to somebody who did not own it
     assert await _owners(rt, link) == [(bob.id, True), (ada.id, False)]
     with pytest.raises(OwnerExists):
@@ -124,7 +163,9 @@ async def test_the_primary_mark_moves_only_by_transfer(rt: Runtime, ada: User, b
     assert await _owners(rt, link) == [(cleo.id, True), (ada.id, False), (bob.id, False)]
 
 
-async def test_seed_002_a_share_lets_somebody_look_and_nothing_else(rt: Runtime, ada: User, bob: User, cleo: User, link: Link) -> None:
+async def test_seed_002_a_share_lets_somebody_look_and_nothing_else(
+    rt: Runtime, ada: User, bob: User, cleo: User, link: Link
+) -> None:
     with pytest.raises(LinkNotFound):
         async with rt.db.read() as session:
             await queries.view_link(session, make.who(bob), link.id)
@@ -132,7 +173,13 @@ async def test_seed_002_a_share_lets_somebody_look_and_nothing_else(rt: Runtime,
 
     async with rt.db.read() as session:
         _, standing = await queries.view_link(session, make.who(bob), link.id, AccessRight.STATS)
-        assert [standing.allows(right) for right in AccessRight] == [True, True, False, False, False]
+        assert [standing.allows(right) for right in AccessRight] == [
+            True,
+            True,
+            False,
+            False,
+            False,
+        ]
     with pytest.raises(NotYours):
         await _call(rt, service.share_link, bob, link, cleo.email)
     with pytest.raises(ShareExists):
@@ -147,7 +194,9 @@ async def test_seed_002_a_share_lets_somebody_look_and_nothing_else(rt: Runtime,
             await queries.view_link(session, make.who(bob), link.id)
 
 
-async def test_whoever_becomes_an_owner_needs_no_share_any_more(rt: Runtime, ada: User, bob: User, cleo: User, link: Link) -> None:
+async def test_whoever_becomes_an_owner_needs_no_share_any_more(
+    rt: Runtime, ada: User, bob: User, cleo: User, link: Link
+) -> None:
     await _call(rt, service.share_link, ada, link, bob.email)
     await _call(rt, service.share_link, ada, link, cleo.email)
     await _call(rt, service.add_owner, ada, link, bob.email)
@@ -157,7 +206,9 @@ async def test_whoever_becomes_an_owner_needs_no_share_any_more(rt: Runtime, ada
         assert (await session.scalars(select(LinkShare))).all() == []
 
 
-async def test_seed_002_the_capability_table(rt: Runtime, ada: User, bob: User, cleo: User, root: User, link: Link) -> None:
+async def test_seed_002_the_capability_table(
+    rt: Runtime, ada: User, bob: User, cleo: User, root: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         other = await make.person(session, rt, "other")
         await service.add_owner(session, make.who(ada), link.id, bob.email, rt.clock.now())
@@ -170,13 +221,26 @@ async def test_seed_002_the_capability_table(rt: Runtime, ada: User, bob: User, 
             await session.flush()
             for user in (ada, bob, cleo, other, root):
                 standing = await load_access(session, make.who(user, admin=user is root), row)
-                rights[visibility, user.display_name] = "".join(right.name[0] for right in AccessRight if standing.allows(right))
+                rights[visibility, user.display_name] = "".join(
+                    right.name[0] for right in AccessRight if standing.allows(right)
+                )
     for visibility in ("unlisted", "secure", "public"):
-        assert [rights[visibility, name] for name in ("Ada", "Bob", "Cleo", "Root")] == ["VSEMT", "VSEM", "VS", "VSEMT"]
-    assert [rights[visibility, "Other"] for visibility in ("unlisted", "secure", "public")] == ["", "", "V"]
+        assert [rights[visibility, name] for name in ("Ada", "Bob", "Cleo", "Root")] == [
+            "VSEMT",
+            "VSEM",
+            "VS",
+            "VSEMT",
+        ]
+    assert [rights[visibility, "Other"] for visibility in ("unlisted", "secure", "public")] == [
+        "",
+        "",
+        "V",
+    ]
 
 
-async def test_an_administrator_without_the_scope_is_like_anybody(rt: Runtime, root: User, link: Link) -> None:
+async def test_an_administrator_without_the_scope_is_like_anybody(
+    rt: Runtime, root: User, link: Link
+) -> None:
     with pytest.raises(LinkNotFound):
         async with rt.db.read() as session:
             await queries.view_link(session, make.who(root, admin=False), link.id)
@@ -211,10 +275,17 @@ async def test_seed_001_when_somebody_leaves_their_links_pass_on_or_are_deleted(
     assert await _owners(rt, link) == [(ada.id, True)]
     async with rt.db.read() as session:
         states = {row.id: row.state_at(clock.now()) for row in await session.scalars(select(Link))}
-        shares = [(share.link_id, share.user_id) for share in await session.scalars(select(LinkShare))]
+        shares = [
+            (share.link_id, share.user_id) for share in await session.scalars(select(LinkShare))
+        ]
         uses = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
         last = (await queries.list_versions(session, link.id, 1))[0]
-    assert states == {link.id: LinkState.DELETED, shared.id: LinkState.ACTIVE, foreign.id: LinkState.ACTIVE, received.id: LinkState.ACTIVE}
+    assert states == {
+        link.id: LinkState.DELETED,
+        shared.id: LinkState.ACTIVE,
+        foreign.id: LinkState.ACTIVE,
+        received.id: LinkState.ACTIVE,
+    }
     assert shares == [(foreign.id, bob.id)]
     assert uses == {"Alpha": 1}
     assert last.action == "deleted"
@@ -249,7 +320,9 @@ async def test_an_heir_keeps_the_shares_of_links_that_pass_to_others(
         assert [share.user_id for share in await session.scalars(select(LinkShare))] == [bob.id]
 
 
-async def test_hundreds_of_links_are_handed_over(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_hundreds_of_links_are_handed_over(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     async with rt.db.write() as session:
         wishes = [await make.new_link(rt, f"https://example.com/{number}") for number in range(450)]
         await service.create_links(session, rt, ada, wishes, charged=False)

@@ -35,21 +35,29 @@ def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
     def page(asker: LinkCaller, **asked: Any) -> Question:
         async def read(session: ReadSession) -> None:
             question = LinkFilter(**asked)
-            first_page = await queries.load_links_page(session, cursors, asker, question, now, limit=50, cursor=None)
+            first_page = await queries.load_links_page(
+                session, cursors, asker, question, now, limit=50, cursor=None
+            )
             if first_page.next_cursor:
-                await queries.load_links_page(session, cursors, asker, question, now, limit=50, cursor=first_page.next_cursor)
+                await queries.load_links_page(
+                    session, cursors, asker, question, now, limit=50, cursor=first_page.next_cursor
+                )
 
         return read
 
     found: dict[str, Question] = {
-        f"{owner} by {sort}": page(admin if owner is OwnerFilter.ALL else who, owner=owner, sort=sort)
+        f"{owner} by {sort}": page(
+            admin if owner is OwnerFilter.ALL else who, owner=owner, sort=sort
+        )
         for owner in OwnerFilter
         for sort in LinkSort
         if owner is not OwnerFilter.PUBLIC or sort not in queries.CLICK_SORTS
     }
     for state in LinkState:
         found[f"mine, {state}"] = page(who, status=state)
-        found[f"seed_001 idx_urls_status: all, {state}"] = page(admin, owner=OwnerFilter.ALL, status=state)
+        found[f"seed_001 idx_urls_status: all, {state}"] = page(
+            admin, owner=OwnerFilter.ALL, status=state
+        )
     return found | {
         "seed_001 dashboard (idx_urls_creator)": page(who),
         "mine with a tag": page(who, tag="T3"),
@@ -57,16 +65,30 @@ def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
         "mine, searched": page(who, q="words 12"),
         "public, searched": page(who, owner=OwnerFilter.PUBLIC, q="words 12"),
         "mine of a day": page(who, created_after=now, created_before=now + timedelta(days=1)),
-        "all of a day by update": page(admin, owner=OwnerFilter.ALL, sort=LinkSort.UPDATED, created_after=now),
-        "seed_001 redirect by code, seed_003 by name": lambda session: queries.resolve_name(session, "abc-77."),
+        "all of a day by update": page(
+            admin, owner=OwnerFilter.ALL, sort=LinkSort.UPDATED, created_after=now
+        ),
+        "seed_001 redirect by code, seed_003 by name": lambda session: queries.resolve_name(
+            session, "abc-77."
+        ),
         "cards": lambda session: _cards(session, [first + number * STEP for number in range(3)]),
         "standing": lambda session: _standing(session, who, first),
-        "find if exists": lambda session: queries.find_live_links(session, ada.id, ["digest-100", "digest-200"], now),
-        "did you mean, for a stranger": lambda session: queries.suggest_similar_names(session, "roadmapp", None, now),
-        "did you mean, for somebody": lambda session: queries.suggest_similar_names(session, "abc-771", who, now),
-        "is the name free": lambda session: names.check_availability(session, make.space(rt), "onboarding", NameTarget.LINK),
+        "find if exists": lambda session: queries.find_live_links(
+            session, ada.id, ["digest-100", "digest-200"], now
+        ),
+        "did you mean, for a stranger": lambda session: queries.suggest_similar_names(
+            session, "roadmapp", None, now
+        ),
+        "did you mean, for somebody": lambda session: queries.suggest_similar_names(
+            session, "abc-771", who, now
+        ),
+        "is the name free": lambda session: names.check_availability(
+            session, make.space(rt), "onboarding", NameTarget.LINK
+        ),
         "free codes": lambda session: names.allocate_ids(session, make.space(rt), 100),
-        "names of links": lambda session: name_queries.list_names(session, NameTarget.LINK, [first]),
+        "names of links": lambda session: name_queries.list_names(
+            session, NameTarget.LINK, [first]
+        ),
         "owners": lambda session: queries.list_owners(session, first),
         "shares": lambda session: queries.list_shares(session, first),
         "history": lambda session: queries.list_versions(session, first, 50),
@@ -94,7 +116,11 @@ def _postgresql_faults(node: dict[str, Any], *, below_sort: bool = False) -> lis
     """A sequential scan of a big table, or a walk along a whole index only to sort afterwards."""
     kind, table = node["Node Type"], node.get("Relation Name")
     walked = kind in ("Index Scan", "Index Only Scan") and "Index Cond" not in node
-    faults = [f"{kind} on {table}"] if table in BIG and (kind == "Seq Scan" or (walked and below_sort)) else []
+    faults = (
+        [f"{kind} on {table}"]
+        if table in BIG and (kind == "Seq Scan" or (walked and below_sort))
+        else []
+    )
     for inner in node.get("Plans", []):
         faults += _postgresql_faults(inner, below_sort=below_sort or kind == "Sort")
     return faults
@@ -114,7 +140,9 @@ async def _faults(rt: Runtime, statement: str, parameters: Any) -> list[str]:
             plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             return _sqlite_faults([str(row.detail) for row in plan])
         if rt.db.dialect == "postgresql":
-            plan = await connection.exec_driver_sql(f"EXPLAIN (FORMAT JSON) {statement}", parameters)
+            plan = await connection.exec_driver_sql(
+                f"EXPLAIN (FORMAT JSON) {statement}", parameters
+            )
             raw = plan.scalar_one()
             return _postgresql_faults((json.loads(raw) if isinstance(raw, str) else raw)[0]["Plan"])
         plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
@@ -136,10 +164,17 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, clock: ManualClock) 
         async with rt.db.read() as session:
             await question(session)
         event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-        selects = [(statement, parameters) for statement, parameters in asked if statement.startswith("SELECT")]
+        selects = [
+            (statement, parameters)
+            for statement, parameters in asked
+            if statement.startswith("SELECT")
+        ]
         assert selects, name
         for statement, parameters in selects:
-            report += [f"{name}: {fault}\n{statement}" for fault in await _faults(rt, statement, parameters)]
+            report += [
+                f"{name}: {fault}\n{statement}"
+                for fault in await _faults(rt, statement, parameters)
+            ]
 
     assert not report, "\n\n".join(report)
     await _jobs_read_no_whole_table(rt)
@@ -155,7 +190,10 @@ async def _jobs_read_no_whole_table(rt: Runtime) -> None:
     event.listen(rt.db.engine.sync_engine, "before_cursor_execute", note)
     async with rt.db.write() as session:
         assert await service.mark_expired(session, rt.clock.now(), limit=50) == 50
-        assert await service.purge_links(session, rt.clock.now(), timedelta(seconds=10), limit=50) == 50
+        assert (
+            await service.purge_links(session, rt.clock.now(), timedelta(seconds=10), limit=50)
+            == 50
+        )
     event.remove(rt.db.engine.sync_engine, "before_cursor_execute", note)
     faults = {
         statement: found

@@ -20,7 +20,12 @@ from refract.identity.models import AuditEntry, User
 from refract.jobs.models import Job
 from refract.links import service
 from refract.links.models import FlagReason, Link, LinkTotals
-from refract.links.safety.jobs import RecheckDueLinks, find_due_links, recheck_due_links, recheck_links
+from refract.links.safety.jobs import (
+    RecheckDueLinks,
+    find_due_links,
+    recheck_due_links,
+    recheck_links,
+)
 from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS
 from refract.links.safety.service import RecheckLinks
 from refract.links.schemas import LinkPatch
@@ -45,7 +50,9 @@ async def fake() -> AsyncIterator[FakeSafeBrowsing]:
 @pytest.fixture
 async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
     """A runtime that asks the fake service."""
-    settings = rt.settings.model_copy(update={"safe_browsing_key": SecretStr("key"), "safe_browsing_url": fake.url})
+    settings = rt.settings.model_copy(
+        update={"safe_browsing_key": SecretStr("key"), "safe_browsing_url": fake.url}
+    )
     runtime = replace(rt, settings=settings)
     yield runtime
     await runtime.close()
@@ -70,12 +77,24 @@ async def _make(rt: Runtime, owner: User, destination: str, **given: object) -> 
 async def _lead(rt: Runtime, owner: User, link_id: int, destination: str) -> None:
     vetted = (await make.new_link(rt, destination)).vetted
     async with rt.db.write() as session:
-        await service.edit_link(session, make.space(rt), make.who(owner), link_id, LinkPatch(destination=destination), vetted)
+        await service.edit_link(
+            session,
+            make.space(rt),
+            make.who(owner),
+            link_id,
+            LinkPatch(destination=destination),
+            vetted,
+        )
 
 
 async def _jobs(rt: Runtime) -> int:
     async with rt.db.read() as session:
-        return await session.scalar(select(func.count()).select_from(Job).where(Job.kind == RecheckLinks.kind)) or 0
+        return (
+            await session.scalar(
+                select(func.count()).select_from(Job).where(Job.kind == RecheckLinks.kind)
+            )
+            or 0
+        )
 
 
 async def _link(rt: Runtime, link_id: int) -> Link:
@@ -101,13 +120,23 @@ async def test_every_way_to_a_destination_has_it_checked_later(
 
     match how:
         case "create":
-            answer = await asking.post("/api/v1/links", headers=headers, json={"destination": "https://new.example/"})
+            answer = await asking.post(
+                "/api/v1/links", headers=headers, json={"destination": "https://new.example/"}
+            )
         case "bulk":
-            answer = await asking.post("/api/v1/links/bulk", headers=headers, json={"links": [{"destination": "https://new.example/"}]})
+            answer = await asking.post(
+                "/api/v1/links/bulk",
+                headers=headers,
+                json={"links": [{"destination": "https://new.example/"}]},
+            )
         case "api":
-            answer = await asking.patch(target, headers=headers, json={"destination": "https://new.example/"})
+            answer = await asking.patch(
+                target, headers=headers, json={"destination": "https://new.example/"}
+            )
         case "form":
-            answer = await asking.post(page, headers=cookie, data={"destination": "https://new.example/"})
+            answer = await asking.post(
+                page, headers=cookie, data={"destination": "https://new.example/"}
+            )
         case "revert":
             answer = await asking.post(f"{target}/history/1/revert", headers=headers)
         case "page revert":
@@ -143,14 +172,24 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
     assert "listed as dangerous" in page
     assert "dangerous (social engineering)" in page  # in its history
     async with ours.db.read() as session:
-        line = (await session.scalars(select(AuditEntry).where(AuditEntry.action == "link.disabled"))).one()
-    assert (line.actor_id, line.target, line.detail) == (None, str(bad), "dangerous (social engineering)")
+        line = (
+            await session.scalars(select(AuditEntry).where(AuditEntry.action == "link.disabled"))
+        ).one()
+    assert (line.actor_id, line.target, line.detail) == (
+        None,
+        str(bad),
+        "dangerous (social engineering)",
+    )
 
 
 async def test_links_with_clicks_are_due_daily_and_others_weekly(ours: Runtime, ada: User) -> None:
-    followed, idle, old = [await _make(ours, ada, f"https://{name}.example/") for name in ("one", "two", "three")]
+    followed, idle, old = [
+        await _make(ours, ada, f"https://{name}.example/") for name in ("one", "two", "three")
+    ]
     async with ours.db.write() as session:
-        await session.execute(update(Link).where(Link.id == old).values(checked_at=None))  # from before there were checks
+        await session.execute(
+            update(Link).where(Link.id == old).values(checked_at=None)
+        )  # from before there were checks
     start = ours.clock.now()
 
     async def due_at(after: timedelta) -> set[int]:
@@ -160,13 +199,22 @@ async def test_links_with_clicks_are_due_daily_and_others_weekly(ours: Runtime, 
 
     assert await due_at(timedelta()) == {old}
     async with ours.db.write() as session:
-        session.add(LinkTotals(link_id=followed, total_clicks=1, bot_clicks=0, last_clicked_at=start + timedelta(hours=1)))
+        session.add(
+            LinkTotals(
+                link_id=followed,
+                total_clicks=1,
+                bot_clicks=0,
+                last_clicked_at=start + timedelta(hours=1),
+            )
+        )
     assert await due_at(DAY - timedelta(minutes=1)) == {old}
     assert await due_at(DAY) == {old, followed}
     assert await due_at(7 * DAY) == {old, followed, idle}
 
 
-async def test_a_silent_service_ends_the_run_and_flags_nothing(ours: Runtime, fake: FakeSafeBrowsing, ada: User) -> None:
+async def test_a_silent_service_ends_the_run_and_flags_nothing(
+    ours: Runtime, fake: FakeSafeBrowsing, ada: User
+) -> None:
     for number in range(3):
         await _make(ours, ada, f"https://{number}.example/")
     async with ours.db.write() as session:
@@ -185,7 +233,9 @@ async def test_a_silent_service_ends_the_run_and_flags_nothing(ours: Runtime, fa
     assert len(fake.questions[-1]) == 3
 
 
-async def test_a_safe_check_does_not_lift_a_look_alike(ours: Runtime, fake: FakeSafeBrowsing, ada: User) -> None:
+async def test_a_safe_check_does_not_lift_a_look_alike(
+    ours: Runtime, fake: FakeSafeBrowsing, ada: User
+) -> None:
     fake.mode = "500"
     wish = await make.new_link(ours, "https://pаypal.example/")  # a Cyrillic а
     assert (wish.vetted.flag_reason, wish.vetted.unchecked) == (FlagReason.LOOKALIKE, True)
@@ -197,10 +247,16 @@ async def test_a_safe_check_does_not_lift_a_look_alike(ours: Runtime, fake: Fake
     await recheck_links(ours, RecheckLinks(link_ids=[link_id]))
 
     link = await _link(ours, link_id)
-    assert (link.flagged, link.flag_reason, link.checked_at) == (True, "lookalike", ours.clock.now())
+    assert (link.flagged, link.flag_reason, link.checked_at) == (
+        True,
+        "lookalike",
+        ours.clock.now(),
+    )
 
 
-async def test_what_an_administrator_lets_through_stays(ours: Runtime, fake: FakeSafeBrowsing, ada: User) -> None:
+async def test_what_an_administrator_lets_through_stays(
+    ours: Runtime, fake: FakeSafeBrowsing, ada: User
+) -> None:
     async with ours.db.write() as session:
         root = await make.admin(session, ours)
     link_id = await _make(ours, ada, "https://turned.example/", names=["bad"])
@@ -215,7 +271,9 @@ async def test_what_an_administrator_lets_through_stays(ours: Runtime, fake: Fak
     assert (await _link(ours, link_id)).status == "active"
 
 
-async def test_the_block_list_file_stops_links_that_were_there_before(rt: Runtime, tmp_path: Path, ada: User) -> None:
+async def test_the_block_list_file_stops_links_that_were_there_before(
+    rt: Runtime, tmp_path: Path, ada: User
+) -> None:
     path = tmp_path / "blocked.txt"
     path.write_text("")
     ours = replace(rt, settings=rt.settings.model_copy(update={"blocklist_path": path}))
@@ -226,11 +284,16 @@ async def test_the_block_list_file_stops_links_that_were_there_before(rt: Runtim
 
     await recheck_due_links(ours, RecheckDueLinks())
 
-    assert ((await _link(ours, link.id)).status, (await _link(ours, link.id)).flag_reason) == ("disabled", "blocked")
+    assert ((await _link(ours, link.id)).status, (await _link(ours, link.id)).flag_reason) == (
+        "disabled",
+        "blocked",
+    )
     await ours.close()
 
 
-async def test_entries_of_lists_are_checked_again_too(ours: Runtime, fake: FakeSafeBrowsing, ada: User) -> None:
+async def test_entries_of_lists_are_checked_again_too(
+    ours: Runtime, fake: FakeSafeBrowsing, ada: User
+) -> None:
     fake.mode = "500"
     addresses = await check_addresses(ours, ["https://good.example/", "https://turned.example/"])
     maker = ListMaker(ada.id)
@@ -239,7 +302,12 @@ async def test_entries_of_lists_are_checked_again_too(ours: Runtime, fake: FakeS
         entries = await lists.add_entries(session, make.space(ours), maker, made.id, addresses)  # type: ignore[arg-type]
         await entry_jobs.enqueue_entry_jobs(session, ours, entries, ada.id)
         good, bad = [entry.id for entry in entries]
-        assert await session.scalar(select(func.count()).where(Job.kind == entry_jobs.RecheckEntries.kind)) == 1
+        assert (
+            await session.scalar(
+                select(func.count()).where(Job.kind == entry_jobs.RecheckEntries.kind)
+            )
+            == 1
+        )
     fake.mode = "ok"
     ours.clock.advance(RETRY_INTERVAL_SECONDS)  # type: ignore[attr-defined]
     await entry_jobs.recheck_due_entries(ours, entry_jobs.RecheckDueEntries())
@@ -256,4 +324,7 @@ async def test_entries_of_lists_are_checked_again_too(ours: Runtime, fake: FakeS
 
 async def _entries(rt: Runtime) -> dict[int, tuple[bool, bool]]:
     async with rt.db.read() as session:
-        return {entry.id: (entry.flagged, entry.dangerous) for entry in await session.scalars(select(ListEntry))}
+        return {
+            entry.id: (entry.flagged, entry.dangerous)
+            for entry in await session.scalars(select(ListEntry))
+        }

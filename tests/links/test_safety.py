@@ -46,13 +46,22 @@ async def fake() -> AsyncIterator[FakeSafeBrowsing]:
 async def checked(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[DestinationChecker]:
     """Safety with a Safe Browsing service that is given up on quickly."""
     ours = configured(rt, safe_browsing_key=SecretStr(KEY), safe_browsing_url=fake.url)
-    async with DestinationChecker(ours, SafeBrowsingClient(ours.settings, ours.clock, timeout=0.3)) as safety:
+    async with DestinationChecker(
+        ours, SafeBrowsingClient(ours.settings, ours.clock, timeout=0.3)
+    ) as safety:
         yield safety
 
 
 async def test_each_destination_has_its_own_answer_in_order(rt: Runtime) -> None:
     async with DestinationChecker(rt) as safety:
-        answers = await safety.check(["https://example.com/a", "javascript:alert(1)", "http://GO.test./x", " https://Example.com/{1} "])
+        answers = await safety.check(
+            [
+                "https://example.com/a",
+                "javascript:alert(1)",
+                "http://GO.test./x",
+                " https://Example.com/{1} ",
+            ]
+        )
 
     assert errors(answers) == [None, "INVALID_URL", "LINK_LOOP", None]
     assert isinstance(answers[0], CheckedDestination)
@@ -69,7 +78,9 @@ async def test_a_runtime_keeps_one_safety_for_its_life(rt: Runtime, tmp_path: Pa
     path.write_text("evil.example\n")
     ours = configured(rt, blocklist_path=path)
 
-    assert errors(await check_destinations(ours, ["https://evil.example/", "https://good.example/"])) == ["BLOCKED_DESTINATION", None]
+    assert errors(
+        await check_destinations(ours, ["https://evil.example/", "https://good.example/"])
+    ) == ["BLOCKED_DESTINATION", None]
     assert ours.singleton(DestinationChecker) is ours.singleton(DestinationChecker)
     assert rt.singleton(DestinationChecker) is not ours.singleton(DestinationChecker)
     await ours.close()
@@ -111,7 +122,9 @@ async def test_refusal_names_the_field_and_the_reason(rt: Runtime) -> None:
         ("http://go.test", "http://[::ffff:0.0.0.0]:8000/x"),
     ],
 )
-async def test_links_to_ourselves_are_refused_however_they_are_spelt(clock: ManualClock, tmp_path: Path, base: str, own: str) -> None:
+async def test_links_to_ourselves_are_refused_however_they_are_spelt(
+    clock: ManualClock, tmp_path: Path, base: str, own: str
+) -> None:
     safety = DestinationChecker(_without_database(clock, make_settings(tmp_path, base_url=base)))
 
     assert isinstance(safety._parse_destination(own), LinkLoop)
@@ -131,7 +144,9 @@ async def test_links_to_ourselves_are_refused_however_they_are_spelt(clock: Manu
     ],
 )
 async def test_other_hosts_are_no_loop(clock: ManualClock, tmp_path: Path, other: str) -> None:
-    safety = DestinationChecker(_without_database(clock, make_settings(tmp_path, base_url="http://go.test")))
+    safety = DestinationChecker(
+        _without_database(clock, make_settings(tmp_path, base_url="http://go.test"))
+    )
 
     assert isinstance(safety._parse_destination(other), CheckedDestination)
 
@@ -146,7 +161,9 @@ def _without_database(clock: ManualClock, settings: Any) -> Runtime:
 
 async def test_blocked_domain_covers_what_is_below_it_and_nothing_beside_it(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await block_domain(session, "*.Evil.Example.", reason="phishing", by=None, at=rt.clock.now())
+        await block_domain(
+            session, "*.Evil.Example.", reason="phishing", by=None, at=rt.clock.now()
+        )
     asked = [
         "https://evil.example/",
         "https://a.b.EVIL.example./x",
@@ -156,7 +173,13 @@ async def test_blocked_domain_covers_what_is_below_it_and_nothing_beside_it(rt: 
     ]
 
     async with DestinationChecker(rt) as safety:
-        assert errors(await safety.check(asked)) == ["BLOCKED_DESTINATION", "BLOCKED_DESTINATION", None, None, "BLOCKED_DESTINATION"]
+        assert errors(await safety.check(asked)) == [
+            "BLOCKED_DESTINATION",
+            "BLOCKED_DESTINATION",
+            None,
+            None,
+            "BLOCKED_DESTINATION",
+        ]
         async with rt.db.write() as session:
             await unblock_domain(session, "evil.example", by=None, at=rt.clock.now())
         assert errors(await safety.check(asked)) == [None] * 5
@@ -175,7 +198,9 @@ async def test_a_thousand_destinations_take_a_handful_of_queries(rt: Runtime) ->
     asked: list[str] = []
     stop = count_statements(rt.db.read_engine, asked.append)
     async with DestinationChecker(rt) as safety:
-        answers = await safety.check([f"https://host{number % 50}.example/{number}" for number in range(1000)])
+        answers = await safety.check(
+            [f"https://host{number % 50}.example/{number}" for number in range(1000)]
+        )
     stop()
 
     assert errors(answers) == [None] * 1000
@@ -189,19 +214,30 @@ async def test_block_list_is_read_again_when_it_changes(rt: Runtime, tmp_path: P
     path = tmp_path / "blocked.txt"
     path.write_text("one.example\n")
     async with DestinationChecker(configured(rt, blocklist_path=path)) as safety:
-        assert errors(await safety.check(["https://a.one.example/", "https://two.example/"])) == ["BLOCKED_DESTINATION", None]
+        assert errors(await safety.check(["https://a.one.example/", "https://two.example/"])) == [
+            "BLOCKED_DESTINATION",
+            None,
+        ]
 
         path.write_text("0.0.0.0 two.example  # hosts format\n")
-        assert errors(await safety.check(["https://a.one.example/", "https://two.example/"])) == [None, "BLOCKED_DESTINATION"]
+        assert errors(await safety.check(["https://a.one.example/", "https://two.example/"])) == [
+            None,
+            "BLOCKED_DESTINATION",
+        ]
 
         path.unlink()
         assert errors(await safety.check(["https://two.example/"])) == ["BLOCKED_DESTINATION"]
 
         path.write_text("three.example\n")
-        assert errors(await safety.check(["https://two.example/", "https://three.example/"])) == [None, "BLOCKED_DESTINATION"]
+        assert errors(await safety.check(["https://two.example/", "https://three.example/"])) == [
+            None,
+            "BLOCKED_DESTINATION",
+        ]
 
 
-async def test_missing_block_list_stops_the_start_with_a_sentence(rt: Runtime, tmp_path: Path) -> None:
+async def test_missing_block_list_stops_the_start_with_a_sentence(
+    rt: Runtime, tmp_path: Path
+) -> None:
     with pytest.raises(ConfigurationError) as refused:
         DestinationChecker(configured(rt, blocklist_path=tmp_path / "nowhere.txt"))
 
@@ -217,7 +253,9 @@ async def test_dangerous_address_is_refused_and_remembered_for_a_week(
 ) -> None:
     fake.bad = {"https://bad.example/x"}
 
-    answers = await checked.check(["https://good.example/", "https://bad.example/x", "https://bad.example/x#part"])
+    answers = await checked.check(
+        ["https://good.example/", "https://bad.example/x", "https://bad.example/x#part"]
+    )
 
     assert errors(answers) == [None, "MALICIOUS_URL", "MALICIOUS_URL"]
     assert isinstance(answers[1], MaliciousUrl)
@@ -234,7 +272,9 @@ async def test_dangerous_address_is_refused_and_remembered_for_a_week(
     assert len(fake.questions) == 2
 
 
-async def test_safe_address_is_remembered_for_a_day(checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
+async def test_safe_address_is_remembered_for_a_day(
+    checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock
+) -> None:
     await checked.check(["https://good.example/"])
     clock.advance(DAY - 1)
     await checked.check(["https://good.example/"])
@@ -248,13 +288,17 @@ async def test_safe_address_is_remembered_for_a_day(checked: DestinationChecker,
     assert len(fake.questions) == 2
 
 
-async def test_template_is_checked_by_what_is_fixed(checked: DestinationChecker, fake: FakeSafeBrowsing) -> None:
+async def test_template_is_checked_by_what_is_fixed(
+    checked: DestinationChecker, fake: FakeSafeBrowsing
+) -> None:
     await checked.check(["https://wiki.example/a/{1}/b?q={2}"])
 
     assert fake.questions == [["https://wiki.example/a/"]]
 
 
-async def test_many_addresses_go_in_batches_of_five_hundred(checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime) -> None:
+async def test_many_addresses_go_in_batches_of_five_hundred(
+    checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime
+) -> None:
     answers = await checked.check([f"https://host.example/{number}" for number in range(1001)])
 
     assert errors(answers) == [None] * 1001
@@ -276,13 +320,15 @@ async def test_service_that_fails_lets_the_link_through_and_flags_it(
         assert await session.scalar(select(func.count()).select_from(UrlCheck)) == 0
 
     fake.mode = "malware"
-    assert {href: found.reason for href, found in (await checked.recheck([answer.href])).items()} == {
-        "https://unknown.example/": "dangerous"
-    }
+    assert {
+        href: found.reason for href, found in (await checked.recheck([answer.href])).items()
+    } == {"https://unknown.example/": "dangerous"}
     assert errors(await checked.check(["https://unknown.example/"])) == ["MALICIOUS_URL"]
 
 
-async def test_dead_service_is_left_alone_for_a_while(checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock) -> None:
+async def test_dead_service_is_left_alone_for_a_while(
+    checked: DestinationChecker, fake: FakeSafeBrowsing, clock: ManualClock
+) -> None:
     fake.mode = "500"
     for number in range(10):
         assert (await checked.check_one(f"https://host.example/{number}")).flagged
@@ -305,12 +351,16 @@ async def test_one_question_finds_out_whether_the_service_is_back(
         await checked.check_one(f"https://host.example/{number}")
     clock.advance(RETRY_INTERVAL_SECONDS)
 
-    await asyncio.gather(*(checked.check_one(f"https://other.example/{number}") for number in range(5)))
+    await asyncio.gather(
+        *(checked.check_one(f"https://other.example/{number}") for number in range(5))
+    )
 
     assert len(fake.questions) == 4
 
 
-async def test_no_transaction_is_open_while_the_service_is_asked(checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime) -> None:
+async def test_no_transaction_is_open_while_the_service_is_asked(
+    checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime
+) -> None:
     """The writer of SQLite has one connection: it must be free while we wait."""
     fake.mode = "slow"
     waiting = asyncio.create_task(checked.check_one("https://unknown.example/"))
@@ -330,7 +380,9 @@ async def test_without_a_key_nobody_is_asked(rt: Runtime, fake: FakeSafeBrowsing
     assert fake.questions == []
 
 
-async def test_old_checks_are_forgotten_in_slices(checked: DestinationChecker, rt: Runtime, clock: ManualClock) -> None:
+async def test_old_checks_are_forgotten_in_slices(
+    checked: DestinationChecker, rt: Runtime, clock: ManualClock
+) -> None:
     await checked.check([f"https://host.example/{number}" for number in range(5)])
     clock.advance(DAY - 1)
     async with rt.db.write() as session:

@@ -30,7 +30,13 @@ def test_a_link_is_shown_with_these_fields() -> None:
 
 def test_seed_003_what_is_left_out_has_its_default() -> None:
     new = LinkCreate.model_validate(GOOD)
-    assert (new.redirect_status, new.names, new.tags, new.forward_query, new.find_if_exists) == (302, [], [], False, False)
+    assert (new.redirect_status, new.names, new.tags, new.forward_query, new.find_if_exists) == (
+        302,
+        [],
+        [],
+        False,
+        False,
+    )
     assert (new.title, new.notes, new.visibility, new.expires_at) == (None, None, None, None)
 
 
@@ -49,7 +55,14 @@ def test_bad_values_are_refused(wrong: dict[str, Any]) -> None:
 
 
 def test_seed_001_lengths_that_are_just_right() -> None:
-    new = LinkCreate.model_validate({**GOOD, "title": f" {'é' * 200} ", "notes": "é" * 2000, "expires_at": "2027-01-01T02:00:00+02:00"})
+    new = LinkCreate.model_validate(
+        {
+            **GOOD,
+            "title": f" {'é' * 200} ",
+            "notes": "é" * 2000,
+            "expires_at": "2027-01-01T02:00:00+02:00",
+        }
+    )
     assert new.title == "é" * 200
     assert new.expires_at == datetime(2027, 1, 1, tzinfo=UTC)
 
@@ -59,7 +72,9 @@ def test_empty_words_are_no_words() -> None:
     assert (new.title, new.notes) == (None, None)
 
 
-@pytest.mark.parametrize("field", ["destination", "tags", "redirect_status", "visibility", "forward_query"])
+@pytest.mark.parametrize(
+    "field", ["destination", "tags", "redirect_status", "visibility", "forward_query"]
+)
 def test_a_patch_cannot_clear_what_a_link_must_have(field: str) -> None:
     with pytest.raises(ValidationError):
         LinkPatch.model_validate({field: None})
@@ -69,6 +84,8 @@ def test_a_patch_cannot_clear_what_a_link_must_have(field: str) -> None:
 
 
 def test_a_patch_can_clear_title_notes_and_expiry() -> None:
-    patch = LinkPatch.model_validate({"title": None, "notes": None, "expires_at": None, "visibility": "public"})
+    patch = LinkPatch.model_validate(
+        {"title": None, "notes": None, "expires_at": None, "visibility": "public"}
+    )
     assert patch.model_fields_set == {"title", "notes", "expires_at", "visibility"}
     assert patch.visibility is Visibility.PUBLIC

@@ -41,13 +41,17 @@ async def test_seed_001_the_schema_itself_refuses_words_that_are_no_status(
 
 
 @pytest.mark.parametrize("field", ["destination", "status", "created_at", "updated_at"])
-async def test_seed_001_what_a_link_cannot_be_without_cannot_be_null(rt: Runtime, link: Link, field: str) -> None:
+async def test_seed_001_what_a_link_cannot_be_without_cannot_be_null(
+    rt: Runtime, link: Link, field: str
+) -> None:
     with pytest.raises(DBAPIError):
         async with rt.db.write() as session:
             await session.execute(update(Link).values(**{field: None}))
 
 
-async def test_seed_002_references_are_enforced_on_every_database(rt: Runtime, ada: User, link: Link) -> None:
+async def test_seed_002_references_are_enforced_on_every_database(
+    rt: Runtime, ada: User, link: Link
+) -> None:
     wrong: list[Any] = [
         insert(LinkOwner).values(link_id=link.id, user_id=99, created_at=rt.clock.now()),
         insert(LinkOwner).values(link_id=99, user_id=ada.id, created_at=rt.clock.now()),
@@ -59,19 +63,27 @@ async def test_seed_002_references_are_enforced_on_every_database(rt: Runtime, a
                 await session.execute(statement)
 
 
-async def test_seed_001_updated_at_moves_with_edits_and_never_with_clicks(rt: Runtime, clock: ManualClock, ada: User, link: Link) -> None:
+async def test_seed_001_updated_at_moves_with_edits_and_never_with_clicks(
+    rt: Runtime, clock: ManualClock, ada: User, link: Link
+) -> None:
     clock.advance(60)
     async with rt.db.write() as session:
-        session.add(LinkTotals(link_id=link.id, total_clicks=1, bot_clicks=0, last_clicked_at=clock.now()))
+        session.add(
+            LinkTotals(link_id=link.id, total_clicks=1, bot_clicks=0, last_clicked_at=clock.now())
+        )
     async with rt.db.read() as session:
         assert (await session.get_one(Link, link.id)).updated_at == link.created_at
     async with rt.db.write() as session:
-        held = await service.edit_link(session, make.space(rt), make.who(ada), link.id, LinkPatch(title="x"))
+        held = await service.edit_link(
+            session, make.space(rt), make.who(ada), link.id, LinkPatch(title="x")
+        )
     assert held.link.updated_at == clock.now()
     assert held.link.created_at == link.created_at
 
 
-async def test_seed_001_many_links_may_lead_to_the_same_destination(rt: Runtime, ada: User, bob: User, link: Link) -> None:
+async def test_seed_001_many_links_may_lead_to_the_same_destination(
+    rt: Runtime, ada: User, bob: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         others = [await make.link(session, rt, user) for user in (ada, ada, bob)]
     assert len({one.id for one in (link, *others)}) == 4
@@ -79,7 +91,11 @@ async def test_seed_001_many_links_may_lead_to_the_same_destination(rt: Runtime,
 
 async def _visible(rt: Runtime, user: User, *, admin: bool = False) -> set[str]:
     async with rt.db.read() as session:
-        return set(await session.scalars(select(Tag.name).where(queries.is_visible_tag(make.who(user, admin=admin)))))
+        return set(
+            await session.scalars(
+                select(Tag.name).where(queries.is_visible_tag(make.who(user, admin=admin)))
+            )
+        )
 
 
 async def test_seed_002_a_tag_is_shown_only_to_those_who_can_see_a_link_with_it(
@@ -97,7 +113,9 @@ async def test_seed_002_a_tag_is_shown_only_to_those_who_can_see_a_link_with_it(
     assert await _visible(rt, root, admin=True) == {"Alpha", "public", "secret project", "hers"}
 
 
-async def test_seed_002_a_tag_without_links_does_no_harm_and_is_hidden(rt: Runtime, ada: User, link: Link) -> None:
+async def test_seed_002_a_tag_without_links_does_no_harm_and_is_hidden(
+    rt: Runtime, ada: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         await service.edit_link(session, make.space(rt), make.who(ada), link.id, LinkPatch(tags=[]))
     assert await _visible(rt, ada) == set()
@@ -107,8 +125,12 @@ async def test_seed_002_a_tag_without_links_does_no_harm_and_is_hidden(rt: Runti
     assert await _visible(rt, ada) == {"Alpha"}
 
 
-async def test_seed_002_tags_are_one_vocabulary_for_everybody(rt: Runtime, ada: User, bob: User, link: Link) -> None:
+async def test_seed_002_tags_are_one_vocabulary_for_everybody(
+    rt: Runtime, ada: User, bob: User, link: Link
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, bob, tags=["alpha"])
     async with rt.db.read() as session:
-        assert [(tag.name, tag.usage_count, tag.owner_id) for tag in await session.scalars(select(Tag))] == [("Alpha", 2, None)]
+        assert [
+            (tag.name, tag.usage_count, tag.owner_id) for tag in await session.scalars(select(Tag))
+        ] == [("Alpha", 2, None)]

@@ -30,10 +30,23 @@ def test_an_audience_of_a_later_version_lets_in_nobody_new() -> None:
     assert Visibility.from_columns("public", "signed-in") == Visibility.PUBLIC
 
 
-async def test_everyone_signed_in_may_follow_a_signed_in_link(rt: Runtime, client: AsyncClient, ada: User, bob: User) -> None:
+async def test_everyone_signed_in_may_follow_a_signed_in_link(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
     async with rt.db.write() as session:
-        link = await make.link(session, rt, ada, "https://example.com/plan", name="plan", visibility="signed-in", redirect_status=301)
-        as_bob, key = by_cookie(rt, await make.cookie(session, rt, bob)), by_key(await make.key(session, rt, bob))
+        link = await make.link(
+            session,
+            rt,
+            ada,
+            "https://example.com/plan",
+            name="plan",
+            visibility="signed-in",
+            redirect_status=301,
+        )
+        as_bob, key = (
+            by_cookie(rt, await make.cookie(session, rt, bob)),
+            by_key(await make.key(session, rt, bob)),
+        )
         assert await session.scalar(text("SELECT visibility FROM links")) == "secure"
         assert await session.scalar(text("SELECT audience FROM links")) == "signed-in"
 
@@ -43,10 +56,15 @@ async def test_everyone_signed_in_may_follow_a_signed_in_link(rt: Runtime, clien
         assert (await client.get(path)).status_code == 401
     for headers in (as_bob, key):
         followed = await client.get("/plan", headers=headers)
-        assert (followed.status_code, followed.headers["location"]) == (301, "https://example.com/plan")
+        assert (followed.status_code, followed.headers["location"]) == (
+            301,
+            "https://example.com/plan",
+        )
         assert followed.headers["cache-control"] == "private, no-store"
     assert (await client.get("/plan+", headers=as_bob | PAGE)).status_code == 200
-    assert (await client.get(f"/api/v1/links/{link.id}", headers=key)).status_code == 404  # to follow it is not to see it
+    assert (
+        await client.get(f"/api/v1/links/{link.id}", headers=key)
+    ).status_code == 404  # to follow it is not to see it
     assert (await client.get("/api/v1/links?owner=public", headers=key)).json()["items"] == []
 
 
@@ -58,7 +76,9 @@ async def test_browsers_keep_no_redirect_of_a_restricted_link(
 ) -> None:
     """Security review, Low: a 301 or 308 of a secure link stayed in the browser for 30 s."""
     async with rt.db.write() as session:
-        await make.link(session, rt, ada, name="plan", visibility=visibility, redirect_status=status)
+        await make.link(
+            session, rt, ada, name="plan", visibility=visibility, redirect_status=status
+        )
         mine = by_key(await make.key(session, rt, ada))
 
     kept = (await client.get("/plan", headers=mine)).headers["cache-control"]
@@ -70,7 +90,11 @@ async def test_visibility_goes_through_edit_history_revert_and_undo(rt: Runtime,
 
     async def change(visibility: Visibility) -> Link:
         async with rt.db.write() as session:
-            return (await service.edit_link(session, space, who, link.id, LinkPatch(visibility=visibility))).link
+            return (
+                await service.edit_link(
+                    session, space, who, link.id, LinkPatch(visibility=visibility)
+                )
+            ).link
 
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, visibility="signed-in")
@@ -88,14 +112,29 @@ async def test_visibility_goes_through_edit_history_revert_and_undo(rt: Runtime,
 
 
 @on_sqlite
-async def test_every_door_speaks_of_it_in_the_same_words(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_every_door_speaks_of_it_in_the_same_words(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
-        key, cookie = by_key(await make.key(session, rt, ada)), by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE
-    made = (await client.post("/api/v1/links", headers=key, json={"destination": "https://example.com/", "visibility": "signed-in"})).json()
+        key, cookie = (
+            by_key(await make.key(session, rt, ada)),
+            by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE,
+        )
+    made = (
+        await client.post(
+            "/api/v1/links",
+            headers=key,
+            json={"destination": "https://example.com/", "visibility": "signed-in"},
+        )
+    ).json()
     assert made["visibility"] == "signed-in"
-    changed = await client.patch(f"/api/v1/links/{made['id']}", headers=key, json={"visibility": "secure"})
+    changed = await client.patch(
+        f"/api/v1/links/{made['id']}", headers=key, json={"visibility": "secure"}
+    )
     assert changed.json()["visibility"] == "secure"
-    again = await client.patch(f"/api/v1/links/{made['id']}", headers=key, json={"visibility": "signed-in"})
+    again = await client.patch(
+        f"/api/v1/links/{made['id']}", headers=key, json={"visibility": "signed-in"}
+    )
     assert again.json()["visibility"] == "signed-in"
     history = (await client.get(f"/api/v1/links/{made['id']}/history", headers=key)).json()["items"]
     assert history[0]["changes"]["visibility"] == {"from": "secure", "to": "signed-in"}
@@ -103,9 +142,15 @@ async def test_every_door_speaks_of_it_in_the_same_words(rt: Runtime, client: As
     form = (await client.get(f"/app/links/{made['id']}/edit", headers=cookie)).text
     assert '<option value="signed-in" selected>' in form
     assert "only owners, people it is shared with and administrators" in form
-    found = {"destination": "https://example.com/", "visibility": "signed-in", "find_if_exists": True}
+    found = {
+        "destination": "https://example.com/",
+        "visibility": "signed-in",
+        "find_if_exists": True,
+    }
     assert (await client.post("/api/v1/links", headers=key, json=found)).status_code == 200
-    assert (await client.post("/api/v1/links", headers=key, json=found | {"visibility": "secure"})).status_code == 201
+    assert (
+        await client.post("/api/v1/links", headers=key, json=found | {"visibility": "secure"})
+    ).status_code == 201
 
 
 @on_sqlite
@@ -137,15 +182,24 @@ async def test_a_404_page_offers_a_name_only_if_it_is_free(
     assert "It is free" not in (await client.get(path, headers=reader)).text
 
 
-async def test_links_can_be_filtered_by_visibility(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_links_can_be_filtered_by_visibility(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         for visibility in Visibility:
             await make.link(session, rt, ada, name=f"a-{visibility}", visibility=visibility)
-        key, cookie = by_key(await make.key(session, rt, ada)), by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE
+        key, cookie = (
+            by_key(await make.key(session, rt, ada)),
+            by_cookie(rt, await make.cookie(session, rt, ada)) | PAGE,
+        )
 
     for visibility in Visibility:
-        found = (await client.get(f"/api/v1/links?visibility={visibility}", headers=key)).json()["items"]
-        assert [(one["names"], one["visibility"]) for one in found] == [([f"a-{visibility}"], visibility)]
+        found = (await client.get(f"/api/v1/links?visibility={visibility}", headers=key)).json()[
+            "items"
+        ]
+        assert [(one["names"], one["visibility"]) for one in found] == [
+            ([f"a-{visibility}"], visibility)
+        ]
     page = (await client.get("/app/links?visibility=signed-in", headers=cookie)).text
     assert "/a-signed-in" in page
     assert "/a-secure" not in page

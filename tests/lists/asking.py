@@ -17,12 +17,16 @@ def creator(token: str | None = None, *, proven: bool = True) -> dict[str, str]:
     return headers | ORIGIN if proven else headers
 
 
-async def new_list(client: AsyncClient, headers: dict[str, str], *urls: str, **given: Any) -> dict[str, Any]:
+async def new_list(
+    client: AsyncClient, headers: dict[str, str], *urls: str, **given: Any
+) -> dict[str, Any]:
     """A draft with these entries."""
     made = await client.post("/api/v1/lists", headers=headers, json=given or None)
     assert made.status_code == 201, made.text
     for url in urls:
-        added = await client.post(f"/api/v1/lists/{made.json()['id']}/entries", headers=headers, json={"url": url})
+        added = await client.post(
+            f"/api/v1/lists/{made.json()['id']}/entries", headers=headers, json={"url": url}
+        )
         assert added.status_code == 201, added.text
     return await read(client, headers, made.json()["id"])
 
@@ -34,8 +38,12 @@ async def read(client: AsyncClient, headers: dict[str, str], list_id: str) -> di
     return found
 
 
-async def published(client: AsyncClient, headers: dict[str, str], slug: str | None, *urls: str, **given: Any) -> dict[str, Any]:
-    draft = await new_list(client, headers, *(urls or ("https://example.com/a", "https://example.com/b")), **given)
+async def published(
+    client: AsyncClient, headers: dict[str, str], slug: str | None, *urls: str, **given: Any
+) -> dict[str, Any]:
+    draft = await new_list(
+        client, headers, *(urls or ("https://example.com/a", "https://example.com/b")), **given
+    )
     body = {"slug": slug} if slug else None
     response = await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=headers, json=body)
     assert response.status_code == 200, response.text

@@ -7,9 +7,14 @@ from contextlib import asynccontextmanager
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
-def page(body: bytes, *, status: str = "200 OK", kind: str = "text/html; charset=utf-8", more: str = "") -> Answer:
+def page(
+    body: bytes, *, status: str = "200 OK", kind: str = "text/html; charset=utf-8", more: str = ""
+) -> Answer:
     async def answer(writer: asyncio.StreamWriter) -> None:
-        head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body)}\r\n{more}\r\n"
+        head = (
+            f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length:"
+            f" {len(body)}\r\n{more}\r\n"
+        )
         writer.write(head.encode() + body)
         await writer.drain()
 
@@ -26,7 +31,10 @@ async def silence(_writer: asyncio.StreamWriter) -> None:
 
 async def huge(writer: asyncio.StreamWriter) -> None:
     """Fifty megabytes, the title first."""
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 52428800\r\n\r\n<title>Huge</title>")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length:"
+        b" 52428800\r\n\r\n<title>Huge</title>"
+    )
     for _ in range(800):
         writer.write(b"x" * 65536)
         await writer.drain()

@@ -48,7 +48,9 @@ async def test_off_refuses_every_call_of_a_stranger(client: AsyncClient, rt: Run
     ]:
         response = await client.request(method, address, headers=mine, json=body)
         assert code(response) == (401, "ANONYMOUS_LISTS_OFF"), f"{method} {address}"
-        assert response.json()["detail"] == "Lists need an account here: sign in, or send an API key."
+        assert (
+            response.json()["detail"] == "Lists need an account here: sign in, or send an API key."
+        )
 
 
 @pytest.mark.parametrize("limit", ["anonymous_lists_per_hour", "anonymous_entries_per_hour"])
@@ -58,7 +60,9 @@ async def test_a_limit_of_zero_is_off(client: AsyncClient, rt: Runtime, limit: s
     assert code(await client.post("/api/v1/lists")) == (401, "ANONYMOUS_LISTS_OFF")
 
 
-async def test_off_sends_browsers_to_sign_in_and_offers_no_list(client: AsyncClient, rt: Runtime) -> None:
+async def test_off_sends_browsers_to_sign_in_and_offers_no_list(
+    client: AsyncClient, rt: Runtime
+) -> None:
     _set(rt, anonymous_lists="off")
 
     for method in ("GET", "POST"):
@@ -69,7 +73,9 @@ async def test_off_sends_browsers_to_sign_in_and_offers_no_list(client: AsyncCli
     assert "/app/lists" not in landing.text
 
 
-async def test_the_landing_page_says_what_a_stranger_may_do(client: AsyncClient, rt: Runtime) -> None:
+async def test_the_landing_page_says_what_a_stranger_may_do(
+    client: AsyncClient, rt: Runtime
+) -> None:
     assert "Start a list, no account needed" in (await client.get("/", headers=HTML)).text
 
     _set(rt, anonymous_lists="draft")
@@ -77,7 +83,9 @@ async def test_the_landing_page_says_what_a_stranger_may_do(client: AsyncClient,
     assert "Start a list. Sign in to publish it" in (await client.get("/", headers=HTML)).text
 
 
-async def test_off_leaves_old_drafts_to_be_claimed(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_off_leaves_old_drafts_to_be_claimed(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     mine = creator()
     draft = await new_list(client, mine, URL)
     _set(rt, anonymous_lists="off")
@@ -88,7 +96,9 @@ async def test_off_leaves_old_drafts_to_be_claimed(client: AsyncClient, rt: Runt
     assert (await read(client, await _key(rt, ada), draft["id"]))["id"] == draft["id"]
 
 
-async def test_a_stranger_composes_a_draft_and_publishing_needs_an_account(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_stranger_composes_a_draft_and_publishing_needs_an_account(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     _set(rt, anonymous_lists="draft")
     mine = creator()
     draft = await new_list(client, mine, URL)
@@ -98,14 +108,19 @@ async def test_a_stranger_composes_a_draft_and_publishing_needs_an_account(clien
     done = await client.post(path, headers=mine | await _key(rt, ada), json={"slug": "reading"})
 
     assert code(refused) == (401, "PUBLISHING_NEEDS_ACCOUNT")
-    assert refused.json()["detail"] == "Publishing needs an account: sign in, and this draft becomes yours."
+    assert (
+        refused.json()["detail"]
+        == "Publishing needs an account: sign in, and this draft becomes yours."
+    )
     assert done.status_code == 200
     async with rt.db.read() as session:
         found = await session.get_one(LinkList, int(draft["id"]))
         assert (found.owner_id, found.creator_hash) == (ada.id, None)  # signed in, it is claimed
 
 
-async def test_the_page_of_a_draft_offers_sign_in_and_comes_back(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_the_page_of_a_draft_offers_sign_in_and_comes_back(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     _set(rt, anonymous_lists="draft")
     mine = creator()
     draft = await new_list(client, mine, URL)
@@ -145,17 +160,23 @@ async def test_a_list_of_a_stranger_gets_a_generated_name(client: AsyncClient, r
 
 
 @pytest.mark.parametrize("name", ["company-login", "payroll", "password-reset", "it-support"])
-async def test_a_stranger_gets_no_name_that_promises_a_page_of_the_operator(client: AsyncClient, rt: Runtime, ada: User, name: str) -> None:
+async def test_a_stranger_gets_no_name_that_promises_a_page_of_the_operator(
+    client: AsyncClient, rt: Runtime, ada: User, name: str
+) -> None:
     mine = creator()
     draft = await new_list(client, mine, URL)
 
-    refused = await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=mine, json={"slug": name})
+    refused = await client.post(
+        f"/api/v1/lists/{draft['id']}/publish", headers=mine, json={"slug": name}
+    )
 
     assert code(refused) == (422, "SENSITIVE_NAME")
     assert (await published(client, await _key(rt, ada), name, URL))["slug"] == name
 
 
-async def test_a_sensitive_name_wished_for_earlier_is_not_published(client: AsyncClient, rt: Runtime) -> None:
+async def test_a_sensitive_name_wished_for_earlier_is_not_published(
+    client: AsyncClient, rt: Runtime
+) -> None:
     mine = creator()
     draft = await new_list(client, mine, URL)
     async with rt.db.write() as session:
@@ -172,10 +193,23 @@ async def test_the_list_of_a_stranger_is_kept_out_of_search_engines(client: Asyn
     edition = await client.post(f"/api/v1/lists/{found['id']}/editions", headers=mine)
     await client.post(f"/api/v1/lists/{edition.json()['id']}/publish", headers=mine)
 
-    for path in ("reading-one", "reading-one?edition=1", "reading-one.rss", "reading-one.json", "reading-one.md", "reading-one.png"):
+    for path in (
+        "reading-one",
+        "reading-one?edition=1",
+        "reading-one.rss",
+        "reading-one.json",
+        "reading-one.md",
+        "reading-one.png",
+    ):
         response = await client.get(f"/{path}", headers=HTML)
-        assert (response.status_code, response.headers.get("x-robots-tag")) == (200, "noindex"), path
-    unchanged = await client.get("/reading-one.rss", headers={"If-None-Match": (await client.get("/reading-one.rss")).headers["etag"]})
+        assert (response.status_code, response.headers.get("x-robots-tag")) == (
+            200,
+            "noindex",
+        ), path
+    unchanged = await client.get(
+        "/reading-one.rss",
+        headers={"If-None-Match": (await client.get("/reading-one.rss")).headers["etag"]},
+    )
     assert (unchanged.status_code, unchanged.headers.get("x-robots-tag")) == (304, "noindex")
     public = await client.get("/api/v1/public/lists/reading-one")
     assert public.headers.get("x-robots-tag") == "noindex"
@@ -186,7 +220,9 @@ async def test_the_list_of_a_stranger_is_kept_out_of_search_engines(client: Asyn
     assert all({"nofollow", "ugc"} <= set(rel.split()) for rel in outgoing)
 
 
-async def test_the_list_of_a_person_is_indexed_as_before(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_the_list_of_a_person_is_indexed_as_before(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     await published(client, await _key(rt, ada), "reading-two", URL)
 
     page = await client.get("/reading-two", headers=HTML)

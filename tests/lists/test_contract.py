@@ -26,7 +26,9 @@ URL = "https://example.com/page"
 # -- POST /lists
 
 
-async def test_create_with_an_empty_body_gives_an_empty_draft_and_a_cookie(client: AsyncClient, rt: Runtime) -> None:
+async def test_create_with_an_empty_body_gives_an_empty_draft_and_a_cookie(
+    client: AsyncClient, rt: Runtime
+) -> None:
     response = await client.post("/api/v1/lists")
 
     assert response.status_code == 201
@@ -55,18 +57,25 @@ async def test_create_with_title_and_description(client: AsyncClient) -> None:
 @on_sqlite
 async def test_create_refuses_what_does_not_fit(client: AsyncClient) -> None:
     for body in ({"title": "x" * 201}, {"description": "x" * 2001}, {"name": "x"}):
-        assert code(await client.post("/api/v1/lists", headers=ME, json=body)) == (422, "VALIDATION_FAILED")
+        assert code(await client.post("/api/v1/lists", headers=ME, json=body)) == (
+            422,
+            "VALIDATION_FAILED",
+        )
 
 
 @on_sqlite
-async def test_a_signed_in_persons_list_is_theirs_without_a_cookie(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_signed_in_persons_list_is_theirs_without_a_cookie(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, ada))
 
     response = await client.post("/api/v1/lists", headers=key)
 
     assert "set-cookie" not in response.headers
-    assert (await client.get("/api/v1/lists", headers=key)).json()["items"][0]["id"] == response.json()["id"]
+    assert (await client.get("/api/v1/lists", headers=key)).json()["items"][0][
+        "id"
+    ] == response.json()["id"]
 
 
 # -- reading a list
@@ -82,12 +91,28 @@ async def test_read_gives_the_list_with_its_entries_in_order(client: AsyncClient
     ]  # fmt: skip
     assert entries[2]["url"] == f"{URL}/?utm_source=x#top"
     assert entries[2]["normalized_url"] == entries[0]["normalized_url"] == URL
-    assert set(entries[0]) >= {"id", "url", "normalized_url", "title", "description", "image", "fetch_status", "position", "duplicate"}
+    assert set(entries[0]) >= {
+        "id",
+        "url",
+        "normalized_url",
+        "title",
+        "description",
+        "image",
+        "fetch_status",
+        "position",
+        "duplicate",
+    }
 
 
 @on_sqlite
-@pytest.mark.parametrize("headers", [SOMEBODY_ELSE, {}, creator("not-a-uuid")], ids=["another cookie", "no cookie", "a broken cookie"])
-async def test_read_of_a_foreign_list_looks_like_an_absent_one(client: AsyncClient, headers: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "headers",
+    [SOMEBODY_ELSE, {}, creator("not-a-uuid")],
+    ids=["another cookie", "no cookie", "a broken cookie"],
+)
+async def test_read_of_a_foreign_list_looks_like_an_absent_one(
+    client: AsyncClient, headers: dict[str, str]
+) -> None:
     made = await new_list(client, ME)
 
     foreign = await client.get(f"/api/v1/lists/{made['id']}", headers=headers)
@@ -100,21 +125,40 @@ async def test_read_of_a_foreign_list_looks_like_an_absent_one(client: AsyncClie
 # -- adding entries
 
 
-async def test_an_entry_is_pending_at_the_end_and_says_whether_it_is_a_duplicate(client: AsyncClient) -> None:
+async def test_an_entry_is_pending_at_the_end_and_says_whether_it_is_a_duplicate(
+    client: AsyncClient,
+) -> None:
     made = await new_list(client, ME, URL)
 
-    response = await client.post(f"/api/v1/lists/{made['id']}/entries", headers=ME, json={"url": "HTTPS://EXAMPLE.com:443/page/#x"})
+    response = await client.post(
+        f"/api/v1/lists/{made['id']}/entries",
+        headers=ME,
+        json={"url": "HTTPS://EXAMPLE.com:443/page/#x"},
+    )
 
     assert response.status_code == 201
     added = response.json()
-    assert (added["fetch_status"], added["position"], added["duplicate"], added["title"]) == ("pending", 2, True, None)
+    assert (added["fetch_status"], added["position"], added["duplicate"], added["title"]) == (
+        "pending",
+        2,
+        True,
+        None,
+    )
     assert added["url"] == "HTTPS://EXAMPLE.com:443/page/#x"
 
 
 TYPED = [
     ("example.com/page", "https://example.com/page", "https://example.com/page"),
-    ("  http://Example.com:80/a//b/?b=2&a=1&utm_medium=x&gclid=1&fbclid=2#f ", None, "http://example.com/a//b?a=1&b=2"),
-    ("https://münchen.example/ä", "https://xn--mnchen-3ya.example/ä", "https://xn--mnchen-3ya.example/%C3%A4"),
+    (
+        "  http://Example.com:80/a//b/?b=2&a=1&utm_medium=x&gclid=1&fbclid=2#f ",
+        None,
+        "http://example.com/a//b?a=1&b=2",
+    ),
+    (
+        "https://münchen.example/ä",
+        "https://xn--mnchen-3ya.example/ä",
+        "https://xn--mnchen-3ya.example/%C3%A4",
+    ),
     ("https://example.com/{a}?q={b}", None, "https://example.com/%7Ba%7D?q=%7Bb%7D"),
 ]
 
@@ -124,7 +168,11 @@ async def test_addresses_are_kept_as_typed_and_compared_normalised(client: Async
     made = await new_list(client, ME)
 
     for typed, url, normalized in TYPED:
-        added = (await client.post(f"/api/v1/lists/{made['id']}/entries", headers=ME, json={"url": typed})).json()
+        added = (
+            await client.post(
+                f"/api/v1/lists/{made['id']}/entries", headers=ME, json={"url": typed}
+            )
+        ).json()
         assert (added["url"], added["normalized_url"]) == (url or typed.strip(), normalized)
 
 
@@ -140,7 +188,9 @@ async def test_a_bad_address_is_refused(client: AsyncClient) -> None:
     made = await new_list(client, ME)
 
     for url in BAD:
-        response = await client.post(f"/api/v1/lists/{made['id']}/entries", headers=ME, json={"url": url})
+        response = await client.post(
+            f"/api/v1/lists/{made['id']}/entries", headers=ME, json={"url": url}
+        )
 
         assert code(response) == (422, "INVALID_URL"), url
         assert response.json()["errors"][0]["field"] == "url"
@@ -149,7 +199,14 @@ async def test_a_bad_address_is_refused(client: AsyncClient) -> None:
 @on_sqlite
 async def test_either_one_address_or_many(client: AsyncClient) -> None:
     made = await new_list(client, ME)
-    bodies: list[Any] = [{}, {"url": URL, "urls": [URL]}, {"urls": []}, {"urls": [URL] * 201}, {"href": URL}, {"url": None}]
+    bodies: list[Any] = [
+        {},
+        {"url": URL, "urls": [URL]},
+        {"urls": []},
+        {"urls": [URL] * 201},
+        {"href": URL},
+        {"url": None},
+    ]
 
     for body in bodies:
         response = await client.post(f"/api/v1/lists/{made['id']}/entries", headers=ME, json=body)
@@ -159,15 +216,28 @@ async def test_either_one_address_or_many(client: AsyncClient) -> None:
 async def test_many_addresses_have_a_result_each(client: AsyncClient) -> None:
     made = await new_list(client, ME)
 
-    response = await client.post(f"/api/v1/lists/{made['id']}/entries", headers=ME, json={"urls": [URL, "nothing", URL, "b.example"]})
+    response = await client.post(
+        f"/api/v1/lists/{made['id']}/entries",
+        headers=ME,
+        json={"urls": [URL, "nothing", URL, "b.example"]},
+    )
 
     assert response.status_code == 200
     body = response.json()
     assert (body["created"], body["failed"]) == (3, 1)
-    assert [(one["index"], one["status"]) for one in body["results"]] == [(0, 201), (1, 422), (2, 201), (3, 201)]
+    assert [(one["index"], one["status"]) for one in body["results"]] == [
+        (0, 201),
+        (1, 422),
+        (2, 201),
+        (3, 201),
+    ]
     assert body["results"][1]["error"]["code"] == "INVALID_URL"
     assert [one["entry"]["position"] for one in body["results"] if one["entry"]] == [1, 2, 3]
-    assert [one["entry"]["duplicate"] for one in body["results"] if one["entry"]] == [False, True, False]
+    assert [one["entry"]["duplicate"] for one in body["results"] if one["entry"]] == [
+        False,
+        True,
+        False,
+    ]
 
 
 # -- PATCH and DELETE of an entry
@@ -198,11 +268,16 @@ async def test_change_refuses_what_does_not_fit(client: AsyncClient) -> None:
 async def test_remove_an_entry_and_the_rest_moves_up(client: AsyncClient) -> None:
     made = await new_list(client, ME, URL, "https://example.com/2", "https://example.com/3")
 
-    response = await client.delete(f"/api/v1/lists/{made['id']}/entries/{made['entries'][0]['id']}", headers=ME)
+    response = await client.delete(
+        f"/api/v1/lists/{made['id']}/entries/{made['entries'][0]['id']}", headers=ME
+    )
 
     assert response.status_code == 204
     entries = (await read(client, ME, made["id"]))["entries"]
-    assert [(one["position"], one["url"]) for one in entries] == [(1, "https://example.com/2"), (2, "https://example.com/3")]
+    assert [(one["position"], one["url"]) for one in entries] == [
+        (1, "https://example.com/2"),
+        (2, "https://example.com/3"),
+    ]
 
 
 @on_sqlite
@@ -210,7 +285,10 @@ async def test_an_entry_of_another_list_is_not_there(client: AsyncClient) -> Non
     made, other = await new_list(client, ME, URL), await new_list(client, ME, URL)
     path = f"/api/v1/lists/{made['id']}/entries/{other['entries'][0]['id']}"
 
-    assert code(await client.patch(path, headers=ME, json={"title": "x"})) == (404, "ENTRY_NOT_FOUND")
+    assert code(await client.patch(path, headers=ME, json={"title": "x"})) == (
+        404,
+        "ENTRY_NOT_FOUND",
+    )
     assert code(await client.delete(path, headers=ME)) == (404, "ENTRY_NOT_FOUND")
 
 
@@ -218,7 +296,9 @@ async def test_an_entry_of_another_list_is_not_there(client: AsyncClient) -> Non
 
 
 async def test_reorder_and_nothing_but_a_permutation(client: AsyncClient) -> None:
-    made = await new_list(client, ME, "https://example.com/1", "https://example.com/2", "https://example.com/3")
+    made = await new_list(
+        client, ME, "https://example.com/1", "https://example.com/2", "https://example.com/3"
+    )
     one, two, three = [entry["id"] for entry in made["entries"]]
     path = f"/api/v1/lists/{made['id']}/order"
 
@@ -227,29 +307,57 @@ async def test_reorder_and_nothing_but_a_permutation(client: AsyncClient) -> Non
     assert response.status_code == 200
     assert [entry["id"] for entry in response.json()["entries"]] == [three, one, two]
     for wrong in ([three, one], [three, one, two, two], [three, one, one], [], [three, one, "1"]):
-        assert code(await client.put(path, headers=ME, json={"entry_ids": wrong})) == (409, "ORDER_MISMATCH")
-    assert [entry["position"] for entry in (await read(client, ME, made["id"]))["entries"]] == [1, 2, 3]
+        assert code(await client.put(path, headers=ME, json={"entry_ids": wrong})) == (
+            409,
+            "ORDER_MISMATCH",
+        )
+    assert [entry["position"] for entry in (await read(client, ME, made["id"]))["entries"]] == [
+        1,
+        2,
+        3,
+    ]
 
 
 # -- deleting a list
 
 
 @pytest.mark.parametrize("state", ["draft", "published"])
-async def test_delete_in_any_state_and_the_name_is_kept_for_undo(client: AsyncClient, rt: Runtime, state: str) -> None:
-    made = await published(client, ME, "reading") if state == "published" else await new_list(client, ME, URL)
+async def test_delete_in_any_state_and_the_name_is_kept_for_undo(
+    client: AsyncClient, rt: Runtime, state: str
+) -> None:
+    made = (
+        await published(client, ME, "reading")
+        if state == "published"
+        else await new_list(client, ME, URL)
+    )
 
     response = await client.delete(f"/api/v1/lists/{made['id']}", headers=ME)
 
     assert response.status_code == 204
-    assert code(await client.get(f"/api/v1/lists/{made['id']}", headers=ME)) == (404, "LIST_NOT_FOUND")
-    assert code(await client.delete(f"/api/v1/lists/{made['id']}", headers=ME)) == (404, "LIST_NOT_FOUND")
+    assert code(await client.get(f"/api/v1/lists/{made['id']}", headers=ME)) == (
+        404,
+        "LIST_NOT_FOUND",
+    )
+    assert code(await client.delete(f"/api/v1/lists/{made['id']}", headers=ME)) == (
+        404,
+        "LIST_NOT_FOUND",
+    )
     free = (await client.get("/api/v1/names/reading", params={"kind": "list"})).json()["available"]
     assert free == (state == "draft")
     async with rt.db.read() as session:
         kept = {name.name: name.held_until for name in await session.scalars(select(Name))}
-        events = [(action.event, action.slug) for action in await session.scalars(select(ListAction).order_by(ListAction.id))]
-    assert kept == ({"reading": rt.clock.now() + timedelta(hours=24)} if state == "published" else {})
-    assert events == ([("publish", "reading"), ("delete", "reading")] if state == "published" else [("delete", None)])
+        events = [
+            (action.event, action.slug)
+            for action in await session.scalars(select(ListAction).order_by(ListAction.id))
+        ]
+    assert kept == (
+        {"reading": rt.clock.now() + timedelta(hours=24)} if state == "published" else {}
+    )
+    assert events == (
+        [("publish", "reading"), ("delete", "reading")]
+        if state == "published"
+        else [("delete", None)]
+    )
 
 
 # -- availability, slug
@@ -274,9 +382,17 @@ async def test_a_slug_is_only_a_wish_and_can_be_changed(client: AsyncClient, rt:
     mine, theirs = await new_list(client, ME, URL), await new_list(client, SOMEBODY_ELSE, URL)
 
     for made, headers in ((mine, ME), (theirs, SOMEBODY_ELSE)):
-        response = await client.post(f"/api/v1/lists/{made['id']}/slug", headers=headers, json={"slug": "reading"})
-        assert (response.status_code, response.json()["slug"], response.json()["status"]) == (200, "reading", "draft")
-    changed = await client.post(f"/api/v1/lists/{mine['id']}/slug", headers=ME, json={"slug": "books"})
+        response = await client.post(
+            f"/api/v1/lists/{made['id']}/slug", headers=headers, json={"slug": "reading"}
+        )
+        assert (response.status_code, response.json()["slug"], response.json()["status"]) == (
+            200,
+            "reading",
+            "draft",
+        )
+    changed = await client.post(
+        f"/api/v1/lists/{mine['id']}/slug", headers=ME, json={"slug": "books"}
+    )
 
     assert changed.json()["slug"] == "books"
     async with rt.db.read() as session:
@@ -288,7 +404,9 @@ async def test_a_slug_that_cannot_be(client: AsyncClient) -> None:
     made = await new_list(client, ME, URL)
 
     for slug in ("ab", "x" * 41, "Upper", "under_score", "-dash", "spa ce", "ümlaut", ""):
-        response = await client.post(f"/api/v1/lists/{made['id']}/slug", headers=ME, json={"slug": slug})
+        response = await client.post(
+            f"/api/v1/lists/{made['id']}/slug", headers=ME, json={"slug": slug}
+        )
         assert code(response) == (422, "INVALID_SLUG"), slug
 
 
@@ -299,8 +417,14 @@ async def test_a_reserved_slug_and_a_taken_one(client: AsyncClient, rt: Runtime,
         await make.link(session, rt, ada, name="Road_Map")
     path = f"/api/v1/lists/{made['id']}/slug"
 
-    assert code(await client.post(path, headers=ME, json={"slug": "health"})) == (422, "SLUG_RESERVED")
-    assert code(await client.post(path, headers=ME, json={"slug": "road-map"})) == (409, "SLUG_TAKEN")
+    assert code(await client.post(path, headers=ME, json={"slug": "health"})) == (
+        422,
+        "SLUG_RESERVED",
+    )
+    assert code(await client.post(path, headers=ME, json={"slug": "road-map"})) == (
+        409,
+        "SLUG_TAKEN",
+    )
 
 
 # -- publish
@@ -315,7 +439,12 @@ async def test_publish_under_the_wished_slug(client: AsyncClient, clock: ManualC
 
     assert response.status_code == 200
     body = response.json()
-    assert (body["id"], body["slug"], body["status"], body["published_at"]) == (made["id"], "reading", "published", "2026-06-01T12:01:00Z")
+    assert (body["id"], body["slug"], body["status"], body["published_at"]) == (
+        made["id"],
+        "reading",
+        "published",
+        "2026-06-01T12:01:00Z",
+    )
     assert (body["url"], body["edition"]) == ("http://go.test/reading", 1)
 
 
@@ -334,16 +463,23 @@ async def test_publish_makes_a_slug_up(client: AsyncClient) -> None:
 async def test_an_empty_list_is_not_published(client: AsyncClient) -> None:
     made = await new_list(client, ME)
 
-    assert code(await client.post(f"/api/v1/lists/{made['id']}/publish", headers=ME)) == (422, "NO_ENTRIES")
+    assert code(await client.post(f"/api/v1/lists/{made['id']}/publish", headers=ME)) == (
+        422,
+        "NO_ENTRIES",
+    )
 
 
-async def test_a_slug_that_was_taken_meanwhile_is_a_conflict_and_can_be_retried(client: AsyncClient) -> None:
+async def test_a_slug_that_was_taken_meanwhile_is_a_conflict_and_can_be_retried(
+    client: AsyncClient,
+) -> None:
     made = await new_list(client, ME, URL)
     await client.post(f"/api/v1/lists/{made['id']}/slug", headers=ME, json={"slug": "reading"})
     await published(client, SOMEBODY_ELSE, "reading")
 
     refused = await client.post(f"/api/v1/lists/{made['id']}/publish", headers=ME)
-    retried = await client.post(f"/api/v1/lists/{made['id']}/publish", headers=ME, json={"slug": "reading-2"})
+    retried = await client.post(
+        f"/api/v1/lists/{made['id']}/publish", headers=ME, json={"slug": "reading-2"}
+    )
 
     assert code(refused) == (409, "SLUG_TAKEN")
     assert (retried.status_code, retried.json()["slug"]) == (200, "reading-2")

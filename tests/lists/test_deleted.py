@@ -25,7 +25,9 @@ async def _key(rt: Runtime, user: User, *, admin: bool = False) -> dict[str, str
         return by_key(await make.key(session, rt, user, *(make.ALL if admin else ())))
 
 
-async def test_a_deleted_list_keeps_its_name_for_a_day(client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_deleted_list_keeps_its_name_for_a_day(
+    client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     mine = await _key(rt, ada)
     found = await published(client, mine, "reading")
 
@@ -33,17 +35,24 @@ async def test_a_deleted_list_keeps_its_name_for_a_day(client: AsyncClient, rt: 
 
     assert (await client.get("/reading", headers=HTML)).status_code == 404
     assert (await client.get("/api/v1/names/reading?kind=list")).json()["available"] is False
-    assert "/reading" not in (await client.get("/readin", headers=HTML)).text  # nor offered to those who mistype
+    assert (
+        "/reading" not in (await client.get("/readin", headers=HTML)).text
+    )  # nor offered to those who mistype
     clock.advance(24 * 3600 - 1)
     await release_names(rt, ReleaseNames())
     assert (await client.get("/api/v1/names/reading?kind=list")).json()["available"] is False
     clock.advance(1)
     await release_names(rt, ReleaseNames())
     assert (await client.get("/api/v1/names/reading?kind=list")).json()["available"] is True
-    assert code(await client.post(f"/api/v1/lists/{found['id']}/undo", headers=mine)) == (409, "NOTHING_TO_UNDO")
+    assert code(await client.post(f"/api/v1/lists/{found['id']}/undo", headers=mine)) == (
+        409,
+        "NOTHING_TO_UNDO",
+    )
 
 
-async def test_undo_brings_every_edition_back_under_the_name(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_undo_brings_every_edition_back_under_the_name(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     mine = await _key(rt, ada)
     first = await published(client, mine, "reading")
     second = (await client.post(f"/api/v1/lists/{first['id']}/editions", headers=mine)).json()
@@ -55,10 +64,15 @@ async def test_undo_brings_every_edition_back_under_the_name(client: AsyncClient
     assert (back.status_code, back.json()["slug"]) == (200, "reading")
     for path in ("/reading", "/reading?edition=1"):
         assert (await client.get(path, headers=HTML)).status_code == 200
-    assert code(await client.post(f"/api/v1/lists/{second['id']}/undo", headers=mine)) == (409, "NOTHING_TO_UNDO")
+    assert code(await client.post(f"/api/v1/lists/{second['id']}/undo", headers=mine)) == (
+        409,
+        "NOTHING_TO_UNDO",
+    )
 
 
-async def test_its_owner_may_release_the_name(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+async def test_its_owner_may_release_the_name(
+    client: AsyncClient, rt: Runtime, ada: User, bob: User
+) -> None:
     mine, theirs = await _key(rt, ada), await _key(rt, bob)
     found = await published(client, mine, "reading")
     path = f"/api/v1/lists/{found['id']}"
@@ -72,7 +86,9 @@ async def test_its_owner_may_release_the_name(client: AsyncClient, rt: Runtime, 
 
 
 @on_sqlite
-async def test_a_released_name_that_is_still_free_is_taken_back_by_undo(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_released_name_that_is_still_free_is_taken_back_by_undo(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     mine = await _key(rt, ada)
     found = await published(client, mine, "reading")
     path = f"/api/v1/lists/{found['id']}"
@@ -98,12 +114,16 @@ async def test_the_pages_offer_undo_and_release(client: AsyncClient) -> None:
     assert (await client.post(f"{path}/undo", headers=mine | HTML)).headers["location"] == path
     assert (await client.get("/reading", headers=HTML)).status_code == 200
     await client.post(f"{path}/delete", headers=mine | HTML)
-    assert (await client.post(f"{path}/release", headers=mine | HTML)).headers["location"] == "/app/lists"
+    assert (await client.post(f"{path}/release", headers=mine | HTML)).headers[
+        "location"
+    ] == "/app/lists"
     assert (await client.get("/api/v1/names/reading?kind=list")).json()["available"] is True
 
 
 @on_sqlite
-async def test_the_next_edition_of_a_deleted_list_takes_the_name_back(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_the_next_edition_of_a_deleted_list_takes_the_name_back(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     mine = await _key(rt, ada)
     first = await published(client, mine, "reading")
     second = (await client.post(f"/api/v1/lists/{first['id']}/editions", headers=mine)).json()
@@ -116,7 +136,9 @@ async def test_the_next_edition_of_a_deleted_list_takes_the_name_back(client: As
     assert (await client.get("/reading", headers=HTML)).status_code == 200
 
 
-async def test_what_an_administrator_removed_its_maker_cannot_bring_back(client: AsyncClient, rt: Runtime, ada: User, root: User) -> None:
+async def test_what_an_administrator_removed_its_maker_cannot_bring_back(
+    client: AsyncClient, rt: Runtime, ada: User, root: User
+) -> None:
     mine, admin = await _key(rt, ada), await _key(rt, root, admin=True)
     found = await published(client, mine, "reading")
     edition = (await client.post(f"/api/v1/lists/{found['id']}/editions", headers=mine)).json()
@@ -126,18 +148,31 @@ async def test_what_an_administrator_removed_its_maker_cannot_bring_back(client:
     assert removed.status_code == 204
     assert (await client.get("/reading", headers=HTML)).status_code == 404
     path = f"/api/v1/lists/{found['id']}"
-    assert code(await client.post(f"{path}/undo", headers=mine)) == (403, "REMOVED_BY_ADMINISTRATOR")
-    assert code(await client.post(f"{path}/release", headers=mine)) == (403, "REMOVED_BY_ADMINISTRATOR")
-    assert code(await client.post(f"/api/v1/lists/{edition['id']}/publish", headers=mine)) == (404, "LIST_NOT_FOUND")
+    assert code(await client.post(f"{path}/undo", headers=mine)) == (
+        403,
+        "REMOVED_BY_ADMINISTRATOR",
+    )
+    assert code(await client.post(f"{path}/release", headers=mine)) == (
+        403,
+        "REMOVED_BY_ADMINISTRATOR",
+    )
+    assert code(await client.post(f"/api/v1/lists/{edition['id']}/publish", headers=mine)) == (
+        404,
+        "LIST_NOT_FOUND",
+    )
     back = await client.post(f"/api/v1/admin/lists/{found['id']}/undo", headers=admin)
     assert back.status_code == 200
     assert (await client.get("/reading", headers=HTML)).status_code == 200
     async with rt.db.read() as session:
-        actions = list(await session.scalars(select(AuditEntry.action).where(AuditEntry.actor_id == root.id)))
+        actions = list(
+            await session.scalars(select(AuditEntry.action).where(AuditEntry.actor_id == root.id))
+        )
     assert {"list.deleted", "list.restored"} <= set(actions)
 
 
-async def test_deleting_an_account_frees_its_names_at_once(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_deleting_an_account_frees_its_names_at_once(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         mine = by_key(await make.key(session, rt, ada, Scope.READ, Scope.WRITE, Scope.ACCOUNT))
     gone = await published(client, mine, "reading")
@@ -150,7 +185,9 @@ async def test_deleting_an_account_frees_its_names_at_once(client: AsyncClient, 
         assert await session.scalar(select(func.count()).select_from(Name)) == 0
 
 
-async def test_no_door_calls_a_deleted_list_published(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_no_door_calls_a_deleted_list_published(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     """`POST /resolve` and the QR code still answered for its name."""
     async with rt.db.write() as session:
         root = await make.admin(session, rt)
@@ -162,11 +199,21 @@ async def test_no_door_calls_a_deleted_list_published(client: AsyncClient, rt: R
         said = (await client.post("/api/v1/resolve", headers=mine, json={"path": path})).json()
         return said["outcome"], (await client.get(f"/{path}")).status_code
 
-    assert [await ask(path) for path in paths] == [("list", 200), ("redirect", 302), ("qr", 200), ("list", 200), ("list", 200)]
+    assert [await ask(path) for path in paths] == [
+        ("list", 200),
+        ("redirect", 302),
+        ("qr", 200),
+        ("list", 200),
+        ("list", 200),
+    ]
     assert await ask("reading/9") == ("not_found", 404)
 
-    assert (await client.delete(f"/api/v1/admin/lists/{found['id']}", headers=theirs)).status_code == 204
+    assert (
+        await client.delete(f"/api/v1/admin/lists/{found['id']}", headers=theirs)
+    ).status_code == 204
     assert {await ask(path) for path in paths} == {("not_found", 404)}
 
-    assert (await client.post(f"/api/v1/admin/lists/{found['id']}/undo", headers=theirs)).status_code == 200
+    assert (
+        await client.post(f"/api/v1/admin/lists/{found['id']}/undo", headers=theirs)
+    ).status_code == 200
     assert await ask("reading") == ("list", 200)

@@ -22,22 +22,42 @@ async def _slugs(rt: Runtime) -> dict[str, int]:
         return {name.key: name.target_id for name in await session.scalars(select(Name))}
 
 
-async def test_an_edition_takes_over_the_name_when_it_is_published(client: AsyncClient, rt: Runtime, clock: ManualClock) -> None:
+async def test_an_edition_takes_over_the_name_when_it_is_published(
+    client: AsyncClient, rt: Runtime, clock: ManualClock
+) -> None:
     me = creator()
     first = await published(client, me, "reading", A, B, title="Reading")
-    await client.patch(f"/api/v1/lists/{first['id']}/entries/{first['entries'][0]['id']}", headers=me, json={"title": "x"})
+    await client.patch(
+        f"/api/v1/lists/{first['id']}/entries/{first['entries'][0]['id']}",
+        headers=me,
+        json={"title": "x"},
+    )
     clock.advance(60)
 
     begun = await client.post(f"/api/v1/lists/{first['id']}/editions", headers=me)
     again = await client.post(f"/api/v1/lists/{first['id']}/editions", headers=me)
 
-    assert (begun.status_code, again.status_code, again.json()["id"]) == (201, 200, begun.json()["id"])
+    assert (begun.status_code, again.status_code, again.json()["id"]) == (
+        201,
+        200,
+        begun.json()["id"],
+    )
     draft = begun.json()
-    assert (draft["status"], draft["slug"], draft["title"], draft["edition"], draft["url"]) == ("draft", "reading", "Reading", None, None)
+    assert (draft["status"], draft["slug"], draft["title"], draft["edition"], draft["url"]) == (
+        "draft",
+        "reading",
+        "Reading",
+        None,
+        None,
+    )
     assert [entry["url"] for entry in draft["entries"]] == [A, B]
-    assert not {entry["id"] for entry in draft["entries"]} & {entry["id"] for entry in first["entries"]}
+    assert not {entry["id"] for entry in draft["entries"]} & {
+        entry["id"] for entry in first["entries"]
+    }
     assert await _slugs(rt) == {"reading": int(first["id"])}
-    settled = await client.post(f"/api/v1/lists/{draft['id']}/slug", headers=me, json={"slug": "other"})
+    settled = await client.post(
+        f"/api/v1/lists/{draft['id']}/slug", headers=me, json={"slug": "other"}
+    )
     assert code(settled) == (409, "SLUG_SETTLED")
 
     await client.post(f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": C})
@@ -47,10 +67,17 @@ async def test_an_edition_takes_over_the_name_when_it_is_published(client: Async
     assert await _slugs(rt) == {"reading": int(draft["id"])}
     latest = (await client.get("/api/v1/public/lists/reading")).json()
     older = (await client.get("/api/v1/public/lists/reading", params={"edition": 1})).json()
-    assert ([one["url"] for one in latest["entries"]], latest["edition"], latest["latest_edition"]) == ([A, B, C], 2, 2)
+    assert (
+        [one["url"] for one in latest["entries"]],
+        latest["edition"],
+        latest["latest_edition"],
+    ) == ([A, B, C], 2, 2)
     assert ([one["url"] for one in older["entries"]], older["edition"]) == ([A, B], 1)
     assert older["url"] == "http://go.test/reading?edition=1"
-    assert code(await client.get("/api/v1/public/lists/reading", params={"edition": 3})) == (404, "LIST_NOT_FOUND")
+    assert code(await client.get("/api/v1/public/lists/reading", params={"edition": 3})) == (
+        404,
+        "LIST_NOT_FOUND",
+    )
 
 
 @on_sqlite
@@ -58,18 +85,25 @@ async def test_a_draft_has_no_next_edition(client: AsyncClient) -> None:
     me = creator()
     draft = await new_list(client, me, A)
 
-    assert code(await client.post(f"/api/v1/lists/{draft['id']}/editions", headers=me)) == (409, "NOT_PUBLISHED")
+    assert code(await client.post(f"/api/v1/lists/{draft['id']}/editions", headers=me)) == (
+        409,
+        "NOT_PUBLISHED",
+    )
 
 
 async def _two_editions(client: AsyncClient, me: dict[str, str]) -> tuple[str, str]:
     first = await published(client, me, "reading", A)
     draft = (await client.post(f"/api/v1/lists/{first['id']}/editions", headers=me)).json()
-    assert (await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me)).status_code == 200
+    assert (
+        await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me)
+    ).status_code == 200
     return first["id"], draft["id"]
 
 
 @on_sqlite
-async def test_with_the_latest_edition_all_of_them_go_and_the_name_can_be_freed(client: AsyncClient, rt: Runtime) -> None:
+async def test_with_the_latest_edition_all_of_them_go_and_the_name_can_be_freed(
+    client: AsyncClient, rt: Runtime
+) -> None:
     me = creator()
     first, second = await _two_editions(client, me)
 
@@ -79,7 +113,10 @@ async def test_with_the_latest_edition_all_of_them_go_and_the_name_can_be_freed(
     assert (await client.post(f"/api/v1/lists/{second}/release", headers=me)).status_code == 204
     assert await _slugs(rt) == {}
     await published(client, creator(), "reading", C)
-    assert code(await client.get("/api/v1/public/lists/reading", params={"edition": 2})) == (404, "LIST_NOT_FOUND")
+    assert code(await client.get("/api/v1/public/lists/reading", params={"edition": 2})) == (
+        404,
+        "LIST_NOT_FOUND",
+    )
 
 
 @on_sqlite
@@ -91,11 +128,15 @@ async def test_an_older_edition_goes_alone(client: AsyncClient, rt: Runtime) -> 
 
     assert await _slugs(rt) == {"reading": int(second)}
     assert (await client.get("/api/v1/public/lists/reading")).json()["edition"] == 2
-    assert (await client.get("/api/v1/public/lists/reading", params={"edition": 1})).status_code == 404
+    assert (
+        await client.get("/api/v1/public/lists/reading", params={"edition": 1})
+    ).status_code == 404
 
 
 @on_sqlite
-async def test_an_edition_whose_list_was_deleted_claims_the_name_like_anybody(client: AsyncClient) -> None:
+async def test_an_edition_whose_list_was_deleted_claims_the_name_like_anybody(
+    client: AsyncClient,
+) -> None:
     me = creator()
     first = await published(client, me, "reading", A)
     draft = (await client.post(f"/api/v1/lists/{first['id']}/editions", headers=me)).json()
@@ -118,7 +159,9 @@ async def _lists(rt: Runtime) -> set[int]:
         return set(await session.scalars(select(LinkList.id)))
 
 
-async def test_old_things_are_erased_and_others_stay(client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_old_things_are_erased_and_others_stay(
+    client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     me, who = creator(), ListCaller(ada.id)
     deleted, untouched = await published(client, me, "gone", A), await new_list(client, me, A)
     kept = await published(client, me, "kept", A)
@@ -137,11 +180,17 @@ async def test_old_things_are_erased_and_others_stay(client: AsyncClient, rt: Ru
     assert await _lists(rt) == {int(kept["id"]), owned.id, int(young["id"])}
     assert int(untouched["id"]) not in await _lists(rt)
     async with rt.db.read() as session:
-        assert set(await session.scalars(select(ListEntry.list_id))) == {int(kept["id"]), owned.id, int(young["id"])}
+        assert set(await session.scalars(select(ListEntry.list_id))) == {
+            int(kept["id"]),
+            owned.id,
+            int(young["id"]),
+        }
         assert list(await session.scalars(select(ListAction))) == []
 
 
-async def test_with_an_account_published_lists_are_deleted_and_drafts_erased(rt: Runtime, ada: User, bob: User) -> None:
+async def test_with_an_account_published_lists_are_deleted_and_drafts_erased(
+    rt: Runtime, ada: User, bob: User
+) -> None:
     space = make.space(rt)
     async with rt.db.write() as session:
         first = await make.list_of(session, rt, ListCaller(ada.id), A)
@@ -157,6 +206,8 @@ async def test_with_an_account_published_lists_are_deleted_and_drafts_erased(rt:
 
     assert await _slugs(rt) == {}
     async with rt.db.read() as session:
-        states = {row.id: row.deleted_at is not None for row in await session.scalars(select(LinkList))}
+        states = {
+            row.id: row.deleted_at is not None for row in await session.scalars(select(LinkList))
+        }
     assert states == {first.id: True, second.id: True, foreign.id: False}
     assert draft.id not in states

@@ -50,13 +50,17 @@ async def test_no_page_of_an_entry_holds_up_the_loop(rt: Runtime, web: Site, sen
     assert "pending" not in {(await _entry(rt, entry_id)).fetch_status for entry_id in entries}
 
 
-async def test_looking_at_a_hostile_page_holds_up_nobody(rt: Runtime, client: AsyncClient, web: Site, ada: User) -> None:
+async def test_looking_at_a_hostile_page_holds_up_nobody(
+    rt: Runtime, client: AsyncClient, web: Site, ada: User
+) -> None:
     serve_shapes(web)
     async with rt.db.write() as session:
         headers = by_cookie(rt, await make.cookie(session, rt, ada))
 
     async def look(path: str) -> str:
-        answer = await client.get("/app/links/look", params={"destination": web.url(path)}, headers=headers)
+        answer = await client.get(
+            "/app/links/look", params={"destination": web.url(path)}, headers=headers
+        )
         assert answer.status_code == 200
         return answer.text
 

@@ -33,21 +33,34 @@ def settings(database: str, tmp_path: Path) -> Settings:
 async def long_list(rt: Runtime, ada: User) -> tuple[int, str]:
     async with rt.db.write() as session:
         made = await make.list_of(
-            session, rt, ListCaller(ada.id), *(f"https://example.com/some/page/{number}" for number in range(MAX_ENTRIES))
+            session,
+            rt,
+            ListCaller(ada.id),
+            *(f"https://example.com/some/page/{number}" for number in range(MAX_ENTRIES)),
         )
-        described = {"title": "A title of usual length, with words", "description": "d" * 300, "fetch_status": "success"}
+        described = {
+            "title": "A title of usual length, with words",
+            "description": "d" * 300,
+            "fetch_status": "success",
+        }
         await session.execute(update(ListEntry).values(**described))
         published = await service.publish_list(session, make.space(rt), ListCaller(ada.id), made.id)
         return made.id, published.slug or ""
 
 
 @on_sqlite
-async def test_a_long_list_holds_up_nobody(rt: Runtime, client: AsyncClient, ada: User, long_list: tuple[int, str]) -> None:
+async def test_a_long_list_holds_up_nobody(
+    rt: Runtime, client: AsyncClient, ada: User, long_list: tuple[int, str]
+) -> None:
     list_id, slug = long_list
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, ada))
     asked = [(f"/{slug}", PAGE), *((f"/{slug}.{feed}", {}) for feed in ("rss", "json", "md"))]
-    asked += [(f"/app/lists/{list_id}", browser | PAGE), (f"/api/v1/lists/{list_id}", browser), (f"/api/v1/public/lists/{slug}", {})]
+    asked += [
+        (f"/app/lists/{list_id}", browser | PAGE),
+        (f"/api/v1/lists/{list_id}", browser),
+        (f"/api/v1/public/lists/{slug}", {}),
+    ]
 
     for path, headers in asked:
         plain = headers | {"Accept-Encoding": "identity"}  # unpacking is the client's work
@@ -59,7 +72,9 @@ async def test_a_long_list_holds_up_nobody(rt: Runtime, client: AsyncClient, ada
 
 
 @on_sqlite
-async def test_feeds_are_limited_by_network(rt: Runtime, client: AsyncClient, long_list: tuple[int, str]) -> None:
+async def test_feeds_are_limited_by_network(
+    rt: Runtime, client: AsyncClient, long_list: tuple[int, str]
+) -> None:
     _, slug = long_list
     for _ in range(rt.settings.renders_per_minute or 0):
         assert (await client.get(f"/{slug}.md")).status_code == 200

@@ -25,24 +25,34 @@ def pixels(png: bytes) -> tuple[list[bytes], list[str]]:
     while at < len(png):
         size, kind = struct.unpack(">I4s", png[at : at + 8])
         data = png[at + 8 : at + 8 + size]
-        assert struct.unpack(">I", png[at + 8 + size : at + 12 + size])[0] == zlib.crc32(kind + data)
+        assert struct.unpack(">I", png[at + 8 + size : at + 12 + size])[0] == zlib.crc32(
+            kind + data
+        )
         parts[kind] = data
         at += 12 + size
     width, height, depth, colour = struct.unpack(">IIBB", parts[b"IHDR"][:10])
     assert (width, height, depth, colour) == (1200, 630, 8, 3)
     raw = zlib.decompress(parts[b"IDAT"])
     rows = [raw[number * (width + 1) + 1 : (number + 1) * (width + 1)] for number in range(height)]
-    shades = [f"#{parts[b'PLTE'][place : place + 3].hex()}" for place in range(0, len(parts[b"PLTE"]), 3)]
+    shades = [
+        f"#{parts[b'PLTE'][place : place + 3].hex()}" for place in range(0, len(parts[b"PLTE"]), 3)
+    ]
     return rows, shades
 
 
-def drawn(title: str, palette: Palette = DEFAULT_PALETTE, address: str = "go.example.com/reading") -> tuple[list[bytes], list[str]]:
+def drawn(
+    title: str, palette: Palette = DEFAULT_PALETTE, address: str = "go.example.com/reading"
+) -> tuple[list[bytes], list[str]]:
     return pixels(card.render_card(title, address, "12 links", palette))
 
 
 def inked(rows: list[bytes]) -> list[int]:
     """Which rows have large letters in full ink on them."""
-    return [number for number, row in enumerate(rows[180:500], 180) if row.count(card.SHADE_STEPS - 1) > 3]
+    return [
+        number
+        for number, row in enumerate(rows[180:500], 180)
+        if row.count(card.SHADE_STEPS - 1) > 3
+    ]
 
 
 @pytest.mark.parametrize("palette", PALETTE_NAMES)
@@ -55,13 +65,27 @@ def test_the_picture_wears_the_colours_of_the_page(palette: Palette) -> None:
     assert [shades[place] for place in dict.fromkeys(rows[-1])] == list(colours.rays)
     assert used[card.SHADE_STEPS - 1] > 5_000, "a title in full ink"
     css = (STATIC / "css/tokens.css").read_text()
-    block = css[css.index(f'[data-palette="{palette}"]') :] if palette != DEFAULT_PALETTE else css[css.index(":root {") :]
-    by_day = dict(re.findall(r"--([a-z]+(?:-\d)?): light-dark\((#[0-9a-f]{6}),", block[: block.index("\n}\n")]))
-    assert [by_day["page"], *(by_day[f"ray-{ray}"] for ray in range(1, 5))] == [colours.paper, *colours.rays]
+    block = (
+        css[css.index(f'[data-palette="{palette}"]') :]
+        if palette != DEFAULT_PALETTE
+        else css[css.index(":root {") :]
+    )
+    by_day = dict(
+        re.findall(
+            r"--([a-z]+(?:-\d)?): light-dark\((#[0-9a-f]{6}),", block[: block.index("\n}\n")]
+        )
+    )
+    assert [by_day["page"], *(by_day[f"ray-{ray}"] for ray in range(1, 5))] == [
+        colours.paper,
+        *colours.rays,
+    ]
 
 
 def test_a_long_title_takes_three_lines_and_never_leaves_the_picture() -> None:
-    one, three = inked(drawn("Short")[0]), inked(drawn("Reading for everybody who comes new to the team this year, and more " * 4)[0])
+    one, three = (
+        inked(drawn("Short")[0]),
+        inked(drawn("Reading for everybody who comes new to the team this year, and more " * 4)[0]),
+    )
     assert len(one) < 80 < len(three)
     for title in ("W" * 200, "word " * 40, "x"):
         rows, _ = drawn(title)
@@ -99,7 +123,9 @@ async def test_a_published_list_has_a_picture_that_anybody_may_show(client: Asyn
 
 
 @on_sqlite
-async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(client: AsyncClient) -> None:
+async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(
+    client: AsyncClient,
+) -> None:
     me = creator() | HTML
     draft = await new_list(client, me, A, title="Reading")
     assert draft["palette"] == DEFAULT_PALETTE
@@ -107,25 +133,43 @@ async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(client:
     page = (await client.get(path, headers=me)).text
     assert re.findall(r'name="palette" value="(\w+)" checked', page) == [DEFAULT_PALETTE]
 
-    assert (await client.post(path, headers=me, data={"title": "Reading", "palette": "plum"})).status_code == 303
+    assert (
+        await client.post(path, headers=me, data={"title": "Reading", "palette": "plum"})
+    ).status_code == 303
     assert (await read(client, me, draft["id"]))["palette"] == "plum"
-    assert (await client.post(path, headers=me, data={"title": "Without colours"})).status_code == 303
+    assert (
+        await client.post(path, headers=me, data={"title": "Without colours"})
+    ).status_code == 303
     assert (await read(client, me, draft["id"]))["palette"] == "plum"
     wrong = await client.post(path, headers=me, data={"title": "Reading", "palette": "plaid"})
     assert wrong.status_code == 422
-    assert code(await client.patch(f"/api/v1/lists/{draft['id']}", headers=me, json={"palette": "plaid"}))[0] == 422
+    assert (
+        code(
+            await client.patch(
+                f"/api/v1/lists/{draft['id']}", headers=me, json={"palette": "plaid"}
+            )
+        )[0]
+        == 422
+    )
 
     await client.post(f"{path}/publish", headers=me, data={"slug": "reading"})
-    assert '<html lang="en" dir="ltr" data-palette="plum">' in (await client.get("/reading", headers=HTML)).text
+    assert (
+        '<html lang="en" dir="ltr" data-palette="plum">'
+        in (await client.get("/reading", headers=HTML)).text
+    )
     assert (await client.get("/api/v1/public/lists/reading")).json()["palette"] == "plum"
     edition = (await client.post(f"/api/v1/lists/{draft['id']}/editions", headers=me)).json()
     assert edition["palette"] == "plum"
-    cleared = await client.patch(f"/api/v1/lists/{edition['id']}", headers=me, json={"palette": None})
+    cleared = await client.patch(
+        f"/api/v1/lists/{edition['id']}", headers=me, json={"palette": None}
+    )
     assert cleared.json()["palette"] == DEFAULT_PALETTE
 
 
 @on_sqlite
-async def test_a_draft_is_previewed_as_others_will_see_it_and_by_its_maker_alone(client: AsyncClient) -> None:
+async def test_a_draft_is_previewed_as_others_will_see_it_and_by_its_maker_alone(
+    client: AsyncClient,
+) -> None:
     me = creator() | HTML
     draft = await new_list(client, me, A, title="Reading", palette="clay")
     path = f"/app/lists/{draft['id']}/preview"
@@ -139,6 +183,8 @@ async def test_a_draft_is_previewed_as_others_will_see_it_and_by_its_maker_alone
     assert "og:image" not in page.text
     assert f'href="/app/lists/{draft["id"]}#publish"' in page.text
     assert (await client.get(path, headers=creator() | HTML)).status_code == 404
-    assert (await client.get(f"/app/lists/{(await new_list(client, me))['id']}/preview", headers=me)).status_code == 200
+    assert (
+        await client.get(f"/app/lists/{(await new_list(client, me))['id']}/preview", headers=me)
+    ).status_code == 200
     await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me, json={"slug": "reading"})
     assert (await client.get(path, headers=me)).headers["location"] == "/reading?edition=1"

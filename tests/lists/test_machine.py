@@ -14,7 +14,15 @@ from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
 from refract.lists import queries, service
 from refract.lists.access import ListCaller
-from refract.lists.errors import EntryNotFound, ListImmutable, ListNotFound, NoEntries, NotPublished, OrderMismatch, SlugSettled
+from refract.lists.errors import (
+    EntryNotFound,
+    ListImmutable,
+    ListNotFound,
+    NoEntries,
+    NotPublished,
+    OrderMismatch,
+    SlugSettled,
+)
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.schemas import ListPatch
 from refract.names.errors import SlugTaken
@@ -53,7 +61,9 @@ class Lists(Machine):
     def people(self) -> None:
         async def begin() -> None:
             async with self.rt.db.write() as session:
-                self.users = {name: await make.person(session, self.rt, name) for name in ("ada", "bob")}
+                self.users = {
+                    name: await make.person(session, self.rt, name) for name in ("ada", "bob")
+                }
 
         self.run(begin())
         self.space = make.space(self.rt)
@@ -61,7 +71,9 @@ class Lists(Machine):
         self.names: dict[str, int] = {}
 
     def _who(self, actor: str) -> ListCaller:
-        return ListCaller(self.users[actor].id) if actor in self.users else ListCaller(creator=actor)
+        return (
+            ListCaller(self.users[actor].id) if actor in self.users else ListCaller(creator=actor)
+        )
 
     def _pick(self, choice: int) -> tuple[int, Shelf]:
         return list(self.lists.items())[choice % len(self.lists)]
@@ -76,7 +88,9 @@ class Lists(Machine):
         refused = self.outcome(once())
         return refused, made[-1] if made and refused is None else None
 
-    def _expect(self, choice: int, actor: str, wrong: Refusal, call: Step) -> tuple[int, Shelf, Any]:
+    def _expect(
+        self, choice: int, actor: str, wrong: Refusal, call: Step
+    ) -> tuple[int, Shelf, Any]:
         """Nobody but the maker finds the list; for the maker, what the model says."""
         list_id, shelf = self._pick(choice)
         expected = ListNotFound if shelf.deleted or shelf.owner != actor else wrong
@@ -108,7 +122,12 @@ class Lists(Machine):
         wrong = None if shelf.draft else ListImmutable
         address = make.address("https://example.com/more")
         found, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.add_entries(session, self.space, self._who(actor), number, [address])
+            choice,
+            actor,
+            wrong,
+            lambda session, number: service.add_entries(
+                session, self.space, self._who(actor), number, [address]
+            ),
         )
         if made is not _REFUSED:
             shelf.entries = self._ids(found)
@@ -120,13 +139,20 @@ class Lists(Machine):
         target = shelf.entries[place] if place < len(shelf.entries) else 1
         wrong = (None if target != 1 else EntryNotFound) if shelf.draft else ListImmutable
         _, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.remove_entry(session, self._who(actor), number, target, self.clock.now())
+            choice,
+            actor,
+            wrong,
+            lambda session, number: service.remove_entry(
+                session, self._who(actor), number, target, self.clock.now()
+            ),
         )
         if made is not _REFUSED:
             shelf.entries.remove(target)
 
     @precondition(lambda self: self.lists)
-    @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS), broken=st.booleans(), data=st.data())
+    @rule(
+        choice=st.integers(0), actor=st.sampled_from(ACTORS), broken=st.booleans(), data=st.data()
+    )
     def reorder(self, choice: int, actor: str, broken: bool, data: st.DataObject) -> None:
         _, shelf = self._pick(choice)
         wanted = data.draw(st.permutations(shelf.entries)) + ([1] if broken else [])
@@ -135,24 +161,34 @@ class Lists(Machine):
             choice,
             actor,
             wrong,
-            lambda session, number: service.reorder_entries(session, self._who(actor), number, wanted, self.clock.now()),
+            lambda session, number: service.reorder_entries(
+                session, self._who(actor), number, wanted, self.clock.now()
+            ),
         )
         if made is not _REFUSED:
             shelf.entries = list(wanted)
 
     @precondition(lambda self: self.lists)
-    @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS), title=st.sampled_from([None, "x", "y"]))
+    @rule(
+        choice=st.integers(0),
+        actor=st.sampled_from(ACTORS),
+        title=st.sampled_from([None, "x", "y"]),
+    )
     def rename(self, choice: int, actor: str, title: str | None) -> None:
         _, shelf = self._pick(choice)
         self._expect(
             choice,
             actor,
             None if shelf.draft else ListImmutable,
-            lambda session, number: service.edit_list(session, self._who(actor), number, ListPatch(title=title), self.clock.now()),
+            lambda session, number: service.edit_list(
+                session, self._who(actor), number, ListPatch(title=title), self.clock.now()
+            ),
         )
 
     @precondition(lambda self: self.lists)
-    @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS), slug=st.sampled_from([*SLUGS, None]))
+    @rule(
+        choice=st.integers(0), actor=st.sampled_from(ACTORS), slug=st.sampled_from([*SLUGS, None])
+    )
     def wish(self, choice: int, actor: str, slug: str | None) -> None:
         number, shelf = self._pick(choice)
         wrong: Refusal = SlugTaken if slug in self.names else None
@@ -161,7 +197,12 @@ class Lists(Machine):
         elif shelf.family != number:
             wrong = SlugSettled
         _, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.set_draft_slug(session, self.space, self._who(actor), number, slug)
+            choice,
+            actor,
+            wrong,
+            lambda session, number: service.set_draft_slug(
+                session, self.space, self._who(actor), number, slug
+            ),
         )
         if made is not _REFUSED:
             shelf.slug = slug
@@ -179,7 +220,12 @@ class Lists(Machine):
         elif shelf.slug in self.names and self.names[shelf.slug] not in family:
             wrong = SlugTaken
         _, shelf, made = self._expect(
-            choice, actor, wrong, lambda session, number: service.publish_list(session, self.space, self._who(actor), number)
+            choice,
+            actor,
+            wrong,
+            lambda session, number: service.publish_list(
+                session, self.space, self._who(actor), number
+            ),
         )
         if made is not _REFUSED:
             shelf.slug = made.slug
@@ -190,18 +236,26 @@ class Lists(Machine):
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS))
     def begin_edition(self, choice: int, actor: str) -> None:
         _, shelf = self._pick(choice)
-        begun = [key for key, one in self.lists.items() if one.family == shelf.family and one.draft and not one.deleted]
+        begun = [
+            key
+            for key, one in self.lists.items()
+            if one.family == shelf.family and one.draft and not one.deleted
+        ]
         _, shelf, made = self._expect(
             choice,
             actor,
             NotPublished if shelf.draft else None,
-            lambda session, number: service.create_edition(session, self.space, self._who(actor), number),
+            lambda session, number: service.create_edition(
+                session, self.space, self._who(actor), number
+            ),
         )
         if made is not _REFUSED:
             draft, new = made
             assert new == (not begun)
             if new:
-                self.lists[draft.id] = Shelf(shelf.owner, shelf.family, self._ids(draft.id), shelf.slug)
+                self.lists[draft.id] = Shelf(
+                    shelf.owner, shelf.family, self._ids(draft.id), shelf.slug
+                )
             else:
                 assert draft.id == begun[0]
 
@@ -210,7 +264,10 @@ class Lists(Machine):
     def delete(self, choice: int, actor: str) -> None:
         who, now = self._who(actor), self.clock.now()
         number, shelf, made = self._expect(
-            choice, actor, None, lambda session, number: service.delete_list(session, self.rt.ids, who, number, now)
+            choice,
+            actor,
+            None,
+            lambda session, number: service.delete_list(session, self.rt.ids, who, number, now),
         )
         if made is _REFUSED:
             return
@@ -222,7 +279,9 @@ class Lists(Machine):
 
     @rule(person=st.sampled_from(["ada", "bob"]), cookie=st.sampled_from(COOKIES))
     def claim(self, person: str, cookie: str) -> None:
-        refused, ids = self._try(lambda session: service.claim_lists(session, self.users[person].id, cookie))
+        refused, ids = self._try(
+            lambda session: service.claim_lists(session, self.users[person].id, cookie)
+        )
         assert refused is None
         waiting = [key for key, one in self.lists.items() if one.owner == cookie]
         assert sorted(ids) == sorted(waiting)
@@ -234,12 +293,16 @@ class Lists(Machine):
         if not hasattr(self, "lists"):
             return
 
-        async def read() -> tuple[dict[str, int], dict[int, LinkList], dict[int, list[tuple[int, int]]]]:
+        async def read() -> tuple[
+            dict[str, int], dict[int, LinkList], dict[int, list[tuple[int, int]]]
+        ]:
             async with self.rt.db.read() as session:
                 names = {name.name: name.target_id for name in await session.scalars(select(Name))}
                 rows = {row.id: row for row in await session.scalars(select(LinkList))}
                 places: dict[int, list[tuple[int, int]]] = {key: [] for key in rows}
-                for entry in await session.scalars(select(ListEntry).order_by(ListEntry.list_id, ListEntry.position)):
+                for entry in await session.scalars(
+                    select(ListEntry).order_by(ListEntry.list_id, ListEntry.position)
+                ):
                     places[entry.list_id].append((entry.position, entry.id))
                 return names, rows, places
 
@@ -254,7 +317,9 @@ class Lists(Machine):
             assert row.slug == shelf.slug
             assert places[key] == list(enumerate(shelf.entries, 1))
             assert self._who(shelf.owner).is_owner_of(row)
-            assert not any(self._who(other).is_owner_of(row) for other in ACTORS if other != shelf.owner)
+            assert not any(
+                self._who(other).is_owner_of(row) for other in ACTORS if other != shelf.owner
+            )
 
 
 _REFUSED = object()

@@ -32,7 +32,13 @@ WHO = ListCaller(creator="x" * 64)
 async def _add(rt: Runtime, *urls: str) -> list[int]:
     async with rt.db.write() as session:
         made = await make.list_of(session, rt, WHO, *urls)
-        return list(await session.scalars(select(ListEntry.id).where(ListEntry.list_id == made.id).order_by(ListEntry.position)))
+        return list(
+            await session.scalars(
+                select(ListEntry.id)
+                .where(ListEntry.list_id == made.id)
+                .order_by(ListEntry.position)
+            )
+        )
 
 
 async def _entry(rt: Runtime, entry_id: int) -> ListEntry:
@@ -79,13 +85,22 @@ async def test_every_page_ends_as_success_or_failure(rt: Runtime, web: Site) -> 
     for path, entry_id in entries.items():
         entry = await _entry(rt, entry_id)
         if path in GOOD:
-            assert (entry.fetch_status, (entry.title, entry.description)) == ("success", GOOD[path][1]), path
+            assert (entry.fetch_status, (entry.title, entry.description)) == (
+                "success",
+                GOOD[path][1],
+            ), path
         else:
-            assert (entry.fetch_status, entry.title, entry.description) == ("failed", None, None), path
+            assert (entry.fetch_status, entry.title, entry.description) == (
+                "failed",
+                None,
+                None,
+            ), path
 
 
 @on_sqlite
-async def test_a_page_that_never_comes_ends_with_the_budget(rt: Runtime, web: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_that_never_comes_ends_with_the_budget(
+    rt: Runtime, web: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert entry_jobs.FETCH_TIMEOUT_SECONDS == 5.0
     monkeypatch.setattr(entry_jobs, "FETCH_TIMEOUT_SECONDS", 0.3)
     web.pages["/slow"] = silence
@@ -98,7 +113,9 @@ async def test_a_page_that_never_comes_ends_with_the_budget(rt: Runtime, web: Si
 
 
 @pytest.mark.parametrize("mine", [{"title": "Mine"}, {"title": None}, {"description": "Mine too"}])
-async def test_a_persons_edit_during_the_fetch_wins(rt: Runtime, web: Site, clock: ManualClock, mine: dict[str, str | None]) -> None:
+async def test_a_persons_edit_during_the_fetch_wins(
+    rt: Runtime, web: Site, clock: ManualClock, mine: dict[str, str | None]
+) -> None:
     gate, reached = asyncio.Event(), asyncio.Event()
     found = page(b"<title>Theirs</title><meta name=description content=theirs>")
     web.pages["/page"] = held(gate, found, reached)
@@ -108,7 +125,9 @@ async def test_a_persons_edit_during_the_fetch_wins(rt: Runtime, web: Site, cloc
     await reached.wait()
 
     async with rt.db.write() as session:
-        await service.edit_entry(session, WHO, list_id, entry_id, EntryPatch.model_validate(mine), clock.now())
+        await service.edit_entry(
+            session, WHO, list_id, entry_id, EntryPatch.model_validate(mine), clock.now()
+        )
     gate.set()
     await fetching_it
 
@@ -119,7 +138,9 @@ async def test_a_persons_edit_during_the_fetch_wins(rt: Runtime, web: Site, cloc
 
 
 @on_sqlite
-async def test_publishing_and_removing_do_not_stop_a_fetch(rt: Runtime, web: Site, clock: ManualClock) -> None:
+async def test_publishing_and_removing_do_not_stop_a_fetch(
+    rt: Runtime, web: Site, clock: ManualClock
+) -> None:
     web.pages["/page"] = page(b"<title>Theirs</title><meta property=og:image content=/a.png>")
     kept, removed = await _add(rt, web.url("/page"), web.url("/page"))
     list_id = (await _entry(rt, kept)).list_id
@@ -134,14 +155,26 @@ async def test_publishing_and_removing_do_not_stop_a_fetch(rt: Runtime, web: Sit
     await fetch_entry(rt, FetchEntry(entry_id=kept))  # twice is once
 
     entry = await _entry(rt, kept)
-    assert (entry.fetch_status, entry.title, entry.image) == ("success", "Theirs", web.url("/a.png"))
+    assert (entry.fetch_status, entry.title, entry.image) == (
+        "success",
+        "Theirs",
+        web.url("/a.png"),
+    )
     assert web.asked == ["/page"]
     assert published.updated_at == before
 
 
 @on_sqlite
-async def test_nothing_inside_is_asked_for_without_the_operators_leave(rt: Runtime, web: Site, tmp_path: Path) -> None:
-    closed = Runtime(settings=make_settings(tmp_path / "other"), db=rt.db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+async def test_nothing_inside_is_asked_for_without_the_operators_leave(
+    rt: Runtime, web: Site, tmp_path: Path
+) -> None:
+    closed = Runtime(
+        settings=make_settings(tmp_path / "other"),
+        db=rt.db,
+        clock=rt.clock,
+        ids=rt.ids,
+        secret=rt.secret,
+    )
     (entry_id,) = await _add(rt, web.url("/page"))
 
     await fetch_entry(closed, FetchEntry(entry_id=entry_id))
@@ -151,16 +184,25 @@ async def test_nothing_inside_is_asked_for_without_the_operators_leave(rt: Runti
 
 
 @on_sqlite
-async def test_adding_asks_for_a_look_in_the_same_transaction(client: AsyncClient, rt: Runtime, web: Site) -> None:
+async def test_adding_asks_for_a_look_in_the_same_transaction(
+    client: AsyncClient, rt: Runtime, web: Site
+) -> None:
     me = creator()
     found = await new_list(client, me, "https://example.com/a", "https://example.com/b")
 
     async with rt.db.read() as session:
-        jobs = [job.payload for job in await session.scalars(select(Job).where(Job.kind == "lists.fetch_entry").order_by(Job.id))]
+        jobs = [
+            job.payload
+            for job in await session.scalars(
+                select(Job).where(Job.kind == "lists.fetch_entry").order_by(Job.id)
+            )
+        ]
     assert jobs == [{"entry_id": int(entry["id"])} for entry in found["entries"]]
 
 
-async def test_what_was_lost_is_not_waited_for_for_ever(client: AsyncClient, rt: Runtime, clock: ManualClock) -> None:
+async def test_what_was_lost_is_not_waited_for_for_ever(
+    client: AsyncClient, rt: Runtime, clock: ManualClock
+) -> None:
     me = creator()
     old = await new_list(client, me, "https://example.com/a")
     clock.advance(16 * 60)
@@ -184,8 +226,19 @@ def test_titles_are_one_clean_line() -> None:
 def test_odd_pages_are_read_all_the_same() -> None:
     svg = "<svg><title>drawing</title></svg><title>late</title>"
     assert parse_metadata(svg, lambda reference: reference).title == "late"
-    assert parse_metadata("<title>one</title><title>two</title>", lambda reference: reference).title == "one"
-    assert parse_metadata("<meta property='og:image' content='x'>", lambda _: None) == PageMetadata()
-    assert parse_metadata("<meta property='og:image' content='y'>", lambda _: "x" * 3000) == PageMetadata()
-    assert parse_metadata("<meta name=OG:TITLE content=Loud>", lambda reference: reference).title == "Loud"
+    assert (
+        parse_metadata("<title>one</title><title>two</title>", lambda reference: reference).title
+        == "one"
+    )
+    assert (
+        parse_metadata("<meta property='og:image' content='x'>", lambda _: None) == PageMetadata()
+    )
+    assert (
+        parse_metadata("<meta property='og:image' content='y'>", lambda _: "x" * 3000)
+        == PageMetadata()
+    )
+    assert (
+        parse_metadata("<meta name=OG:TITLE content=Loud>", lambda reference: reference).title
+        == "Loud"
+    )
     assert parse_metadata("<" * 5000 + "title>x", lambda reference: reference) is not None

@@ -25,20 +25,26 @@ def _at(response: Response) -> str:
     return urlsplit(response.headers["location"]).path
 
 
-async def test_a_stranger_starts_a_list_from_the_landing_page_on(client: AsyncClient, rt: Runtime) -> None:
+async def test_a_stranger_starts_a_list_from_the_landing_page_on(
+    client: AsyncClient, rt: Runtime
+) -> None:
     assert 'href="/app/lists"' in (await client.get("/", headers=HTML)).text
     start = await client.get("/app/lists", headers=HTML)
     assert start.status_code == 200
     assert "Sign in" in start.text
 
-    made = await client.post("/app/lists", headers=HTML, data={"title": "Reading", "urls": f"{A}\n\n  {B} example.com/c"})
+    made = await client.post(
+        "/app/lists", headers=HTML, data={"title": "Reading", "urls": f"{A}\n\n  {B} example.com/c"}
+    )
 
     token = re.search(r"refract_creator=([0-9a-f-]+)", made.headers["set-cookie"])
     assert token
     mine = creator(token[1]) | HTML
     page = await client.get(_at(made), headers=mine)
     assert "<h1>Reading</h1>" in page.text
-    assert [one["url"] for one in (await read(client, mine, _at(made).split("/")[-1]))["entries"]] == [A, B, "https://example.com/c"]
+    assert [
+        one["url"] for one in (await read(client, mine, _at(made).split("/")[-1]))["entries"]
+    ] == [A, B, "https://example.com/c"]
     assert "refract_creator" in page.headers["set-cookie"]  # good for another 30 days
     assert (await client.get(_at(made), headers=creator() | HTML)).status_code == 404
 
@@ -53,7 +59,9 @@ async def test_forms_of_a_creator_are_bound_to_the_cookie(client: AsyncClient, r
     path, form = f"/app/lists/{found['id']}", {"title": "Mine"}
 
     bare = await client.post(path, headers=cookie, data=form)
-    foreign = await client.post(path, headers=cookie, data=form | {"csrf": csrf.make_token(rt, str(uuid.uuid4()))})
+    foreign = await client.post(
+        path, headers=cookie, data=form | {"csrf": csrf.make_token(rt, str(uuid.uuid4()))}
+    )
     own = await client.post(path, headers=cookie, data=form | {"csrf": shown[1]})
 
     assert [response.status_code for response in (bare, foreign, own)] == [403, 403, 303]
@@ -73,7 +81,9 @@ async def test_the_whole_way_by_forms(client: AsyncClient) -> None:
     _at(await client.post(f"{path}/entries/{one}/up", headers=me))
     _at(await client.post(f"{path}/entries/{one}/up", headers=me))  # at the top it stays
     assert await order() == [one, two]
-    assert (await client.post(f"{path}/order", headers=me, data={"order": f"{two},{one}"})).status_code == 204
+    assert (
+        await client.post(f"{path}/order", headers=me, data={"order": f"{two},{one}"})
+    ).status_code == 204
     assert (await client.post(f"{path}/order", headers=me, data={"order": two})).status_code == 409
     assert await order() == [two, one]
     _at(await client.post(f"{path}/entries/{two}/remove", headers=me))
@@ -96,7 +106,9 @@ async def test_what_cannot_be_added_stays_in_the_box_with_its_reason(client: Asy
     me = creator() | HTML
     found = await new_list(client, me)
 
-    page = await client.post(f"/app/lists/{found['id']}/entries", headers=me, data={"urls": f"{A}\nexmaple\n{B}"})
+    page = await client.post(
+        f"/app/lists/{found['id']}/entries", headers=me, data={"urls": f"{A}\nexmaple\n{B}"}
+    )
 
     assert page.status_code == 422
     assert re.search(r"<textarea[^>]*>exmaple</textarea>", page.text)
@@ -105,7 +117,9 @@ async def test_what_cannot_be_added_stays_in_the_box_with_its_reason(client: Asy
     again = await client.post("/app/lists", headers=me, data={"title": "x" * 201, "urls": A})
     assert again.status_code == 422
     assert A in again.text
-    many = await client.post(f"/app/lists/{found['id']}/entries", headers=me, data={"urls": "\n".join([A] * 201)})
+    many = await client.post(
+        f"/app/lists/{found['id']}/entries", headers=me, data={"urls": "\n".join([A] * 201)}
+    )
     assert many.status_code == 422
     assert "At most 200 addresses" in many.text
 
@@ -126,37 +140,57 @@ async def test_a_refusal_shows_the_page_again(client: AsyncClient) -> None:
     assert (await client.post(f"{path}/editions", headers=me)).status_code == 409
 
 
-async def test_a_field_left_as_it_was_is_not_a_persons_word(client: AsyncClient, rt: Runtime) -> None:
+async def test_a_field_left_as_it_was_is_not_a_persons_word(
+    client: AsyncClient, rt: Runtime
+) -> None:
     me = creator() | HTML
     found = await new_list(client, me, A)
     entry = found["entries"][0]["id"]
     path = f"/app/lists/{found['id']}/entries/{entry}"
 
-    await client.post(path, headers=me, data={"title": "", "title_before": "", "description": "Mine", "description_before": ""})
+    await client.post(
+        path,
+        headers=me,
+        data={"title": "", "title_before": "", "description": "Mine", "description_before": ""},
+    )
 
     async with rt.db.read() as session:
         row = (await session.scalars(select(ListEntry))).one()
     assert (row.title_by_hand, row.description_by_hand, row.description) == (False, True, "Mine")
 
 
-async def test_news_replace_what_waited_and_ask_on_for_the_rest(client: AsyncClient, rt: Runtime) -> None:
+async def test_news_replace_what_waited_and_ask_on_for_the_rest(
+    client: AsyncClient, rt: Runtime
+) -> None:
     me = creator() | HTML
     found = await new_list(client, me, A, B)
     one, two = [int(entry["id"]) for entry in found["entries"]]
     page = (await client.get(f"/app/lists/{found['id']}", headers=me)).text
     assert f'hx-get="/app/lists/{found["id"]}/news?waiting={one},{two}"' in page
     async with rt.db.write() as session:
-        await session.execute(update(ListEntry).where(ListEntry.id == one).values(fetch_status="success", title="Found <it>"))
+        await session.execute(
+            update(ListEntry)
+            .where(ListEntry.id == one)
+            .values(fetch_status="success", title="Found <it>")
+        )
 
-    news = (await client.get(f"/app/lists/{found['id']}/news", headers=me, params={"waiting": f"{one},{two}"})).text
+    news = (
+        await client.get(
+            f"/app/lists/{found['id']}/news", headers=me, params={"waiting": f"{one},{two}"}
+        )
+    ).text
 
     assert f'hx-swap-oob="outerHTML:#entry-{one}"' in news
     assert "Found &lt;it&gt;" in news
     assert f"news?waiting={two}" in news
     assert f'id="entry-{two}"' not in news
     async with rt.db.write() as session:
-        await session.execute(update(ListEntry).where(ListEntry.id == two).values(fetch_status="failed"))
-    last = (await client.get(f"/app/lists/{found['id']}/news", headers=me, params={"waiting": str(two)})).text
+        await session.execute(
+            update(ListEntry).where(ListEntry.id == two).values(fetch_status="failed")
+        )
+    last = (
+        await client.get(f"/app/lists/{found['id']}/news", headers=me, params={"waiting": str(two)})
+    ).text
     assert "hx-trigger" not in last
 
 
@@ -172,7 +206,9 @@ async def test_availability_in_words(client: AsyncClient) -> None:
     assert (await said("")).strip() == ""
 
 
-async def test_signing_in_offers_the_lists_of_this_browser(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_signing_in_offers_the_lists_of_this_browser(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     token = str(uuid.uuid4())
     await new_list(client, creator(token), A, title="Before I had an account")
     async with rt.db.write() as session:
@@ -187,12 +223,16 @@ async def test_signing_in_offers_the_lists_of_this_browser(client: AsyncClient, 
     assert "Before I had an account" in page
 
 
-async def test_the_offer_stands_wherever_somebody_meets_their_list(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+async def test_the_offer_stands_wherever_somebody_meets_their_list(
+    client: AsyncClient, rt: Runtime, ada: User, bob: User
+) -> None:
     token = str(uuid.uuid4())
     found = await new_list(client, creator(token), A, title="Before I had an account")
     async with rt.db.write() as session:
         cookies = {one.id: by_cookie(rt, await make.cookie(session, rt, one)) for one in (ada, bob)}
-    both = cookies[ada.id] | HTML | {"Cookie": f"{cookies[ada.id]['Cookie']}; refract_creator={token}"}
+    both = (
+        cookies[ada.id] | HTML | {"Cookie": f"{cookies[ada.id]['Cookie']}; refract_creator={token}"}
+    )
     path = f"/app/lists/{found['id']}"
 
     for place in ("/", path):
@@ -202,7 +242,10 @@ async def test_the_offer_stands_wherever_somebody_meets_their_list(client: Async
     assert "Add to my account" not in (await client.get("/", headers=cookies[bob.id] | HTML)).text
     assert "Add to my account" not in (await client.get(path, headers=creator(token) | HTML)).text
 
-    assert _at(await client.post("/app/lists/claim", headers=both, data={"list_id": found["id"]})) == path
+    assert (
+        _at(await client.post("/app/lists/claim", headers=both, data={"list_id": found["id"]}))
+        == path
+    )
 
     assert "Add to my account" not in (await client.get(path, headers=both)).text
     assert (await client.get(path, headers=cookies[ada.id] | HTML)).status_code == 200

@@ -37,7 +37,11 @@ A, B, C = (f"https://example.com/{letter}" for letter in "abc")
 async def test_the_page_shows_every_entry_with_its_real_address(client: AsyncClient) -> None:
     me = creator()
     draft = await new_list(client, me, A, B, title="Reading <b>", description="For\nyou")
-    await client.patch(f"/api/v1/lists/{draft['id']}/entries/{draft['entries'][0]['id']}", headers=me, json={"title": "<script>x</script>"})
+    await client.patch(
+        f"/api/v1/lists/{draft['id']}/entries/{draft['entries'][0]['id']}",
+        headers=me,
+        json={"title": "<script>x</script>"},
+    )
     await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me, json={"slug": "reading"})
 
     page = await client.get("/reading", headers=HTML)
@@ -50,7 +54,11 @@ async def test_the_page_shows_every_entry_with_its_real_address(client: AsyncCli
     assert f'title="{A}"' in page.text
     assert "(No title)" in page.text
     og = dict(re.findall(r'<meta property="(og:\w+)" content="([^"]*)"', page.text))
-    assert (og["og:title"], og["og:url"], og["og:type"]) == ("Reading &lt;b&gt;", "http://go.test/reading", "website")
+    assert (og["og:title"], og["og:url"], og["og:type"]) == (
+        "Reading &lt;b&gt;",
+        "http://go.test/reading",
+        "website",
+    )
     assert og["og:image"] == "http://go.test/reading.png"
     assert "/app/lists/" not in page.text  # no way to manage it
     foreign = set(re.findall(r'(?:src|action)="(https?://[^"]+)"', page.text))
@@ -63,7 +71,10 @@ async def test_every_way_to_read_a_list(client: AsyncClient) -> None:
 
     head = await client.head("/Reading")
     feed, data, text = [await client.get(f"/reading.{kind}") for kind in ("rss", "json", "md")]
-    code_svg, code_png = await client.get("/reading.qr"), await client.get("/reading.qr?format=png&size=128")
+    code_svg, code_png = (
+        await client.get("/reading.qr"),
+        await client.get("/reading.qr?format=png&size=128"),
+    )
 
     assert (head.status_code, head.content) == (200, b"")
     assert feed.headers["content-type"] == "application/rss+xml; charset=utf-8"
@@ -82,14 +93,27 @@ async def test_every_way_to_read_a_list(client: AsyncClient) -> None:
 async def test_what_is_not_there(client: AsyncClient) -> None:
     await published(client, creator(), "reading", A, B)
 
-    absent = ["/0", "/3", "/01", "/x", "/1/2", "/1x", "/1?edition=7", ".rss/1", ".qr/1", ".json?edition=9"]
+    absent = [
+        "/0",
+        "/3",
+        "/01",
+        "/x",
+        "/1/2",
+        "/1x",
+        "/1?edition=7",
+        ".rss/1",
+        ".qr/1",
+        ".json?edition=9",
+    ]
     absent += ["?edition=2", "?edition=0", "?edition=x"]
     for path in (*absent, "/99999999999999999999"):
         assert (await client.get(f"/reading{path}")).status_code == 404, path
     assert (await client.post("/reading")).status_code == 405
 
 
-async def test_an_entry_redirects_and_is_counted_and_so_is_the_page(client: AsyncClient, app: WebNode, rt: Runtime) -> None:
+async def test_an_entry_redirects_and_is_counted_and_so_is_the_page(
+    client: AsyncClient, app: WebNode, rt: Runtime
+) -> None:
     me = creator()
     found = await published(client, me, "reading", "https://Example.com/ä", B)
     browser = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64)"}
@@ -108,9 +132,13 @@ async def test_an_entry_redirects_and_is_counted_and_so_is_the_page(client: Asyn
     assert "x-request-id" not in first.headers
     assert await Ingester(rt).apply_all() == 7
     async with rt.db.read() as session:
-        kept = sorted((one.kind, one.target_id) for one in await session.scalars(select(ClickEvent)))
+        kept = sorted(
+            (one.kind, one.target_id) for one in await session.scalars(select(ClickEvent))
+        )
     list_id, one, two = int(found["id"]), *(int(entry["id"]) for entry in found["entries"])
-    assert kept == sorted([(PAGE_VIEW, list_id)] * 3 + [(ENTRY_CLICK, one)] + [(ENTRY_CLICK, two)] * 3)
+    assert kept == sorted(
+        [(PAGE_VIEW, list_id)] * 3 + [(ENTRY_CLICK, one)] + [(ENTRY_CLICK, two)] * 3
+    )
     mine = await read(client, me, found["id"])
     assert (mine["views"], [entry["clicks"] for entry in mine["entries"]]) == (3, [1, 2])
 
@@ -122,7 +150,9 @@ async def test_a_name_is_known_and_forgotten_at_once(client: AsyncClient) -> Non
     found = await published(client, me, "reading", A)
     assert (await client.get("/reading/1")).headers["location"] == A
     draft = (await client.post(f"/api/v1/lists/{found['id']}/editions", headers=me)).json()
-    await client.delete(f"/api/v1/lists/{draft['id']}/entries/{draft['entries'][0]['id']}", headers=me)
+    await client.delete(
+        f"/api/v1/lists/{draft['id']}/entries/{draft['entries'][0]['id']}", headers=me
+    )
     await client.post(f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": B})
     await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me)
     assert (await client.get("/reading/1")).headers["location"] == B
@@ -137,7 +167,9 @@ async def test_a_name_is_known_and_forgotten_at_once(client: AsyncClient) -> Non
 
 
 @on_sqlite
-async def test_a_freed_name_can_become_a_link_and_the_other_way_round(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_freed_name_can_become_a_link_and_the_other_way_round(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     me = creator()
     found = await published(client, me, "reading", A)
     assert (await client.get("/reading")).status_code == 200
@@ -146,7 +178,9 @@ async def test_a_freed_name_can_become_a_link_and_the_other_way_round(client: As
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, ada))
 
-    made = await client.post("/api/v1/links", headers=key, json={"destination": B, "names": ["reading"]})
+    made = await client.post(
+        "/api/v1/links", headers=key, json={"destination": B, "names": ["reading"]}
+    )
 
     assert made.status_code == 201
     assert (await client.get("/reading")).headers["location"] == B
@@ -169,10 +203,18 @@ async def test_a_blocked_domain_stops_entries_too(client: AsyncClient, rt: Runti
     page = (await client.get("/reading", headers=HTML)).text
     assert 'href="/reading/1"' not in page
     assert "This address is blocked here." in page
-    assert [one["position"] for one in (await client.get("/api/v1/public/lists/reading")).json()["entries"]] == [2]
-    assert [one["state"] for one in (await read(client, me, found["id"]))["entries"]] == ["blocked", "live"]
+    assert [
+        one["position"]
+        for one in (await client.get("/api/v1/public/lists/reading")).json()["entries"]
+    ] == [2]
+    assert [one["state"] for one in (await read(client, me, found["id"]))["entries"]] == [
+        "blocked",
+        "live",
+    ]
     draft = await new_list(client, me)
-    refused = await client.post(f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": "https://bad.example/y"})
+    refused = await client.post(
+        f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": "https://bad.example/y"}
+    )
     assert code(refused) == (422, "BLOCKED_DESTINATION")
 
     async with rt.db.write() as session:
@@ -180,7 +222,9 @@ async def test_a_blocked_domain_stops_entries_too(client: AsyncClient, rt: Runti
     assert (await client.get("/reading/1")).status_code == 302
 
 
-async def test_an_entry_follows_one_of_our_links(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_an_entry_follows_one_of_our_links(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, A, name="roadmap")
     me = creator()
@@ -190,7 +234,9 @@ async def test_an_entry_follows_one_of_our_links(client: AsyncClient, rt: Runtim
 
     async with rt.db.write() as session:
         vetted = (await make.new_link(rt, C)).vetted
-        await links.edit_link(session, make.space(rt), make.who(ada), link.id, LinkPatch(destination=C), vetted)
+        await links.edit_link(
+            session, make.space(rt), make.who(ada), link.id, LinkPatch(destination=C), vetted
+        )
     assert (await client.get("/reading/1")).headers["location"] == C
     assert (await read(client, me, found["id"]))["entries"][0]["url"] == C
     assert C in (await client.get("/reading.md")).text
@@ -202,7 +248,9 @@ async def test_an_entry_follows_one_of_our_links(client: AsyncClient, rt: Runtim
 
 
 @on_sqlite
-async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, A, name="hidden", visibility="secure")
         await make.link(session, rt, ada, "https://example.com/{1}", name="jira")
@@ -212,7 +260,9 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(cl
 
     for url in ("http://go.test/", "http://go.test/hidden", "http://go.test/jira", "http://go.test/nothing", "http://go.test/fine/more",
                 "http://go.test/fine?x=1", "http://go.test:8000/fine"):  # fmt: skip
-        refused = await client.post(f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": url})
+        refused = await client.post(
+            f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": url}
+        )
         assert code(refused) == (422, "LINK_LOOP"), url
 
 
@@ -223,7 +273,10 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(cl
 def statements(rt: Runtime) -> Iterator[list[str]]:
     """Every question that goes through the pool; the redirect engine counts its own."""
     asked: list[str] = []
-    stop = count_statements(rt.db.read_engine, lambda statement: asked.append(statement) if statement.startswith("SELECT") else None)
+    stop = count_statements(
+        rt.db.read_engine,
+        lambda statement: asked.append(statement) if statement.startswith("SELECT") else None,
+    )
     yield asked
     stop()
 
@@ -231,7 +284,9 @@ def statements(rt: Runtime) -> Iterator[list[str]]:
 async def _with_entries(rt: Runtime, ada: User, count: int, slug: str) -> int:
     who, space = ListCaller(ada.id), make.space(rt)
     async with rt.db.write() as session:
-        made = await make.list_of(session, rt, who, *(f"https://example.com/{number}" for number in range(count)))
+        made = await make.list_of(
+            session, rt, who, *(f"https://example.com/{number}" for number in range(count))
+        )
         await service.set_draft_slug(session, space, who, made.id, slug)
         await service.publish_list(session, space, who, made.id)
         return made.id
@@ -240,13 +295,21 @@ async def _with_entries(rt: Runtime, ada: User, count: int, slug: str) -> int:
 async def test_a_list_page_takes_three_questions_at_any_size(
     client: AsyncClient, app: WebNode, rt: Runtime, ada: User, statements: list[str]
 ) -> None:
-    small, large = await _with_entries(rt, ada, 5, "small"), await _with_entries(rt, ada, 500, "large")
+    small, large = (
+        await _with_entries(rt, ada, 5, "small"),
+        await _with_entries(rt, ada, 500, "large"),
+    )
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, ada))
     assert app.engine is not None
     tiers = app.engine.lookup
     counts: dict[str, set[int]] = {}
-    paths = {"page": "/{}", "feed": "/{}.rss", "entry": "/{}/5", "public": "/api/v1/public/lists/{}"}
+    paths = {
+        "page": "/{}",
+        "feed": "/{}.rss",
+        "entry": "/{}/5",
+        "public": "/api/v1/public/lists/{}",
+    }
     for kind, path in paths.items():
         for slug in ("small", "large"):
             statements.clear()
@@ -263,7 +326,9 @@ async def test_a_list_page_takes_three_questions_at_any_size(
     assert all(len(found) == 1 and max(found) <= 3 for found in counts.values()), counts
 
 
-async def test_no_question_about_lists_reads_a_whole_table(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_no_question_about_lists_reads_a_whole_table(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     """By the databases' own plans, with enough rows that a scan would be cheaper nowhere."""
     for number in range(6):
         await _with_entries(rt, ada, 400, f"list-{number}")
@@ -277,7 +342,9 @@ async def test_no_question_about_lists_reads_a_whole_table(client: AsyncClient, 
     for path in ("/list-1", "/list-1/7", "/api/v1/public/lists/list-2?edition=1"):
         assert (await client.get(path)).status_code in (200, 302)
     event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-    big = [(statement, parameters) for statement, parameters in asked if "list_entries" in statement]
+    big = [
+        (statement, parameters) for statement, parameters in asked if "list_entries" in statement
+    ]
 
     assert big
     for statement, parameters in big:
@@ -287,18 +354,25 @@ async def test_no_question_about_lists_reads_a_whole_table(client: AsyncClient, 
 
 
 @on_sqlite
-async def test_a_node_that_only_redirects_shows_lists_as_well(client: AsyncClient, rt: Runtime) -> None:
+async def test_a_node_that_only_redirects_shows_lists_as_well(
+    client: AsyncClient, rt: Runtime
+) -> None:
     await published(client, creator(), "reading", A)
     alone = ServerNode(rt)
     assert alone.engine is not None
     async with AsyncClient(transport=ASGITransport(alone), base_url="http://go.test") as other:
-        page, entry, feed = [await other.get(path, headers=HTML) for path in ("/reading", "/reading/1", "/reading.json")]
+        page, entry, feed = [
+            await other.get(path, headers=HTML)
+            for path in ("/reading", "/reading/1", "/reading.json")
+        ]
     alone.engine.spool.close()
 
     assert (page.status_code, entry.headers["location"], feed.status_code) == (200, A, 200)
 
 
-async def test_a_host_that_imitates_another_is_shown_in_ascii_everywhere(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_host_that_imitates_another_is_shown_in_ascii_everywhere(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     """The finding: the page showed `pаypal.com` (with a Cyrillic а) in its own letters, under any title."""
     (address,) = await check_addresses(rt, ["https://pаypal.com/login"])
     assert isinstance(address, service.CheckedAddress)

@@ -33,7 +33,11 @@ async def processes(rt: Runtime, count: int) -> AsyncIterator[list[Runtime]]:
     """Each with a connection pool and a worker id of its own, as if it were a process of its own."""
     own = [
         Runtime(
-            settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=SnowflakeGenerator(100 + number, rt.clock), secret=rt.secret
+            settings=rt.settings,
+            db=Database(rt.settings),
+            clock=rt.clock,
+            ids=SnowflakeGenerator(100 + number, rt.clock),
+            secret=rt.secret,
         )
         for number in range(count)
     ]
@@ -64,15 +68,24 @@ async def test_two_publish_the_same_slug_and_one_wins(rt: Runtime, ada: User) ->
             drafts = []
             for number in range(PUBLISHERS):
                 async with rt.db.write() as session:
-                    who = ListCaller(ada.id) if number % 2 else ListCaller(creator=f"{turn}-{number}")
+                    who = (
+                        ListCaller(ada.id) if number % 2 else ListCaller(creator=f"{turn}-{number}")
+                    )
                     made = await make.list_of(session, rt, who, A)
-                    await service.set_draft_slug(session, make.space(rt), who, made.id, f"reading-{turn}")
+                    await service.set_draft_slug(
+                        session, make.space(rt), who, made.id, f"reading-{turn}"
+                    )
                     drafts.append((who, made.id))
 
             def publish(one: Runtime, who: ListCaller, list_id: int) -> Awaitable[str]:
-                return _until_done(one, lambda session: service.publish_list(session, make.space(one), who, list_id))
+                return _until_done(
+                    one,
+                    lambda session: service.publish_list(session, make.space(one), who, list_id),
+                )
 
-            results = await asyncio.gather(*(publish(one, *draft) for one, draft in zip(own, drafts, strict=True)))
+            results = await asyncio.gather(
+                *(publish(one, *draft) for one, draft in zip(own, drafts, strict=True))
+            )
             assert sorted(results) == sorted(["done"] + [SlugTaken.__name__] * (PUBLISHERS - 1))
 
     async with rt.db.read() as reading:
@@ -82,18 +95,31 @@ async def test_two_publish_the_same_slug_and_one_wins(rt: Runtime, ada: User) ->
     published = {one.slug: one.id for one in lists if one.status == "published"}
     assert names == published
     assert set(names) == {f"reading-{turn}" for turn in range(ROUNDS)}
-    assert {action.list_id for action in log} == set(published.values())  # what a loser began is gone without a trace
-    assert all(one.edition is None and one.published_at is None for one in lists if one.status == "draft")
+    assert {action.list_id for action in log} == set(
+        published.values()
+    )  # what a loser began is gone without a trace
+    assert all(
+        one.edition is None and one.published_at is None for one in lists if one.status == "draft"
+    )
 
 
 async def test_a_publisher_that_lost_may_retry_under_another_name(rt: Runtime, ada: User) -> None:
     space, who = make.space(rt), ListCaller(ada.id)
     async with rt.db.write() as session:
-        first, second = await make.list_of(session, rt, who, A), await make.list_of(session, rt, who, A)
+        first, second = (
+            await make.list_of(session, rt, who, A),
+            await make.list_of(session, rt, who, A),
+        )
         for one in (first, second):
             await service.set_draft_slug(session, space, who, one.id, "reading")
     results = await asyncio.gather(
-        *(_until_done(rt, lambda session, one=one: service.publish_list(session, space, who, one.id)) for one in (first, second))  # type: ignore[misc]
+        *(
+            _until_done(
+                rt,
+                lambda session, one=one: service.publish_list(session, space, who, one.id),  # type: ignore[misc]
+            )
+            for one in (first, second)
+        )
     )
     assert sorted(results) == ["SlugTaken", "done"]
     loser = first if results[0] == "SlugTaken" else second
@@ -106,24 +132,47 @@ async def test_a_publisher_that_lost_may_retry_under_another_name(rt: Runtime, a
 async def _busy_client(rt: Runtime, who: ListCaller, list_id: int, dice: random.Random) -> None:
     for _ in range(STEPS):
         async with rt.db.read() as session:
-            ids = list(await session.scalars(select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)))
+            ids = list(
+                await session.scalars(
+                    select(ListEntry.id)
+                    .where(ListEntry.list_id == list_id)
+                    .order_by(ListEntry.position)
+                )
+            )
         wish = dice.choice(["add", "remove", "reorder", "shift"])
         chosen = dice.choice(ids) if ids else 0
         shuffled = dice.sample(ids, len(ids))
 
-        async def step(session: WriteSession, wish: str = wish, chosen: int = chosen, shuffled: list[int] = shuffled) -> None:
+        async def step(
+            session: WriteSession,
+            wish: str = wish,
+            chosen: int = chosen,
+            shuffled: list[int] = shuffled,
+        ) -> None:
             now = rt.clock.now()
             match wish:
                 case "add":
-                    await service.add_entries(session, make.space(rt), who, list_id, [make.address(A)] * dice.randint(1, 3))
+                    await service.add_entries(
+                        session,
+                        make.space(rt),
+                        who,
+                        list_id,
+                        [make.address(A)] * dice.randint(1, 3),
+                    )
                 case "remove":
                     await service.remove_entry(session, who, list_id, chosen, now)
                 case "reorder":
                     await service.reorder_entries(session, who, list_id, shuffled, now)
                 case "shift":
-                    await service.move_entry(session, who, list_id, chosen, dice.choice([-1, 1]), now)
+                    await service.move_entry(
+                        session, who, list_id, chosen, dice.choice([-1, 1]), now
+                    )
 
-        assert await _until_done(rt, step) in ("done", EntryNotFound.__name__, OrderMismatch.__name__)
+        assert await _until_done(rt, step) in (
+            "done",
+            EntryNotFound.__name__,
+            OrderMismatch.__name__,
+        )
 
 
 async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> None:
@@ -131,16 +180,27 @@ async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> N
     print(f"seed {seed}")
     who = ListCaller(ada.id)
     async with rt.db.write() as session:
-        made = await make.list_of(session, rt, who, *(f"https://example.com/{number}" for number in range(6)))
+        made = await make.list_of(
+            session, rt, who, *(f"https://example.com/{number}" for number in range(6))
+        )
     async with processes(rt, CLIENTS) as own:
-        await asyncio.gather(*(_busy_client(one, who, made.id, random.Random(seed + place)) for place, one in enumerate(own)))
+        await asyncio.gather(
+            *(
+                _busy_client(one, who, made.id, random.Random(seed + place))
+                for place, one in enumerate(own)
+            )
+        )
 
     async with rt.db.read() as reading:
-        positions = list(await reading.scalars(select(ListEntry.position).where(ListEntry.list_id == made.id)))
+        positions = list(
+            await reading.scalars(select(ListEntry.position).where(ListEntry.list_id == made.id))
+        )
     assert sorted(positions) == list(range(1, len(positions) + 1))
 
 
-async def test_two_editions_published_at_once_come_one_after_the_other(rt: Runtime, ada: User) -> None:
+async def test_two_editions_published_at_once_come_one_after_the_other(
+    rt: Runtime, ada: User
+) -> None:
     """Both drafts of one list: each takes the name over, and the numbers do not repeat."""
     space, who = make.space(rt), ListCaller(ada.id)
     async with rt.db.write() as session:
@@ -152,7 +212,12 @@ async def test_two_editions_published_at_once_come_one_after_the_other(rt: Runti
     async with processes(rt, len(drafts)) as own:
         results = await asyncio.gather(
             *(
-                _until_done(one, lambda session, one=one, draft=draft: service.publish_list(session, make.space(one), who, draft.id))  # type: ignore[misc]
+                _until_done(
+                    one,
+                    lambda session, one=one, draft=draft: service.publish_list(  # type: ignore[misc]
+                        session, make.space(one), who, draft.id
+                    ),
+                )
                 for one, draft in zip(own, drafts, strict=True)
             )
         )

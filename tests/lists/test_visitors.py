@@ -47,34 +47,63 @@ async def _person(rt: Runtime, user: User) -> dict[str, str]:
 
 
 @on_sqlite
-async def test_every_foreign_call_finds_nothing(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+async def test_every_foreign_call_finds_nothing(
+    client: AsyncClient, rt: Runtime, ada: User, bob: User
+) -> None:
     mine, ada_key, bob_key = creator(), await _person(rt, ada), await _person(rt, bob)
     lists = {
-        "a stranger's draft": (await new_list(client, mine, URL), [creator(), {}, ada_key, ada_key | creator()]),
-        "a stranger's published list": (await published(client, mine, "public-one", URL), [creator(), {}, ada_key]),
-        "a person's draft": (await new_list(client, ada_key, URL), [creator(), {}, mine, bob_key, bob_key | creator()]),
-        "a person's published list": (await published(client, ada_key, "public-two", URL), [creator(), {}, bob_key]),
+        "a stranger's draft": (
+            await new_list(client, mine, URL),
+            [creator(), {}, ada_key, ada_key | creator()],
+        ),
+        "a stranger's published list": (
+            await published(client, mine, "public-one", URL),
+            [creator(), {}, ada_key],
+        ),
+        "a person's draft": (
+            await new_list(client, ada_key, URL),
+            [creator(), {}, mine, bob_key, bob_key | creator()],
+        ),
+        "a person's published list": (
+            await published(client, ada_key, "public-two", URL),
+            [creator(), {}, bob_key],
+        ),
     }
     for found, others in lists.values():
         for headers in others:
             await _all_refused(client, found, headers)
-    assert await read(client, mine, lists["a stranger's draft"][0]["id"]) == lists["a stranger's draft"][0]
-    assert await read(client, ada_key, lists["a person's draft"][0]["id"]) == lists["a person's draft"][0]
+    assert (
+        await read(client, mine, lists["a stranger's draft"][0]["id"])
+        == lists["a stranger's draft"][0]
+    )
+    assert (
+        await read(client, ada_key, lists["a person's draft"][0]["id"])
+        == lists["a person's draft"][0]
+    )
 
 
 @on_sqlite
-async def test_the_cookie_alone_changes_nothing_without_proof_of_origin(client: AsyncClient) -> None:
+async def test_the_cookie_alone_changes_nothing_without_proof_of_origin(
+    client: AsyncClient,
+) -> None:
     token = str(uuid.uuid4())
     found = await new_list(client, creator(token), URL)
     unproven = creator(token, proven=False)
 
     assert (await client.get(f"/api/v1/lists/{found['id']}", headers=unproven)).status_code == 200
     for method, path, body in _calls(found["id"], found["entries"][0]["id"])[1:]:
-        assert code(await client.request(method, path, headers=unproven, json=body)) == (403, "ORIGIN_UNPROVEN")
-    assert code(await client.post("/api/v1/lists", headers=unproven | {"Origin": "https://evil.example"})) == (403, "ORIGIN_UNPROVEN")
+        assert code(await client.request(method, path, headers=unproven, json=body)) == (
+            403,
+            "ORIGIN_UNPROVEN",
+        )
+    assert code(
+        await client.post("/api/v1/lists", headers=unproven | {"Origin": "https://evil.example"})
+    ) == (403, "ORIGIN_UNPROVEN")
 
 
-async def test_claim_needs_the_cookie_and_ends_it(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+async def test_claim_needs_the_cookie_and_ends_it(
+    client: AsyncClient, rt: Runtime, ada: User, bob: User
+) -> None:
     token = str(uuid.uuid4())
     mine, ada_key = creator(token), await _person(rt, ada)
     draft = await new_list(client, mine, URL)
@@ -83,7 +112,9 @@ async def test_claim_needs_the_cookie_and_ends_it(client: AsyncClient, rt: Runti
 
     nothing = await client.post("/api/v1/lists/claim", headers=ada_key)
     strange = await client.post("/api/v1/lists/claim", headers=ada_key | creator())
-    unproven = await client.post("/api/v1/lists/claim", headers=ada_key | creator(token, proven=False))
+    unproven = await client.post(
+        "/api/v1/lists/claim", headers=ada_key | creator(token, proven=False)
+    )
     assert [response.json()["claimed"] for response in (nothing, strange, unproven)] == [0, 0, 0]
 
     claimed = await client.post("/api/v1/lists/claim", headers=ada_key | mine)
@@ -101,19 +132,25 @@ async def test_claim_needs_the_cookie_and_ends_it(client: AsyncClient, rt: Runti
 
 
 @on_sqlite
-async def test_two_people_claim_one_cookie(client: AsyncClient, rt: Runtime, ada: User, bob: User) -> None:
+async def test_two_people_claim_one_cookie(
+    client: AsyncClient, rt: Runtime, ada: User, bob: User
+) -> None:
     mine = creator()
     for _ in range(3):
         await new_list(client, mine, URL)
     keys = [await _person(rt, ada), await _person(rt, bob)]
 
-    answers = await asyncio.gather(*(client.post("/api/v1/lists/claim", headers=key | mine) for key in keys))
+    answers = await asyncio.gather(
+        *(client.post("/api/v1/lists/claim", headers=key | mine) for key in keys)
+    )
 
     assert sorted(answer.json()["claimed"] for answer in answers) == [0, 3]
 
 
 @on_sqlite
-async def test_a_signed_in_browser_claims_what_its_cookie_made_by_editing_it(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_signed_in_browser_claims_what_its_cookie_made_by_editing_it(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     token = str(uuid.uuid4())
     draft = await new_list(client, creator(token), URL)
     async with rt.db.write() as session:
@@ -121,33 +158,48 @@ async def test_a_signed_in_browser_claims_what_its_cookie_made_by_editing_it(cli
     both = signed_in | {"Cookie": f"{signed_in['Cookie']}; refract_creator={token}"}
 
     before = await client.get("/app/lists", headers=both | {"Accept": "text/html"})
-    assert (await client.patch(f"/api/v1/lists/{draft['id']}", headers=both, json={"title": "Mine"})).status_code == 200
+    assert (
+        await client.patch(f"/api/v1/lists/{draft['id']}", headers=both, json={"title": "Mine"})
+    ).status_code == 200
     after = await client.get("/app/lists", headers=both | {"Accept": "text/html"})
 
     assert "before signing in." in before.text
     assert "before signing in." not in after.text
-    assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=signed_in)).json()["title"] == "Mine"
-    assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=creator(token))).status_code == 404
+    assert (await client.get(f"/api/v1/lists/{draft['id']}", headers=signed_in)).json()[
+        "title"
+    ] == "Mine"
+    assert (
+        await client.get(f"/api/v1/lists/{draft['id']}", headers=creator(token))
+    ).status_code == 404
 
 
 @on_sqlite
-async def test_an_administrator_may_delete_any_list_and_it_is_written_down(client: AsyncClient, rt: Runtime, root: User) -> None:
+async def test_an_administrator_may_delete_any_list_and_it_is_written_down(
+    client: AsyncClient, rt: Runtime, root: User
+) -> None:
     found = await published(client, creator(), "prizes", URL)
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, root, *make.ALL))
 
     assert (await client.delete(f"/api/v1/lists/{found['id']}", headers=key)).status_code == 204
     async with rt.db.read() as session:
-        noted = [(one.action, one.actor_id, one.target) for one in await session.scalars(select(AuditEntry))]
+        noted = [
+            (one.action, one.actor_id, one.target)
+            for one in await session.scalars(select(AuditEntry))
+        ]
     assert ("list.deleted", root.id, found["id"]) in noted
 
 
 @on_sqlite
-async def test_idempotency_keys_of_strangers_are_their_own(client: AsyncClient, rt: Runtime) -> None:
+async def test_idempotency_keys_of_strangers_are_their_own(
+    client: AsyncClient, rt: Runtime
+) -> None:
     one, other = creator(), creator()
     key = {"Idempotency-Key": "same"}
 
-    first, again, foreign = [await client.post("/api/v1/lists", headers=headers | key) for headers in (one, one, other)]
+    first, again, foreign = [
+        await client.post("/api/v1/lists", headers=headers | key) for headers in (one, one, other)
+    ]
     bare, bare_again = [await client.post("/api/v1/lists", headers=key) for _ in range(2)]
 
     assert first.json()["id"] == again.json()["id"]
@@ -163,7 +215,9 @@ def _limited(response: Response) -> None:
 
 
 @on_sqlite
-async def test_strangers_of_one_network_share_their_limits(client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_strangers_of_one_network_share_their_limits(
+    client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     me = creator()
     first = await published(client, me, "reading", URL)
     made = [await client.post("/api/v1/lists", headers=creator()) for _ in range(19)]
@@ -176,7 +230,9 @@ async def test_strangers_of_one_network_share_their_limits(client: AsyncClient, 
     mine = creator()
     found = await new_list(client, mine)
     path = f"/api/v1/lists/{found['id']}/entries"
-    assert (await client.post(path, headers=mine, json={"urls": [URL] * 199})).json()["created"] == 199
+    assert (await client.post(path, headers=mine, json={"urls": [URL] * 199})).json()[
+        "created"
+    ] == 199
     last = (await client.post(path, headers=mine, json={"urls": [URL, "nothing", URL, URL]})).json()
     assert [one["status"] for one in last["results"]] == [201, 422, 429, 429]
     assert last["results"][2]["error"]["code"] == "RATE_LIMITED"
@@ -186,7 +242,9 @@ async def test_strangers_of_one_network_share_their_limits(client: AsyncClient, 
 
 async def test_the_first_of_a_network_may_come_together(client: AsyncClient) -> None:
     """Their bucket is made by one of them; the others wait for it."""
-    answers = await asyncio.gather(*(client.post("/api/v1/lists", headers=creator()) for _ in range(6)))
+    answers = await asyncio.gather(
+        *(client.post("/api/v1/lists", headers=creator()) for _ in range(6))
+    )
 
     assert {answer.status_code for answer in answers} == {201}
 
@@ -210,7 +268,12 @@ async def test_my_lists_page_by_page(client: AsyncClient, rt: Runtime, clock: Ma
             break
 
     assert titles == ["Last one", "List 4", "List 3", "List 2", "List 1", "List 0"]
-    drafts = await client.get("/api/v1/lists", headers=mine, params={"status": "draft", "q": "LIST 3"})
+    drafts = await client.get(
+        "/api/v1/lists", headers=mine, params={"status": "draft", "q": "LIST 3"}
+    )
     assert [one["title"] for one in drafts.json()["items"]] == ["List 3"]
-    assert code(await client.get("/api/v1/lists", headers=mine, params={"cursor": "x"})) == (400, "INVALID_CURSOR")
+    assert code(await client.get("/api/v1/lists", headers=mine, params={"cursor": "x"})) == (
+        400,
+        "INVALID_CURSOR",
+    )
     assert (await client.get("/api/v1/lists")).json() == {"items": [], "next_cursor": None}

@@ -25,7 +25,9 @@ BEFORE = migrations.list_revisions()[-2]
 
 async def _set_revision(rt: Runtime, revision: str) -> None:
     async with rt.db.engine.begin() as connection:
-        await connection.execute(text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision})
+        await connection.execute(
+            text("UPDATE alembic_version SET version_num = :revision"), {"revision": revision}
+        )
 
 
 async def test_readiness_compares_schema_and_code(client: AsyncClient, rt: Runtime) -> None:
@@ -41,12 +43,19 @@ async def test_readiness_compares_schema_and_code(client: AsyncClient, rt: Runti
         assert (await client.get("/there")).status_code == 302  # where it can, it goes on
 
         await _set_revision(rt, "9999")
-        assert (await client.get("/ready")).status_code == 200  # newer, and nothing says that we cannot work on it
+        assert (
+            await client.get("/ready")
+        ).status_code == 200  # newer, and nothing says that we cannot work on it
 
         async with rt.db.engine.begin() as connection:
-            await connection.execute(text("INSERT INTO schema_requirements (revision, version) VALUES ('9998', '7.0.0')"))
+            await connection.execute(
+                text("INSERT INTO schema_requirements (revision, version) VALUES ('9998', '7.0.0')")
+            )
         refused = await client.get("/ready")
-        assert (refused.status_code, "7.0.0" in refused.json()["dependencies"]["schema"]["detail"]) == (503, True)
+        assert (
+            refused.status_code,
+            "7.0.0" in refused.json()["dependencies"]["schema"]["detail"],
+        ) == (503, True)
         with pytest.raises(SchemaTooNew, match="upgraded by a newer Refract"):
             await migrations.upgrade(rt.db)
     finally:
@@ -58,11 +67,16 @@ def _by(version: Version, data: Path, *words: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-def test_a_version_that_is_not_additive_keeps_older_code_out_until_it_goes_back(tmp_path: Path) -> None:
+def test_a_version_that_is_not_additive_keeps_older_code_out_until_it_goes_back(
+    tmp_path: Path,
+) -> None:
     newer, data = next_version(tmp_path, breaking=True), tmp_path / "data"
     assert _by(newer, data, "migrate")[0] == 0
 
-    code, said = refract("shorten", "https://example.com", "--data-dir", str(data)).returncode, _by(newer, data, "migrate", "--status")[1]
+    code, said = (
+        refract("shorten", "https://example.com", "--data-dir", str(data)).returncode,
+        _by(newer, data, "migrate", "--status")[1],
+    )
     refused = refract("links", "list", "--data-dir", str(data))
     assert (code, refused.returncode, newer.revision in said) == (2, 2, True)
     assert "needs Refract 99.0.0 or newer" in refused.stderr
@@ -75,10 +89,17 @@ async def test_what_going_back_loses_is_what_is_lost(tmp_path: Path) -> None:
     async def tables() -> dict[str, set[str]]:
         def read(connection: object) -> dict[str, set[str]]:
             found = inspect(connection)
-            return {name: {column["name"] for column in found.get_columns(name)} for name in found.get_table_names()}
+            return {
+                name: {column["name"] for column in found.get_columns(name)}
+                for name in found.get_table_names()
+            }
 
         async with db.engine.connect() as connection:
-            return {name: columns for name, columns in (await connection.run_sync(read)).items() if "_fts" not in name}
+            return {
+                name: columns
+                for name, columns in (await connection.run_sync(read)).items()
+                if "_fts" not in name
+            }
 
     db = Database(Settings(data_dir=tmp_path))
     await migrations.upgrade(db)

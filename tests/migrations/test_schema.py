@@ -13,7 +13,9 @@ from refract.migrations.tables import metadata
 
 async def _differences(rt: Runtime) -> list[Any]:
     def compare(connection: Any) -> list[Any]:
-        context = MigrationContext.configure(connection, opts={"compare_type": True, "include_object": _ours})
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "include_object": _ours}
+        )
         return list(compare_metadata(context, metadata))
 
     async with rt.db.engine.connect() as connection:
@@ -22,7 +24,11 @@ async def _differences(rt: Runtime) -> list[Any]:
 
 def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
     """Full-text and trigram indexes and shadow tables belong to each database, not to the models."""
-    return not (kind in ("table", "index") and name is not None and ("_fts" in name or name.endswith("_trigram")))
+    return not (
+        kind in ("table", "index")
+        and name is not None
+        and ("_fts" in name or name.endswith("_trigram"))
+    )
 
 
 async def test_migrated_schema_equals_the_models(rt: Runtime) -> None:
@@ -30,7 +36,9 @@ async def test_migrated_schema_equals_the_models(rt: Runtime) -> None:
 
 
 async def test_every_revision_goes_down_and_up_again(rt: Runtime) -> None:
-    numbers = sorted(path.stem[:4] for path in (migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
+    numbers = sorted(
+        path.stem[:4] for path in (migrations.MIGRATIONS_DIR / "versions").glob("[0-9]*.py")
+    )
     for number in [*reversed(numbers[:-1]), "base"]:
         await migrations.downgrade(rt.db, number)
     async with rt.db.engine.connect() as connection:

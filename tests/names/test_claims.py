@@ -8,7 +8,13 @@ from sqlalchemy import select
 from refract.core.clock import ManualClock
 from refract.core.db.session import count_statements
 from refract.core.errors import RefractError
-from refract.core.ids import SnowflakeGenerator, decode_base62, encode_base62, get_creation_time, get_min_id
+from refract.core.ids import (
+    SnowflakeGenerator,
+    decode_base62,
+    encode_base62,
+    get_creation_time,
+    get_min_id,
+)
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link
@@ -22,21 +28,32 @@ from tests import make
 
 async def _held(rt: Runtime) -> dict[str, tuple[str, int]]:
     async with rt.db.read() as session:
-        return {name.name: (name.kind, name.target_id) for name in await session.scalars(select(Name))}
+        return {
+            name.name: (name.kind, name.target_id) for name in await session.scalars(select(Name))
+        }
 
 
 async def test_a_name_belongs_to_whoever_took_it(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 1, ["Road-Map", "plans"])
+        await service.claim_names_for(
+            session, make.space(rt), NameTarget.LINK, 1, ["Road-Map", "plans"]
+        )
 
     assert await _held(rt) == {"Road-Map": ("link", 1), "plans": ("link", 1)}
 
 
 @pytest.mark.parametrize(
     ("kind", "same"),
-    [(NameTarget.LINK, "Road-Map"), (NameTarget.LINK, "road_map"), (NameTarget.LINK, "ROAD-MAP"), (NameTarget.LIST, "road-map")],
+    [
+        (NameTarget.LINK, "Road-Map"),
+        (NameTarget.LINK, "road_map"),
+        (NameTarget.LINK, "ROAD-MAP"),
+        (NameTarget.LIST, "road-map"),
+    ],
 )
-async def test_seed_001_a_name_is_unique_for_links_and_lists_together(rt: Runtime, kind: NameTarget, same: str) -> None:
+async def test_seed_001_a_name_is_unique_for_links_and_lists_together(
+    rt: Runtime, kind: NameTarget, same: str
+) -> None:
     async with rt.db.write() as session:
         await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 1, ["Road-Map"])
 
@@ -53,10 +70,17 @@ async def test_all_names_of_a_target_or_none(rt: Runtime) -> None:
         await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 1, ["taken"])
     async with rt.db.write() as session:
         refused = await service.claim_names(
-            session, make.space(rt), NameTarget.LINK, {2: ["free", "taken"], 3: ["free"], 4: ["admin"], 5: ["no good"], 6: []}
+            session,
+            make.space(rt),
+            NameTarget.LINK,
+            {2: ["free", "taken"], 3: ["free"], 4: ["admin"], 5: ["no good"], 6: []},
         )
 
-    assert {target: type(error) for target, error in refused.items()} == {2: SlugTaken, 4: SlugReserved, 5: InvalidSlug}
+    assert {target: type(error) for target, error in refused.items()} == {
+        2: SlugTaken,
+        4: SlugReserved,
+        5: InvalidSlug,
+    }
     assert await _held(rt) == {"taken": ("link", 1), "free": ("link", 3)}
 
 
@@ -66,14 +90,23 @@ async def test_targets_that_want_the_same_name_are_served_in_order(rt: Runtime) 
         refused = await service.claim_names(session, make.space(rt), NameTarget.LINK, wishes)
 
     assert set(refused) == {2, 3}
-    assert await _held(rt) == {"plans": ("link", 1), "zeta": ("link", 1), "ZETA_": ("link", 4), "new": ("link", 5)}
+    assert await _held(rt) == {
+        "plans": ("link", 1),
+        "zeta": ("link", 1),
+        "ZETA_": ("link", 4),
+        "new": ("link", 5),
+    }
 
 
-async def test_a_name_that_fell_free_within_the_call_goes_to_the_next_in_line_as_they_typed_it(rt: Runtime) -> None:
+async def test_a_name_that_fell_free_within_the_call_goes_to_the_next_in_line_as_they_typed_it(
+    rt: Runtime,
+) -> None:
     async with rt.db.write() as session:
         await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 9, ["taken"])
     async with rt.db.write() as session:
-        refused = await service.claim_names(session, make.space(rt), NameTarget.LINK, {1: ["Plans", "taken"], 2: ["pLANS"]})
+        refused = await service.claim_names(
+            session, make.space(rt), NameTarget.LINK, {1: ["Plans", "taken"], 2: ["pLANS"]}
+        )
 
     assert set(refused) == {1}
     assert await _held(rt) == {"taken": ("link", 9), "pLANS": ("link", 2)}
@@ -81,9 +114,14 @@ async def test_a_name_that_fell_free_within_the_call_goes_to_the_next_in_line_as
 
 async def test_one_name_typed_twice_is_one_name_and_the_order_is_kept(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 1, ["zeta", "Alpha", "ZETA", "mid"])
+        await service.claim_names_for(
+            session, make.space(rt), NameTarget.LINK, 1, ["zeta", "Alpha", "ZETA", "mid"]
+        )
     async with rt.db.read() as session:
-        assert await queries.list_names(session, NameTarget.LINK, [1, 2]) == {1: ["zeta", "Alpha", "mid"], 2: []}
+        assert await queries.list_names(session, NameTarget.LINK, [1, 2]) == {
+            1: ["zeta", "Alpha", "mid"],
+            2: [],
+        }
 
 
 async def test_a_released_name_is_free_for_anybody(rt: Runtime) -> None:
@@ -136,9 +174,13 @@ async def test_seed_001_a_name_cannot_be_the_code_of_a_link_in_any_case(
 
     with pytest.raises(SlugTaken):
         async with rt.db.write() as session:
-            await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 1, [twist(code)])
+            await service.claim_names_for(
+                session, make.space(rt), NameTarget.LINK, 1, [twist(code)]
+            )
     async with rt.db.read() as session:
-        assert (await service.check_availability(session, make.space(rt), twist(code), NameTarget.LINK)).reason == "SLUG_TAKEN"
+        assert (
+            await service.check_availability(session, make.space(rt), twist(code), NameTarget.LINK)
+        ).reason == "SLUG_TAKEN"
 
 
 @pytest.mark.parametrize("seconds", [-59, 0, 59])
@@ -153,7 +195,9 @@ async def test_a_name_that_reads_as_a_code_of_about_now_is_refused_though_no_lin
 
 
 @pytest.mark.parametrize("days", [-30, 30, 3000])
-async def test_a_name_that_reads_as_a_code_of_another_day_is_free(rt: Runtime, clock: ManualClock, ada: User, days: int) -> None:
+async def test_a_name_that_reads_as_a_code_of_another_day_is_free(
+    rt: Runtime, clock: ManualClock, ada: User, days: int
+) -> None:
     await _code_of_a_link(rt, ada)
     code = encode_base62(get_min_id(clock.now() + timedelta(days=days)) | 77)
 
@@ -161,7 +205,9 @@ async def test_a_name_that_reads_as_a_code_of_another_day_is_free(rt: Runtime, c
         await service.claim_names_for(session, make.space(rt), NameTarget.LINK, 1, [code])
 
 
-async def test_onboarding_is_a_code_of_june_2026_and_can_still_be_a_name(rt: Runtime, ada: User) -> None:
+async def test_onboarding_is_a_code_of_june_2026_and_can_still_be_a_name(
+    rt: Runtime, ada: User
+) -> None:
     number = decode_base62("onboarding")
     assert number is not None
     assert get_creation_time(number).year == 2026
@@ -170,12 +216,18 @@ async def test_onboarding_is_a_code_of_june_2026_and_can_still_be_a_name(rt: Run
     assert link.id != number
 
 
-async def test_a_code_whose_folded_form_is_a_name_is_skipped(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_code_whose_folded_form_is_a_name_is_skipped(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     async with rt.db.write() as session:
         mine = await make.link(session, rt, ada)
-        ahead = get_min_id(clock.now() + timedelta(hours=1)) | SnowflakeGenerator(1, clock).worker << 12
+        ahead = (
+            get_min_id(clock.now() + timedelta(hours=1)) | SnowflakeGenerator(1, clock).worker << 12
+        )
         wanted = [encode_base62(ahead), encode_base62(ahead + 2)]
-        await service.claim_names_for(session, make.space(rt), NameTarget.LINK, mine.id, [name.swapcase() for name in wanted])
+        await service.claim_names_for(
+            session, make.space(rt), NameTarget.LINK, mine.id, [name.swapcase() for name in wanted]
+        )
     clock.advance(3600)
     async with rt.db.write() as session:
         ids = await service.allocate_ids(session, make.space(rt), 3)
@@ -183,9 +235,13 @@ async def test_a_code_whose_folded_form_is_a_name_is_skipped(rt: Runtime, clock:
     assert ids == [ahead + 1, ahead + 3, ahead + 4]
 
 
-async def test_seed_003_a_code_that_is_a_reserved_word_is_skipped(rt: Runtime, clock: ManualClock) -> None:
+async def test_seed_003_a_code_that_is_a_reserved_word_is_skipped(
+    rt: Runtime, clock: ManualClock
+) -> None:
     first = get_min_id(clock.now()) | SnowflakeGenerator(1, clock).worker << 12
-    space = Namespace(rt.ids, rt.clock, reserved=frozenset({name_key(encode_base62(first).upper())}))
+    space = Namespace(
+        rt.ids, rt.clock, reserved=frozenset({name_key(encode_base62(first).upper())})
+    )
     async with rt.db.write() as session:
         assert await service.allocate_ids(session, space, 2) == [first + 1, first + 2]
 
@@ -203,7 +259,10 @@ async def test_a_claim_asks_a_bounded_number_of_questions(rt: Runtime, ada: User
     stop = count_statements(rt.db.engine, asked.append)
     async with rt.db.write() as session:
         refused = await service.claim_names(
-            session, make.space(rt), NameTarget.LINK, {number: [f"name-{number}"] for number in range(1, 501)}
+            session,
+            make.space(rt),
+            NameTarget.LINK,
+            {number: [f"name-{number}"] for number in range(1, 501)},
         )
     stop()
 
@@ -214,7 +273,9 @@ async def test_a_claim_asks_a_bounded_number_of_questions(rt: Runtime, ada: User
 
 async def test_errors_are_values_that_can_be_shown(rt: Runtime) -> None:
     async with rt.db.write() as session:
-        refused = await service.claim_names(session, make.space(rt), NameTarget.LINK, {1: ["admin"]})
+        refused = await service.claim_names(
+            session, make.space(rt), NameTarget.LINK, {1: ["admin"]}
+        )
     assert isinstance(refused[1], RefractError)
     assert refused[1].status == 422
     async with rt.db.read() as session:

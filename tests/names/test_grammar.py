@@ -37,7 +37,9 @@ def test_names_are_compared_without_case_and_with_underscore_as_hyphen(same: str
     assert name_key(same) == "road-map"
 
 
-@pytest.mark.parametrize("name", ["a", "7", "a" * 50, "A-b_C", "x-", "9_9", "u-foo", "api2", "not-admin"])
+@pytest.mark.parametrize(
+    "name", ["a", "7", "a" * 50, "A-b_C", "x-", "9_9", "u-foo", "api2", "not-admin"]
+)
 def test_seed_003_link_names_have_1_to_50_letters_digits_hyphens_and_underscores(name: str) -> None:
     assert validate_name(name, NameTarget.LINK) == name_key(name)
 
@@ -83,9 +85,23 @@ def test_a_refused_list_name_says_why(name: str) -> None:
 
 def _variants(word: str) -> set[str]:
     """A word as somebody might disguise it: cases, `_` for `-`, percent-encoding, full-width letters, invisible characters, look-alikes."""
-    wide = "".join(chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character for character in word)
-    cases = {word, word.upper(), word.title(), word.swapcase(), word[:1] + word[1:].upper(), word.replace("-", "_"), word.replace("_", "-")}
-    encoded = {urllib.parse.quote(word, safe=""), "".join(f"%{byte:02x}" for byte in word.encode()), word.replace("a", "%61")}
+    wide = "".join(
+        chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character for character in word
+    )
+    cases = {
+        word,
+        word.upper(),
+        word.title(),
+        word.swapcase(),
+        word[:1] + word[1:].upper(),
+        word.replace("-", "_"),
+        word.replace("_", "-"),
+    }
+    encoded = {
+        urllib.parse.quote(word, safe=""),
+        "".join(f"%{byte:02x}" for byte in word.encode()),
+        word.replace("a", "%61"),
+    }
     dressed = {
         f"{word}.",
         f"{word}/",
@@ -99,7 +115,17 @@ def _variants(word: str) -> set[str]:
         f"{word}#",
         wide,
     }
-    return cases | encoded | dressed | {word.replace("a", "а"), word.replace("i", "ı"), word.replace("s", "ſ"), word.replace("o", "ο")}
+    return (
+        cases
+        | encoded
+        | dressed
+        | {
+            word.replace("a", "а"),
+            word.replace("i", "ı"),
+            word.replace("s", "ſ"),
+            word.replace("o", "ο"),
+        }
+    )
 
 
 @pytest.mark.parametrize("word", sorted(ROUTE_WORDS | KEPT_WORDS))
@@ -115,7 +141,9 @@ def test_no_spelling_of_a_router_word_can_be_taken(word: str, kind: NameTarget) 
         assert key != name_key(word)
 
 
-@pytest.mark.parametrize("word", ["Admin", "API", "app", "LINKS", "U", "Robots.TXT", "OPENSEARCH.XML"])
+@pytest.mark.parametrize(
+    "word", ["Admin", "API", "app", "LINKS", "U", "Robots.TXT", "OPENSEARCH.XML"]
+)
 def test_seed_001_reserved_words_are_refused_in_any_case(word: str) -> None:
     with pytest.raises(SlugReserved):
         validate_name(word, NameTarget.LINK)
@@ -127,14 +155,22 @@ def test_seed_002_only_whole_words_are_reserved() -> None:
 
 
 def test_every_word_of_the_specification_is_reserved_in_any_spelling() -> None:
-    assert [word for word in SPECIFIED_WORDS if not (is_reserved(word) and is_reserved(word.upper()))] == []
+    assert [
+        word for word in SPECIFIED_WORDS if not (is_reserved(word) and is_reserved(word.upper()))
+    ] == []
     assert not is_reserved("")
     assert ROUTE_WORDS.isdisjoint(KEPT_WORDS)
 
 
 def test_folding_twice_changes_nothing_for_every_character() -> None:
-    characters = (chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF)
-    assert [character for character in characters if fold_text(fold_text(character)) != fold_text(character)] == []
+    characters = (
+        chr(point) for point in range(sys.maxunicode + 1) if not 0xD800 <= point <= 0xDFFF
+    )
+    assert [
+        character
+        for character in characters
+        if fold_text(fold_text(character)) != fold_text(character)
+    ] == []
 
 
 @given(st.text(max_size=20))
@@ -156,15 +192,24 @@ def test_every_code_is_among_the_spellings_of_its_folded_form(number: int) -> No
     assert find_spellings(code.lower(), number, number) == [number]
 
 
-@given(st.text(alphabet="0aAbZ1z", min_size=1, max_size=6), st.integers(0, 62**6), st.integers(0, 62**6))
-def test_spellings_are_exactly_the_ids_whose_folded_code_is_the_key(text: str, low: int, high: int) -> None:
+@given(
+    st.text(alphabet="0aAbZ1z", min_size=1, max_size=6),
+    st.integers(0, 62**6),
+    st.integers(0, 62**6),
+)
+def test_spellings_are_exactly_the_ids_whose_folded_code_is_the_key(
+    text: str, low: int, high: int
+) -> None:
     key = text.lower()
     expected = sorted(number for number in _all_spellings(key) if low <= number <= high)
     assert find_spellings(key, low, high) == expected
 
 
 def _all_spellings(key: str) -> set[int]:
-    found = {decode_base62("".join(letters)) for letters in product(*((c.lower(), c.upper()) for c in key))}
+    found = {
+        decode_base62("".join(letters))
+        for letters in product(*((c.lower(), c.upper()) for c in key))
+    }
     return {number for number in found if number is not None}
 
 
@@ -192,8 +237,31 @@ def test_nobody_is_given_a_name_that_reads_like_our_own_pages(word: str) -> None
 @pytest.mark.parametrize(
     "name",
     [
-        *("signin", "sign-in", "password-reset", "sso", "account", "security", "abuse", "terms", "privacy", "contact", "about", "home"),
-        *("careers", "it-support", "vpn", "admin-login", "company-login", "Company_Login", "companylogin", "reset-password", "loginpage"),
+        *(
+            "signin",
+            "sign-in",
+            "password-reset",
+            "sso",
+            "account",
+            "security",
+            "abuse",
+            "terms",
+            "privacy",
+            "contact",
+            "about",
+            "home",
+        ),
+        *(
+            "careers",
+            "it-support",
+            "vpn",
+            "admin-login",
+            "company-login",
+            "Company_Login",
+            "companylogin",
+            "reset-password",
+            "loginpage",
+        ),
     ],
 )
 def test_names_that_promise_a_page_of_the_operator_are_sensitive(name: str) -> None:
@@ -201,7 +269,18 @@ def test_names_that_promise_a_page_of_the_operator_are_sensitive(name: str) -> N
     assert is_sensitive_name(name)
 
 
-@pytest.mark.parametrize("name", ["roadmap", "blog-index", "blogindex", "reading-list", "team-lunch", "homepage-redesign", "q3-plan"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "roadmap",
+        "blog-index",
+        "blogindex",
+        "reading-list",
+        "team-lunch",
+        "homepage-redesign",
+        "q3-plan",
+    ],
+)
 def test_ordinary_names_are_not_sensitive(name: str) -> None:
     assert not is_sensitive_name(name)
 

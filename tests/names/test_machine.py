@@ -24,7 +24,23 @@ from tests.machine import Machine, run_machine
 
 DAY = 86_400
 WORDS = st.one_of(
-    st.sampled_from(["plan", "Plan", "PLANS", "plan-a", "Plan_A", "road_map", "road-map", "API", "admin", "no good", "-x", "ab", "AB_c"]),
+    st.sampled_from(
+        [
+            "plan",
+            "Plan",
+            "PLANS",
+            "plan-a",
+            "Plan_A",
+            "road_map",
+            "road-map",
+            "API",
+            "admin",
+            "no good",
+            "-x",
+            "ab",
+            "AB_c",
+        ]
+    ),
     st.text(alphabet="abA_-", min_size=1, max_size=4),
 )
 
@@ -78,10 +94,22 @@ class TheNamespace(Machine):
         made: list[int] = []
 
         async def call(session: WriteSession) -> None:
-            made.append((await make.link(session, self.rt, self.ada, names=wished, visibility="public")).id)
+            made.append(
+                (await make.link(session, self.rt, self.ada, names=wished, visibility="public")).id
+            )
 
-        malformed = [wrong for name in wished if (wrong := self._wrong(name, NameTarget.LINK)) not in (None, SlugTaken)]
-        expected = malformed[0] if malformed else SlugTaken if any(key_of(name) in self.held for name in wished) else None
+        malformed = [
+            wrong
+            for name in wished
+            if (wrong := self._wrong(name, NameTarget.LINK)) not in (None, SlugTaken)
+        ]
+        expected = (
+            malformed[0]
+            if malformed
+            else SlugTaken
+            if any(key_of(name) in self.held for name in wished)
+            else None
+        )
         assert self._try(call) == expected
         self.clock.advance(1)
         if made:
@@ -95,21 +123,41 @@ class TheNamespace(Machine):
         expected = self._wrong(name, NameTarget.LIST)
         if expected is SlugTaken and self.held[key_of(name)][:2] == (NameTarget.LIST, number):
             return
-        assert self._try(lambda session: names.claim_names_for(session, space, NameTarget.LIST, number, [name])) == expected
+        assert (
+            self._try(
+                lambda session: names.claim_names_for(
+                    session, space, NameTarget.LIST, number, [name]
+                )
+            )
+            == expected
+        )
         if expected is None:
             self.held[key_of(name)] = (NameTarget.LIST, number, name)
 
     @rule(number=st.integers(1, 3))
     def delete_a_list(self, number: int) -> None:
-        assert self._try(lambda session: names.release_names(session, NameTarget.LIST, number)) is None
-        self.held = {key: holder for key, holder in self.held.items() if holder[:2] != (NameTarget.LIST, number)}
+        assert (
+            self._try(lambda session: names.release_names(session, NameTarget.LIST, number)) is None
+        )
+        self.held = {
+            key: holder
+            for key, holder in self.held.items()
+            if holder[:2] != (NameTarget.LIST, number)
+        }
 
     @precondition(lambda self: self.links)
     @rule(choice=st.integers(0, 9), name=WORDS)
     def add_name(self, choice: int, name: str) -> None:
         link = self._link(choice)
-        expected = InvalidStateTransition if self.links[link] else self._wrong(name, NameTarget.LINK)
-        assert self._try(lambda session: service.add_name(session, make.space(self.rt), self.who, link, name)) == expected
+        expected = (
+            InvalidStateTransition if self.links[link] else self._wrong(name, NameTarget.LINK)
+        )
+        assert (
+            self._try(
+                lambda session: service.add_name(session, make.space(self.rt), self.who, link, name)
+            )
+            == expected
+        )
         if expected is None:
             self.held[key_of(name)] = (NameTarget.LINK, link, name)
 
@@ -118,7 +166,9 @@ class TheNamespace(Machine):
     def release_name(self, choice: int, name: str) -> None:
         link = self._link(choice)
         has = self.held.get(key_of(name), (None, None, ""))[:2] == (NameTarget.LINK, link)
-        refused = self._try(lambda session: service.release_name(session, make.space(self.rt), self.who, link, name))
+        refused = self._try(
+            lambda session: service.release_name(session, make.space(self.rt), self.who, link, name)
+        )
         assert refused == (None if has else NameNotFound)
         if has:
             del self.held[key_of(name)]
@@ -127,7 +177,12 @@ class TheNamespace(Machine):
     @rule(choice=st.integers(0, 9))
     def delete_link(self, choice: int) -> None:
         link = self._link(choice)
-        assert self._try(lambda session: service.delete_link(session, self.who, link, self.clock.now())) is None
+        assert (
+            self._try(
+                lambda session: service.delete_link(session, self.who, link, self.clock.now())
+            )
+            is None
+        )
         if not self.links[link]:
             self.links[link] = True
             self.deleted_at[link] = self.clock.now()
@@ -135,12 +190,25 @@ class TheNamespace(Machine):
     @rule(days=st.integers(0, 3))
     def purge(self, days: int) -> None:
         self.clock.advance(days * DAY)
-        assert self._try(lambda session: service.purge_links(session, self.clock.now(), timedelta(days=2))) is None
-        gone = {link for link, at in self.deleted_at.items() if at <= self.clock.now() - timedelta(days=2)}
+        assert (
+            self._try(
+                lambda session: service.purge_links(session, self.clock.now(), timedelta(days=2))
+            )
+            is None
+        )
+        gone = {
+            link
+            for link, at in self.deleted_at.items()
+            if at <= self.clock.now() - timedelta(days=2)
+        }
         self.purged += gone
         for link in gone:
             del self.links[link], self.deleted_at[link]
-        self.held = {key: holder for key, holder in self.held.items() if holder[0] is not NameTarget.LINK or holder[1] not in gone}
+        self.held = {
+            key: holder
+            for key, holder in self.held.items()
+            if holder[0] is not NameTarget.LINK or holder[1] not in gone
+        }
 
     @precondition(lambda self: self.links)
     @rule(choice=st.integers(0, 9), twist=st.sampled_from([str, str.lower, str.upper]))
@@ -148,19 +216,31 @@ class TheNamespace(Machine):
         """No spelling of a code that is in use can be taken."""
         self.clock.advance(DAY)
         code = twist(encode_base62(self._link(choice)))
-        assert self._try(lambda session: make.link(session, self.rt, self.ada, name=code)) is SlugTaken
+        assert (
+            self._try(lambda session: make.link(session, self.rt, self.ada, name=code)) is SlugTaken
+        )
 
     @rule(typed=WORDS, mark=st.sampled_from(["", ".", "!)", ","]))
     def ask(self, typed: str, mark: str) -> None:
         async def look() -> tuple[Any, bool, list[str]]:
             async with self.rt.db.read() as session:
                 found = await queries.resolve_name(session, typed + mark)
-                free = await names.check_availability(session, make.space(self.rt), typed, NameTarget.LINK)
-                return found, free.available, await queries.suggest_similar_names(session, typed, LinkCaller(0), self.clock.now())
+                free = await names.check_availability(
+                    session, make.space(self.rt), typed, NameTarget.LINK
+                )
+                return (
+                    found,
+                    free.available,
+                    await queries.suggest_similar_names(
+                        session, typed, LinkCaller(0), self.clock.now()
+                    ),
+                )
 
         found, available, meant = self.run(look())
         holder = self.held.get(key_of(typed))
-        assert (None if found is None else (found.kind, found.target_id)) == (holder[:2] if holder else None)
+        assert (None if found is None else (found.kind, found.target_id)) == (
+            holder[:2] if holder else None
+        )
         assert available == (self._wrong(typed, NameTarget.LINK) is None)
         assert meant == self._meant(key_of(typed))
 
@@ -199,7 +279,11 @@ class TheNamespace(Machine):
                 assert (found.kind, found.target_id, found.how) == (kind, target, "name")
                 assert decode_base62(key) not in self.links
                 if kind is NameTarget.LINK:
-                    assert name in (await queries.load_card(session, found.link)).names if found.link else False
+                    assert (
+                        name in (await queries.load_card(session, found.link)).names
+                        if found.link
+                        else False
+                    )
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)

@@ -27,19 +27,36 @@ def test_distance_counts_edits_up_to_two(one: str, other: str) -> None:
 
 @given(WORDS, WORDS)
 def test_a_name_within_two_edits_shares_a_part_with_what_was_typed(name: str, typed: str) -> None:
-    shared = any(part in wanted for part, wanted in zip(similarity.split_key(name), similarity.generate_parts(typed), strict=True))
+    shared = any(
+        part in wanted
+        for part, wanted in zip(
+            similarity.split_key(name), similarity.generate_parts(typed), strict=True
+        )
+    )
     assert shared or similarity.edit_distance(name, typed) is None
 
 
-@given(WORDS, st.lists(st.tuples(st.sampled_from("idr"), st.integers(0, 12), st.sampled_from("abc-")), max_size=2))
-def test_two_slips_of_the_finger_leave_a_part_whole(name: str, slips: list[tuple[str, int, str]]) -> None:
+@given(
+    WORDS,
+    st.lists(
+        st.tuples(st.sampled_from("idr"), st.integers(0, 12), st.sampled_from("abc-")), max_size=2
+    ),
+)
+def test_two_slips_of_the_finger_leave_a_part_whole(
+    name: str, slips: list[tuple[str, int, str]]
+) -> None:
     typed = name
     for kind, place, character in slips:
         at = min(place, len(typed))
         rest = typed[at:] if kind == "i" else typed[at + 1 :]
         typed = typed[:at] + ("" if kind == "d" else character) + rest
     if typed:
-        assert any(part in wanted for part, wanted in zip(similarity.split_key(name), similarity.generate_parts(typed), strict=True))
+        assert any(
+            part in wanted
+            for part, wanted in zip(
+                similarity.split_key(name), similarity.generate_parts(typed), strict=True
+            )
+        )
 
 
 @pytest.mark.parametrize("key", ["a", "ab", "abc", "a" * 50])
@@ -48,4 +65,12 @@ def test_parts_fit_their_columns(key: str) -> None:
 
 
 def test_the_number_of_pieces_is_bounded() -> None:
-    assert sum(len(wanted) for wanted in similarity.generate_parts("abcdefghijklmnopqrstuvwxyz0123456789-abcdefghijklmn")) <= 75
+    assert (
+        sum(
+            len(wanted)
+            for wanted in similarity.generate_parts(
+                "abcdefghijklmnopqrstuvwxyz0123456789-abcdefghijklmn"
+            )
+        )
+        <= 75
+    )

@@ -40,7 +40,11 @@ async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: st
     """Each claimer has a connection pool and a worker id of its own, as if it were a process of its own."""
     own = [
         Runtime(
-            settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=SnowflakeGenerator(100 + number, rt.clock), secret=rt.secret
+            settings=rt.settings,
+            db=Database(rt.settings),
+            clock=rt.clock,
+            ids=SnowflakeGenerator(100 + number, rt.clock),
+            secret=rt.secret,
         )
         for number in range(CLAIMERS)
     ]
@@ -49,9 +53,14 @@ async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: st
             spellings = [f"Road_Map-{turn}", f"road-map-{turn}", f"ROAD-map_{turn}"]
             names = [[f"x{turn}", spellings[number % 3]] for number in range(CLAIMERS)]
             if order == "mixed":
-                names = [wanted if number % 2 else wanted[::-1] for number, wanted in enumerate(names)]
+                names = [
+                    wanted if number % 2 else wanted[::-1] for number, wanted in enumerate(names)
+                ]
             start = asyncio.Event()
-            tasks = [asyncio.create_task(_claim(one, ada, wanted, start)) for one, wanted in zip(own, names, strict=True)]
+            tasks = [
+                asyncio.create_task(_claim(one, ada, wanted, start))
+                for one, wanted in zip(own, names, strict=True)
+            ]
             start.set()
             results = await asyncio.gather(*tasks)
             assert sorted(set(results)) == ["taken", "won"]

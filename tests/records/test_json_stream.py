@@ -103,7 +103,9 @@ def test_values_have_the_types_that_json_gives_them() -> None:
     (record,) = records_of(text)
 
     assert record == json.loads(text)[0]
-    assert {name: type(value) for name, value in record.items()} == {name: type(value) for name, value in json.loads(text)[0].items()}
+    assert {name: type(value) for name, value in record.items()} == {
+        name: type(value) for name, value in json.loads(text)[0].items()
+    }
 
 
 @pytest.mark.parametrize(
@@ -198,9 +200,13 @@ def test_the_limit_of_a_record_is_a_choice() -> None:
         (b'{"links": {"x": 0', b', "link": {"a": "' + b"x" * 1000 + b'"}', 10_000, b"}}", 10_001),
     ],
 )
-def test_no_more_than_a_record_is_in_memory(head: bytes, unit: bytes, times: int, tail: bytes, count: int) -> None:
+def test_no_more_than_a_record_is_in_memory(
+    head: bytes, unit: bytes, times: int, tail: bytes, count: int
+) -> None:
     """Ten megabytes; a chunk of them is 64 kB, which the events of its values take several times."""
-    found, peak, broken = peak_of(reader_of(Repeated(head, unit, times, tail), value_holders={"links"}))
+    found, peak, broken = peak_of(
+        reader_of(Repeated(head, unit, times, tail), value_holders={"links"})
+    )
 
     assert (found, broken) == (count, "")
     assert peak < 3_000_000
@@ -213,10 +219,15 @@ def test_escapes_across_chunks_are_whole(size: int) -> None:
     assert records_of(text) == json.loads(text)
 
 
-@pytest.mark.parametrize("lone", [r"\ud800", r"\udc00", r"\ud800\u0041", r"\udc00\ud800", r"\uD83D\uD83D\uDE00", r"\\\ud800"])
+@pytest.mark.parametrize(
+    "lone",
+    [r"\ud800", r"\udc00", r"\ud800\u0041", r"\udc00\ud800", r"\uD83D\uD83D\uDE00", r"\\\ud800"],
+)
 def test_half_a_character_costs_its_record_alone(lone: str) -> None:
     """The C back end would replace it by another character, or give up the file."""
-    half, good, broken = records_of(f'[{{"a": "x{lone}y"}}, {{"a": "fine \\\\ud800"}}, {{"a": "{lone}"}}]')
+    half, good, broken = records_of(
+        f'[{{"a": "x{lone}y"}}, {{"a": "fine \\\\ud800"}}, {{"a": "{lone}"}}]'
+    )
 
     assert good == {"a": "fine \\ud800"}
     check_text(good)
@@ -236,7 +247,11 @@ def test_invalid_bytes_cost_their_record_alone() -> None:
 @settings(max_examples=100, deadline=None)
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers(-(2**63) + 1, 2**63 - 1) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+        st.none()
+        | st.booleans()
+        | st.integers(-(2**63) + 1, 2**63 - 1)
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text(),
         lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
     ),
     st.booleans(),

@@ -12,13 +12,22 @@ NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    "value", ["2026-01-01T00:00:00Z", "2026-01-01T01:00:00+01:00", " 2026-01-01 00:00:00 ", "2026-01-01", "2026-01-01T00:00:00.000"]
+    "value",
+    [
+        "2026-01-01T00:00:00Z",
+        "2026-01-01T01:00:00+01:00",
+        " 2026-01-01 00:00:00 ",
+        "2026-01-01",
+        "2026-01-01T00:00:00.000",
+    ],
 )
 def test_moments_in_words(value: str) -> None:
     assert parse_moment(value, "x") == guess_moment(value) == NEW_YEAR
 
 
-@pytest.mark.parametrize("value", [1767225600, "1767225600", 1767225600.0, 1767225600000, "1767225600000000"])
+@pytest.mark.parametrize(
+    "value", [1767225600, "1767225600", 1767225600.0, 1767225600000, "1767225600000000"]
+)
 def test_moments_in_seconds_and_parts_of_them(value: Any) -> None:
     assert guess_moment(value) == NEW_YEAR
 

@@ -29,7 +29,11 @@ Message = MutableMapping[str, Any]
 ENDING = b"x: y\r\n\r\n"
 
 
-async def application(scope: Message, receive: Callable[[], Awaitable[Message]], send: Callable[[Message], Awaitable[None]]) -> None:
+async def application(
+    scope: Message,
+    receive: Callable[[], Awaitable[Message]],
+    send: Callable[[Message], Awaitable[None]],
+) -> None:
     """Says what it was asked, so that two servers that understood a request differently answer differently."""
     path = scope["path"]
     body = b""
@@ -50,7 +54,9 @@ async def application(scope: Message, receive: Callable[[], Awaitable[Message]],
         raise RuntimeError("boom")
     said = {key: scope[key] for key in ("method", "http_version", "path", "scheme")}
     said |= {key: scope[key].decode("latin-1") for key in ("raw_path", "query_string")}
-    said["headers"] = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]]
+    said["headers"] = [
+        (name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]
+    ]
     said["body"] = body.decode("latin-1")
     text = json.dumps(said).encode() * (100_000 if path == "/large" else 1)
     headers = [(b"content-type", b"application/json")]
@@ -94,22 +100,39 @@ class Client:
 
 
 class Station:
-    def __init__(self, root: Path, protocol: type[HttpToolsProtocol], networks: TrustedProxies, limits: ConnectionLimits) -> None:
+    def __init__(
+        self,
+        root: Path,
+        protocol: type[HttpToolsProtocol],
+        networks: TrustedProxies,
+        limits: ConnectionLimits,
+    ) -> None:
         self.spool = SpoolWriter(root, node="test")
         self.table = RedirectCache(100)
         self.traffic = RedirectConnections(self.table, self.spool, proxies=networks, limits=limits)
         self.traffic.turn.ending = ENDING
         self.state = ServerState()
-        config = Config(application, ws="none", lifespan="off", proxy_headers=False, log_config=None, access_log=False)
+        config = Config(
+            application,
+            ws="none",
+            lifespan="off",
+            proxy_headers=False,
+            log_config=None,
+            access_log=False,
+        )
         config.load()
-        self.make = lambda: protocol(config, self.state, {CONNECTIONS_STATE_KEY: self.traffic}, asyncio.get_running_loop())
+        self.make = lambda: protocol(
+            config, self.state, {CONNECTIONS_STATE_KEY: self.traffic}, asyncio.get_running_loop()
+        )
         self.port = 0
         self.clients: list[Client] = []
 
     @staticmethod
     def entry(number: int, **more: Any) -> CachedRedirect:
         status = more.pop("status", 302)
-        return CachedRedirect(number, 1, responses.build_head(status, b"https://example.com/%d" % number), **more)
+        return CachedRedirect(
+            number, 1, responses.build_head(status, b"https://example.com/%d" % number), **more
+        )
 
     def fill(self, path: bytes, what: CachedRedirect) -> None:
         assert self.table.fill(path, what, self.table.now())
@@ -143,9 +166,13 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
 def station(tmp_path: Path) -> Callable[..., Any]:
     @asynccontextmanager
     async def open_station(
-        protocol: type[HttpToolsProtocol] = RedirectProtocol, networks: TrustedProxies | None = None, limits: ConnectionLimits | None = None
+        protocol: type[HttpToolsProtocol] = RedirectProtocol,
+        networks: TrustedProxies | None = None,
+        limits: ConnectionLimits | None = None,
     ) -> Any:
-        here = Station(tmp_path / "spool", protocol, networks or TrustedProxies(), limits or ConnectionLimits())
+        here = Station(
+            tmp_path / "spool", protocol, networks or TrustedProxies(), limits or ConnectionLimits()
+        )
         server = await asyncio.get_running_loop().create_server(here.make, "127.0.0.1", 0)
         here.port = server.sockets[0].getsockname()[1]
         try:

@@ -53,7 +53,9 @@ class Place:
         self.engine: RedirectEngine = self.node.engine
         database = self.engine.lookup._database
         self.reader = database._reader = Counting(database._reader)
-        self.client = httpx.AsyncClient(transport=httpx.ASGITransport(app=self.node), base_url="http://go.test")
+        self.client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(app=self.node), base_url="http://go.test"
+        )
 
     async def get(self, path: str, **more: Any) -> httpx.Response:
         """Through ASGI, past the lane."""
@@ -79,7 +81,13 @@ class Place:
         listener.setblocking(False)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
         config = uvicorn.Config(
-            self.node, http=self.node.protocol_class, ws="none", lifespan="off", log_config=None, proxy_headers=False, server_header=False
+            self.node,
+            http=self.node.protocol_class,
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            server_header=False,
         )
         server = GracefulServer(config, self.node)
         accepting = asyncio.Event()
@@ -91,7 +99,9 @@ class Place:
         await accepting.wait()
         try:
             host = self.rt.settings.public_url.split("://")[1]
-            async with httpx.AsyncClient(base_url=url, trust_env=False, headers={"Host": host}, timeout=PATIENCE) as client:
+            async with httpx.AsyncClient(
+                base_url=url, trust_env=False, headers={"Host": host}, timeout=PATIENCE
+            ) as client:
                 yield client
         finally:
             server.stop()

@@ -29,7 +29,9 @@ def person(user_id: int, *, is_admin: bool = False) -> Person:
 
 
 def link(name: str, destination: str, **facts: Any) -> RedirectTarget:
-    return RedirectTarget(kind="link", id=facts.pop("id", 1), name=name, template=parse_template(destination), **facts)
+    return RedirectTarget(
+        kind="link", id=facts.pop("id", 1), name=name, template=parse_template(destination), **facts
+    )
 
 
 @dataclass
@@ -67,20 +69,38 @@ class PlainSurface:
     def get_network(self, scope: Scope) -> str:
         return Request(scope).headers.get("x-network", "here")
 
-    async def get_manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:  # noqa: ARG002 - nobody manages anything here
+    async def get_manage_url(
+        self,
+        visitor: SignedInUser | None,  # noqa: ARG002 - nobody manages anything here
+        found: RedirectTarget,  # noqa: ARG002 - nobody manages anything here
+    ) -> str | None:
         return None
 
     async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
         return visitor is not None and not name.startswith("taken")
 
     def render_page(
-        self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any
+        self,
+        scope: Scope,
+        visitor: SignedInUser | None,
+        template: str,
+        *,
+        status: int,
+        page_title: str,
+        **context: Any,
     ) -> Response:
-        facts = {"template": template, "path": scope["path"], "title": page_title, "user": visitor.user.id if visitor else None}
+        facts = {
+            "template": template,
+            "path": scope["path"],
+            "title": page_title,
+            "user": visitor.user.id if visitor else None,
+        }
         body = json.dumps(facts | context, default=str)
         return Response(body, status, media_type="text/html")
 
-    async def render_slow_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+    async def render_slow_page(
+        self, scope: Scope, template: str, *, page_title: str, **context: Any
+    ) -> Response:
         return self.render_page(scope, None, template, status=200, page_title=page_title, **context)
 
 
@@ -100,7 +120,11 @@ class Reply:
         return self.head.split(b"\r\n")[1:]
 
     def values(self, name: bytes) -> list[bytes]:
-        return [line.partition(b":")[2].strip() for line in self.lines if line.partition(b":")[0].lower() == name]
+        return [
+            line.partition(b":")[2].strip()
+            for line in self.lines
+            if line.partition(b":")[0].lower() == name
+        ]
 
     def header(self, name: str) -> str | None:
         found = self.values(name.encode())
@@ -121,11 +145,20 @@ class Wire:
     async def ask(self, path: str | bytes, method: str = "GET", **headers: str) -> Reply:
         raw = path.encode() if isinstance(path, str) else path
         extra = "".join(f"{name.replace('_', '-')}: {value}\r\n" for name, value in headers.items())
-        self._writer.write(method.encode() + b" " + raw + b" HTTP/1.1\r\nHost: go.test\r\n" + extra.encode() + b"\r\n")
+        self._writer.write(
+            method.encode()
+            + b" "
+            + raw
+            + b" HTTP/1.1\r\nHost: go.test\r\n"
+            + extra.encode()
+            + b"\r\n"
+        )
         head = (await self._reader.readuntil(b"\r\n\r\n"))[:-4]
         reply = Reply(head, b"")
         length = int(reply.header("content-length") or 0)
-        return Reply(head, await self._reader.readexactly(length) if length and method != "HEAD" else b"")
+        return Reply(
+            head, await self._reader.readexactly(length) if length and method != "HEAD" else b""
+        )
 
     def close(self) -> None:
         self._writer.close()
@@ -136,7 +169,15 @@ async def served(app: ASGIApp) -> AsyncIterator[Callable[[], Any]]:
     """The application under uvicorn; the answer opens connections to it."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http="httptools", lifespan="off", proxy_headers=False, server_header=False, log_config=None, ws="none")
+    config = uvicorn.Config(
+        app,
+        http="httptools",
+        lifespan="off",
+        proxy_headers=False,
+        server_header=False,
+        log_config=None,
+        ws="none",
+    )
     server = uvicorn.Server(config)
     task = asyncio.create_task(server.serve(sockets=[listener]))
     opened: list[Wire] = []

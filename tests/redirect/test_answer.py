@@ -14,20 +14,37 @@ from refract.redirect import responses
 )
 def test_the_whole_answer(status: int, line: bytes, cache: bytes) -> None:
     assert responses.render_redirect(status, b"https://example.com/", 1_700_000_000.0) == (
-        b"HTTP/1.1 " + line + b"\r\nlocation: https://example.com/\r\ncache-control: " + cache + b"\r\ncontent-length: 0\r\n"
-        b"x-content-type-options: nosniff\r\nreferrer-policy: strict-origin-when-cross-origin\r\n"
-        b"content-security-policy: default-src 'none'; frame-ancestors 'none'\r\ndate: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n"
+        b"HTTP/1.1 "
+        + line
+        + b"\r\nlocation: https://example.com/\r\ncache-control: "
+        + cache
+        + b"\r\ncontent-length: 0\r\nx-content-type-options: nosniff\r\nreferrer-policy:"
+        b" strict-origin-when-cross-origin\r\ncontent-security-policy: default-src 'none';"
+        b" frame-ancestors 'none'\r\ndate: Tue, 14 Nov 2023 22:13:20 GMT\r\n\r\n"
     )
 
 
 def test_the_headers_for_asgi_are_those_of_the_lane() -> None:
-    lines = responses.render_redirect(308, b"https://example.com/x", 0.0).split(b"\r\n")[1:-3]  # without the date and the blank line
+    lines = responses.render_redirect(308, b"https://example.com/x", 0.0).split(b"\r\n")[
+        1:-3
+    ]  # without the date and the blank line
 
-    assert [b"%b: %b" % pair for pair in responses.build_redirect_headers(308, b"https://example.com/x")] == lines
+    assert [
+        b"%b: %b" % pair for pair in responses.build_redirect_headers(308, b"https://example.com/x")
+    ] == lines
 
 
 @pytest.mark.parametrize(
-    "bad", [b"", b"https://a/\r\nset-cookie: x", b"https://a/ b", b"https://a/\x00", b"https://a/\x7f", b"https://a/\xe4", b"a\n"]
+    "bad",
+    [
+        b"",
+        b"https://a/\r\nset-cookie: x",
+        b"https://a/ b",
+        b"https://a/\x00",
+        b"https://a/\x7f",
+        b"https://a/\xe4",
+        b"a\n",
+    ],
 )
 def test_a_location_that_could_split_the_answer_is_refused(bad: bytes) -> None:
     with pytest.raises(ValueError, match="visible ASCII"):

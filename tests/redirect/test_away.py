@@ -39,11 +39,18 @@ async def world(database: str, tmp_path: Path) -> AsyncIterator[World]:
     (tmp_path / "data").mkdir()
     clock = SystemClock()
     async with proxied(database) as (door, url):
-        here, inside = Database(make_settings(tmp_path, database_url=url)), Database(make_settings(tmp_path, database_url=database))
+        here, inside = (
+            Database(make_settings(tmp_path, database_url=url)),
+            Database(make_settings(tmp_path, database_url=database)),
+        )
         rts = [
             Runtime(
                 settings=make_settings(
-                    tmp_path / "data", database_url=url, role="redirect", misses_per_minute=None, spool_reader="elsewhere"
+                    tmp_path / "data",
+                    database_url=url,
+                    role="redirect",
+                    misses_per_minute=None,
+                    spool_reader="elsewhere",
                 ),
                 db=db,
                 clock=clock,
@@ -72,7 +79,9 @@ async def answers(place: Place | httpx.AsyncClient, path: str, status: int) -> N
 
 
 @pytest.mark.parametrize("way", ["cut", "hang"])
-async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(world: World, way: str) -> None:
+async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
+    world: World, way: str
+) -> None:
     place = world.place
     async with place.on_the_wire() as wire:
         assert (await wire.get("/known")).status_code == 302
@@ -83,12 +92,18 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
 
         for _ in range(3):
             answer = await wire.get("/known")
-            assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/known")
+            assert (answer.status_code, answer.headers["location"]) == (
+                302,
+                "https://example.com/known",
+            )
         unknown = await wire.get("/unknown")
         assert (unknown.status_code, unknown.headers["retry-after"]) == (503, "2")
         assert len(place.clicks()) == 5
         ready = await wire.get("/ready")
-        assert (ready.status_code, ready.json()["status"]) == (200, "degraded")  # worth being sent traffic
+        assert (ready.status_code, ready.json()["status"]) == (
+            200,
+            "degraded",
+        )  # worth being sent traffic
         assert (await wire.get("/health")).json()["status"] == "ok"
 
         await world.door.mend()
@@ -98,7 +113,9 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         assert place.cached == {b"/known"}
 
 
-async def test_only_some_wait_for_a_database_that_says_nothing(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_only_some_wait_for_a_database_that_says_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("refract.redirect.asgi.STALE_GRACE", 3600.0)
     place = world.place
     async with place.on_the_wire() as wire:
@@ -120,7 +137,9 @@ async def test_a_change_made_while_we_were_cut_off_is_heard_afterwards(world: Wo
     await world.door.cut()
     await eventually(lambda: place.engine.invalidator.feed_lost)
     async with world.inside.db.write() as session:
-        link = await service.delete_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
+        link = await service.delete_link(
+            session, make.who(world.ada), await _only_link(world), world.inside.clock.now()
+        )
         assert link.state == "deleted"
     assert (await place.get("/known")).status_code == 302  # nobody can be asked
 
@@ -145,12 +164,16 @@ async def test_with_the_feed_alone_cut_everything_is_asked_for_again(world: Worl
     place.engine.invalidator._reader = Broken()
     await eventually(lambda: place.engine.invalidator.feed_lost)
     async with world.inside.db.write() as session:
-        await service.disable_link(session, make.who(world.ada), await _only_link(world), world.inside.clock.now())
+        await service.disable_link(
+            session, make.who(world.ada), await _only_link(world), world.inside.clock.now()
+        )
 
     await answers(place, "/known", 410)
 
 
-async def test_a_process_that_starts_while_the_database_is_away_serves_once_it_is_back(world: World) -> None:
+async def test_a_process_that_starts_while_the_database_is_away_serves_once_it_is_back(
+    world: World,
+) -> None:
     await world.door.cut()
     rt = world.place.rt
     async with open_place(rt, listening=True) as late:
@@ -161,7 +184,11 @@ async def test_a_process_that_starts_while_the_database_is_away_serves_once_it_i
 
 
 async def _only_link(world: World) -> int:
-    found = await world.place.engine.lookup.find("known") if not world.place.engine.invalidator.feed_lost else None
+    found = (
+        await world.place.engine.lookup.find("known")
+        if not world.place.engine.invalidator.feed_lost
+        else None
+    )
     if found is not None:
         return found.id
     stale = world.place.engine.find_stale(b"/known", b"")

@@ -26,7 +26,9 @@ from tests.waiting import eventually
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None)
+    return make_settings(
+        tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None
+    )
 
 
 @pytest.fixture
@@ -71,7 +73,9 @@ async def test_what_another_process_made_is_found_and_what_it_changed_is_forgott
     assert (await place.get("/x")).status_code == 410
 
 
-async def test_what_is_ready_counts_only_while_the_feed_is_looked_at(place: Place, clock: ManualClock) -> None:
+async def test_what_is_ready_counts_only_while_the_feed_is_looked_at(
+    place: Place, clock: ManualClock
+) -> None:
     """A process that was asleep must not answer from memory before it has heard what happened meanwhile."""
     await listen_once(place, clock)
     until = place.engine.cache.trusted_until_ns
@@ -84,7 +88,9 @@ async def test_what_is_ready_counts_only_while_the_feed_is_looked_at(place: Plac
     assert clock.now_ns() < place.engine.cache.trusted_until_ns
 
 
-async def test_it_counts_from_the_question_not_from_the_answer(place: Place, clock: ManualClock) -> None:
+async def test_it_counts_from_the_question_not_from_the_answer(
+    place: Place, clock: ManualClock
+) -> None:
     rows = place.engine.invalidator._reader.fetch_rows
 
     async def after_a_long_sleep(statement: str, *values: object) -> Sequence[RawRow]:
@@ -98,7 +104,9 @@ async def test_it_counts_from_the_question_not_from_the_answer(place: Place, clo
     assert clock.now_ns() >= place.engine.cache.trusted_until_ns
 
 
-async def test_nothing_is_forgotten_twice(place: Place, other: Runtime, ada: User, clock: ManualClock) -> None:
+async def test_nothing_is_forgotten_twice(
+    place: Place, other: Runtime, ada: User, clock: ManualClock
+) -> None:
     await new_link(other, ada, "x")
     await listen_once(place, clock)
     await place.get("/x")
@@ -109,8 +117,12 @@ async def test_nothing_is_forgotten_twice(place: Place, other: Runtime, ada: Use
     assert place.engine.invalidator.invalidated == 1
 
 
-@pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)  # SQLite has one writer at a time
-async def test_a_lower_number_that_is_committed_later_is_heard(place: Place, rt: Runtime, other: Runtime, clock: ManualClock) -> None:
+@pytest.mark.parametrize(
+    "database", ["postgresql", "mysql"], indirect=True
+)  # SQLite has one writer at a time
+async def test_a_lower_number_that_is_committed_later_is_heard(
+    place: Place, rt: Runtime, other: Runtime, clock: ManualClock
+) -> None:
     _keep(place, 1, 2)
     slow, quick = other.db.open_write_session(), rt.db.open_write_session()
     async with slow, quick:
@@ -144,7 +156,9 @@ async def test_a_number_that_was_rolled_back_is_looked_for_no_longer_than_needed
     assert not place.engine.invalidator._gaps
 
 
-async def test_everything_is_forgotten_when_it_must_be(place: Place, other: Runtime, clock: ManualClock) -> None:
+async def test_everything_is_forgotten_when_it_must_be(
+    place: Place, other: Runtime, clock: ManualClock
+) -> None:
     _keep(place, 1, 2)
     async with other.db.write() as session:
         await feed.publish_changes(session, [feed.TargetChange(feed.ALL_TARGETS, 0, ())])
@@ -153,7 +167,9 @@ async def test_everything_is_forgotten_when_it_must_be(place: Place, other: Runt
     assert not place.cached
 
 
-async def test_a_feed_that_went_on_without_us_means_that_nothing_is_trusted(place: Place, rt: Runtime, clock: ManualClock) -> None:
+async def test_a_feed_that_went_on_without_us_means_that_nothing_is_trusted(
+    place: Place, rt: Runtime, clock: ManualClock
+) -> None:
     async with rt.db.write() as session:
         await session.execute(insert(FeedEntry), [_row(5)])
     await listen_once(place, clock)
@@ -181,7 +197,9 @@ async def test_a_flood_of_changes_is_not_gone_through_one_by_one(
     assert place.cached == {b"/1"}
 
 
-async def test_old_news_is_removed_but_never_the_last(place: Place, rt: Runtime, clock: ManualClock) -> None:
+async def test_old_news_is_removed_but_never_the_last(
+    place: Place, rt: Runtime, clock: ManualClock
+) -> None:
     async with rt.db.write() as session:
         await session.execute(insert(FeedEntry), [_row(number) for number in range(20)])
         await session.execute(update(FeedEntry).values(at=datetime.now(UTC) - timedelta(minutes=6)))
@@ -205,12 +223,16 @@ async def test_the_bus_runs_by_itself(rt: Runtime, other: Runtime, ada: User) ->
         await eventually(lambda: here.engine.invalidator.invalidated == 1)
         async with rt.db.write() as session:
             await make.link(session, rt, ada, name="y")
-        assert here.engine.invalidator.invalidated >= 2  # told at once, before the commit's caller goes on
+        assert (
+            here.engine.invalidator.invalidated >= 2
+        )  # told at once, before the commit's caller goes on
 
 
 def _keep(place: Place, *targets: int) -> None:
     for target in targets:
-        assert place.engine.cache.fill(b"/%d" % target, CachedRedirect(target, 1, b""), place.engine.cache.now())
+        assert place.engine.cache.fill(
+            b"/%d" % target, CachedRedirect(target, 1, b""), place.engine.cache.now()
+        )
 
 
 def _row(target: int) -> dict[str, object]:

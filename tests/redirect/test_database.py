@@ -47,7 +47,9 @@ async def client(rt: Runtime, reader: Counting) -> AsyncIterator[httpx.AsyncClie
     follow = RedirectApp(rt, DatabaseLookup(rt, reader), WebFrontend(rt, api))
     api.state.redirects = follow
     app = RequestMiddleware(PathDispatcher(api, follow), rt)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://go.test") as browser:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(app), base_url="http://go.test"
+    ) as browser:
         yield browser
 
 
@@ -84,14 +86,18 @@ async def test_a_name_and_a_code_lead_to_the_same_place_by_one_statement_each(
 ) -> None:
     made = await link(rt, ada, "https://Example.com/ä?q=1", name="Road-Map", redirect_status=308)
 
-    answers = [await client.get(path) for path in ("/road_map", f"/{encode_base62(made.id)}", "/ROAD-map)")]
+    answers = [
+        await client.get(path) for path in ("/road_map", f"/{encode_base62(made.id)}", "/ROAD-map)")
+    ]
 
     assert [answer.status_code for answer in answers] == [308] * 3
     assert {answer.headers["location"] for answer in answers} == {"https://example.com/%C3%A4?q=1"}
     assert len(reader.asked) == 3
 
 
-async def test_redirect_has_the_headers_of_the_lane_and_no_other(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+async def test_redirect_has_the_headers_of_the_lane_and_no_other(
+    rt: Runtime, client: httpx.AsyncClient, ada: User
+) -> None:
     await link(rt, ada, "https://example.com/", name="manual")
 
     answer = await client.get("/manual", headers=HTML)
@@ -101,7 +107,10 @@ async def test_redirect_has_the_headers_of_the_lane_and_no_other(rt: Runtime, cl
 
 async def test_a_name_comes_before_a_code(rt: Runtime, ada: User) -> None:
     """As it is after a restore from another installation: the rules for naming would not let it come to this."""
-    coded, named = await link(rt, ada, "https://example.com/code"), await link(rt, ada, "https://example.com/name", name="other")
+    coded, named = (
+        await link(rt, ada, "https://example.com/code"),
+        await link(rt, ada, "https://example.com/name", name="other"),
+    )
     text = encode_base62(coded.id)
     async with rt.db.write() as session:
         await session.execute(insert(Name).values(_name(text, NameTarget.LINK, named.id, rt)))
@@ -117,7 +126,9 @@ async def test_a_list_is_found_by_its_name(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await session.execute(insert(Name).values(_name("books", NameTarget.LIST, 77, rt)))
 
-    assert await DatabaseLookup(rt).find("BOOKS") == RedirectTarget(kind="list", id=77, name="books")
+    assert await DatabaseLookup(rt).find("BOOKS") == RedirectTarget(
+        kind="list", id=77, name="books"
+    )
 
 
 def _name(name: str, kind: NameTarget, target: int, rt: Runtime) -> dict[str, Any]:
@@ -134,8 +145,12 @@ def _name(name: str, kind: NameTarget, target: int, rt: Runtime) -> dict[str, An
     }
 
 
-async def test_life_cycle_reaches_the_visitor(rt: Runtime, client: httpx.AsyncClient, ada: User, clock: ManualClock) -> None:
-    made = await link(rt, ada, "https://example.com/", name="offer", expires_at=clock.now() + timedelta(seconds=5))
+async def test_life_cycle_reaches_the_visitor(
+    rt: Runtime, client: httpx.AsyncClient, ada: User, clock: ManualClock
+) -> None:
+    made = await link(
+        rt, ada, "https://example.com/", name="offer", expires_at=clock.now() + timedelta(seconds=5)
+    )
     who = make.who(ada)
 
     clock.advance(4.999999)
@@ -156,7 +171,9 @@ async def test_life_cycle_reaches_the_visitor(rt: Runtime, client: httpx.AsyncCl
     assert "has been deleted" in gone.text
 
 
-async def test_blocking_a_domain_stops_its_links_at_once(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+async def test_blocking_a_domain_stops_its_links_at_once(
+    rt: Runtime, client: httpx.AsyncClient, ada: User
+) -> None:
     await link(rt, ada, "https://www.evil.example/x", name="prize")
     await link(rt, ada, "https://evil.example.org/", name="other")
     assert (await client.get("/prize")).status_code == 302
@@ -174,10 +191,14 @@ async def test_blocking_a_domain_stops_its_links_at_once(rt: Runtime, client: ht
     assert (await client.get("/prize")).status_code == 302
 
 
-async def test_destination_that_no_longer_reads_is_not_led_to(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+async def test_destination_that_no_longer_reads_is_not_led_to(
+    rt: Runtime, client: httpx.AsyncClient, ada: User
+) -> None:
     made = await link(rt, ada, "https://example.com/", name="manual")
     async with rt.db.write() as session:
-        await session.execute(update(Link).where(Link.id == made.id).values(destination="javascript:alert(1)"))
+        await session.execute(
+            update(Link).where(Link.id == made.id).values(destination="javascript:alert(1)")
+        )
 
     assert (await client.get("/manual")).status_code == 410
 
@@ -191,7 +212,9 @@ async def test_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User, bo
     assert (stranger.status_code, stranger.headers["location"]) == (302, "/auth/sign-in")
     assert "x-request-id" in stranger.headers
     assert (await client.get("/plan")).status_code == 401
-    assert (await client.get("/plan", headers=await cookie(rt, ada))).headers["location"] == "https://example.com/plan"
+    assert (await client.get("/plan", headers=await cookie(rt, ada))).headers[
+        "location"
+    ] == "https://example.com/plan"
     assert (await client.get("/plan", headers=await key(rt, ada))).status_code == 302
     assert (await client.get("/plan", headers=await cookie(rt, root))).status_code == 302
     foreign = await client.get("/plan", headers=await cookie(rt, bob))
@@ -201,7 +224,9 @@ async def test_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User, bo
     assert (await client.get("/plan", headers=await cookie(rt, bob))).status_code == 302
 
 
-async def test_sign_in_leads_back_to_the_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+async def test_sign_in_leads_back_to_the_secure_link(
+    rt: Runtime, client: httpx.AsyncClient, ada: User
+) -> None:
     await link(rt, ada, "https://example.com/plan", name="plan", visibility="secure")
     async with rt.db.write() as session:
         address = await sessions.create_signin_link(session, rt, ada)
@@ -254,40 +279,63 @@ async def test_preview_page(rt: Runtime, client: httpx.AsyncClient, ada: User) -
 async def test_error_pages_for_people(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
     await link(rt, ada, "https://example.com/{1}", name="jira")
 
-    unfit, method = await client.get("/jira", headers=HTML), await client.post("/jira", headers=HTML)
+    unfit, method = (
+        await client.get("/jira", headers=HTML),
+        await client.post("/jira", headers=HTML),
+    )
 
     assert unfit.status_code == 404
     assert "Nothing was given for {1}. Write it like /jira/{1}." in unfit.text
     assert (method.status_code, method.headers["allow"]) == (405, "GET, HEAD")
-    assert (await client.get("/jira+", headers=HTML | {"x-api-key": "refract_wrong"})).status_code == 401
+    assert (
+        await client.get("/jira+", headers=HTML | {"x-api-key": "refract_wrong"})
+    ).status_code == 401
 
 
 # -- POST /resolve
 
 
 @pytest.mark.parametrize(
-    "spelling", ["/jira/PROJ-1", "jira/PROJ-1", "http://go.test/jira/PROJ-1", "//go.test/jira/PROJ-1", "GO.test/jira/PROJ-1#x"]
+    "spelling",
+    [
+        "/jira/PROJ-1",
+        "jira/PROJ-1",
+        "http://go.test/jira/PROJ-1",
+        "//go.test/jira/PROJ-1",
+        "GO.test/jira/PROJ-1#x",
+    ],
 )
-async def test_resolve_says_where_and_why(rt: Runtime, client: httpx.AsyncClient, ada: User, spelling: str) -> None:
+async def test_resolve_says_where_and_why(
+    rt: Runtime, client: httpx.AsyncClient, ada: User, spelling: str
+) -> None:
     made = await link(rt, ada, "https://jira.example/browse/{1}", name="Jira")
 
-    answer = await client.post("/api/v1/resolve", json={"path": spelling}, headers=await key(rt, ada))
+    answer = await client.post(
+        "/api/v1/resolve", json={"path": spelling}, headers=await key(rt, ada)
+    )
 
     assert answer.json() == {
         "path": "/jira/PROJ-1",
         "outcome": "redirect",
         "status": 302,
         "location": "https://jira.example/browse/PROJ-1",
-        "why": "The name /Jira leads to https://jira.example/browse/{1}; the path fills its placeholders.",
+        "why": (
+            "The name /Jira leads to https://jira.example/browse/{1}; the path fills its"
+            " placeholders."
+        ),
         "name": "Jira",
         "link_id": str(made.id),
         "suggestions": [],
     }
 
 
-async def test_resolve_tells_every_outcome(rt: Runtime, client: httpx.AsyncClient, ada: User, bob: User, clock: ManualClock) -> None:
+async def test_resolve_tells_every_outcome(
+    rt: Runtime, client: httpx.AsyncClient, ada: User, bob: User, clock: ManualClock
+) -> None:
     await link(rt, ada, "https://example.com/d?v=1", name="manual", forward_query=True)
-    await link(rt, ada, "https://example.com/", name="old", expires_at=clock.now() + timedelta(seconds=1))
+    await link(
+        rt, ada, "https://example.com/", name="old", expires_at=clock.now() + timedelta(seconds=1)
+    )
     await link(rt, ada, "https://example.com/plan", name="plan", visibility="secure")
     plain = await link(rt, ada, "https://example.com/plain")
     async with rt.db.write() as session:
@@ -301,7 +349,11 @@ async def test_resolve_tells_every_outcome(rt: Runtime, client: httpx.AsyncClien
         return answer["outcome"], answer["status"], answer["location"]
 
     assert await ask("manual/ü?v=2") == ("redirect", 302, "https://example.com/d/%C3%BC?v=2")
-    assert await ask(f"/{encode_base62(plain.id)}") == ("redirect", 302, "https://example.com/plain")
+    assert await ask(f"/{encode_base62(plain.id)}") == (
+        "redirect",
+        302,
+        "https://example.com/plain",
+    )
     assert await ask("manual).") == ("redirect", 302, "https://example.com/d?v=1")
     assert await ask("manual/../x") == ("does_not_fit", 404, None)
     assert await ask("manual+") == ("preview", 200, "https://example.com/d?v=1")
@@ -314,8 +366,12 @@ async def test_resolve_tells_every_outcome(rt: Runtime, client: httpx.AsyncClien
     assert await ask("/") == ("own_page", 200, None)
     assert await ask("API/v1") == ("own_page", 200, None)
     assert (await client.post("/api/v1/resolve", json={"path": "manual"})).status_code == 401
-    assert (await client.post("/api/v1/resolve", json={"path": ""}, headers=mine)).status_code == 422
-    assert (await client.post("/api/v1/resolve", json={"path": "x", "more": 1}, headers=mine)).status_code == 422
+    assert (
+        await client.post("/api/v1/resolve", json={"path": ""}, headers=mine)
+    ).status_code == 422
+    assert (
+        await client.post("/api/v1/resolve", json={"path": "x", "more": 1}, headers=mine)
+    ).status_code == 422
 
 
 async def test_resolve_keeps_the_id_of_a_deleted_link_from_those_who_may_not_see_it(
@@ -329,7 +385,9 @@ async def test_resolve_keeps_the_id_of_a_deleted_link_from_those_who_may_not_see
         strong = {"x-api-key": await make.key(session, rt, root, *make.ALL)}
 
     async def ask(headers: dict[str, str]) -> tuple[str, str | None]:
-        answer = (await client.post("/api/v1/resolve", json={"path": "offer"}, headers=headers)).json()
+        answer = (
+            await client.post("/api/v1/resolve", json={"path": "offer"}, headers=headers)
+        ).json()
         return answer["outcome"], answer["link_id"]
 
     assert await ask(await key(rt, bob)) == ("deleted", None)

@@ -19,7 +19,13 @@ from refract.core.secrets import Secret
 from refract.links.golinks.expansion import ExpansionFailure, expand_template
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.hooks import RedirectHooks
-from refract.redirect.resolver import DeadOutcome, MissingOutcome, RedirectOutcome, RedirectTarget, ShortLinkRequest
+from refract.redirect.resolver import (
+    DeadOutcome,
+    MissingOutcome,
+    RedirectOutcome,
+    RedirectTarget,
+    ShortLinkRequest,
+)
 from refract.web import return_path
 from tests.conftest import START, make_settings
 from tests.corpus.urls import ACCEPTED
@@ -49,9 +55,17 @@ class World:
         self.kept[path] = href
 
     def app(self, data: Path, **settings: Any) -> ASGIApp:
-        rt = Runtime(settings=make_settings(data, **settings), db=NOTHING, clock=self.clock, ids=NOTHING, secret=Secret(b"s" * 40))
+        rt = Runtime(
+            settings=make_settings(data, **settings),
+            db=NOTHING,
+            clock=self.clock,
+            ids=NOTHING,
+            secret=Secret(b"s" * 40),
+        )
         self.rt = rt
-        follow = RedirectApp(rt, self.lookup, PlainSurface(), RedirectHooks(self.record, self.fill, _list_page))
+        follow = RedirectApp(
+            rt, self.lookup, PlainSurface(), RedirectHooks(self.record, self.fill, _list_page)
+        )
 
         async def noting(scope: Scope, receive: Any, send: Any) -> None:
             await follow(scope, receive, send)
@@ -73,7 +87,9 @@ async def _list_page(
 ) -> ASGIApp | RedirectOutcome | DeadOutcome | MissingOutcome:
     match wish.extra:
         case "1":
-            return RedirectOutcome(RedirectTarget(kind="entry", id=51, name="books/1"), "https://example.com/book")
+            return RedirectOutcome(
+                RedirectTarget(kind="entry", id=51, name="books/1"), "https://example.com/book"
+            )
         case "2":
             return DeadOutcome(RedirectTarget(kind="entry", id=52, name="books/2"), "blocked")
         case "9":
@@ -97,9 +113,16 @@ async def wire(world: World, tmp_path: Path) -> AsyncIterator[Wire]:
 
 @pytest.mark.parametrize(
     ("status", "cache"),
-    [(301, "private, max-age=30"), (302, "private, no-store"), (307, "private, no-store"), (308, "private, max-age=30")],
+    [
+        (301, "private, max-age=30"),
+        (302, "private, no-store"),
+        (307, "private, no-store"),
+        (308, "private, max-age=30"),
+    ],
 )
-async def test_four_redirects_and_head_answers_alike(world: World, wire: Wire, status: int, cache: str) -> None:
+async def test_four_redirects_and_head_answers_alike(
+    world: World, wire: Wire, status: int, cache: str
+) -> None:
     world.lookup.add(link("docs", "https://Example.com/ä", redirect_status=status, id=7))
 
     got = await wire.ask("/docs")
@@ -111,7 +134,9 @@ async def test_four_redirects_and_head_answers_alike(world: World, wire: Wire, s
     assert got.header("x-request-id") is None
     assert got.header("date")
     assert got.body == b""
-    assert [line for line in head.lines if not line.startswith(b"date")] == [line for line in got.lines if not line.startswith(b"date")]
+    assert [line for line in head.lines if not line.startswith(b"date")] == [
+        line for line in got.lines if not line.startswith(b"date")
+    ]
     assert head.status == status
     assert world.clicks == [7]
     assert world.states == [True, True]
@@ -121,7 +146,16 @@ async def test_four_redirects_and_head_answers_alike(world: World, wire: Wire, s
 async def test_names_are_forgiving(world: World, wire: Wire) -> None:
     world.lookup.add(link("Road-Map", "https://example.com/"))
 
-    for path in ("/Road-Map", "/road_map", "/ROAD-MAP", "/%72oad-map", "/road-map.", "/road-map),", "/road-map!?", "/road-map/"):
+    for path in (
+        "/Road-Map",
+        "/road_map",
+        "/ROAD-MAP",
+        "/%72oad-map",
+        "/road-map.",
+        "/road-map),",
+        "/road-map!?",
+        "/road-map/",
+    ):
         assert (await wire.ask(path)).header("location") == "https://example.com/"
 
 
@@ -145,18 +179,28 @@ async def test_what_can_be_no_name_is_not_looked_up(world: World, wire: Wire) ->
 
 
 async def test_extra_path_and_query(world: World, wire: Wire) -> None:
-    world.lookup.add(link("docs", "https://example.com/d?v=1"), link("jira", "https://jira.example/browse/{1}"))
+    world.lookup.add(
+        link("docs", "https://example.com/d?v=1"), link("jira", "https://jira.example/browse/{1}")
+    )
     world.lookup.add(link("search", "https://s.example/?q=1&lang=en", forward_query=True))
 
-    assert (await wire.ask("/docs/a%2Fb/c%20d?utm_source=x")).header("location") == "https://example.com/d/a%2Fb/c%20d?v=1"
-    assert (await wire.ask("/jira/PROJ-1?x=1")).header("location") == "https://jira.example/browse/PROJ-1"
-    assert (await wire.ask("/search?q=2&n=%C3%A4")).header("location") == "https://s.example/?q=2&lang=en&n=%C3%A4"
+    assert (await wire.ask("/docs/a%2Fb/c%20d?utm_source=x")).header(
+        "location"
+    ) == "https://example.com/d/a%2Fb/c%20d?v=1"
+    assert (await wire.ask("/jira/PROJ-1?x=1")).header(
+        "location"
+    ) == "https://jira.example/browse/PROJ-1"
+    assert (await wire.ask("/search?q=2&n=%C3%A4")).header(
+        "location"
+    ) == "https://s.example/?q=2&lang=en&n=%C3%A4"
     assert (await wire.ask("/search")).header("location") == "https://s.example/?q=1&lang=en"
     assert set(world.kept) == {b"/docs/a%2Fb/c%20d", b"/jira/PROJ-1", b"/search"}
     assert world.kept[b"/search"] == "https://s.example/?q=1&lang=en"
 
 
-async def test_path_that_does_not_fit_is_explained_and_not_counted(world: World, wire: Wire) -> None:
+async def test_path_that_does_not_fit_is_explained_and_not_counted(
+    world: World, wire: Wire
+) -> None:
     world.lookup.add(link("jira", "https://jira.example/browse/{1}"))
 
     reply = await wire.ask("/jira")
@@ -183,7 +227,9 @@ async def test_other_methods_are_refused(world: World, wire: Wire) -> None:
 
 
 @pytest.mark.parametrize("status", [307, 308])
-async def test_every_method_follows_a_redirect_that_keeps_it(world: World, wire: Wire, status: int) -> None:
+async def test_every_method_follows_a_redirect_that_keeps_it(
+    world: World, wire: Wire, status: int
+) -> None:
     """SPEC 20: on 307 and 308 links every method was answered 405; the body is not read, and it counts as a click."""
     world.lookup.add(link("hook", "https://example.com/hook", redirect_status=status))
 
@@ -206,7 +252,9 @@ async def test_an_unknown_name_is_missed_by_every_method(world: World, wire: Wir
 
 
 async def test_expiry_holds_to_the_instant(world: World, wire: Wire) -> None:
-    world.lookup.add(link("offer", "https://example.com/", expires_at=START + timedelta(seconds=10)))
+    world.lookup.add(
+        link("offer", "https://example.com/", expires_at=START + timedelta(seconds=10))
+    )
 
     world.clock.advance(9.999999)
     assert (await wire.ask("/offer")).status == 302
@@ -231,7 +279,9 @@ async def test_expiry_holds_to_the_instant(world: World, wire: Wire) -> None:
         ({"status": "deleted", "blocked": True}, "LINK_DELETED", "deleted"),
     ],
 )
-async def test_dead_links_say_so(world: World, wire: Wire, facts: dict[str, Any], code: str, state: str) -> None:
+async def test_dead_links_say_so(
+    world: World, wire: Wire, facts: dict[str, Any], code: str, state: str
+) -> None:
     world.lookup.add(link("old", "https://example.com/secret-place", **facts))
 
     for path in ("/old", "/old+", "/old.qr", "/old/x"):
@@ -249,7 +299,11 @@ async def test_dead_links_say_so(world: World, wire: Wire, facts: dict[str, Any]
 
 async def test_expired_mark_of_a_renewed_link_does_not_count(world: World, wire: Wire) -> None:
     """The job marks rows; time decides."""
-    world.lookup.add(link("offer", "https://example.com/", status="expired", expires_at=START + timedelta(days=1)))
+    world.lookup.add(
+        link(
+            "offer", "https://example.com/", status="expired", expires_at=START + timedelta(days=1)
+        )
+    )
 
     assert (await wire.ask("/offer")).status == 302
 
@@ -262,7 +316,9 @@ async def test_dead_links_can_look_like_unknown_ones(world: World, tmp_path: Pat
 
     assert dead.status == unknown.status == 404
     assert dead.body.replace(b"old", b"odd") == unknown.body
-    assert [line for line in dead.lines if not line.startswith(b"date")] == [line for line in unknown.lines if not line.startswith(b"date")]
+    assert [line for line in dead.lines if not line.startswith(b"date")] == [
+        line for line in unknown.lines if not line.startswith(b"date")
+    ]
 
 
 # -- secure links
@@ -270,7 +326,8 @@ async def test_dead_links_can_look_like_unknown_ones(world: World, tmp_path: Pat
 
 async def test_secure_link_asks_for_sign_in_before_anything_else(world: World, wire: Wire) -> None:
     world.lookup.add(
-        link("plan", "https://example.com/", restricted=True), link("old", "https://example.com/", restricted=True, status="deleted")
+        link("plan", "https://example.com/", restricted=True),
+        link("old", "https://example.com/", restricted=True, status="deleted"),
     )
 
     for path in ("/plan", "/old", "/plan+", "/plan.qr"):
@@ -292,12 +349,22 @@ async def test_wish_is_kept_for_after_the_sign_in(world: World, wire: Wire, tmp_
     cookie = reply.header("set-cookie") or ""
 
     assert re.match(r"refract_return=[\w-]+; HttpOnly; Max-Age=900; Path=/; SameSite=lax$", cookie)
-    rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
-    request: Any = type("Request", (), {"cookies": {return_path.COOKIE: cookie.split(";")[0].partition("=")[2]}})()
+    rt = Runtime(
+        settings=make_settings(tmp_path),
+        db=NOTHING,
+        clock=world.clock,
+        ids=NOTHING,
+        secret=Secret(b"s" * 40),
+    )
+    request: Any = type(
+        "Request", (), {"cookies": {return_path.COOKIE: cookie.split(";")[0].partition("=")[2]}}
+    )()
     assert return_path.get_return_path(request, rt) == "/plan/a%20b?x=1"
 
 
-async def test_secure_link_opens_for_those_who_may_and_is_absent_for_others(world: World, wire: Wire) -> None:
+async def test_secure_link_opens_for_those_who_may_and_is_absent_for_others(
+    world: World, wire: Wire
+) -> None:
     world.lookup.add(link("plan", "https://example.com/", restricted=True))
     world.lookup.allowed = {7}
 
@@ -332,7 +399,9 @@ async def test_unknown_name_suggests_and_offers_to_create(world: World, wire: Wi
     assert world.states == [False] * 3
 
 
-async def test_misses_are_limited_per_network_and_hits_are_not(world: World, tmp_path: Path) -> None:
+async def test_misses_are_limited_per_network_and_hits_are_not(
+    world: World, tmp_path: Path
+) -> None:
     world.lookup.add(link("real", "https://example.com/"))
     async with served(world.app(tmp_path, misses_per_minute=3)) as connect:
         wire = await connect()
@@ -358,7 +427,13 @@ async def test_no_limit_when_it_is_zero(world: World, tmp_path: Path) -> None:
 
 
 async def test_memory_for_misses_is_bounded(world: World, tmp_path: Path) -> None:
-    rt = Runtime(settings=make_settings(tmp_path), db=NOTHING, clock=world.clock, ids=NOTHING, secret=Secret(b"s" * 40))
+    rt = Runtime(
+        settings=make_settings(tmp_path),
+        db=NOTHING,
+        clock=world.clock,
+        ids=NOTHING,
+        secret=Secret(b"s" * 40),
+    )
     follow = RedirectApp(rt, world.lookup, PlainSurface())
     for number in range(25_000):
         await follow.misses.charge_network(str(number))
@@ -379,7 +454,9 @@ async def test_list_is_handed_to_the_lists(world: World, wire: Wire) -> None:
     assert b"<svg" in (await wire.ask("/books.qr")).body
 
 
-async def test_an_entry_of_a_list_is_followed_counted_and_not_kept_ready(world: World, wire: Wire) -> None:
+async def test_an_entry_of_a_list_is_followed_counted_and_not_kept_ready(
+    world: World, wire: Wire
+) -> None:
     world.lookup.add(RedirectTarget(kind="list", id=5, name="books"))
 
     answer = await wire.ask("/books/1")
@@ -398,7 +475,10 @@ async def test_feed_of_a_link_is_a_miss(world: World, wire: Wire) -> None:
 
 
 async def test_preview_shows_where_it_leads_and_counts_nothing(world: World, wire: Wire) -> None:
-    world.lookup.add(link("docs", "https://bücher.example/x", title="Books", created_at=START), link("gh", "https://github.example/{1}"))
+    world.lookup.add(
+        link("docs", "https://bücher.example/x", title="Books", created_at=START),
+        link("gh", "https://github.example/{1}"),
+    )
 
     page = await wire.ask("/Docs+", accept=HTML)
     program = await wire.ask("/docs%2B")

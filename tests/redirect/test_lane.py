@@ -15,13 +15,23 @@ Run = Callable[..., None]
 Open = Callable[..., Any]
 
 TAIL = b"x: y\r\n\r\n"
-ONE = b"HTTP/1.1 302 Found\r\nlocation: https://example.com/1\r\ncache-control: private, no-store\r\n" + TAIL
-TWO = b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://example.com/2\r\ncache-control: private, max-age=30\r\n" + TAIL
+ONE = (
+    b"HTTP/1.1 302 Found\r\nlocation: https://example.com/1\r\ncache-control: private, no-store\r\n"
+    + TAIL
+)
+TWO = (
+    b"HTTP/1.1 308 Permanent Redirect\r\nlocation: https://example.com/2\r\ncache-control: private,"
+    b" max-age=30\r\n" + TAIL
+)
 ONE_CLOSED = ONE.replace(TAIL, b"connection: close\r\n" + TAIL)
 
 
 def get(path: bytes, *lines: bytes, method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
-    return b"%b %b HTTP/%b\r\nHost: x\r\n" % (method, path, version) + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+    return (
+        b"%b %b HTTP/%b\r\nHost: x\r\n" % (method, path, version)
+        + b"".join(line + b"\r\n" for line in lines)
+        + b"\r\n"
+    )
 
 
 def fill(here: Any) -> None:
@@ -41,7 +51,12 @@ HITS: dict[str, tuple[list[bytes], bytes, bool, list[int]]] = {
     "query": ([get(b"/one?x=1")], ONE, False, [1]),
     "head": ([get(b"/one", method=b"HEAD")], ONE, False, []),
     "http 1.0": ([get(b"/one", version=b"1.0")], ONE_CLOSED, True, [1]),
-    "http 1.0 keep-alive": ([get(b"/one", b"Connection: keep-alive", version=b"1.0")], ONE_CLOSED, True, [1]),
+    "http 1.0 keep-alive": (
+        [get(b"/one", b"Connection: keep-alive", version=b"1.0")],
+        ONE_CLOSED,
+        True,
+        [1],
+    ),
     "close": ([get(b"/one", b"Connection: close")], ONE_CLOSED, True, [1]),
     "close among others": ([get(b"/one", b"Connection: x, CLOSE")], ONE_CLOSED, True, [1]),
     "keep-alive": ([get(b"/one", b"Connection: keep-alive")], ONE, False, [1]),
@@ -50,8 +65,18 @@ HITS: dict[str, tuple[list[bytes], bytes, bool, list[int]]] = {
     "one after the other": ([get(b"/one"), get(b"/two")], ONE + TWO, False, [1, 2]),
     "bytewise": (bytewise(ONCE), ONE, False, [1]),
     "split between two": ([ONCE + ONCE[:20], ONCE[20:]], ONE + ONE, False, [1, 1]),
-    "nothing is heard after close": ([get(b"/one", b"Connection: close") + get(b"/two") + get(b"/a")], ONE_CLOSED, True, [1]),
-    "nothing is heard after 1.0": ([get(b"/one", b"Connection: keep-alive", version=b"1.0") + get(b"/two")], ONE_CLOSED, True, [1]),
+    "nothing is heard after close": (
+        [get(b"/one", b"Connection: close") + get(b"/two") + get(b"/a")],
+        ONE_CLOSED,
+        True,
+        [1],
+    ),
+    "nothing is heard after 1.0": (
+        [get(b"/one", b"Connection: keep-alive", version=b"1.0") + get(b"/two")],
+        ONE_CLOSED,
+        True,
+        [1],
+    ),
 }
 
 
@@ -79,10 +104,15 @@ def test_misses_and_hits_on_one_connection_keep_their_order(run: Run, station: O
         async with station() as here:
             fill(here)
             client = await here.connect()
-            await client.send(get(b"/one") + get(b"/slow") + get(b"/two") + get(b"/b"), get(b"/c") + get(b"/one"))
+            await client.send(
+                get(b"/one") + get(b"/slow") + get(b"/two") + get(b"/b"), get(b"/c") + get(b"/one")
+            )
             await client.read(seconds=0.5)
             said = client.got
-            order = [said.index(b'"path": "/%b"' % name) for name in (b"slow", b"two", b"b", b"c", b"one")]
+            order = [
+                said.index(b'"path": "/%b"' % name)
+                for name in (b"slow", b"two", b"b", b"c", b"one")
+            ]
             assert said.startswith(ONE)
             assert order == sorted(order)
             await client.send(get(b"/two"))
@@ -106,7 +136,9 @@ def test_a_bad_request_does_not_swallow_the_answer_before_it(run: Run, station: 
     run(story())
 
 
-def test_a_client_that_says_goodbye_in_one_breath_is_still_answered(run: Run, station: Open) -> None:
+def test_a_client_that_says_goodbye_in_one_breath_is_still_answered(
+    run: Run, station: Open
+) -> None:
     async def story() -> None:
         async with station() as here:
             fill(here)
@@ -151,7 +183,9 @@ def test_draining_closes_each_connection_with_its_next_answer(run: Run, station:
             await client.read()
             assert client.got == ONE_CLOSED
             assert client.closed
-            assert [click.target for click in here.clicks()] == [1]  # what was not heard is not counted
+            assert [click.target for click in here.clicks()] == [
+                1
+            ]  # what was not heard is not counted
             assert here.state.total_requests == 0  # nor handed to the application
 
     run(story())
@@ -197,7 +231,11 @@ def test_one_turn_is_one_write(run: Run, station: Open) -> None:
 
 
 def test_what_a_click_remembers(run: Run, station: Open) -> None:
-    request = get(b"/one?utm_source=a&key=secret&utm_term=b", b"User-Agent: Firefox", b"Referer: https://from.example/p?q=1#f")
+    request = get(
+        b"/one?utm_source=a&key=secret&utm_term=b",
+        b"User-Agent: Firefox",
+        b"Referer: https://from.example/p?q=1#f",
+    )
 
     async def story() -> None:
         async with station() as here:
@@ -207,7 +245,11 @@ def test_what_a_click_remembers(run: Run, station: Open) -> None:
             await client.read(50)
             (click,) = here.clicks()
             assert (click.kind, click.target, click.flags) == (ENTRY_CLICK, 7, 0)
-            assert (click.network, click.agent, click.referrer) == (b"\x7f\x00\x00", b"Firefox", b"https://from.example/p")
+            assert (click.network, click.agent, click.referrer) == (
+                b"\x7f\x00\x00",
+                b"Firefox",
+                b"https://from.example/p",
+            )
             assert click.campaign == b"utm_source=a&utm_term=b"
 
     run(story())
@@ -235,7 +277,9 @@ def test_signals_of_the_browser_are_heard(run: Run, station: Open, line: bytes, 
             await client.read(len(ONE))
             (click,) = here.clicks()
             assert click.flags == flags
-            assert (click.network, click.agent) == ((b"", b"") if flags & PRIVATE else (b"\x7f\x00\x00", b"a"))
+            assert (click.network, click.agent) == (
+                (b"", b"") if flags & PRIVATE else (b"\x7f\x00\x00", b"a")
+            )
 
     run(story())
 
@@ -245,7 +289,11 @@ def test_signals_of_the_browser_are_heard(run: Run, station: Open, line: bytes, 
     [
         ([], [b"X-Forwarded-For: 203.0.113.7"], b"\x7f\x00\x00"),
         (["127.0.0.0/8"], [b"X-Forwarded-For: 198.51.100.1, 203.0.113.7"], b"\xcb\x00\x71"),
-        (["127.0.0.0/8", "203.0.113.0/24"], [b"X-Forwarded-For: 198.51.100.1", b"X-Forwarded-For: 203.0.113.7"], b"\xc6\x33\x64"),
+        (
+            ["127.0.0.0/8", "203.0.113.0/24"],
+            [b"X-Forwarded-For: 198.51.100.1", b"X-Forwarded-For: 203.0.113.7"],
+            b"\xc6\x33\x64",
+        ),
         (["127.0.0.0/8"], [b"X-Forwarded-For: 2001:db8:1:2::7"], b"\x20\x01\x0d\xb8\x00\x01"),
         (["127.0.0.0/8"], [], b"\x7f\x00\x00"),
     ],
@@ -296,13 +344,17 @@ def test_a_hit_does_not_count_once_the_news_are_overdue(run: Run, station: Open)
             now[0] = 1_000
             await client.send(get(b"/one"))
             await client.read(len(ONE) + 1)
-            assert client.got[len(ONE) :].startswith(b"HTTP/1.1 200 ")  # the application asks the others
+            assert client.got[len(ONE) :].startswith(
+                b"HTTP/1.1 200 "
+            )  # the application asks the others
             assert len(here.clicks()) == 1
 
     run(story())
 
 
-def test_a_request_that_came_before_its_connection_was_found_idle_is_answered(run: Run, station: Open) -> None:
+def test_a_request_that_came_before_its_connection_was_found_idle_is_answered(
+    run: Run, station: Open
+) -> None:
     """As after a sleep of the whole process: timers are late, and come first."""
 
     async def story() -> None:
@@ -340,7 +392,13 @@ def test_the_date_is_renewed_by_the_sweep(run: Run, station: Open) -> None:
 LARGE = [
     ("in one piece", [get(b"/one", b"X-Large: " + b"x" * 70_000)]),
     ("of a miss", [get(b"/a", b"X-Large: " + b"x" * 70_000)]),
-    ("in pieces", [get(b"/one", b"X-Large: " + b"x" * 70_000)[at : at + 9_000] for at in range(0, 70_000, 9_000)]),
+    (
+        "in pieces",
+        [
+            get(b"/one", b"X-Large: " + b"x" * 70_000)[at : at + 9_000]
+            for at in range(0, 70_000, 9_000)
+        ],
+    ),
     ("unfinished", [b"GET /one HTTP/1.1\r\n"] + [b"X: " + b"y" * 20_000 + b"\r\n"] * 4),
     ("a path", [b"GET /" + b"p" * 70_000]),
     ("many small headers", [b"GET /one HTTP/1.1\r\n" + b"A: b\r\n" * 12_000]),
@@ -416,8 +474,14 @@ def test_after_a_long_sleep_the_sweep_begins_anew_instead_of_catching_up() -> No
     assert get_next_tick(100.0, now=130.0) == 131.0
 
 
-@pytest.mark.parametrize(("chunks", "sweeps"), [(chunks, sweeps) for _, chunks, sweeps in SLOW], ids=[name for name, *_ in SLOW])
-def test_slow_clients_are_closed_by_the_sweep(run: Run, station: Open, chunks: list[bytes], sweeps: int) -> None:
+@pytest.mark.parametrize(
+    ("chunks", "sweeps"),
+    [(chunks, sweeps) for _, chunks, sweeps in SLOW],
+    ids=[name for name, *_ in SLOW],
+)
+def test_slow_clients_are_closed_by_the_sweep(
+    run: Run, station: Open, chunks: list[bytes], sweeps: int
+) -> None:
     limits = ConnectionLimits(head_seconds=3, body_seconds=4, body_rate=1000, idle_seconds=2)
 
     async def story() -> None:
@@ -456,7 +520,9 @@ def test_a_byte_now_and_then_does_not_buy_time(run: Run, station: Open) -> None:
 
 def test_a_working_application_has_all_the_time_it_needs(run: Run, station: Open) -> None:
     async def story() -> None:
-        async with station(limits=ConnectionLimits(idle_seconds=1, head_seconds=1, body_seconds=1)) as here:
+        async with station(
+            limits=ConnectionLimits(idle_seconds=1, head_seconds=1, body_seconds=1)
+        ) as here:
             client = await here.connect()
             await client.send(get(b"/slow"))
             for _ in range(5):
@@ -505,7 +571,9 @@ def test_a_client_that_never_reads_is_no_longer_read_from(run: Run, station: Ope
             assert counted < sent
             assert lane.transport.get_write_buffer_size() < 16 << 20
 
-            await client.read(sent * len(ONE), seconds=60)  # it reads after all, and nothing is missing
+            await client.read(
+                sent * len(ONE), seconds=60
+            )  # it reads after all, and nothing is missing
             assert client.got == sent * ONE
             assert len(here.clicks()) == sent
 

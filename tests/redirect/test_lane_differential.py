@@ -16,7 +16,12 @@ HOST = b"Host: x\r\n"
 
 
 def get(path: bytes, *lines: bytes, method: bytes = b"GET", version: bytes = b"1.1") -> bytes:
-    return b"%b %b HTTP/%b\r\n" % (method, path, version) + HOST + b"".join(line + b"\r\n" for line in lines) + b"\r\n"
+    return (
+        b"%b %b HTTP/%b\r\n" % (method, path, version)
+        + HOST
+        + b"".join(line + b"\r\n" for line in lines)
+        + b"\r\n"
+    )
 
 
 def bytewise(data: bytes) -> list[bytes]:
@@ -56,23 +61,48 @@ MISSES: dict[str, list[bytes]] = {
     "post a hit": [get(b"/hit", b"Content-Length: 5", method=b"POST") + b"hello"],
     "post in pieces": [get(b"/a", b"Content-Length: 5", method=b"POST"), b"he", b"llo"],
     "post chunked": [get(b"/a", b"Transfer-Encoding: chunked", method=b"POST") + CHUNKED],
-    "post chunked in pieces": [get(b"/a", b"Transfer-Encoding: chunked", method=b"POST"), CHUNKED[:7], CHUNKED[7:]],
-    "chunked bytewise": [get(b"/a", b"Transfer-Encoding: chunked", method=b"POST"), *bytewise(CHUNKED)],
+    "post chunked in pieces": [
+        get(b"/a", b"Transfer-Encoding: chunked", method=b"POST"),
+        CHUNKED[:7],
+        CHUNKED[7:],
+    ],
+    "chunked bytewise": [
+        get(b"/a", b"Transfer-Encoding: chunked", method=b"POST"),
+        *bytewise(CHUNKED),
+    ],
     "bad chunk": [get(b"/a", b"Transfer-Encoding: chunked", method=b"POST") + b"zz\r\nwiki\r\n"],
-    "length and chunked": [get(b"/a", b"Content-Length: 5", b"Transfer-Encoding: chunked", method=b"POST") + CHUNKED],
-    "two lengths": [get(b"/a", b"Content-Length: 5", b"Content-Length: 6", method=b"POST") + b"hello"],
+    "length and chunked": [
+        get(b"/a", b"Content-Length: 5", b"Transfer-Encoding: chunked", method=b"POST") + CHUNKED
+    ],
+    "two lengths": [
+        get(b"/a", b"Content-Length: 5", b"Content-Length: 6", method=b"POST") + b"hello"
+    ],
     "negative length": [get(b"/a", b"Content-Length: -1", method=b"POST")],
     "get with a body": [get(b"/a", b"Content-Length: 3") + b"abc"],
     "hit with a body": [get(b"/hit", b"Content-Length: 3") + b"abc"],
     "hit with length nought": [get(b"/hit", b"Content-Length: 0")],
     "hit with a chunked body": [get(b"/hit", b"Transfer-Encoding: chunked") + CHUNKED],
-    "body that looks like a hit": [get(b"/a", b"Content-Length: %d" % len(get(b"/hit")), method=b"POST") + get(b"/hit")],
+    "body that looks like a hit": [
+        get(b"/a", b"Content-Length: %d" % len(get(b"/hit")), method=b"POST") + get(b"/hit")
+    ],
     "expect": [get(b"/a", b"Expect: 100-continue", b"Content-Length: 2", method=b"POST"), b"ok"],
     "expect on a hit": [get(b"/hit", b"Expect: 100-continue")],
     "expect, odd": [get(b"/hit", b"Expect: something")],
-    "upgrade": [get(b"/a", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: x", b"Sec-WebSocket-Version: 13")],
-    "upgrade a hit": [get(b"/hit", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: x")],
-    "upgrade to h2c": [get(b"/hit", b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: x")],
+    "upgrade": [
+        get(
+            b"/a",
+            b"Connection: Upgrade",
+            b"Upgrade: websocket",
+            b"Sec-WebSocket-Key: x",
+            b"Sec-WebSocket-Version: 13",
+        )
+    ],
+    "upgrade a hit": [
+        get(b"/hit", b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Key: x")
+    ],
+    "upgrade to h2c": [
+        get(b"/hit", b"Connection: Upgrade, HTTP2-Settings", b"Upgrade: h2c", b"HTTP2-Settings: x")
+    ],
     "upgrade without connection": [get(b"/hit", b"Upgrade: websocket")],
     "connect": [get(b"x:443", method=b"CONNECT")],
     "absolute form": [get(b"http://x/a?b=1")],
@@ -96,7 +126,10 @@ MISSES: dict[str, list[bytes]] = {
     "latin header": [get(b"/a", b"X-Name: \xe4\xf6")],
     "many headers": [get(b"/a", *(b"X-%d: %d" % (n, n) for n in range(500)))],
     "large head": [get(b"/a", b"X-Large: " + b"x" * 60_000)],
-    "large head in pieces": [get(b"/a", b"X-Large: " + b"x" * 30_000)[:20_000], get(b"/a", b"X-Large: " + b"x" * 30_000)[20_000:]],
+    "large head in pieces": [
+        get(b"/a", b"X-Large: " + b"x" * 30_000)[:20_000],
+        get(b"/a", b"X-Large: " + b"x" * 30_000)[20_000:],
+    ],
     "cookies twice": [get(b"/a", b"Cookie: a=1", b"Cookie: b=2")],
     "split in the method": [b"G", b"ET /a HTTP/1.1\r\nHost: x\r\n\r\n"],
     "split in the path": [b"GET /a", b"bc HTTP/1.1\r\nHost: x\r\n\r\n"],
@@ -144,19 +177,28 @@ def fill(here: Any) -> None:
     here.fill(b"/forward", here.entry(3, forwards_query=True))
 
 
-def test_what_is_not_a_hit_is_answered_as_uvicorn_answers(run: Callable[..., None], station: Callable[..., Any]) -> None:
+def test_what_is_not_a_hit_is_answered_as_uvicorn_answers(
+    run: Callable[..., None], station: Callable[..., Any]
+) -> None:
     async def story() -> None:
         async with station(HttpToolsProtocol) as stock:
-            stock_said = await asyncio.gather(*(converse(stock, chunks, None) for chunks in MISSES.values()))
+            stock_said = await asyncio.gather(
+                *(converse(stock, chunks, None) for chunks in MISSES.values())
+            )
         async with station() as lane:
             fill(lane)
             lane_said = await asyncio.gather(
-                *(converse(lane, chunks, len(said)) for chunks, (said, _) in zip(MISSES.values(), stock_said, strict=True))
+                *(
+                    converse(lane, chunks, len(said))
+                    for chunks, (said, _) in zip(MISSES.values(), stock_said, strict=True)
+                )
             )
             assert lane.clicks() == []
         for name, by_stock, by_lane in zip(MISSES, stock_said, lane_said, strict=True):
             assert by_lane == by_stock, name
-        assert sum(said.startswith(b"HTTP/1.1 200") for said, _ in stock_said) > 50  # the corpus does reach the application
+        assert (
+            sum(said.startswith(b"HTTP/1.1 200") for said, _ in stock_said) > 50
+        )  # the corpus does reach the application
         assert sum(said.startswith(b"HTTP/1.1 400") for said, _ in stock_said) > 8
 
     assert len(MISSES) >= 60
@@ -201,6 +243,9 @@ def test_uvicorn_is_the_one_the_lane_was_written_against() -> None:
     parts = {name: base[name] for name in overridden | (CALLED & set(base))}
     parts |= {"RequestResponseCycle": RequestResponseCycle, "FlowControl": FlowControl}
 
-    found = {name: hashlib.sha256(inspect.getsource(part).encode()).hexdigest()[:16] for name, part in parts.items()}
+    found = {
+        name: hashlib.sha256(inspect.getsource(part).encode()).hexdigest()[:16]
+        for name, part in parts.items()
+    }
 
     assert found == PINNED

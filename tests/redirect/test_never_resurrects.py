@@ -41,7 +41,9 @@ class Story(RuleBasedStateMachine):
         rt = Runtime(settings=NOTHING, db=NOTHING, clock=self.clock, ids=NOTHING, secret=NOTHING)
         self.table = RedirectCache(4, paths_per_target=2, monotonic=self.clock.monotonic)
         self.negatives = NegativeCache(4, monotonic=self.clock.monotonic)
-        self.bus = CacheInvalidator(rt, NOTHING, self.table, self.negatives, TieredLookup(NOTHING, self.negatives))
+        self.bus = CacheInvalidator(
+            rt, NOTHING, self.table, self.negatives, TieredLookup(NOTHING, self.negatives)
+        )
         self.versions = {1: 1, 2: 1, 3: 1}
         self.names: dict[str, int] = {}
         self.readings: list[Reading] = []
@@ -70,12 +72,23 @@ class Story(RuleBasedStateMachine):
             for fact in build_negative_keys(reading.name):
                 self.negatives.add(fact, reading.began)
         else:
-            self.table.fill(reading.name.encode(), CachedRedirect(*reading.saw, b""), reading.began, reading.name)
+            self.table.fill(
+                reading.name.encode(),
+                CachedRedirect(*reading.saw, b""),
+                reading.began,
+                reading.name,
+            )
 
     @rule(link=LINKS)
     def edit(self, link: int) -> None:
         self.versions[link] += 1
-        self.news.append(TargetChange(link, self.versions[link], tuple(name for name, target in self.names.items() if target == link)))
+        self.news.append(
+            TargetChange(
+                link,
+                self.versions[link],
+                tuple(name for name, target in self.names.items() if target == link),
+            )
+        )
 
     @rule(name=NAMES, link=LINKS)
     def name(self, name: str, link: int) -> None:
@@ -118,7 +131,9 @@ class Story(RuleBasedStateMachine):
             if entry.target not in unheard_links and name not in unheard_names:
                 assert (entry.target, entry.version) == self.truth(name)
         for name in ("ab", "cd", "ef"):
-            if name not in unheard_names and all(fact in self.negatives for fact in build_negative_keys(name)):
+            if name not in unheard_names and all(
+                fact in self.negatives for fact in build_negative_keys(name)
+            ):
                 assert name not in self.names
 
     @invariant()

@@ -48,17 +48,28 @@ async def opens(rt: Runtime, key: str, pieces: Pieces) -> AsyncIterator[LazyWebN
         yield node
 
 
-async def test_a_link_is_followed_and_counted_while_the_rest_is_being_loaded(opens: LazyWebNode) -> None:
+async def test_a_link_is_followed_and_counted_while_the_rest_is_being_loaded(
+    opens: LazyWebNode,
+) -> None:
     async with client_of(opens) as client:
-        answers = [await client.get("/notes"), await client.head("/Notes"), await client.get("/health"), await client.get("/metrics")]
+        answers = [
+            await client.get("/notes"),
+            await client.head("/Notes"),
+            await client.get("/health"),
+            await client.get("/metrics"),
+        ]
     assert [answer.status_code for answer in answers] == [302, 302, 200, 200]
     assert answers[0].headers["location"] == "https://example.com/notes"
     assert opens.engine.spool.written == 1
 
 
-async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(opens: LazyWebNode, key: str, pieces: Pieces) -> None:
+async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(
+    opens: LazyWebNode, key: str, pieces: Pieces
+) -> None:
     async with client_of(opens) as client:
-        asked = {path: asyncio.create_task(client.get(path, headers=by_key(key))) for path in OTHERS}
+        asked = {
+            path: asyncio.create_task(client.get(path, headers=by_key(key))) for path in OTHERS
+        }
         asked["by POST"] = asyncio.create_task(client.post("/notes"))
         await asyncio.sleep(0.3)
         assert [path for path, answer in asked.items() if answer.done()] == []
@@ -75,7 +86,9 @@ async def test_whatever_is_no_redirect_waits_and_gets_the_answer_of_the_whole(op
         assert (await client.get("/ready")).json()["status"] == "ready"
 
 
-async def test_what_cannot_be_loaded_is_said_to_whoever_waits_for_the_whole(opens: LazyWebNode, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_cannot_be_loaded_is_said_to_whoever_waits_for_the_whole(
+    opens: LazyWebNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def broken(_: str) -> None:
         raise ImportError
 

@@ -40,7 +40,11 @@ async def flood(client: Any, data: bytes) -> None:
 def kept(connection: Any) -> int:
     """Bytes that a connection keeps of what it was sent, and of what it could not send."""
     cycles = [connection.cycle, *(cycle for cycle, _ in connection.pipeline)]
-    return len(connection.backlog) + sum(len(cycle.body) for cycle in cycles if cycle) + int(connection.transport.get_write_buffer_size())
+    return (
+        len(connection.backlog)
+        + sum(len(cycle.body) for cycle in cycles if cycle)
+        + int(connection.transport.get_write_buffer_size())
+    )
 
 
 def memory() -> int:
@@ -48,7 +52,9 @@ def memory() -> int:
 
 
 @PROTOCOLS
-def test_a_pipeline_of_thousands_is_answered_in_order_from_a_bounded_queue(run: Run, station: Open, protocol: type) -> None:
+def test_a_pipeline_of_thousands_is_answered_in_order_from_a_bounded_queue(
+    run: Run, station: Open, protocol: type
+) -> None:
     number = 4_000
     data = b"".join(get(f"/{at}") for at in range(number))
 
@@ -63,13 +69,22 @@ def test_a_pipeline_of_thousands_is_answered_in_order_from_a_bounded_queue(run: 
             while seen < number:
                 got += await client.reader.read(1 << 16)
                 (connection,) = here.connections
-                longest, largest = max(longest, len(connection.pipeline)), max(largest, kept(connection))
+                longest, largest = (
+                    max(longest, len(connection.pipeline)),
+                    max(largest, kept(connection)),
+                )
                 *whole, got = got.split(b'"path": "/')
                 for part in [*whole[1:], got] if whole else []:
                     if b'"' in part:
                         assert int(part.partition(b'"')[0]) == seen
                         seen += 1
-                got = b'"path": "/' + got if whole and b'"' not in got else got[-20:] if not whole else b""
+                got = (
+                    b'"path": "/' + got
+                    if whole and b'"' not in got
+                    else got[-20:]
+                    if not whole
+                    else b""
+                )
             await sending
             assert longest <= MAX_QUEUED_REQUESTS
             assert largest < 3 * READ
@@ -80,7 +95,9 @@ def test_a_pipeline_of_thousands_is_answered_in_order_from_a_bounded_queue(run: 
 
 @PROTOCOLS
 @pytest.mark.parametrize("path", ["/a", "/hit"])
-def test_a_client_that_does_not_read_costs_bounded_memory(run: Run, station: Open, protocol: type, path: str) -> None:
+def test_a_client_that_does_not_read_costs_bounded_memory(
+    run: Run, station: Open, protocol: type, path: str
+) -> None:
     """It took 77 MB a connection until the limit for stalling."""
     data = get(path) * 400_000  # 10 MB
 
@@ -103,7 +120,9 @@ def test_a_client_that_does_not_read_costs_bounded_memory(run: Run, station: Ope
 
 
 @pytest.mark.parametrize("path", ["/a", "/hit"])
-def test_one_turn_of_the_loop_takes_a_bounded_piece_of_a_connection(run: Run, station: Open, path: str) -> None:
+def test_one_turn_of_the_loop_takes_a_bounded_piece_of_a_connection(
+    run: Run, station: Open, path: str
+) -> None:
     """So others come in between: no turn answers more than its piece holds."""
     request = get(path)
     data = request * 50_000
@@ -141,7 +160,9 @@ def test_one_turn_of_the_loop_takes_a_bounded_piece_of_a_connection(run: Run, st
 
 
 @PROTOCOLS
-def test_an_upgrade_that_is_not_granted_does_not_swallow_what_follows(run: Run, station: Open, protocol: type) -> None:
+def test_an_upgrade_that_is_not_granted_does_not_swallow_what_follows(
+    run: Run, station: Open, protocol: type
+) -> None:
     asked = get("/a", "Connection: Upgrade", "Upgrade: websocket") + get("/b") + get("/c")
 
     async def story() -> None:
@@ -152,16 +173,18 @@ def test_an_upgrade_that_is_not_granted_does_not_swallow_what_follows(run: Run, 
             await client.read(1)
             while client.got.count(b"HTTP/1.1 200") < 3:
                 await client.read(len(client.got) + 1)
-            assert [client.got.index(b'"path": "/%b"' % name) for name in (b"a", b"b", b"c")] == sorted(
+            assert [
                 client.got.index(b'"path": "/%b"' % name) for name in (b"a", b"b", b"c")
-            )
+            ] == sorted(client.got.index(b'"path": "/%b"' % name) for name in (b"a", b"b", b"c"))
 
     run(story())
 
 
 @PROTOCOLS
 @pytest.mark.parametrize("path", [b"/a", b"/hit"])
-def test_http_0_9_is_closed_without_an_answer(run: Run, station: Open, protocol: type, path: bytes) -> None:
+def test_http_0_9_is_closed_without_an_answer(
+    run: Run, station: Open, protocol: type, path: bytes
+) -> None:
     async def story() -> None:
         async with station(protocol) as here:
             here.fill(b"/hit", here.entry(1))
@@ -175,7 +198,9 @@ def test_http_0_9_is_closed_without_an_answer(run: Run, station: Open, protocol:
     run(story())
 
 
-def test_whoever_hangs_up_behind_a_queued_request_ends_the_one_before_it(run: Run, station: Open) -> None:
+def test_whoever_hangs_up_behind_a_queued_request_ends_the_one_before_it(
+    run: Run, station: Open
+) -> None:
     """uvicorn tells the newest request alone: an open stream never learned that its reader is gone."""
 
     async def story() -> None:
@@ -193,7 +218,9 @@ def test_a_body_that_nobody_reads_does_not_keep_a_connection(run: Run, station: 
     async def story() -> None:
         async with station(limits=ConnectionLimits(body_seconds=2)) as here:
             client = await here.connect()
-            await client.send(b"POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+            await client.send(
+                b"POST /early HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+            )
             await client.read(12)
             for _ in range(3):
                 client.writer.write(b"5\r\nhello\r\n")
@@ -212,10 +239,14 @@ def test_connections_of_one_network_have_a_limit(run: Run, station: Open) -> Non
         async with station(limits=ConnectionLimits(connections_per_network=2)) as here:
             here.traffic.count_refusal = lambda reason: refused.update([reason])
             shared = here.traffic
-            entered = [shared.register(peer) for peer in ("203.0.113.7", "203.0.113.99", "203.0.113.1")]
+            entered = [
+                shared.register(peer) for peer in ("203.0.113.7", "203.0.113.99", "203.0.113.1")
+            ]
             assert entered == [b"\xcb\x00\x71", b"\xcb\x00\x71", None]
             assert shared.register("203.0.114.1") == b"\xcb\x00\x72"
-            assert [shared.register("127.0.0.1"), shared.register("::1"), shared.register("")] == [b""] * 3
+            assert [shared.register("127.0.0.1"), shared.register("::1"), shared.register("")] == [
+                b""
+            ] * 3
             shared.unregister(b"\xcb\x00\x71")
             assert shared.register("203.0.113.1") == b"\xcb\x00\x71"
             assert refused == {"connections": 1}
@@ -223,8 +254,12 @@ def test_connections_of_one_network_have_a_limit(run: Run, station: Open) -> Non
     run(story())
 
 
-def test_a_connection_too_many_is_told_and_closed(run: Run, station: Open, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("refract.web.connections.is_loopback", lambda _: False)  # the only network a test has
+def test_a_connection_too_many_is_told_and_closed(
+    run: Run, station: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "refract.web.connections.is_loopback", lambda _: False
+    )  # the only network a test has
 
     async def story() -> None:
         async with station(limits=ConnectionLimits(connections_per_network=1)) as here:

@@ -31,7 +31,9 @@ def pixels(png: bytes) -> list[str]:
     while at < len(png):
         length, kind = struct.unpack(">I4s", png[at : at + 8])
         body = png[at + 8 : at + 8 + length]
-        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(kind + body)
+        assert struct.unpack(">I", png[at + 8 + length : at + 12 + length])[0] == zlib.crc32(
+            kind + body
+        )
         if kind == b"IHDR":
             width, height, depth, colour, *rest = struct.unpack(">IIBBBBB", body)
             assert (depth, colour, rest) == (1, 0, [0, 0, 0])
@@ -43,7 +45,10 @@ def pixels(png: bytes) -> list[str]:
     assert len(raw) == stride * size[1]
     rows = [raw[start : start + stride] for start in range(0, len(raw), stride)]
     assert all(row[0] == 0 for row in rows)
-    return ["".join(f"{byte:08b}" for byte in row[1:])[: size[0]].replace("0", "#").replace("1", ".") for row in rows]
+    return [
+        "".join(f"{byte:08b}" for byte in row[1:])[: size[0]].replace("0", "#").replace("1", ".")
+        for row in rows
+    ]
 
 
 def modules(rows: list[str], count: int) -> list[list[int]]:
@@ -53,7 +58,11 @@ def modules(rows: list[str], count: int) -> list[list[int]]:
     left = min(row.index("#") for row in rows if "#" in row)
     middle = scale // 2
     return [
-        [int(rows[first + scale * down + middle][left + scale * right + middle] == "#") for right in range(count)] for down in range(count)
+        [
+            int(rows[first + scale * down + middle][left + scale * right + middle] == "#")
+            for right in range(count)
+        ]
+        for down in range(count)
     ]
 
 
@@ -107,7 +116,10 @@ async def test_formats_over_http(tmp_path: Path) -> None:
     world.lookup.add(link("road-map", "https://example.com/"), link("gh", "https://gh.example/{1}"))
     async with world.serving(tmp_path) as connect:
         wire = await connect()
-        svg, png = await wire.ask("/Road_Map.qr"), await wire.ask("/road-map.QR?format=png&size=100")
+        svg, png = (
+            await wire.ask("/Road_Map.qr"),
+            await wire.ask("/road-map.QR?format=png&size=100"),
+        )
         extra = await wire.ask("/gh.qr/core?format=PNG")
         assert svg.header("content-type") == "image/svg+xml"
         assert svg.body == qr.render_svg(URL)
@@ -125,7 +137,9 @@ async def test_formats_over_http(tmp_path: Path) -> None:
             "format=gif",
             "size=%D9%A1%D9%A2%D9%A3",
         ):
-            refused = await wire.ask(f"/road-map.qr?format=png&{wrong}" if "size" in wrong else f"/road-map.qr?{wrong}")
+            refused = await wire.ask(
+                f"/road-map.qr?format=png&{wrong}" if "size" in wrong else f"/road-map.qr?{wrong}"
+            )
             assert refused.status == 422
             assert "64 to 2048" in refused.json["detail"]
         assert (await wire.ask("/road-map.qr/%0a")).status == 404
@@ -146,7 +160,9 @@ async def test_codes_are_drawn_outside_of_the_loop_kept_and_limited(tmp_path: Pa
         assert (await wire.ask("/gh.qr/0")).status == 200
         with measure_loop_cpu() as cpu:
             for number in range(1, 9):
-                assert (await wire.ask(f"/gh.qr/{str(number) * 270}?format=png&size=2048")).status == 200
+                assert (
+                    await wire.ask(f"/gh.qr/{str(number) * 270}?format=png&size=2048")
+                ).status == 200
             refused = await wire.ask("/gh.qr/more")
             again = await wire.ask("/gh.qr/0")
         cpu.assert_below()

@@ -37,7 +37,13 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 @pytest.fixture
 def settings(database: str, tmp_path: Path, redis_server: RedisServer) -> Settings:
-    return make_settings(tmp_path / "data", database_url=database, role="redirect", misses_per_minute=None, redis_url=redis_server.url)
+    return make_settings(
+        tmp_path / "data",
+        database_url=database,
+        role="redirect",
+        misses_per_minute=None,
+        redis_url=redis_server.url,
+    )
 
 
 @pytest.fixture
@@ -48,7 +54,9 @@ async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
         for _ in range(2):
             db = Database(rt.settings)
             opened.push_async_callback(db.close)
-            mine = Runtime(settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
+            mine = Runtime(
+                settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret
+            )
             opened.push_async_callback(mine.close)
             places.append(await opened.enter_async_context(open_place(mine)))
         yield places
@@ -76,10 +84,14 @@ async def hear(node: Place) -> None:
     node.rt.clock.advance(1)  # type: ignore[attr-defined]  # a test's clock
 
 
-async def test_what_one_has_read_the_other_need_not(nodes: list[Place], rt: Runtime, ada: User) -> None:
+async def test_what_one_has_read_the_other_need_not(
+    nodes: list[Place], rt: Runtime, ada: User
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
-        link = await make.link(session, rt, ada, name="Road-Map", destination="https://example.com/{1=x}?a=b#c")
+        link = await make.link(
+            session, rt, ada, name="Road-Map", destination="https://example.com/{1=x}?a=b#c"
+        )
     await warm(rt, ada, first, second)
     assert (await first.get("/road_map")).headers["location"] == "https://example.com/x?a=b#c"
 
@@ -89,7 +101,9 @@ async def test_what_one_has_read_the_other_need_not(nodes: list[Place], rt: Runt
     assert len(second.reader.asked) == 1  # the code was read by nobody before; the name was
 
 
-async def test_a_change_kills_every_entry_however_it_was_asked_for(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock) -> None:
+async def test_a_change_kills_every_entry_however_it_was_asked_for(
+    nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, name="x")
@@ -120,12 +134,16 @@ async def test_what_a_process_has_heard_counts_though_redis_missed_it(
     await hear(second)
     assert (await second.get("/x")).status_code == 410
 
-    async with open_place(second.rt) as newcomer:  # one that has just begun, and was not there to hear of it
+    async with open_place(
+        second.rt
+    ) as newcomer:  # one that has just begun, and was not there to hear of it
         await newcomer.get("/warm")
         assert (await newcomer.get("/x")).status_code == 410
 
 
-async def test_a_slow_reader_cannot_bring_an_old_version_back(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock) -> None:
+async def test_a_slow_reader_cannot_bring_an_old_version_back(
+    nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, name="x")
@@ -142,14 +160,18 @@ async def test_a_slow_reader_cannot_bring_an_old_version_back(nodes: list[Place]
     assert (await second.get("/x")).status_code == 410
 
 
-async def test_blocking_a_domain_makes_nothing_shared_count(nodes: list[Place], rt: Runtime, ada: User) -> None:
+async def test_blocking_a_domain_makes_nothing_shared_count(
+    nodes: list[Place], rt: Runtime, ada: User
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="x", destination="https://bad.example/")
     await warm(rt, ada, first, second)
     await first.get("/x")
     async with rt.db.write() as session:
-        await blocked_domains.block_domain(session, "bad.example", reason="", by=None, at=rt.clock.now())
+        await blocked_domains.block_domain(
+            session, "bad.example", reason="", by=None, at=rt.clock.now()
+        )
     await hear(second)
 
     assert (await second.get("/x")).status_code == 410
@@ -161,7 +183,14 @@ async def test_restricted_links_are_never_shared(
 ) -> None:
     first, _ = nodes
     async with rt.db.write() as session:
-        await make.link(session, rt, ada, name="hush", visibility=visibility, destination="https://secret.example/")
+        await make.link(
+            session,
+            rt,
+            ada,
+            name="hush",
+            visibility=visibility,
+            destination="https://secret.example/",
+        )
         mine = by_key(await make.key(session, rt, ada))
     await warm(rt, ada, first)
     assert (await first.get("/hush")).status_code == 401
@@ -171,10 +200,14 @@ async def test_restricted_links_are_never_shared(
     assert keys == [b"refract:2:n:warm"]
 
 
-async def test_nothing_lives_beyond_its_expiry(nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock, redis: RedisClient) -> None:
+async def test_nothing_lives_beyond_its_expiry(
+    nodes: list[Place], rt: Runtime, ada: User, clock: ManualClock, redis: RedisClient
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
-        await make.link(session, rt, ada, name="soon", expires_at=clock.now() + timedelta(seconds=90))
+        await make.link(
+            session, rt, ada, name="soon", expires_at=clock.now() + timedelta(seconds=90)
+        )
         await make.link(session, rt, ada, name="late")
     await warm(rt, ada, first, second)
     for name in ("soon", "late"):
@@ -205,7 +238,9 @@ async def test_without_the_database_what_redis_knows_is_answered(
     assert (await second.get("/y")).status_code == 503
 
 
-async def test_an_answer_for_another_name_is_refused(nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient) -> None:
+async def test_an_answer_for_another_name_is_refused(
+    nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="a", destination="https://a.example/")
@@ -219,7 +254,9 @@ async def test_an_answer_for_another_name_is_refused(nodes: list[Place], rt: Run
     assert second.engine.redis_cache.key_mismatches == 1
 
 
-@pytest.mark.parametrize("rubbish", [b"", b"x", b"1 2 3 {}", b"1 1 0 null", b'1 1 0 {"for":"b"}', b"\xff" * 40])
+@pytest.mark.parametrize(
+    "rubbish", [b"", b"x", b"1 2 3 {}", b"1 1 0 null", b'1 1 0 {"for":"b"}', b"\xff" * 40]
+)
 async def test_rubbish_in_redis_is_as_good_as_nothing(
     nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient, rubbish: bytes
 ) -> None:
@@ -232,7 +269,9 @@ async def test_rubbish_in_redis_is_as_good_as_nothing(
     assert (await first.get("/b")).status_code == 302
 
 
-async def test_without_redis_everything_goes_on(nodes: list[Place], rt: Runtime, ada: User, redis_server: RedisServer) -> None:
+async def test_without_redis_everything_goes_on(
+    nodes: list[Place], rt: Runtime, ada: User, redis_server: RedisServer
+) -> None:
     first, _ = nodes
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="x")
@@ -243,7 +282,9 @@ async def test_without_redis_everything_goes_on(nodes: list[Place], rt: Runtime,
     assert (await first.get("/unknown")).status_code == 404
 
 
-async def test_news_travel_and_the_new_state_is_written_through(nodes: list[Place], rt: Runtime, ada: User) -> None:
+async def test_news_travel_and_the_new_state_is_written_through(
+    nodes: list[Place], rt: Runtime, ada: User
+) -> None:
     first, second = nodes
     await warm(rt, ada, first, second)
     assert first.engine.broadcaster is not None
@@ -275,7 +316,12 @@ async def test_too_many_changes_to_remember_are_not_half_remembered(
     shared = RedisLinkCache(redis, clock.now, clock.monotonic)
     shared.feed_stale = False
     found = RedirectTarget(
-        kind="link", id=99, name="x", template=parse_template("https://example.com/"), version=1, asked_at=clock.monotonic()
+        kind="link",
+        id=99,
+        name="x",
+        template=parse_template("https://example.com/"),
+        version=1,
+        asked_at=clock.monotonic(),
     )
     await shared.put("x", found)
     assert await shared.get("x") is not None
@@ -287,7 +333,9 @@ async def test_too_many_changes_to_remember_are_not_half_remembered(
     assert await shared.get("x") is not None
 
 
-async def test_words_that_are_no_news_are_passed_over(rt: Runtime, redis: RedisClient, clock: ManualClock) -> None:
+async def test_words_that_are_no_news_are_passed_over(
+    rt: Runtime, redis: RedisClient, clock: ManualClock
+) -> None:
     news = ChangeBroadcaster(rt, redis, RedisLinkCache(redis, clock.now, clock.monotonic))
     for words in (b"", b"{}", b"[1]", b'["x", [[1]]]', b'["x", [["a", 1, []]]]', b"\xff"):
         assert news._parse_message(words) == []
@@ -304,7 +352,8 @@ async def test_the_most_used_links_are_ready_before_they_are_asked_for(
             numbers.append((await make.link(session, rt, ada, name=name, visibility=visibility)).id)
         await service.disable_link(session, make.who(ada), numbers[4], clock.now())
         session.add_all(
-            LinkTotals(link_id=number, total_clicks=clicks, bot_clicks=0) for number, clicks in zip(numbers, (1, 9, 8, 7, 6), strict=True)
+            LinkTotals(link_id=number, total_clicks=clicks, bot_clicks=0)
+            for number, clicks in zip(numbers, (1, 9, 8, 7, 6), strict=True)
         )
     node = nodes[0]
     await hear(node)
@@ -313,7 +362,9 @@ async def test_the_most_used_links_are_ready_before_they_are_asked_for(
     assert node.cached == {b"/hot", b"/warmer"}
 
 
-async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient) -> None:
+async def test_what_is_held_or_flagged_is_never_shared(
+    nodes: list[Place], rt: Runtime, ada: User, redis: RedisClient
+) -> None:
     first, second = nodes
     async with rt.db.write() as session:
         eve = await make.person(session, rt, "eve")
@@ -331,7 +382,9 @@ async def test_what_is_held_or_flagged_is_never_shared(nodes: list[Place], rt: R
         await blocked_domains.invalidate_all(session)
     for node in nodes:
         await hear(node)
-        assert (await node.get("/held")).status_code == 410  # though the old entry still lies in Redis
+        assert (
+            await node.get("/held")
+        ).status_code == 410  # though the old entry still lies in Redis
         assert node.cached == set()
 
 

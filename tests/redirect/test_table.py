@@ -74,7 +74,11 @@ def test_spellings_of_one_link_are_capped() -> None:
     for number in range(50):
         table.fill(b"/spelling-%d" % number, entry(7), table.now())
 
-    assert [path for path in table.paths if path.startswith(b"/s")] == [b"/spelling-47", b"/spelling-48", b"/spelling-49"]
+    assert [path for path in table.paths if path.startswith(b"/s")] == [
+        b"/spelling-47",
+        b"/spelling-48",
+        b"/spelling-49",
+    ]
     assert len(table) == 8
 
 
@@ -181,7 +185,9 @@ def test_filling_and_forgetting_for_ever_holds_no_memory() -> None:
     assert len(table._ring) <= 20
 
 
-steps = st.lists(st.tuples(st.sampled_from("fhxps"), st.integers(0, 8), st.integers(0, 3)), max_size=80)
+steps = st.lists(
+    st.tuples(st.sampled_from("fhxps"), st.integers(0, 8), st.integers(0, 3)), max_size=80
+)
 
 
 @given(steps)
@@ -205,8 +211,12 @@ def test_index_and_paths_always_agree(todo: list[tuple[str, int, int]]) -> None:
                 assert table.get_stale(name) is None
             case "s":
                 table.mark_stale()
-        known = {(each.target, each.path) for each in [*table.paths.values(), *table._stale.values()]}
-        assert known == {(target, path) for target, paths in table._paths_by_target.items() for path in paths}
+        known = {
+            (each.target, each.path) for each in [*table.paths.values(), *table._stale.values()]
+        }
+        assert known == {
+            (target, path) for target, paths in table._paths_by_target.items() for path in paths
+        }
         assert len(table) <= 5
         assert all(len(paths) <= 2 for paths in table._paths_by_target.values())
 
@@ -217,8 +227,16 @@ def test_a_cached_link_costs_less_than_a_kilobyte() -> None:
     tracemalloc.start()
     table = RedirectCache(number)
     for n in range(number):
-        head = responses.build_head(302, b"https://www.example.com/a/rather/long/path/to/an/article-%d?with=a&few=parameters" % n)
-        table.fill(b"/name-of-a-link-%d" % n, CachedRedirect(10**17 + n, 10**6 + n, head, 1_900_000_000_000_000_000 + n), table.now() + 1)
+        head = responses.build_head(
+            302,
+            b"https://www.example.com/a/rather/long/path/to/an/article-%d?with=a&few=parameters"
+            % n,
+        )
+        table.fill(
+            b"/name-of-a-link-%d" % n,
+            CachedRedirect(10**17 + n, 10**6 + n, head, 1_900_000_000_000_000_000 + n),
+            table.now() + 1,
+        )
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 

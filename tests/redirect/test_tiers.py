@@ -29,7 +29,12 @@ from tests.redirect.nodes import Place, open_place
 @pytest.fixture
 def settings(database: str, tmp_path: Path) -> Settings:
     return make_settings(
-        tmp_path / "data", database_url=database, role="redirect", cached_links=100, cached_misses=64, misses_per_minute=None
+        tmp_path / "data",
+        database_url=database,
+        role="redirect",
+        cached_links=100,
+        cached_misses=64,
+        misses_per_minute=None,
     )
 
 
@@ -39,7 +44,9 @@ async def place(rt: Runtime) -> AsyncIterator[Place]:
         yield here
 
 
-async def new_link(rt: Runtime, owner: User, destination: str = make.DESTINATION, **given: Any) -> Link:
+async def new_link(
+    rt: Runtime, owner: User, destination: str = make.DESTINATION, **given: Any
+) -> Link:
     async with rt.db.write() as session:
         link = await make.link(session, rt, owner, destination, **given)
     rt.clock.advance(1)  # type: ignore[attr-defined]
@@ -49,26 +56,54 @@ async def new_link(rt: Runtime, owner: User, destination: str = make.DESTINATION
 # -- what is found
 
 
-async def test_names_in_any_spelling_and_codes_to_the_letter(place: Place, rt: Runtime, ada: User) -> None:
+async def test_names_in_any_spelling_and_codes_to_the_letter(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     link = await new_link(rt, ada, "https://example.com/a?b=c", name="Road-Map")
     code = encode_base62(link.id)
 
     for path in ("/Road-Map", "/road_map", f"/{code}", "/ROAD-MAP.", f"/{code},"):
         answer = await place.get(path)
-        assert (answer.status_code, answer.headers["location"]) == (302, "https://example.com/a?b=c"), path
+        assert (answer.status_code, answer.headers["location"]) == (
+            302,
+            "https://example.com/a?b=c",
+        ), path
     assert (await place.get(f"/{code.swapcase()}")).status_code == 404
     assert len(place.reader.asked) == 6  # one question each
 
 
-async def test_everything_the_answer_needs_comes_with_the_one_question(place: Place, rt: Runtime, ada: User) -> None:
+async def test_everything_the_answer_needs_comes_with_the_one_question(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     soon = rt.clock.now() + timedelta(days=1)
-    link = await new_link(rt, ada, name="x", title="Title", redirect_status=308, expires_at=soon, forward_query=True, visibility="secure")
+    link = await new_link(
+        rt,
+        ada,
+        name="x",
+        title="Title",
+        redirect_status=308,
+        expires_at=soon,
+        forward_query=True,
+        visibility="secure",
+    )
 
     found = await place.engine.lookup.find("X")
 
     assert found is not None
-    assert (found.id, found.name, found.version, found.title, found.created_at) == (link.id, "x", 1, "Title", link.created_at)
-    assert (found.redirect_status, found.expires_at, found.forward_query, found.restricted, found.status) == (
+    assert (found.id, found.name, found.version, found.title, found.created_at) == (
+        link.id,
+        "x",
+        1,
+        "Title",
+        link.created_at,
+    )
+    assert (
+        found.redirect_status,
+        found.expires_at,
+        found.forward_query,
+        found.restricted,
+        found.status,
+    ) == (
         308,
         soon,
         True,
@@ -80,7 +115,18 @@ async def test_everything_the_answer_needs_comes_with_the_one_question(place: Pl
 
 async def test_a_list_is_told_from_a_link(place: Place, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        session.add(Name(key="reading", name="reading", kind="list", target_id=7, head="", middle="", tail="", created_at=rt.clock.now()))
+        session.add(
+            Name(
+                key="reading",
+                name="reading",
+                kind="list",
+                target_id=7,
+                head="",
+                middle="",
+                tail="",
+                created_at=rt.clock.now(),
+            )
+        )
 
     found = await place.engine.lookup.find("Reading")
 
@@ -88,7 +134,9 @@ async def test_a_list_is_told_from_a_link(place: Place, rt: Runtime) -> None:
     assert (found.kind, found.id, found.name) == ("list", 7, "reading")
 
 
-async def test_a_blocked_domain_stops_its_links_at_once_and_lets_them_go_again(place: Place, rt: Runtime, ada: User) -> None:
+async def test_a_blocked_domain_stops_its_links_at_once_and_lets_them_go_again(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     await new_link(rt, ada, "https://a.bad.example/x", name="x")
     assert (await place.get("/x")).status_code == 302
     assert place.cached == {b"/x"}
@@ -108,7 +156,9 @@ async def test_a_blocked_domain_stops_its_links_at_once_and_lets_them_go_again(p
 # -- how often
 
 
-async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(place: Place, rt: Runtime, ada: User) -> None:
+async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     await new_link(rt, ada, name="hot")
 
     answers = await asyncio.gather(*(place.get("/hot") for _ in range(10_000)))
@@ -118,7 +168,9 @@ async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(place: Place
     assert len(place.clicks()) == 10_000
 
 
-async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(place: Place, rt: Runtime, ada: User) -> None:
+async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     """Between the answer of the database and the table lie a few turns of the event loop, and in each of them more may ask."""
     await new_link(rt, ada, name="hot")
     find = place.engine.lookup.find
@@ -135,7 +187,9 @@ async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not
     assert len(place.reader.asked) == 1
 
 
-async def test_what_was_just_read_is_given_to_nobody_after_a_change(place: Place, rt: Runtime, ada: User) -> None:
+async def test_what_was_just_read_is_given_to_nobody_after_a_change(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     link = await new_link(rt, ada, name="hot")
     before = await place.engine.lookup.find("hot")
     async with rt.db.write() as session:
@@ -148,7 +202,9 @@ async def test_what_was_just_read_is_given_to_nobody_after_a_change(place: Place
     assert (before.status, after.status) == ("active", "disabled")
 
 
-async def test_what_was_just_read_is_kept_for_a_moment_only(place: Place, rt: Runtime, ada: User) -> None:
+async def test_what_was_just_read_is_kept_for_a_moment_only(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     await new_link(rt, ada, name="hot")
     first = await place.engine.lookup.find("hot")
     for _ in range(20):
@@ -157,7 +213,9 @@ async def test_what_was_just_read_is_kept_for_a_moment_only(place: Place, rt: Ru
     assert await place.engine.lookup.find("hot") is not first
 
 
-async def test_who_gives_up_leaves_the_others_their_answer(place: Place, rt: Runtime, ada: User) -> None:
+async def test_who_gives_up_leaves_the_others_their_answer(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     await new_link(rt, ada, name="hot")
     place.reader.gate.clear()
     first, second = (asyncio.create_task(place.engine.lookup.find("hot")) for _ in range(2))
@@ -169,7 +227,9 @@ async def test_who_gives_up_leaves_the_others_their_answer(place: Place, rt: Run
     assert len(place.reader.asked) == 1
 
 
-async def test_an_unknown_name_is_asked_for_once_until_it_exists(place: Place, rt: Runtime, ada: User) -> None:
+async def test_an_unknown_name_is_asked_for_once_until_it_exists(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     for _ in range(3):
         assert (await place.get("/later")).status_code == 404
     assert len(place.reader.asked) == 1
@@ -180,7 +240,9 @@ async def test_an_unknown_name_is_asked_for_once_until_it_exists(place: Place, r
     assert (await place.get("/later")).status_code == 302
 
 
-async def test_an_unknown_code_is_forgotten_when_its_link_is_made(place: Place, rt: Runtime, ada: User) -> None:
+async def test_an_unknown_code_is_forgotten_when_its_link_is_made(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     link = await new_link(rt, ada)
     code = encode_base62(link.id)
     place.engine.negative_cache.add(b"c" + code.encode(), rt.clock.monotonic())
@@ -192,7 +254,9 @@ async def test_an_unknown_code_is_forgotten_when_its_link_is_made(place: Place, 
     assert (await place.get(f"/{code}")).status_code == 302
 
 
-async def test_a_missing_code_says_nothing_about_the_same_letters_in_another_case(place: Place, rt: Runtime, ada: User) -> None:
+async def test_a_missing_code_says_nothing_about_the_same_letters_in_another_case(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     link = await new_link(rt, ada)
     code = encode_base62(link.id)
     assert code.swapcase() != code
@@ -201,7 +265,9 @@ async def test_a_missing_code_says_nothing_about_the_same_letters_in_another_cas
     assert (await place.get(f"/{code}")).status_code == 302
 
 
-async def test_a_negative_entry_lives_for_a_minute_at_most(place: Place, rt: Runtime, clock: ManualClock) -> None:
+async def test_a_negative_entry_lives_for_a_minute_at_most(
+    place: Place, rt: Runtime, clock: ManualClock
+) -> None:
     await place.get("/later")
     clock.advance(59)
     await place.get("/later")
@@ -211,7 +277,9 @@ async def test_a_negative_entry_lives_for_a_minute_at_most(place: Place, rt: Run
     assert len(place.reader.asked) == 2
 
 
-async def test_a_flood_of_unknown_names_costs_no_link_its_place(place: Place, rt: Runtime, ada: User) -> None:
+async def test_a_flood_of_unknown_names_costs_no_link_its_place(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     for number in range(100):
         async with rt.db.write() as session:
             await make.link(session, rt, ada, name=f"real-{number}")
@@ -246,10 +314,19 @@ async def test_a_flood_of_strangers_is_not_helped_to_spell(place: Place, rt: Run
 async def edited(rt: Runtime, owner: User, link: Link, destination: str) -> None:
     async with rt.db.write() as session:
         vetted = (await make.new_link(rt, destination)).vetted
-        await service.edit_link(session, make.space(rt), make.who(owner), link.id, LinkPatch(destination=destination), vetted)
+        await service.edit_link(
+            session,
+            make.space(rt),
+            make.who(owner),
+            link.id,
+            LinkPatch(destination=destination),
+            vetted,
+        )
 
 
-async def test_what_was_read_before_a_change_is_not_kept_after_it(place: Place, rt: Runtime, ada: User) -> None:
+async def test_what_was_read_before_a_change_is_not_kept_after_it(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     place.reader.after.clear()
     before = asyncio.create_task(place.get("/x"))
@@ -263,7 +340,9 @@ async def test_what_was_read_before_a_change_is_not_kept_after_it(place: Place, 
     assert place.engine.cache.refused == 1
 
 
-async def test_who_asks_after_a_change_is_not_given_what_others_asked_for_before(place: Place, rt: Runtime, ada: User) -> None:
+async def test_who_asks_after_a_change_is_not_given_what_others_asked_for_before(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     place.reader.after.clear()
     before = asyncio.create_task(place.get("/x"))
@@ -280,7 +359,9 @@ async def test_who_asks_after_a_change_is_not_given_what_others_asked_for_before
     assert place.cached == {b"/x"}
 
 
-async def test_a_name_that_moves_takes_its_paths_along(place: Place, rt: Runtime, ada: User, clock: ManualClock) -> None:
+async def test_a_name_that_moves_takes_its_paths_along(
+    place: Place, rt: Runtime, ada: User, clock: ManualClock
+) -> None:
     first = await new_link(rt, ada, "https://example.com/1", name="x")
     second = await new_link(rt, ada, "https://example.com/2", name="y")
     assert (await place.get("/x")).headers["location"].endswith("1")
@@ -298,7 +379,9 @@ async def test_a_name_that_moves_takes_its_paths_along(place: Place, rt: Runtime
 
 
 @pytest.mark.parametrize(("change", "answer"), [("disable", 410), ("delete", 410), ("edit", 302)])
-async def test_a_change_is_seen_by_the_next_request(place: Place, rt: Runtime, ada: User, change: str, answer: int) -> None:
+async def test_a_change_is_seen_by_the_next_request(
+    place: Place, rt: Runtime, ada: User, change: str, answer: int
+) -> None:
     link = await new_link(rt, ada, "https://example.com/old", name="x")
     await place.get("/x")
     assert place.cached
@@ -341,7 +424,9 @@ async def test_a_restricted_link_never_enters_the_table(
     assert len(place.clicks()) == (2 if others == 302 else 1)
 
 
-async def test_a_path_of_any_length_is_answered_but_only_short_ones_are_kept(place: Place, rt: Runtime, ada: User) -> None:
+async def test_a_path_of_any_length_is_answered_but_only_short_ones_are_kept(
+    place: Place, rt: Runtime, ada: User
+) -> None:
     await new_link(rt, ada, "https://example.com/", name="wiki")
 
     answer = await place.get("/wiki/" + "a" * 2000)
@@ -361,8 +446,12 @@ async def test_spellings_of_one_link_are_bounded(place: Place, rt: Runtime, ada:
 # -- expiry, to the moment
 
 
-async def test_expiry_holds_to_the_moment_in_every_tier(place: Place, rt: Runtime, ada: User, clock: ManualClock) -> None:
-    ends = clock.now() + timedelta(seconds=2, microseconds=250_000)  # within what a table is trusted without news
+async def test_expiry_holds_to_the_moment_in_every_tier(
+    place: Place, rt: Runtime, ada: User, clock: ManualClock
+) -> None:
+    ends = clock.now() + timedelta(
+        seconds=2, microseconds=250_000
+    )  # within what a table is trusted without news
     await new_link(rt, ada, name="x", expires_at=ends)
     async with place.on_the_wire() as wire:
         assert (await wire.get("/x")).status_code == 302
@@ -380,7 +469,9 @@ async def test_expiry_holds_to_the_moment_in_every_tier(place: Place, rt: Runtim
         assert len(place.clicks()) == 3
 
 
-async def test_what_is_stale_ends_with_its_expiry_too(place: Place, rt: Runtime, ada: User, clock: ManualClock) -> None:
+async def test_what_is_stale_ends_with_its_expiry_too(
+    place: Place, rt: Runtime, ada: User, clock: ManualClock
+) -> None:
     ends = clock.now() + timedelta(seconds=100)
     await new_link(rt, ada, name="x", expires_at=ends)
     await place.get("/x")

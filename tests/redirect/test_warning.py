@@ -27,8 +27,14 @@ PAGE = {"Accept": "text/html"}
 @pytest.fixture
 async def link(rt: Runtime, ada: User) -> Link:
     async with rt.db.write() as session:
-        made = await make.link(session, rt, ada, "https://one.example/docs", name="odd", forward_query=True)
-        await session.execute(update(Link).where(Link.id == made.id).values(flagged=True, flag_reason=FlagReason.UNCHECKED))
+        made = await make.link(
+            session, rt, ada, "https://one.example/docs", name="odd", forward_query=True
+        )
+        await session.execute(
+            update(Link)
+            .where(Link.id == made.id)
+            .values(flagged=True, flag_reason=FlagReason.UNCHECKED)
+        )
     rt.clock.advance(1)  # type: ignore[attr-defined]  # what has just changed is not cached yet
     return made
 
@@ -49,7 +55,9 @@ def _continue(response: Response) -> str:
     return unescape(found[1])
 
 
-async def test_the_preview_comes_first_and_one_click_is_counted(client: AsyncClient, app: WebNode, link: Link) -> None:
+async def test_the_preview_comes_first_and_one_click_is_counted(
+    client: AsyncClient, app: WebNode, link: Link
+) -> None:
     first = await client.get("/odd", headers=PAGE)
     assert first.status_code == 200
     assert "one.example" in first.text
@@ -65,16 +73,23 @@ async def test_the_preview_comes_first_and_one_click_is_counted(client: AsyncCli
 
 
 @pytest.mark.parametrize("reason", FlagReason)
-async def test_every_reason_has_its_words(client: AsyncClient, rt: Runtime, link: Link, reason: FlagReason) -> None:
+async def test_every_reason_has_its_words(
+    client: AsyncClient, rt: Runtime, link: Link, reason: FlagReason
+) -> None:
     async with rt.db.write() as session:
         await session.execute(update(Link).where(Link.id == link.id).values(flag_reason=reason))
     assert 'role="alert"' in (await client.get("/odd", headers=PAGE)).text
 
 
-async def test_programs_and_head_get_the_preview_too(client: AsyncClient, app: WebNode, link: Link) -> None:
+async def test_programs_and_head_get_the_preview_too(
+    client: AsyncClient, app: WebNode, link: Link
+) -> None:
     told = await client.get("/odd")
     assert told.status_code == 200
-    assert (told.json()["destination"], told.json()["flag_reason"]) == ("https://one.example/docs", "unchecked")
+    assert (told.json()["destination"], told.json()["flag_reason"]) == (
+        "https://one.example/docs",
+        "unchecked",
+    )
     head = await client.head("/odd", headers={"User-Agent": "Googlebot/2.1"})
     assert (head.status_code, "location" in head.headers) == (200, False)
     assert (await client.get(told.json()["continue_url"])).status_code == 302
@@ -107,19 +122,29 @@ async def test_a_confirmation_is_for_one_network_one_link_and_a_while(
     assert (await client.get(f"/odd?continue={token}")).status_code == 200
 
 
-async def test_the_parameter_means_nothing_to_links_that_are_not_flagged(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_the_parameter_means_nothing_to_links_that_are_not_flagged(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, "https://two.example/", name="plain", forward_query=True)
     answer = await client.get("/plain?continue=" + "0" * 24)
     assert answer.headers["location"] == "https://two.example/?continue=" + "0" * 24
 
 
-async def test_a_flagged_entry_of_a_list_is_previewed_too(client: AsyncClient, rt: Runtime, app: WebNode, ada: User) -> None:
+async def test_a_flagged_entry_of_a_list_is_previewed_too(
+    client: AsyncClient, rt: Runtime, app: WebNode, ada: User
+) -> None:
     async with rt.db.write() as session:
-        made = await make.list_of(session, rt, ListMaker(ada.id), "https://two.example/", title="Reading")
+        made = await make.list_of(
+            session, rt, ListMaker(ada.id), "https://two.example/", title="Reading"
+        )
         slug = (await lists.publish_list(session, make.space(rt), ListMaker(ada.id), made.id)).slug
         entry_id = await session.scalar(select(ListEntry.id).where(ListEntry.list_id == made.id))
-        await session.execute(update(ListEntry).where(ListEntry.id == entry_id).values(flagged=True, flag_reason="lookalike"))
+        await session.execute(
+            update(ListEntry)
+            .where(ListEntry.id == entry_id)
+            .values(flagged=True, flag_reason="lookalike")
+        )
     first = await client.get(f"/{slug}/1", headers=PAGE)
     assert first.status_code == 200
     assert "imitate" in first.text
@@ -136,9 +161,13 @@ async def test_a_flagged_entry_of_a_list_is_previewed_too(client: AsyncClient, r
     assert _clicks(app, entry_id) == 1
 
 
-async def test_a_look_alike_is_flagged_when_it_is_made(client: AsyncClient, rt: Runtime, ada: User) -> None:
+async def test_a_look_alike_is_flagged_when_it_is_made(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
     async with rt.db.write() as session:
-        made = await make.link(session, rt, ada, "https://pаypal.example/login", name="pay")  # a Cyrillic а
+        made = await make.link(
+            session, rt, ada, "https://pаypal.example/login", name="pay"
+        )  # a Cyrillic а
     assert (made.flagged, made.flag_reason) == (True, "lookalike")
 
     page = await client.get("/pay", headers=PAGE)

@@ -14,7 +14,14 @@ from refract.tags.models import Tag
 async def item(session: WriteSession, rt: Runtime, owner: User, *tags: str, **given: Any) -> Item:
     """Something in somebody's library that bears these tags."""
     now = rt.clock.now()
-    fields = {"text": "A thought.", "type": "NOTE", "created_at": now, "updated_at": now, "confirmed_at": now, **given}
+    fields = {
+        "text": "A thought.",
+        "type": "NOTE",
+        "created_at": now,
+        "updated_at": now,
+        "confirmed_at": now,
+        **given,
+    }
     made = Item(id=rt.ids.next_id(), user_id=owner.id, **fields)
     made.set_status(ItemStatus.ARCHIVED)
     session.add(made)
@@ -26,4 +33,6 @@ async def item(session: WriteSession, rt: Runtime, owner: User, *tags: str, **gi
 
 
 async def tag(session: WriteSession, rt: Runtime, owner: User, name: str) -> Tag:
-    return (await personal_tags.ensure_tags(session, rt.ids, owner.id, [name], rt.clock.now()))[name]
+    return (await personal_tags.ensure_tags(session, rt.ids, owner.id, [name], rt.clock.now()))[
+        name
+    ]

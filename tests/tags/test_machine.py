@@ -17,7 +17,14 @@ from refract.library.item_tags import set_item_tags
 from refract.library.models import Item, ItemStatus, ItemTag
 from refract.library.service import tag_changes
 from refract.tags import personal_tags
-from refract.tags.errors import AliasNotFound, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
+from refract.tags.errors import (
+    AliasNotFound,
+    NoTagChange,
+    NothingToMerge,
+    TagExists,
+    TagNameKept,
+    TagNotFound,
+)
 from refract.tags.grammar import personal_key
 from refract.tags.models import Tag, TagAlias
 from tests import make
@@ -60,7 +67,9 @@ class Vocabulary(Machine):
             async with self.rt.db.write() as session:
                 self.ada = await make.person(session, self.rt, "ada")
                 self.bob = await make.person(session, self.rt, "bob")
-                self.items = [(await items.item(session, self.rt, self.ada)).id for _ in range(_ITEMS)]
+                self.items = [
+                    (await items.item(session, self.rt, self.ada)).id for _ in range(_ITEMS)
+                ]
                 self.foreign = (await items.tag(session, self.rt, self.bob, "Alpha")).id
 
         self.run(start())
@@ -95,7 +104,9 @@ class Vocabulary(Machine):
     def create(self, name: str, spelling: int) -> None:
         typed = SPELLED[name][spelling]
         made, refused = self._do(
-            lambda session: personal_tags.create_tag(session, self.rt.ids, self.ada.id, typed, None, self.rt.clock.now())
+            lambda session: personal_tags.create_tag(
+                session, self.rt.ids, self.ada.id, typed, None, self.rt.clock.now()
+            )
         )
         assert refused is None
         known = self._by_key(personal_key(name))
@@ -103,7 +114,10 @@ class Vocabulary(Machine):
             assert made.how == "new"
             self.tags[made.tag.id] = Word(personal_key(name))
         else:
-            assert (made.tag.id, made.how) == (known, "revived" if self.tags[known].deleted else "existing")
+            assert (made.tag.id, made.how) == (
+                known,
+                "revived" if self.tags[known].deleted else "existing",
+            )
             self.tags[known].deleted = False
 
     @precondition(lambda self: any(not word.deleted for word in self.tags.values()))
@@ -115,7 +129,9 @@ class Vocabulary(Machine):
         chosen = set(data.draw(st.lists(st.sampled_from(live), max_size=3)))
 
         async def call(session: WriteSession) -> None:
-            await set_item_tags(session, await session.get_one(Item, self.items[item]), chosen, self.rt.clock.now())
+            await set_item_tags(
+                session, await session.get_one(Item, self.items[item]), chosen, self.rt.clock.now()
+            )
 
         assert self._do(call)[1] is None
         now = self.rt.clock.now()
@@ -138,7 +154,9 @@ class Vocabulary(Machine):
     @rule(data=st.data(), name=st.sampled_from(NAMES))
     def rename(self, data: Any, name: str) -> None:
         number, key = self._pick(data), personal_key(name)
-        _, refused = self._do(lambda session: personal_tags.change_tag(session, self.ada.id, number, name=name))
+        _, refused = self._do(
+            lambda session: personal_tags.change_tag(session, self.ada.id, number, name=name)
+        )
         word = self.tags.get(number)
         holder = next((one for one in self.tags.values() if one.key == key), None)
         if word is None or word.deleted:
@@ -157,7 +175,11 @@ class Vocabulary(Machine):
     @rule(data=st.data())
     def delete(self, data: Any) -> None:
         number = self._pick(data)
-        _, refused = self._do(lambda session: tag_changes.delete_tag(session, self.rt.ids, self.ada.id, number, self.rt.clock.now()))
+        _, refused = self._do(
+            lambda session: tag_changes.delete_tag(
+                session, self.rt.ids, self.ada.id, number, self.rt.clock.now()
+            )
+        )
         if number not in self.tags or self.tags[number].deleted:
             assert refused is TagNotFound
             return
@@ -173,13 +195,21 @@ class Vocabulary(Machine):
     @rule(data=st.data())
     def merge(self, data: Any) -> None:
         target = self._pick(data)
-        sources = data.draw(st.lists(st.sampled_from([*self.tags, self.foreign]), min_size=1, max_size=2))
+        sources = data.draw(
+            st.lists(st.sampled_from([*self.tags, self.foreign]), min_size=1, max_size=2)
+        )
         now = self.rt.clock.now() + timedelta(seconds=1)
-        _, refused = self._do(lambda session: tag_changes.merge_tags(session, self.rt.ids, self.ada.id, target, sources, now))
+        _, refused = self._do(
+            lambda session: tag_changes.merge_tags(
+                session, self.rt.ids, self.ada.id, target, sources, now
+            )
+        )
         if target in sources:
             assert refused is NothingToMerge
             return
-        if any(number not in self.tags or self.tags[number].deleted for number in [target, *sources]):
+        if any(
+            number not in self.tags or self.tags[number].deleted for number in [target, *sources]
+        ):
             assert refused is TagNotFound
             return
         assert refused is None
@@ -202,12 +232,22 @@ class Vocabulary(Machine):
     def undo(self, data: Any, wait: int) -> None:
         number = self._pick(data)
         self.clock.advance(wait * 3600)
-        _, refused = self._do(lambda session: tag_changes.undo_tag_change(session, self.ada.id, number, self.rt.clock.now()))
+        _, refused = self._do(
+            lambda session: tag_changes.undo_tag_change(
+                session, self.ada.id, number, self.rt.clock.now()
+            )
+        )
         if number not in self.tags:
             assert refused is TagNotFound
             return
-        deed = next((one for one in reversed(self.deeds) if one.tag == number and not one.undone), None)
-        if deed is None or deed.at < self.rt.clock.now() - timedelta(hours=24) or not self._can_undo(deed):
+        deed = next(
+            (one for one in reversed(self.deeds) if one.tag == number and not one.undone), None
+        )
+        if (
+            deed is None
+            or deed.at < self.rt.clock.now() - timedelta(hours=24)
+            or not self._can_undo(deed)
+        ):
             assert refused is NoTagChange
             return
         assert refused is None
@@ -241,7 +281,9 @@ class Vocabulary(Machine):
     def forget_an_alias(self, data: Any) -> None:
         key = data.draw(st.sampled_from(sorted(self.aliases)))
         number = self._pick(data)
-        _, refused = self._do(lambda session: personal_tags.delete_alias(session, self.ada.id, number, key.upper()))
+        _, refused = self._do(
+            lambda session: personal_tags.delete_alias(session, self.ada.id, number, key.upper())
+        )
         if number not in self.tags or self.tags[number].deleted:
             assert refused is TagNotFound
         elif self.aliases[key] != number:
@@ -259,7 +301,11 @@ class Vocabulary(Machine):
             number: (word.key, word.deleted) for number, word in self.tags.items()
         }
         assert aliases == self.aliases
-        assert borne == {(self.items[item], number): since for item, all_of in self.borne.items() for number, since in all_of.items()}
+        assert borne == {
+            (self.items[item], number): since
+            for item, all_of in self.borne.items()
+            for number, since in all_of.items()
+        }
         for tag in tags:
             assert tag.usage_count == sum(tag.id in one for one in self.borne.values()), tag.name
 
@@ -267,7 +313,10 @@ class Vocabulary(Machine):
         async with self.rt.db.read() as session:
             tags = list(await session.scalars(select(Tag).where(Tag.space == self.ada.id)))
             aliases = {alias.key: alias.tag_id for alias in await session.scalars(select(TagAlias))}
-            rows = {(row.item_id, row.tag_id): row.created_at for row in await session.scalars(select(ItemTag))}
+            rows = {
+                (row.item_id, row.tag_id): row.created_at
+                for row in await session.scalars(select(ItemTag))
+            }
         return deepcopy(tags), aliases, rows
 
 

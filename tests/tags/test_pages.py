@@ -17,7 +17,9 @@ pytestmark = on_sqlite
 
 
 @pytest.mark.parametrize("here", ["/app/tags", "/app/tags/mine"])
-async def test_turning_the_page_keeps_what_was_searched_for(client: AsyncClient, rt: Runtime, ada: User, here: str) -> None:
+async def test_turning_the_page_keeps_what_was_searched_for(
+    client: AsyncClient, rt: Runtime, ada: User, here: str
+) -> None:
     """The cursor belongs to the question: without the words it would be refused."""
     names = [f"blue {number:03}" for number in range(PER_PAGE + 1)] + ["red 0"]
     async with rt.db.write() as session:

@@ -17,11 +17,17 @@ from tools import catalogue
 MODULES = [(folder, name) for folder in (bench, proofs) for name in catalogue.entries(folder)]
 
 
-@pytest.mark.parametrize(("folder", "name"), MODULES, ids=[f"{folder.__name__}-{name}" for folder, name in MODULES])
+@pytest.mark.parametrize(
+    ("folder", "name"), MODULES, ids=[f"{folder.__name__}-{name}" for folder, name in MODULES]
+)
 def test_it_can_be_run(folder: ModuleType, name: str) -> None:
     assert catalogue.entries(folder)[name] != "(no description)"
     place = Path(str(folder.__path__[0]), f"{name.replace('-', '_')}.py")
-    mains = [one for one in ast.parse(place.read_text()).body if isinstance(one, ast.FunctionDef) and one.name == "main"]
+    mains = [
+        one
+        for one in ast.parse(place.read_text()).body
+        if isinstance(one, ast.FunctionDef) and one.name == "main"
+    ]
 
     assert [len(one.args.args) for one in mains] == [1]
 
@@ -51,7 +57,11 @@ def test_what_is_broken_off_stops_what_it_started(tmp_path: Path, number: int) -
     words = "import longer; from tools import catalogue; catalogue.run(longer, 'long', [])"
 
     with subprocess.Popen(
-        [sys.executable, "-c", words], env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [sys.executable, "-c", words],
+        env={**os.environ, "PYTHONPATH": path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "began\n"

@@ -20,7 +20,11 @@ def test_refract_is_installed_without_a_build_backend(tmp_path: Path, copy: bool
 
     bare = {key: value for key, value in os.environ.items() if key != "PYTHONPATH"}
     ask = [str(where / "bin/python"), "-c", "import refract; print(refract.__file__)"]
-    found = Path(subprocess.run(ask, check=True, capture_output=True, text=True, env=bare, cwd=tmp_path).stdout.strip())
+    found = Path(
+        subprocess.run(
+            ask, check=True, capture_output=True, text=True, env=bare, cwd=tmp_path
+        ).stdout.strip()
+    )
     assert found.is_relative_to(where if copy else environment.SOURCE)
     assert (found.parent / "web/static").is_dir()
     script = (where / "bin/refract").read_text()

@@ -40,10 +40,14 @@ def _from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _flaky_tests(count: int) -> str:
-    return "".join(f"def test_flaky_{number}():\n    fails_once('{number}')\n" for number in range(count))
+    return "".join(
+        f"def test_flaky_{number}():\n    fails_once('{number}')\n" for number in range(count)
+    )
 
 
-def test_a_flaky_test_is_named_and_written_down(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flaky_test_is_named_and_written_down(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _run(tmp_path, _flaky_tests(1))
 
     assert flaky.main(tmp_path, tmp_path / "dist/flaky.txt") == 0
@@ -52,12 +56,17 @@ def test_a_flaky_test_is_named_and_written_down(tmp_path: Path, capsys: pytest.C
     assert (tmp_path / "dist/flaky.txt").read_text() == "test_inner.py::test_flaky_0\n"
 
 
-def test_a_fault_fails_and_flaky_tests_beside_it_are_still_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_fault_fails_and_flaky_tests_beside_it_are_still_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _run(tmp_path, _flaky_tests(1) + "def test_fault():\n    assert False\n")
 
     assert flaky.main(tmp_path, tmp_path / "flaky.txt") == 1
 
-    assert "flaky: 1\n  test_inner.py::test_flaky_0\nFailed: 1 tests failed twice." in capsys.readouterr().out
+    assert (
+        "flaky: 1\n  test_inner.py::test_flaky_0\nFailed: 1 tests failed twice."
+        in capsys.readouterr().out
+    )
 
 
 def test_many_flaky_tests_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,7 +78,9 @@ def test_many_flaky_tests_fail(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert f"more than {flaky.MAX_FLAKY} tests are flaky" in capsys.readouterr().out
 
 
-def test_a_run_without_failed_tests_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_without_failed_tests_is_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert flaky.main(tmp_path, tmp_path / "flaky.txt") == 1
     assert "no tests ran" in capsys.readouterr().out
 
@@ -81,14 +92,18 @@ def test_a_run_without_failed_tests_is_not_repeated(tmp_path: Path, capsys: pyte
     assert "pytest ended with status 0 and 0 failed tests" in capsys.readouterr().out
 
 
-def test_skipped_tests_are_not_made_green_by_a_repetition(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_skipped_tests_are_not_made_green_by_a_repetition(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _run(tmp_path, _flaky_tests(1) + "def test_skipped():\n    pytest.skip('absent')\n")
 
     assert flaky.main(tmp_path, tmp_path / "flaky.txt") == 1
     assert "1 tests were skipped" in capsys.readouterr().out
 
 
-def test_an_interrupted_run_is_not_repeated(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_interrupted_run_is_not_repeated(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     _run(tmp_path, _flaky_tests(2), "--maxfail", "1")
 
     assert flaky.main(tmp_path, tmp_path / "flaky.txt") == 1

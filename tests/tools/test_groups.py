@@ -23,7 +23,9 @@ ROOT = Path(__file__).parents[2]
         ("tests/core/test_ids.py", [], [], "unit"),
     ],
 )
-def test_a_test_belongs_to_one_group(path: str, fixtures: list[str], parameters: list[str], group: str) -> None:
+def test_a_test_belongs_to_one_group(
+    path: str, fixtures: list[str], parameters: list[str], group: str
+) -> None:
     assert group_of(path, fixtures, parameters) == group
 
 
@@ -41,7 +43,18 @@ def test_groups_and_folders_exist() -> None:
 def test_a_group_is_collected_without_the_files_of_others(group: str, others: int) -> None:
     """Given one file of faults and one that has tests of two other groups."""
     files = ["tests/faults/test_sleep.py", "tests/core/test_leases.py"]
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--group", group, *files]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "--group",
+        group,
+        *files,
+    ]
     done = subprocess.run(command, check=False, cwd=ROOT, capture_output=True, text=True)
 
     names = [line for line in done.stdout.splitlines() if "::" in line]

@@ -22,7 +22,9 @@ def read_lock(name: str) -> list[Requirement]:
 
 
 def names_here(lock: list[Requirement]) -> set[str]:
-    return {canonicalize_name(pin.name) for pin in lock if pin.marker is None or pin.marker.evaluate()}
+    return {
+        canonicalize_name(pin.name) for pin in lock if pin.marker is None or pin.marker.evaluate()
+    }
 
 
 def resolve(wanted: list[str]) -> set[str]:
@@ -39,7 +41,9 @@ def resolve(wanted: list[str]) -> set[str]:
         found.add(key[0])
         for line in distribution(need.name).requires or []:
             child = Requirement(line)
-            if child.marker is None or any(child.marker.evaluate({"extra": extra}) for extra in ("", *need.extras)):
+            if child.marker is None or any(
+                child.marker.evaluate({"extra": extra}) for extra in ("", *need.extras)
+            ):
                 todo.append(child)
     return found
 
@@ -48,17 +52,31 @@ def test_make_run_may_install_what_the_program_needs_and_nothing_else() -> None:
     allowed = resolve(PROJECT["project"]["dependencies"])
 
     assert names_here(read_lock("requirements.lock")) == allowed
-    tools = {canonicalize_name(Requirement(line).name) for line in PROJECT["dependency-groups"]["dev"]}
+    tools = {
+        canonicalize_name(Requirement(line).name) for line in PROJECT["dependency-groups"]["dev"]
+    }
     assert tools & allowed == set()
-    assert {"pytest", "mypy", "playwright", "ruff", "hatchling", "opentelemetry-sdk", "protobuf"} & allowed == set()
+    assert {
+        "pytest",
+        "mypy",
+        "playwright",
+        "ruff",
+        "hatchling",
+        "opentelemetry-sdk",
+        "protobuf",
+    } & allowed == set()
 
 
 def test_the_development_lock_holds_the_runtime_lock_and_the_tools() -> None:
     runtime, development = read_lock("requirements.lock"), read_lock("requirements-dev.lock")
 
     assert {str(pin) for pin in runtime} <= {str(pin) for pin in development}
-    extras = [line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra]
-    assert names_here(development) == resolve(PROJECT["project"]["dependencies"] + extras + PROJECT["dependency-groups"]["dev"])
+    extras = [
+        line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra
+    ]
+    assert names_here(development) == resolve(
+        PROJECT["project"]["dependencies"] + extras + PROJECT["dependency-groups"]["dev"]
+    )
 
 
 def test_every_pin_has_a_hash() -> None:
@@ -93,7 +111,9 @@ def test_the_bill_of_materials_names_every_pin_with_its_hashes() -> None:
     made = bill((ROOT / "requirements.lock").read_text(), "0.1.0")
 
     listed = {(part["name"], part["version"]) for part in made["components"]}
-    assert listed == {(pin.name, str(pin.specifier).removeprefix("==")) for pin in read_lock("requirements.lock")}
+    assert listed == {
+        (pin.name, str(pin.specifier).removeprefix("==")) for pin in read_lock("requirements.lock")
+    }
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.5")
     assert all(part["hashes"] for part in made["components"])
     assert len({part["bom-ref"] for part in made["components"]}) == len(made["components"])

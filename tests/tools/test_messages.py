@@ -18,14 +18,21 @@ def test_the_template_is_what_extraction_gives() -> None:
 def test_a_catalogue_is_up_to_date(folder: str) -> None:
     updated = messages.update_catalogue(messages.extract_messages(), folder)
 
-    assert messages.catalogue_path(folder).read_text(encoding="utf-8") == messages.to_text(updated), "run `make messages`"
+    assert messages.catalogue_path(folder).read_text(encoding="utf-8") == messages.to_text(
+        updated
+    ), "run `make messages`"
 
 
 @pytest.mark.parametrize("folder", messages.catalogue_folders())
 def test_every_message_is_translated_with_its_placeholders_and_tags(folder: str) -> None:
     catalogue = messages.update_catalogue(messages.extract_messages(), folder)
 
-    assert [problem for message in catalogue if message.id for problem in messages.find_problems(message, catalogue.num_plurals)] == []
+    assert [
+        problem
+        for message in catalogue
+        if message.id
+        for problem in messages.find_problems(message, catalogue.num_plurals)
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -66,7 +73,11 @@ def test_an_update_keeps_translations_drops_what_is_gone_and_guesses_nothing() -
 
     updated = messages.update_catalogue(template, "de", known=known)
 
-    assert {message.id: message.string for message in updated if message.id} == {"Undo": "Rückgängig machen", "Undone": "", "Copy": ""}
+    assert {message.id: message.string for message in updated if message.id} == {
+        "Undo": "Rückgängig machen",
+        "Undone": "",
+        "Copy": "",
+    }
     assert not any(message.fuzzy for message in updated if message.id)
 
 
@@ -86,6 +97,10 @@ def test_every_language_has_a_catalogue_and_every_catalogue_is_offered() -> None
 
 
 def test_messages_are_found_in_templates_python_and_javascript() -> None:
-    places = {path.rpartition(".")[2] for message in messages.extract_messages() for path, _ in message.locations}
+    places = {
+        path.rpartition(".")[2]
+        for message in messages.extract_messages()
+        for path, _ in message.locations
+    }
 
     assert places >= {"html", "py"}

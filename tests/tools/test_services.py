@@ -52,7 +52,9 @@ async def test_postgresql_answers_in_utf8(own: Services) -> None:
 
 
 async def test_mariadb_answers_in_utf8mb4(own: Services) -> None:
-    connection = await asyncmy.connect(host="127.0.0.1", port=own.mysql.port, user="root", db="refract")
+    connection = await asyncmy.connect(
+        host="127.0.0.1", port=own.mysql.port, user="root", db="refract"
+    )
     async with connection, connection.cursor() as cursor:
         await cursor.execute("SELECT @@character_set_database, @@max_connections")
         assert await cursor.fetchone() == ("utf8mb4", 300)
@@ -96,7 +98,9 @@ async def test_a_killed_postgresql_comes_back_with_what_it_had_committed(own: Se
 
 async def test_a_killed_mariadb_comes_back_with_what_it_had_committed(own: Services) -> None:
     async def connect() -> asyncmy.Connection:
-        return await asyncmy.connect(host="127.0.0.1", port=own.mysql.port, user="root", db="refract", autocommit=True)
+        return await asyncmy.connect(
+            host="127.0.0.1", port=own.mysql.port, user="root", db="refract", autocommit=True
+        )
 
     connection = await connect()
     async with connection.cursor() as cursor:
@@ -113,7 +117,10 @@ async def test_a_killed_mariadb_comes_back_with_what_it_had_committed(own: Servi
 
 
 def test_run_hands_on_addresses_and_exit_code_and_leaves_nothing() -> None:
-    script = f"import os; print(os.environ['{STATE}'], os.environ['REFRACT_TEST_REDIS_URL']); raise SystemExit(7)"
+    script = (
+        f"import os; print(os.environ['{STATE}'], os.environ['REFRACT_TEST_REDIS_URL']); raise"
+        " SystemExit(7)"
+    )
     command = [*COMMAND, "--only", "redis", "--", sys.executable, "-c", script]
     done = subprocess.run(command, check=False, env=CLEAN, capture_output=True, text=True)
 
@@ -125,9 +132,14 @@ def test_run_hands_on_addresses_and_exit_code_and_leaves_nothing() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_nothing_lingers_when_the_starter_is_stopped_or_killed(number: int) -> None:
-    script = f"import os, time; print(os.environ['{STATE}'], os.getpid(), flush=True); time.sleep(60)"
+    script = (
+        f"import os, time; print(os.environ['{STATE}'], os.getpid(), flush=True); time.sleep(60)"
+    )
     with subprocess.Popen(
-        [*COMMAND, "--only", "redis,postgresql", "--", sys.executable, "-c", script], env=CLEAN, stdout=subprocess.PIPE, text=True
+        [*COMMAND, "--only", "redis,postgresql", "--", sys.executable, "-c", script],
+        env=CLEAN,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as starter:
         assert starter.stdout is not None
         file, command = starter.stdout.readline().split()

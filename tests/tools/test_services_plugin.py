@@ -30,7 +30,11 @@ def test_without_a_database():
 def run_inner(tmp_path: Path, *options: str, **variables: str) -> subprocess.CompletedProcess[str]:
     file = tmp_path / "test_inner.py"
     file.write_text(INNER)
-    environment = {key: value for key, value in os.environ.items() if key not in {*VARIABLES.values(), STATE, "CI"}}
+    environment = {
+        key: value
+        for key, value in os.environ.items()
+        if key not in {*VARIABLES.values(), STATE, "CI"}
+    }
     command = [
         sys.executable,
         "-m",
@@ -44,7 +48,9 @@ def run_inner(tmp_path: Path, *options: str, **variables: str) -> subprocess.Com
         "no:cacheprovider",
         *options,
     ]
-    return subprocess.run(command, check=False, cwd=ROOT, env=environment | variables, capture_output=True, text=True)
+    return subprocess.run(
+        command, check=False, cwd=ROOT, env=environment | variables, capture_output=True, text=True
+    )
 
 
 @pytest.mark.parametrize("options", [[], ["-n", "2"]], ids=["alone", "in workers"])

@@ -16,10 +16,13 @@ def test_exceptions_are_bound_to_exc() -> None:
 def test_the_measures_see_what_breaks_a_rule(tmp_path: Path) -> None:
     package = tmp_path / "refract"
     package.mkdir()
-    (package / "first.py").write_text('"""Whoever asks."""\n\nMOST_ROWS = 5\n\n\nclass Row:\n    pass\n')
+    (package / "first.py").write_text(
+        '"""Whoever asks."""\n\nMOST_ROWS = 5\n\n\nclass Row:\n    pass\n'
+    )
     (package / "second.py").write_text(
-        "from refract.first import Row as Other\n\n\nclass Row(Other):\n    pass\n\n\n"
-        "def run(rows):\n    try:\n        return [one for one in rows]\n    except ValueError as wrong:\n        raise wrong\n"
+        "from refract.first import Row as Other\n\n\nclass Row(Other):\n    pass\n\n\ndef"
+        " run(rows):\n    try:\n        return [one for one in rows]\n    except ValueError as"
+        " wrong:\n        raise wrong\n"
     )
     modules = style.read_modules(package)
 

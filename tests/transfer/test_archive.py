@@ -25,15 +25,23 @@ __all__ = ["elsewhere"]
 
 
 def leftovers(directory: Path) -> list[str]:
-    return sorted(path.name for path in directory.iterdir() if path.is_file() and not path.name.startswith("refract.db"))
+    return sorted(
+        path.name
+        for path in directory.iterdir()
+        if path.is_file() and not path.name.startswith("refract.db")
+    )
 
 
 async def archived_names(rt: Runtime) -> list[str]:
     async with rt.db.read() as session:
-        return sorted(await session.scalars(select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))))
+        return sorted(
+            await session.scalars(select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None)))
+        )
 
 
-async def test_a_backup_without_its_archive_fails_and_names_the_files(full: Runtime, tmp_path: Path) -> None:
+async def test_a_backup_without_its_archive_fails_and_names_the_files(
+    full: Runtime, tmp_path: Path
+) -> None:
     file = tmp_path / "backup.zip"
     lost = (await archived_names(full))[0]
     (full.settings.effective_archive_dir / lost).unlink()
@@ -61,11 +69,22 @@ async def test_the_archive_comes_back(full: Runtime, elsewhere: tuple, tmp_path:
 
 
 @one_database
-async def test_a_backup_that_lacks_an_archived_file_is_not_whole(full: Runtime, elsewhere: tuple, tmp_path: Path) -> None:  # type: ignore[type-arg]
+async def test_a_backup_that_lacks_an_archived_file_is_not_whole(
+    full: Runtime,
+    elsewhere: tuple,  # type: ignore[type-arg]
+    tmp_path: Path,
+) -> None:
     """One that an older version wrote: its manifest adds up and does not know of the files."""
     file = tmp_path / "backup.zip"
     await create_backup(full.settings, full.db, file, NOW, silent, without_archive=True)
-    rewrite(file, lambda name, data: data.replace(b'"without_archive": true', b'"without_archive": false') if "manifest" in name else data)
+    rewrite(
+        file,
+        lambda name, data: (
+            data.replace(b'"without_archive": true', b'"without_archive": false')
+            if "manifest" in name
+            else data
+        ),
+    )
     settings, db = elsewhere
 
     with pytest.raises(ArchiveLeftOut, match="lacks"):
@@ -76,7 +95,9 @@ async def test_a_backup_that_lacks_an_archived_file_is_not_whole(full: Runtime, 
 
 
 @one_database
-async def test_a_killed_backup_is_swept_by_the_next_and_a_living_one_is_not(full: Runtime, tmp_path: Path) -> None:
+async def test_a_killed_backup_is_swept_by_the_next_and_a_living_one_is_not(
+    full: Runtime, tmp_path: Path
+) -> None:
     dead, older = tmp_path / ".refract-1.zip.refract-part", tmp_path / ".refract-0.zip.part"
     alive = tmp_path / ".refract-2.zip.refract-part"
     for path in (dead, older, alive):
@@ -106,7 +127,9 @@ def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
     assert (data / "archive/last-backup").is_file()
     with zipfile.ZipFile(tmp_path / "b.zip") as archive:
         assert "tables/sessions.jsonl" not in archive.namelist()
-    whole = refract("restore", str(tmp_path / "b.zip"), "--check", "--data-dir", str(tmp_path / "other"))
+    whole = refract(
+        "restore", str(tmp_path / "b.zip"), "--check", "--data-dir", str(tmp_path / "other")
+    )
     assert "is whole" in whole.stdout
     back = refract("restore", str(tmp_path / "b.zip"), "--data-dir", str(tmp_path / "other"))
     assert back.returncode == 0, back.stderr

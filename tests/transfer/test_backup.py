@@ -44,7 +44,9 @@ async def elsewhere(tmp_path: Path) -> AsyncIterator[tuple[Settings, Database]]:
     await db.close()
 
 
-async def test_every_table_comes_back_as_it_was(full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
+async def test_every_table_comes_back_as_it_was(
+    full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
     before = await sums(full.db, EXCLUDED_CREDENTIALS)
     file = tmp_path / "backup.zip"
     manifest = await create_backup(full.settings, full.db, file, NOW, silent)
@@ -56,7 +58,9 @@ async def test_every_table_comes_back_as_it_was(full: Runtime, elsewhere: tuple[
     assert await sums(db, EXCLUDED_CREDENTIALS) == before
 
 
-async def test_a_backup_of_sqlite_restores_on_every_database(rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
+async def test_a_backup_of_sqlite_restores_on_every_database(
+    rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
     settings, db = elsewhere
     await migrations.upgrade(db)
     await Filler(db).fill()
@@ -75,9 +79,13 @@ async def test_a_backup_of_sqlite_restores_on_every_database(rt: Runtime, elsewh
 
 
 @one_database
-async def test_clicks_in_the_spool_survive_and_are_counted_once(rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
+async def test_clicks_in_the_spool_survive_and_are_counted_once(
+    rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
     spool = SpoolWriter(rt.settings.effective_spool_dir, node="here")
-    click = encode_frame(LINK_CLICK, 42, rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b"")
+    click = encode_frame(
+        LINK_CLICK, 42, rt.clock.now_ns(), 0, b"\x0a\x00\x00", b"Mozilla/5.0", b"", b""
+    )
     spool.append([click] * 5)
     await Ingester(rt).apply_all()
     spool.append([click] * 3)
@@ -100,13 +108,19 @@ async def test_salts_and_sessions_are_left_out(full: Runtime, tmp_path: Path) ->
     file = tmp_path / "backup.zip"
     manifest = await create_backup(full.settings, full.db, file, NOW, silent)
 
-    assert set(metadata.tables) - set(manifest.tables) == {"visitor_salts", "sessions", "signin_links"}
+    assert set(metadata.tables) - set(manifest.tables) == {
+        "visitor_salts",
+        "sessions",
+        "signin_links",
+    }
     with zipfile.ZipFile(file) as archive:
         assert not [name for name in archive.namelist() if "salt" in name]
 
 
 @one_database
-@pytest.mark.parametrize("harm", ["cut", "changed", "swapped", "without manifest", "no zip", "absent"])
+@pytest.mark.parametrize(
+    "harm", ["cut", "changed", "swapped", "without manifest", "no zip", "absent"]
+)
 async def test_a_damaged_backup_is_not_restored(full: Runtime, tmp_path: Path, harm: str) -> None:
     file = tmp_path / "backup.zip"
     await create_backup(full.settings, full.db, file, NOW, silent)
@@ -120,7 +134,14 @@ async def test_a_damaged_backup_is_not_restored(full: Runtime, tmp_path: Path, h
             data[member.header_offset + 60 + member.compress_size // 2] ^= 0xFF
             file.write_bytes(data)
         case "swapped":
-            rewrite(file, lambda name, data: data.replace(b"2026-06-01", b"2026-06-02") if name == "tables/users.jsonl" else data)
+            rewrite(
+                file,
+                lambda name, data: (
+                    data.replace(b"2026-06-01", b"2026-06-02")
+                    if name == "tables/users.jsonl"
+                    else data
+                ),
+            )
         case "without manifest":
             rewrite(file, lambda name, data: None if name == "manifest.json" else data)
         case "no zip":
@@ -143,7 +164,9 @@ def rewrite(file: Path, change: object) -> None:
 
 
 @one_database
-async def test_a_file_never_leaves_its_folder(full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
+async def test_a_file_never_leaves_its_folder(
+    full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
     file = tmp_path / "backup.zip"
     await create_backup(full.settings, full.db, file, NOW, silent)
     evil = "spool/../../../evil"
@@ -165,10 +188,19 @@ async def test_a_file_never_leaves_its_folder(full: Runtime, elsewhere: tuple[Se
 
 
 @one_database
-async def test_a_backup_of_a_newer_version_says_so(full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
+async def test_a_backup_of_a_newer_version_says_so(
+    full: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
     file = tmp_path / "backup.zip"
     await create_backup(full.settings, full.db, file, NOW, silent)
-    rewrite(file, lambda name, data: json.dumps(json.loads(data) | {"revision": "9999"}).encode() if name == "manifest.json" else data)
+    rewrite(
+        file,
+        lambda name, data: (
+            json.dumps(json.loads(data) | {"revision": "9999"}).encode()
+            if name == "manifest.json"
+            else data
+        ),
+    )
 
     settings, db = elsewhere
     with pytest.raises(NotABackup, match="newer version"):

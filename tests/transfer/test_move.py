@@ -13,7 +13,13 @@ from refract.core.runtime import Runtime
 from refract.links.models import FeedEntry, LinkTotals
 from refract.transfer import move as module
 from refract.transfer import table_io
-from refract.transfer.move import MoveResult, NotFromHere, NotToThere, SomethingElseThere, move_database
+from refract.transfer.move import (
+    MoveResult,
+    NotFromHere,
+    NotToThere,
+    SomethingElseThere,
+    move_database,
+)
 from tests.conftest import START, make_settings
 from tests.serving import refract, serving
 
@@ -32,7 +38,11 @@ async def source(tmp_path: Path) -> AsyncIterator[Database]:
     await Filler(db).fill()
     async with db.write() as session:
         await session.execute(
-            insert(LinkTotals), [{"link_id": number, "total_clicks": number, "bot_clicks": 0} for number in range(1_000_000, 1_005_000)]
+            insert(LinkTotals),
+            [
+                {"link_id": number, "total_clicks": number, "bot_clicks": 0}
+                for number in range(1_000_000, 1_005_000)
+            ],
         )
     yield db
     await db.close()
@@ -50,7 +60,11 @@ async def test_every_table_is_the_same_there(source: Database, rt: Runtime) -> N
 
     assert await sums(rt.db) == before
     assert not moved.resumed
-    assert ("link_totals", moved_rows(before, "link_totals"), moved_rows(before, "link_totals")) in told
+    assert (
+        "link_totals",
+        moved_rows(before, "link_totals"),
+        moved_rows(before, "link_totals"),
+    ) in told
     async with rt.db.write() as session:
         await session.execute(insert(FeedEntry).values(at=START, target_id=1, version=1, names=[]))
 
@@ -60,7 +74,9 @@ def moved_rows(spelled: dict[str, str], table: str) -> int:
 
 
 @servers
-async def test_it_goes_on_where_it_was_cut_off(source: Database, rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_it_goes_on_where_it_was_cut_off(
+    source: Database, rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def cut(table: str, done: int, _all: int) -> None:
         if table == "link_totals" and done >= 2000:
             raise Cut
@@ -80,13 +96,18 @@ async def test_it_goes_on_where_it_was_cut_off(source: Database, rt: Runtime, mo
     assert moved.resumed
     assert sum(written) < moved.rows - 1999
     assert await sums(rt.db) == await sums(source)
-    assert await move_database(source, rt.db, silent) == MoveResult(moved.tables, moved.rows, resumed=True)  # nothing left to do
+    assert await move_database(source, rt.db, silent) == MoveResult(
+        moved.tables, moved.rows, resumed=True
+    )  # nothing left to do
 
 
 @servers
 async def test_rows_that_are_not_ours_are_not_added_to(source: Database, rt: Runtime) -> None:
     async with rt.db.write() as session:
-        await session.execute(insert(LinkTotals), [{"link_id": number, "total_clicks": 7, "bot_clicks": 7} for number in (1, 2)])
+        await session.execute(
+            insert(LinkTotals),
+            [{"link_id": number, "total_clicks": 7, "bot_clicks": 7} for number in (1, 2)],
+        )
     with pytest.raises(SomethingElseThere, match="link_totals"):
         await move_database(source, rt.db, silent)
 
@@ -106,7 +127,12 @@ async def test_only_from_sqlite_to_a_server(source: Database, rt: Runtime) -> No
 def test_the_commands(database: str, tmp_path: Path) -> None:
     data = tmp_path / "data"
     with serving(data):
-        assert refract("shorten", "https://example.com/", "--name", "here", "--data-dir", str(data)).returncode == 0
+        assert (
+            refract(
+                "shorten", "https://example.com/", "--name", "here", "--data-dir", str(data)
+            ).returncode
+            == 0
+        )
         refused = refract("move", "--to", database, "--data-dir", str(data))
         assert refused.returncode == 1
         assert "A server is running" in refused.stderr
@@ -116,7 +142,12 @@ def test_the_commands(database: str, tmp_path: Path) -> None:
     assert moved.returncode == 0, moved.stderr
     assert "every table is the same there" in moved.stdout
 
-    assert "here " in refract("links", "list", "--data-dir", str(data), REFRACT_DATABASE_URL=database).stdout.lower()
+    assert (
+        "here "
+        in refract(
+            "links", "list", "--data-dir", str(data), REFRACT_DATABASE_URL=database
+        ).stdout.lower()
+    )
     whole = refract("restore", str(tmp_path / "b.zip"), "--check", "--data-dir", str(data))
     assert (whole.returncode, "is whole" in whole.stdout) == (0, True)
     back = refract("restore", str(tmp_path / "b.zip"), "--data-dir", str(tmp_path / "new"))

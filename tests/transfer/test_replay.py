@@ -34,7 +34,9 @@ __all__ = ["elsewhere"]
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 
 
-async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path) -> None:
+async def test_keys_sessions_and_people_stay_revoked(
+    rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
+) -> None:
     async with rt.db.write() as session:
         root = await make.admin(session, rt)
         eve = await make.person(session, rt, "eve")
@@ -52,10 +54,31 @@ async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tup
         await keys.revoke_key(session, root, old.id)
         await audit.record_event(session, rt, "key.revoked", actor=root, target=old.key_prefix)
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="suspended"))
-        await admin.delete_person(session, rt, root, eve.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.DELETE, heir_id=None)
-        await admin.delete_person(session, rt, root, bob.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.REASSIGN, heir_id=root.id)
+        await admin.delete_person(
+            session,
+            rt,
+            root,
+            eve.id,
+            PERSONAL_DATA_HOOKS,
+            links=LinkDisposition.DELETE,
+            heir_id=None,
+        )
+        await admin.delete_person(
+            session,
+            rt,
+            root,
+            bob.id,
+            PERSONAL_DATA_HOOKS,
+            links=LinkDisposition.REASSIGN,
+            heir_id=root.id,
+        )
     async with rt.db.read() as session:
-        assert await session.scalar(select(func.count()).select_from(Job).where(Job.kind == LogRevocations.kind)) == 4
+        assert (
+            await session.scalar(
+                select(func.count()).select_from(Job).where(Job.kind == LogRevocations.kind)
+            )
+            == 4
+        )
     await log_revocations(rt, LogRevocations())
     assert await append_revocations(rt) == 0  # and not twice
 
@@ -63,7 +86,9 @@ async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tup
     await restore_backup(settings, db, file, silent)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     async with db.read() as session:
-        assert await keys.find_key(session, clear, rt.clock.now()) is not None  # what the backup holds
+        assert (
+            await keys.find_key(session, clear, rt.clock.now()) is not None
+        )  # what the backup holds
         assert await find_session(session, other, cookie) is None
     replayed = await replay_revocations(other, [get_log_path(rt.settings)])
 
@@ -77,7 +102,9 @@ async def test_keys_sessions_and_people_stay_revoked(rt: Runtime, elsewhere: tup
             assert (person.status, person.email) == (UserStatus.DELETED, "")
         assert (await session.get_one(Link, left.id)).destination == "https://erased.invalid/"
         assert (await session.get_one(Link, passed.id)).destination == passed.destination
-        assert list(await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))) == [root.id]
+        assert list(
+            await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))
+        ) == [root.id]
     assert await replay_revocations(other) == (0, 0, 0, 0, 0)  # its own list knows by now
 
 
@@ -180,7 +207,9 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-async def test_of_several_lists_the_newest_line_counts(rt: Runtime, clock: ManualClock, tmp_path: Path) -> None:
+async def test_of_several_lists_the_newest_line_counts(
+    rt: Runtime, clock: ManualClock, tmp_path: Path
+) -> None:
     async with rt.db.write() as session:
         root, mal = await make.admin(session, rt), await make.person(session, rt, "mal")
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="suspended"))
@@ -196,8 +225,14 @@ async def test_of_several_lists_the_newest_line_counts(rt: Runtime, clock: Manua
 
 async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> int:
     """Delete an account and return the id of its tombstone."""
-    await admin.delete_person(session, rt, by, user.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.DELETE, heir_id=None)
-    return (await session.scalars(select(AccountTombstone.id).where(AccountTombstone.user_id == user.id))).one()
+    await admin.delete_person(
+        session, rt, by, user.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.DELETE, heir_id=None
+    )
+    return (
+        await session.scalars(
+            select(AccountTombstone.id).where(AccountTombstone.user_id == user.id)
+        )
+    ).one()
 
 
 async def _is_barred(session: ReadSession, rt: Runtime, name: str) -> bool:

@@ -34,14 +34,19 @@ async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> No
         Column("id", BigInteger, primary_key=True, autoincrement=False),
         Column("words", Text().with_variant(TSVECTOR(), "postgresql")),
     )
-    form, wanted = TableCodec(table), [b'[1,"alpha zulu \xc3\xb1and\xc3\xba"]', b"[2,null]", b'[3,""]']
+    form, wanted = (
+        TableCodec(table),
+        [b'[1,"alpha zulu \xc3\xb1and\xc3\xba"]', b"[2,null]", b'[3,""]'],
+    )
     small = Database(make_settings(tmp_path / "small"))
     for db in (rt.db, small):
         async with db.engine.begin() as connection:
             await connection.run_sync(table.create)
     try:
         async with rt.db.engine.connect() as there, small.engine.connect() as here:
-            await write_lines(here, form, [b'[1,"zulu alpha \xc3\xb1and\xc3\xba alpha"]', b"[2,null]", b'[3,""]'])
+            await write_lines(
+                here, form, [b'[1,"zulu alpha \xc3\xb1and\xc3\xba alpha"]', b"[2,null]", b'[3,""]']
+            )
             found = [line async for some in read_lines(here, form) for line in some]
             assert found == wanted
             await write_lines(there, form, found)
@@ -55,6 +60,8 @@ async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("line", [b"[1]", b"{}", b"not json"])
 def test_a_line_that_does_not_fit_is_refused(line: bytes) -> None:
-    table = Table("t", MetaData(), Column("id", BigInteger, primary_key=True), Column("words", Text))
+    table = Table(
+        "t", MetaData(), Column("id", BigInteger, primary_key=True), Column("words", Text)
+    )
     with pytest.raises(ValueError, match=r"."):
         TableCodec(table).decode_row(line, "sqlite")

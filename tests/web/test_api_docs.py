@@ -13,7 +13,9 @@ from tests.loop_cpu import measure_loop_cpu
 
 
 @on_sqlite
-async def test_every_operation_and_error_code_is_on_the_page(app: WebNode, client: AsyncClient) -> None:
+async def test_every_operation_and_error_code_is_on_the_page(
+    app: WebNode, client: AsyncClient
+) -> None:
     page = (await client.get("/api/docs", headers={"Accept": "text/html"})).text
 
     for path, methods in app.api.openapi()["paths"].items():
@@ -25,7 +27,9 @@ async def test_every_operation_and_error_code_is_on_the_page(app: WebNode, clien
 
 
 @on_sqlite
-async def test_it_has_no_inline_script_or_style_and_nothing_from_elsewhere(client: AsyncClient, rt: Runtime) -> None:
+async def test_it_has_no_inline_script_or_style_and_nothing_from_elsewhere(
+    client: AsyncClient, rt: Runtime
+) -> None:
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
     for headers in ({}, browser):
@@ -36,7 +40,12 @@ async def test_it_has_no_inline_script_or_style_and_nothing_from_elsewhere(clien
 
 @on_sqlite
 async def test_the_example_for_the_terminal_is_whole(app: WebNode) -> None:
-    [create] = [one for chapter in build_sections(app.api.openapi()) for one in chapter.operations if one.id == "create_key"]
+    [create] = [
+        one
+        for chapter in build_sections(app.api.openapi())
+        for one in chapter.operations
+        if one.id == "create_key"
+    ]
 
     assert create.curl == (
         """curl -X POST -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' """
@@ -48,9 +57,20 @@ async def test_the_example_for_the_terminal_is_whole(app: WebNode) -> None:
 def test_values_are_described_in_words() -> None:
     schemas = {"Colour": {"enum": ["red", "blue"]}}
 
-    assert describe_schema({"type": "string", "minLength": 1, "maxLength": 9}, schemas) == "text, 1 to 9 characters"
-    assert describe_schema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, schemas) == "whole number, at least 1 or null"
-    assert describe_schema({"type": "array", "items": {"$ref": "#/components/schemas/Colour"}}, schemas) == "list of one of red, blue"
+    assert (
+        describe_schema({"type": "string", "minLength": 1, "maxLength": 9}, schemas)
+        == "text, 1 to 9 characters"
+    )
+    assert (
+        describe_schema({"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]}, schemas)
+        == "whole number, at least 1 or null"
+    )
+    assert (
+        describe_schema(
+            {"type": "array", "items": {"$ref": "#/components/schemas/Colour"}}, schemas
+        )
+        == "list of one of red, blue"
+    )
     assert describe_schema({"type": "string", "format": "date-time"}, schemas) == "date and time"
 
 

@@ -56,7 +56,9 @@ async def asking(app: WebNode) -> AsyncIterator[tuple[httpx.AsyncClient, list[in
 
         await app(scope, counted, send)
 
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(watched), base_url=app.rt.settings.public_url) as client:
+    async with httpx.AsyncClient(
+        transport=httpx.ASGITransport(watched), base_url=app.rt.settings.public_url
+    ) as client:
         yield client, taken
 
 
@@ -75,11 +77,18 @@ async def headers(rt: Runtime) -> dict[str, dict[str, str]]:
         }
 
 
-REFUSED = {"nobody": 401, "wrong key": 401, "key that may only read": 403, "cookie without proof": 403}
+REFUSED = {
+    "nobody": 401,
+    "wrong key": 401,
+    "key that may only read": 403,
+    "cookie without proof": 403,
+}
 
 
 @pytest.mark.parametrize("who", REFUSED)
-@pytest.mark.parametrize("path", ["/api/v1/links", "/api/v1/links/bulk", "/api/v1/items/bulk", "/api/v1/library/imports"])
+@pytest.mark.parametrize(
+    "path", ["/api/v1/links", "/api/v1/links/bulk", "/api/v1/items/bulk", "/api/v1/library/imports"]
+)
 @pytest.mark.parametrize("more", [{}, {"Idempotency-Key": "k"}, {"Content-Type": "text/plain"}])
 async def test_the_credential_is_checked_before_the_body_is_read(
     app: WebNode, headers: dict[str, dict[str, str]], who: str, path: str, more: dict[str, str]
@@ -91,22 +100,38 @@ async def test_the_credential_is_checked_before_the_body_is_read(
     assert taken == []
 
 
-async def test_ordinary_bodies_end_at_64_kib(app: WebNode, headers: dict[str, dict[str, str]]) -> None:
+async def test_ordinary_bodies_end_at_64_kib(
+    app: WebNode, headers: dict[str, dict[str, str]]
+) -> None:
     limit = app.rt.settings.max_json_bytes
     assert limit == 64 * KIB
     async with asking(app) as (client, taken):
-        for path, who in (("/api/v1/links", "key"), ("/api/v1/lists", "nobody"), ("/app/settings/profile", "cookie")):
-            kind = {"Content-Type": "application/x-www-form-urlencoded"} if path.startswith("/app") else JSON
-            announced = await client.post(path, headers=kind | headers[who], content=b"x" * (limit + 1))
+        for path, who in (
+            ("/api/v1/links", "key"),
+            ("/api/v1/lists", "nobody"),
+            ("/app/settings/profile", "cookie"),
+        ):
+            kind = (
+                {"Content-Type": "application/x-www-form-urlencoded"}
+                if path.startswith("/app")
+                else JSON
+            )
+            announced = await client.post(
+                path, headers=kind | headers[who], content=b"x" * (limit + 1)
+            )
             assert (announced.status_code, str(limit) in announced.text) == (413, True), path
             assert taken == []
-            chunked = await client.post(path, headers=kind | headers[who], content=Sent(*[b"x" * 16 * KIB] * 20))
+            chunked = await client.post(
+                path, headers=kind | headers[who], content=Sent(*[b"x" * 16 * KIB] * 20)
+            )
             assert chunked.status_code == 413, path
             assert sum(taken) <= limit + 16 * KIB
             taken.clear()
 
 
-async def test_bulk_routes_read_more_from_people_they_know(client: httpx.AsyncClient, headers: dict[str, dict[str, str]]) -> None:
+async def test_bulk_routes_read_more_from_people_they_know(
+    client: httpx.AsyncClient, headers: dict[str, dict[str, str]]
+) -> None:
     links = [{"destination": f"https://example.com/{at}?{'x' * 200}"} for at in range(500)]
     body = json.dumps({"links": links, "dry_run": True}).encode()
     assert len(body) > 100 * KIB
@@ -119,7 +144,10 @@ async def test_bulk_routes_read_more_from_people_they_know(client: httpx.AsyncCl
 async def test_strangers_send_no_more_than_64_kib_anywhere(app: WebNode) -> None:
     async with client_of(app) as client:
         made = (await client.post("/api/v1/lists", json={})).json()
-        answer = await client.post(f"/api/v1/lists/{made['id']}/entries", json={"urls": ["https://example.com/" + "x" * 1900] * 100})
+        answer = await client.post(
+            f"/api/v1/lists/{made['id']}/entries",
+            json={"urls": ["https://example.com/" + "x" * 1900] * 100},
+        )
 
     assert answer.status_code == 413
 
@@ -131,7 +159,9 @@ async def test_at_most_20_errors_are_told_and_how_many_there_are(client: httpx.A
     assert problem["detail"].endswith("see errors for the first 20 of 57.")
 
 
-async def test_a_body_of_unknown_members_is_refused_before_each_of_them_becomes_an_error(client: httpx.AsyncClient) -> None:
+async def test_a_body_of_unknown_members_is_refused_before_each_of_them_becomes_an_error(
+    client: httpx.AsyncClient,
+) -> None:
     answer = await client.post("/api/v1/lists", headers=JSON, content=unknown(MAX_MEMBERS + 1))
 
     assert (answer.status_code, answer.json()["code"]) == (400, "MALFORMED_BODY")
@@ -143,7 +173,9 @@ async def test_members_are_counted_over_all_objects(rt: Runtime) -> None:
 
     with pytest.raises(Exception, match="more than 1000 members"):
         parse_json(json.dumps(rows).encode(), MAX_MEMBERS)
-    assert parse_json(json.dumps({"text": ":" * 5000}).encode(), MAX_MEMBERS) == {"text": ":" * 5000}
+    assert parse_json(json.dumps({"text": ":" * 5000}).encode(), MAX_MEMBERS) == {
+        "text": ":" * 5000
+    }
 
 
 HOSTILE = {
@@ -167,7 +199,9 @@ async def test_no_body_of_a_stranger_holds_the_loop_for_long(app: WebNode, shape
             await client.post(path, headers=JSON, content=b'{"nothing": 1}')
 
         async def attack() -> list[int]:
-            answers = [await client.post(path, headers=JSON, content=HOSTILE[shape]) for path in paths]
+            answers = [
+                await client.post(path, headers=JSON, content=HOSTILE[shape]) for path in paths
+            ]
             assert max(len(answer.content) for answer in answers) < 8 * KIB
             return [answer.status_code for answer in answers]
 
@@ -178,13 +212,19 @@ async def test_no_body_of_a_stranger_holds_the_loop_for_long(app: WebNode, shape
     cpu.assert_below()
 
 
-async def test_large_bodies_are_parsed_beside_the_loop(app: WebNode, headers: dict[str, dict[str, str]]) -> None:
+async def test_large_bodies_are_parsed_beside_the_loop(
+    app: WebNode, headers: dict[str, dict[str, str]]
+) -> None:
     body = json.dumps({"links": [[1, 2, 3]] * 200_000, "dry_run": True}).encode()
     assert len(body) > 2 * KIB * KIB
     async with client_of(app) as client:
-        await client.post("/api/v1/links/bulk", headers=JSON | headers["key"], content=b'{"links": []}')
+        await client.post(
+            "/api/v1/links/bulk", headers=JSON | headers["key"], content=b'{"links": []}'
+        )
         with measure_loop_cpu() as cpu:
-            answer = await asyncio.create_task(client.post("/api/v1/links/bulk", headers=JSON | headers["key"], content=body))
+            answer = await asyncio.create_task(
+                client.post("/api/v1/links/bulk", headers=JSON | headers["key"], content=body)
+            )
 
     assert answer.status_code == 422
     cpu.assert_below(0.1)  # not a stranger's: what remains is validation
@@ -198,9 +238,13 @@ async def test_unknown_members_of_large_bodies_are_refused_beside_the_loop(
     many = {str(at): 1 for at in range(1_000)}
     body = json.dumps({"links": [many] * rows}).encode() if rows else unknown(330_000)
     async with client_of(app) as client:
-        await client.post("/api/v1/links/bulk", headers=JSON | headers["key"], content=b'{"links": []}')
+        await client.post(
+            "/api/v1/links/bulk", headers=JSON | headers["key"], content=b'{"links": []}'
+        )
         with measure_loop_cpu() as cpu:
-            answer = await asyncio.create_task(client.post("/api/v1/links/bulk", headers=JSON | headers["key"], content=body))
+            answer = await asyncio.create_task(
+                client.post("/api/v1/links/bulk", headers=JSON | headers["key"], content=body)
+            )
 
     assert (answer.status_code, answer.json()["code"]) == (400, "MALFORMED_BODY")
     cpu.assert_below(0.1)
@@ -211,7 +255,10 @@ async def test_what_strangers_send_is_counted_by_network(rt: Runtime) -> None:
     app = WebNode(rt)
     try:
         async with client_of(app) as client:
-            statuses = [(await client.post("/api/v1/lists", headers=JSON, content=b"{")).status_code for _ in range(4)]
+            statuses = [
+                (await client.post("/api/v1/lists", headers=JSON, content=b"{")).status_code
+                for _ in range(4)
+            ]
             assert statuses == [400, 400, 400, 429]
             assert (await client.get("/health")).status_code == 200
             assert 'refract_refused_total{reason="rate"} 1.0' in rt.metrics.render().decode()
@@ -220,10 +267,17 @@ async def test_what_strangers_send_is_counted_by_network(rt: Runtime) -> None:
         app.engine.spool.close()
 
 
-async def test_whoever_hangs_up_in_mid_body_is_no_error_of_ours(app: WebNode, caplog: pytest.LogCaptureFixture) -> None:
+async def test_whoever_hangs_up_in_mid_body_is_no_error_of_ours(
+    app: WebNode, caplog: pytest.LogCaptureFixture
+) -> None:
     """It was logged as an error with a traceback, and counted as status 500."""
     for path in ("/api/v1/lists", "/app/lists"):
-        messages = iter([{"type": "http.request", "body": b'{"ti', "more_body": True}, {"type": "http.disconnect"}])
+        messages = iter(
+            [
+                {"type": "http.request", "body": b'{"ti', "more_body": True},
+                {"type": "http.disconnect"},
+            ]
+        )
         sent: list[Any] = []
 
         async def receive(messages: Any = messages) -> Any:
@@ -232,8 +286,15 @@ async def test_whoever_hangs_up_in_mid_body_is_no_error_of_ours(app: WebNode, ca
         async def send(message: Any, sent: list[Any] = sent) -> None:
             sent.append(message)
 
-        kind = b"application/json" if path.startswith("/api") else b"application/x-www-form-urlencoded"
-        heads = [(b"host", b"go.test"), (b"content-type", kind), (b"origin", b"http://go.test"), (b"content-length", b"900")]
+        kind = (
+            b"application/json" if path.startswith("/api") else b"application/x-www-form-urlencoded"
+        )
+        heads = [
+            (b"host", b"go.test"),
+            (b"content-type", kind),
+            (b"origin", b"http://go.test"),
+            (b"content-length", b"900"),
+        ]
         scope: dict[str, Any] = {
             "type": "http",
             "http_version": "1.1",
@@ -242,7 +303,13 @@ async def test_whoever_hangs_up_in_mid_body_is_no_error_of_ours(app: WebNode, ca
             "path": path,
             "raw_path": path.encode(),
         }
-        scope |= {"query_string": b"", "root_path": "", "headers": heads, "client": ("127.0.0.1", 1), "server": ("go.test", 80)}
+        scope |= {
+            "query_string": b"",
+            "root_path": "",
+            "headers": heads,
+            "client": ("127.0.0.1", 1),
+            "server": ("go.test", 80),
+        }
         await app(scope, receive, send)
 
     told = app.rt.metrics.render().decode()

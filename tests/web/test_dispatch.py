@@ -33,7 +33,9 @@ async def test_every_route_is_found_once_with_its_method(app: WebNode) -> None:
     assert len(routes) == len(set(routes))
 
 
-async def test_a_path_that_is_written_out_is_no_parameter_whatever_the_method(client: AsyncClient) -> None:
+async def test_a_path_that_is_written_out_is_no_parameter_whatever_the_method(
+    client: AsyncClient,
+) -> None:
     response = await client.get("/api/v1/links/bulk")
 
     assert response.status_code == 405

@@ -30,7 +30,12 @@ async def broken() -> None:
 @pytest.fixture(params=["http://go.test", "https://go.test"])
 async def rt(request: pytest.FixtureRequest, rt: Runtime) -> Runtime:
     """The same runtime behind http and behind https."""
-    rt.settings = make_settings(rt.settings.data_dir, base_url=request.param, database_url=rt.settings.database_url, max_body_bytes=2048)
+    rt.settings = make_settings(
+        rt.settings.data_dir,
+        base_url=request.param,
+        database_url=rt.settings.database_url,
+        max_body_bytes=2048,
+    )
     return rt
 
 
@@ -54,7 +59,9 @@ async def _responses(client: AsyncClient, browser: dict[str, str]) -> dict[str, 
         "page for somebody": client.get("/", headers=PAGE | browser),
         "sign-in page": client.get("/auth/sign-in", headers=PAGE),
         "signed-out page": client.get("/auth/signed-out", headers=PAGE),
-        "sign-in that failed, for people": client.get("/auth/oidc/nobody/callback?state=x", headers=PAGE),
+        "sign-in that failed, for people": client.get(
+            "/auth/oidc/nobody/callback?state=x", headers=PAGE
+        ),
         "export": client.get("/api/v1/me/export", headers=browser),
         "403 for people": client.get("/app/admin", headers=PAGE | browser),
         "documentation page": client.get("/api/docs", headers=PAGE),
@@ -90,16 +97,24 @@ async def _responses(client: AsyncClient, browser: dict[str, str]) -> dict[str, 
 
 
 async def test_every_response_class_is_guarded(
-    client: AsyncClient, browser: dict[str, str], rt: Runtime, record_property: Callable[[str, object], None]
+    client: AsyncClient,
+    browser: dict[str, str],
+    rt: Runtime,
+    record_property: Callable[[str, object], None],
 ) -> None:
     responses = await _responses(client, browser)
     record_property(COUNTED, len(responses))
     for name, response in responses.items():
         headers = response.headers
-        policy = {rule.partition(" ")[0]: rule.partition(" ")[2] for rule in headers["content-security-policy"].split("; ")}
+        policy = {
+            rule.partition(" ")[0]: rule.partition(" ")[2]
+            for rule in headers["content-security-policy"].split("; ")
+        }
         assert policy["default-src"] == "'none'", name
         assert policy["frame-ancestors"] == "'none'", name
-        assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "http:", "https:"} & set(headers["content-security-policy"].split()), name
+        assert not {"'unsafe-inline'", "'unsafe-eval'", "*", "http:", "https:"} & set(
+            headers["content-security-policy"].split()
+        ), name
         assert headers["x-content-type-options"] == "nosniff", name
         assert headers["x-frame-options"] == "DENY", name
         assert headers["referrer-policy"] == "strict-origin-when-cross-origin", name
@@ -114,10 +129,19 @@ async def test_every_response_class_is_guarded(
 
 
 async def test_each_class_answers_as_itself(client: AsyncClient, browser: dict[str, str]) -> None:
-    statuses = {name: response.status_code for name, response in (await _responses(client, browser)).items()}
+    statuses = {
+        name: response.status_code for name, response in (await _responses(client, browser)).items()
+    }
 
-    assert {name: status for name, status in statuses.items() if name[:3].isdigit() and int(name[:3]) != status} == {}
-    assert [statuses[name] for name in ("page for a stranger", "JSON", "created", "nothing to say", "redirect inside")] == [
+    assert {
+        name: status
+        for name, status in statuses.items()
+        if name[:3].isdigit() and int(name[:3]) != status
+    } == {}
+    assert [
+        statuses[name]
+        for name in ("page for a stranger", "JSON", "created", "nothing to say", "redirect inside")
+    ] == [
         200,
         200,
         201,
@@ -126,7 +150,9 @@ async def test_each_class_answers_as_itself(client: AsyncClient, browser: dict[s
     ]
 
 
-async def test_pages_and_answers_are_never_kept_files_for_ever(client: AsyncClient, browser: dict[str, str]) -> None:
+async def test_pages_and_answers_are_never_kept_files_for_ever(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
     for name, response in (await _responses(client, browser)).items():
         wanted = {
             "static file": "public, max-age=31536000, immutable",
@@ -145,10 +171,16 @@ async def test_a_file_under_a_wrong_digest_is_not_kept_for_ever(client: AsyncCli
     assert response.headers["cache-control"] == "no-cache"
 
 
-async def test_problems_are_problems_and_pages_are_pages(client: AsyncClient, browser: dict[str, str]) -> None:
+async def test_problems_are_problems_and_pages_are_pages(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
     for name, response in (await _responses(client, browser)).items():
         if response.status_code >= 400:
-            kind = "text/html; charset=utf-8" if name.endswith("people") else "application/problem+json"
+            kind = (
+                "text/html; charset=utf-8"
+                if name.endswith("people")
+                else "application/problem+json"
+            )
             assert response.headers["content-type"] == kind, name
     answer = await client.get("/api/v1/me")
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
@@ -156,12 +188,22 @@ async def test_problems_are_problems_and_pages_are_pages(client: AsyncClient, br
 
 
 async def test_head_is_get_without_a_body(client: AsyncClient) -> None:
-    for path in ("/", "/health", "/robots.txt", static("css/app.css"), "/api/docs", "/api/v1/nothing"):
+    for path in (
+        "/",
+        "/health",
+        "/robots.txt",
+        static("css/app.css"),
+        "/api/docs",
+        "/api/v1/nothing",
+    ):
         head, get = await client.head(path), await client.get(path)
         assert head.status_code == get.status_code, path
         assert head.content == b"", path
         assert set(head.headers) == set(get.headers), path
-        assert head.headers["content-length"] == get.headers["content-length"] or path in ("/", "/api/docs"), path
+        assert head.headers["content-length"] == get.headers["content-length"] or path in (
+            "/",
+            "/api/docs",
+        ), path
 
 
 async def test_a_page_allows_only_its_own_scripts_and_styles(client: AsyncClient) -> None:
@@ -180,9 +222,13 @@ def _cookies(response: Response) -> SimpleCookie:
     return jar
 
 
-async def test_cookies_are_closed_to_scripts_and_other_sites(client: AsyncClient, rt: Runtime) -> None:
+async def test_cookies_are_closed_to_scripts_and_other_sites(
+    client: AsyncClient, rt: Runtime
+) -> None:
     async with rt.db.write() as session:
-        path = (await create_signin_link(session, rt, await make.person(session, rt))).removeprefix(rt.settings.public_url)
+        path = (await create_signin_link(session, rt, await make.person(session, rt))).removeprefix(
+            rt.settings.public_url
+        )
     visit = await client.get(path, headers=PAGE)
     signed_in = await client.post(path, headers={"Origin": rt.settings.public_url})
     signed_out = await client.post("/auth/sign-out", headers={"Origin": rt.settings.public_url})
@@ -209,12 +255,18 @@ async def test_a_key_sees_what_it_has_left(client: AsyncClient, rt: Runtime) -> 
     first, second = [await client.get("/api/v1/me", headers=key) for _ in range(2)]
 
     assert first.headers["ratelimit-limit"] == "1000"
-    assert int(first.headers["ratelimit-remaining"]) - int(second.headers["ratelimit-remaining"]) == 1
+    assert (
+        int(first.headers["ratelimit-remaining"]) - int(second.headers["ratelimit-remaining"]) == 1
+    )
 
 
-async def test_a_redirect_is_guarded_and_carries_no_request_id(client: AsyncClient, rt: Runtime) -> None:
+async def test_a_redirect_is_guarded_and_carries_no_request_id(
+    client: AsyncClient, rt: Runtime
+) -> None:
     async with rt.db.write() as session:
-        await make.link(session, rt, await make.person(session, rt), "https://example.com/plans", name="roadmap")
+        await make.link(
+            session, rt, await make.person(session, rt), "https://example.com/plans", name="roadmap"
+        )
 
     for response in (await client.get("/roadmap"), await client.head("/roadmap")):
         assert response.status_code == 302
@@ -223,6 +275,9 @@ async def test_a_redirect_is_guarded_and_carries_no_request_id(client: AsyncClie
         assert response.headers["cache-control"] == "private, no-store"
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["referrer-policy"] == "strict-origin-when-cross-origin"
-        assert response.headers["content-security-policy"] == "default-src 'none'; frame-ancestors 'none'"
+        assert (
+            response.headers["content-security-policy"]
+            == "default-src 'none'; frame-ancestors 'none'"
+        )
         assert "server" not in response.headers
         assert "set-cookie" not in response.headers

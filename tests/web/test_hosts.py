@@ -77,7 +77,9 @@ def test_the_spellings_that_are_remembered_are_bounded() -> None:
 
 
 @on_sqlite
-async def test_another_host_gets_421_everywhere_but_where_machines_ask(client: httpx.AsyncClient) -> None:
+async def test_another_host_gets_421_everywhere_but_where_machines_ask(
+    client: httpx.AsyncClient,
+) -> None:
     for path in ("/", "/pubc0+", "/app/suggest", "/api/v1/links", "/static/app.css"):
         answer = await client.get(path, headers={"Host": "evil.test"})
         assert (answer.status_code, answer.json()["code"]) == (421, "MISDIRECTED_REQUEST"), path
@@ -123,4 +125,6 @@ async def test_cached_hits_ask_for_the_host_too(rt: Runtime, ada: User) -> None:
 
 
 def test_a_base_url_is_not_needed_to_answer_the_address_that_is_bound(tmp_path: Path) -> None:
-    assert AcceptedHosts(Settings(data_dir=tmp_path, host="192.168.7.7")).is_accepted(b"192.168.7.7:8000")
+    assert AcceptedHosts(Settings(data_dir=tmp_path, host="192.168.7.7")).is_accepted(
+        b"192.168.7.7:8000"
+    )

@@ -44,7 +44,9 @@ def test_a_browser_gets_the_language_that_it_likes_best(header: str, tag: str) -
 def test_a_preference_wins_over_the_browser() -> None:
     assert i18n.choose_locale("zh-Hans", "de").tag == "zh-Hans"
     assert i18n.choose_locale(None, "de").tag == "de"
-    assert i18n.choose_locale("kl", "de").tag == "de"  # a language that was there in another version
+    assert (
+        i18n.choose_locale("kl", "de").tag == "de"
+    )  # a language that was there in another version
 
 
 def test_a_language_lasts_as_long_as_its_block() -> None:
@@ -60,7 +62,10 @@ def test_placeholders_are_braces_and_percent_signs_are_text() -> None:
     assert i18n.gettext("45% of {name}", name="{x}") == "45% of {x}"
     assert i18n.gettext("Add {1} or {*}") == "Add {1} or {*}"
     assert i18n.ngettext("{n} click", "{n} clicks", 1) == "1 click"
-    assert i18n.ngettext("{n} click on {name}", "{n} clicks on {name}", 1284, name="x") == "1,284 clicks on x"
+    assert (
+        i18n.ngettext("{n} click on {name}", "{n} clicks on {name}", 1284, name="x")
+        == "1,284 clicks on x"
+    )
     assert i18n.pgettext("button", "Open {name}", name="x") == "Open x"
 
 
@@ -78,7 +83,8 @@ def test_a_message_with_tags_escapes_what_it_is_given() -> None:
     evil = '"><script>'
 
     shown = environment.from_string(
-        "{{ _('{a}', a=evil) }}|{{ _html('<b>{a}</b>', a=evil) }}|{{ ngettext_html('<b>{n}</b> {a}', '<b>{n}</b> {a}', 2000, a=evil) }}"
+        "{{ _('{a}', a=evil) }}|{{ _html('<b>{a}</b>', a=evil) }}|{{ ngettext_html('<b>{n}</b>"
+        " {a}', '<b>{n}</b> {a}', 2000, a=evil) }}"
     ).render(evil=evil)
 
     safe = "&#34;&gt;&lt;script&gt;"
@@ -86,9 +92,33 @@ def test_a_message_with_tags_escapes_what_it_is_given() -> None:
 
 
 FORMATS = {
-    "en": ["12,345.5", "45%", "Aug 20, 2026", "Aug 20, 2026, 3:09\u202fPM UTC", "2 min. ago", "in 3 days", "a, b, and c"],
-    "de": ["12.345,5", "45\xa0%", "20.08.2026", "20.08.2026, 15:09 UTC", "vor 2 Min.", "in 3 Tagen", "a, b und c"],
-    "zh-Hans": ["12,345.5", "45%", "2026年8月20日", "2026年8月20日 15:09 UTC", "2分钟前", "3天后", "a、b和c"],
+    "en": [
+        "12,345.5",
+        "45%",
+        "Aug 20, 2026",
+        "Aug 20, 2026, 3:09\u202fPM UTC",
+        "2 min. ago",
+        "in 3 days",
+        "a, b, and c",
+    ],
+    "de": [
+        "12.345,5",
+        "45\xa0%",
+        "20.08.2026",
+        "20.08.2026, 15:09 UTC",
+        "vor 2 Min.",
+        "in 3 Tagen",
+        "a, b und c",
+    ],
+    "zh-Hans": [
+        "12,345.5",
+        "45%",
+        "2026年8月20日",
+        "2026年8月20日 15:09 UTC",
+        "2分钟前",
+        "3天后",
+        "a、b和c",
+    ],
 }
 
 
@@ -129,7 +159,10 @@ def test_scripts_get_their_messages_and_no_others() -> None:
 
 
 def test_english_pages_need_no_catalogue_and_the_module_no_babel() -> None:
-    code = "import sys; from refract.web import i18n, jinja_i18n, templating; i18n.gettext('x'); sys.exit('babel' in sys.modules)"
+    code = (
+        "import sys; from refract.web import i18n, jinja_i18n, templating; i18n.gettext('x');"
+        " sys.exit('babel' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

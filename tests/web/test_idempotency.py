@@ -21,11 +21,23 @@ def asked(rt: Runtime) -> Request:
 
     app = SimpleNamespace(state=SimpleNamespace(rt=rt))
     headers = [(b"idempotency-key", b"once"), (b"host", b"go.test")]
-    return Request({"type": "http", "method": "POST", "path": "/", "query_string": b"", "headers": headers, "app": app}, receive)
+    return Request(
+        {
+            "type": "http",
+            "method": "POST",
+            "path": "/",
+            "query_string": b"",
+            "headers": headers,
+            "app": app,
+        },
+        receive,
+    )
 
 
 @pytest.mark.parametrize(("status", "kept"), [(201, 1), (409, 0), (303, 0)])
-async def test_an_answer_is_kept_with_its_change_or_neither_is(rt: Runtime, status: int, kept: int) -> None:
+async def test_an_answer_is_kept_with_its_change_or_neither_is(
+    rt: Runtime, status: int, kept: int
+) -> None:
     async def endpoint(_: Request) -> Response:
         async with rt.db.write() as session:
             await make.person(session, rt, "ada")

@@ -17,7 +17,10 @@ from tests import make
 from tests.client import by_key, client_of
 from tests.machine import Machine, run_machine
 
-GOOD = {"a": {"destination": "https://example.com/a"}, "b": {"destination": "https://example.com/b"}}
+GOOD = {
+    "a": {"destination": "https://example.com/a"},
+    "b": {"destination": "https://example.com/b"},
+}
 BAD = {"destination": "no address"}
 
 
@@ -39,7 +42,12 @@ class Posts(Machine):
 
         async def start() -> dict[str, str]:
             async with self.rt.db.write() as session:
-                return {name: await make.key(session, self.rt, await make.person(session, self.rt, name)) for name in ("ada", "bob")}
+                return {
+                    name: await make.key(
+                        session, self.rt, await make.person(session, self.rt, name)
+                    )
+                    for name in ("ada", "bob")
+                }
 
         self.keys = self.run(start())
         self.done: dict[tuple[str, str], Done] = {}
@@ -62,7 +70,11 @@ class Posts(Machine):
         done = self.done.get((who, key))
         return done if done and done.at + RESPONSE_RETENTION >= self.clock.now() else None
 
-    @rule(who=st.sampled_from(["ada", "bob"]), body=st.sampled_from(sorted(GOOD)), key=st.sampled_from(["one", "two"]))
+    @rule(
+        who=st.sampled_from(["ada", "bob"]),
+        body=st.sampled_from(sorted(GOOD)),
+        key=st.sampled_from(["one", "two"]),
+    )
     def with_a_key(self, who: str, body: str, key: str) -> None:
         before, answer = self.known(who, key), self.post(who, GOOD[body], key)
         if before is None:
@@ -71,7 +83,11 @@ class Posts(Machine):
             self.done[who, key] = Done(body, self.clock.now(), answer.content)
             self.links += 1
         elif before.body == body:
-            assert (answer.status_code, answer.content, answer.headers["idempotency-replayed"]) == (201, before.answer, "true")
+            assert (answer.status_code, answer.content, answer.headers["idempotency-replayed"]) == (
+                201,
+                before.answer,
+                "true",
+            )
         else:
             assert (answer.status_code, answer.json()["code"]) == (422, "IDEMPOTENCY_KEY_REUSED")
 

@@ -34,30 +34,46 @@ async def test_a_browser_that_asks_for_nothing_reads_english(client: AsyncClient
     assert 'id="messages"' not in answer.text
 
 
-async def test_a_preference_wins_and_can_be_taken_back(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_a_preference_wins_and_can_be_taken_back(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, ada)) | GERMAN
     profile = {"time_zone": "UTC", "language": "en"}
 
-    saved = await client.post("/app/settings/profile", headers=browser, data=profile | {"locale": "zh-Hans"})
+    saved = await client.post(
+        "/app/settings/profile", headers=browser, data=profile | {"locale": "zh-Hans"}
+    )
     assert saved.status_code == 303
     chinese = await client.get("/", headers=browser)
     assert (chinese.headers["Content-Language"], "跳到正文" in chinese.text) == ("zh-Hans", True)
-    assert (await client.get("/api/v1/me", headers=browser)).json()["preferences"]["locale"] == "zh-Hans"
+    assert (await client.get("/api/v1/me", headers=browser)).json()["preferences"][
+        "locale"
+    ] == "zh-Hans"
 
     await client.post("/app/settings/profile", headers=browser, data=profile)
-    assert (await client.get("/", headers=browser)).headers["Content-Language"] == "zh-Hans", "a form without the field leaves it alone"
+    assert (await client.get("/", headers=browser)).headers["Content-Language"] == "zh-Hans", (
+        "a form without the field leaves it alone"
+    )
 
     await client.patch("/api/v1/me", headers=browser, json={"preferences": {"locale": None}})
     assert (await client.get("/", headers=browser)).headers["Content-Language"] == "de"
 
 
-async def test_a_language_that_does_not_exist_is_refused(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_a_language_that_does_not_exist_is_refused(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, ada)) | GERMAN
 
-    page = await client.post("/app/settings/profile", headers=browser, data={"locale": "tlh", "time_zone": "UTC", "language": "en"})
-    call = await client.patch("/api/v1/me", headers=browser, json={"preferences": {"locale": "tlh"}})
+    page = await client.post(
+        "/app/settings/profile",
+        headers=browser,
+        data={"locale": "tlh", "time_zone": "UTC", "language": "en"},
+    )
+    call = await client.patch(
+        "/api/v1/me", headers=browser, json={"preferences": {"locale": "tlh"}}
+    )
 
     assert (page.status_code, "field-error" in page.text) == (422, True)
     assert call.status_code == 422
@@ -71,12 +87,16 @@ async def test_every_kind_of_page_is_translated(client: AsyncClient, path: str) 
     assert "Anmelden" in answer.text
 
 
-async def test_programs_read_english_whatever_they_accept(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_programs_read_english_whatever_they_accept(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept-Language": "de"}
     await client.patch("/api/v1/me", headers=browser, json={"preferences": {"locale": "de"}})
 
-    answer = await client.post("/api/v1/links", headers=browser, json={"destination": "https://example.com", "nonsense": 1})
+    answer = await client.post(
+        "/api/v1/links", headers=browser, json={"destination": "https://example.com", "nonsense": 1}
+    )
 
     assert answer.status_code == 422
     assert answer.json()["errors"][0]["message"] == "There is no such field."
@@ -84,7 +104,9 @@ async def test_programs_read_english_whatever_they_accept(rt: Runtime, client: A
     assert "Vary" not in answer.headers
 
 
-async def test_a_redirect_does_not_depend_on_the_language(rt: Runtime, client: AsyncClient, ada: User) -> None:
+async def test_a_redirect_does_not_depend_on_the_language(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="roadmap")
 

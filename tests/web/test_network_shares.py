@@ -30,7 +30,13 @@ class Slow:
 
     async def __call__(self, scope: Any, _receive: Any, send: Any) -> None:
         if scope["path"] == "/stream":
-            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/event-stream")]})
+            await send(
+                {
+                    "type": "http.response.start",
+                    "status": 200,
+                    "headers": [(b"content-type", b"text/event-stream")],
+                }
+            )
         self.waiting += 1
         await self.go_on.wait()
         if scope["path"] != "/stream":
@@ -39,7 +45,11 @@ class Slow:
 
 
 def asking(rt: Runtime, app: Any, peer: str, **headers: str) -> httpx.AsyncClient:
-    return httpx.AsyncClient(transport=httpx.ASGITransport(app, client=(peer, 1)), base_url=rt.settings.public_url, headers=headers)
+    return httpx.AsyncClient(
+        transport=httpx.ASGITransport(app, client=(peer, 1)),
+        base_url=rt.settings.public_url,
+        headers=headers,
+    )
 
 
 @contextmanager
@@ -55,15 +65,26 @@ async def held(slow: Slow, number: int) -> None:
 
 async def test_a_network_has_so_many_requests_open_and_others_are_not_touched(rt: Runtime) -> None:
     with limits(rt, open_requests_per_network=2) as (slow, app):
-        async with asking(rt, app, "203.0.113.7") as one, asking(rt, app, "203.0.114.7") as other, asking(rt, app, "127.0.0.1") as here:
-            open_ones = [asyncio.create_task(client.get("/")) for client in (one, one, other, here, here, here)]
+        async with (
+            asking(rt, app, "203.0.113.7") as one,
+            asking(rt, app, "203.0.114.7") as other,
+            asking(rt, app, "127.0.0.1") as here,
+        ):
+            open_ones = [
+                asyncio.create_task(client.get("/"))
+                for client in (one, one, other, here, here, here)
+            ]
             await held(slow, 6)
             refused = await one.get("/")
             slow.go_on.set()
             answers = await asyncio.gather(*open_ones)
             again = await one.get("/")
 
-    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (429, "TOO_MANY_OPEN_REQUESTS", "1")
+    assert (refused.status_code, refused.json()["code"], refused.headers["retry-after"]) == (
+        429,
+        "TOO_MANY_OPEN_REQUESTS",
+        "1",
+    )
     assert {answer.status_code for answer in answers} == {200}
     assert again.status_code == 200
     assert rt.singleton(NetworkShares).requests == {}
@@ -71,7 +92,10 @@ async def test_a_network_has_so_many_requests_open_and_others_are_not_touched(rt
 
 
 async def test_behind_a_trusted_proxy_its_client_counts(rt: Runtime) -> None:
-    with limits(rt, open_requests_per_network=1, trusted_proxies=(ip_network("10.0.0.1/32"),)) as (slow, app):
+    with limits(rt, open_requests_per_network=1, trusted_proxies=(ip_network("10.0.0.1/32"),)) as (
+        slow,
+        app,
+    ):
         async with (
             asking(rt, app, "10.0.0.1", **{"X-Forwarded-For": "198.51.100.1"}) as one,
             asking(rt, app, "10.0.0.1", **{"X-Forwarded-For": "203.0.113.9"}) as other,
@@ -92,7 +116,12 @@ async def test_a_stream_counts_as_a_stream_and_holds_up_no_request(rt: Runtime) 
             stream = asyncio.create_task(client.get("/stream"))
             await held(slow, 1)
             assert (shares.requests.total(), shares.streams.total()) == (0, 1)
-            scope: dict[str, Any] = {"type": "http", "client": ("203.0.113.8", 1), "headers": [], "state": {}}
+            scope: dict[str, Any] = {
+                "type": "http",
+                "client": ("203.0.113.8", 1),
+                "headers": [],
+                "state": {},
+            }
             with pytest.raises(TooManyNetworkStreams):
                 check_stream(Request(scope), rt)
             assert scope["state"] == {"refusal": "streams"}

@@ -21,7 +21,12 @@ SEED = 20260601
 
 def _operations(app: WebNode) -> dict[str, dict[str, Any]]:
     paths = app.api.openapi()["paths"]
-    return {f"{method.upper()} {path}": paths[path][method] for path in paths for method in paths[path] if method in METHODS}
+    return {
+        f"{method.upper()} {path}": paths[path][method]
+        for path in paths
+        for method in paths[path]
+        if method in METHODS
+    }
 
 
 @pytest.mark.parametrize(
@@ -33,7 +38,9 @@ def _operations(app: WebNode) -> dict[str, dict[str, Any]]:
         (ADMIN, ("examples", "coverage", "fuzzing")),
     ],
 )
-def test_no_request_gets_an_answer_that_the_document_does_not_describe(identity: str, phases: tuple[str, ...]) -> None:
+def test_no_request_gets_an_answer_that_the_document_does_not_describe(
+    identity: str, phases: tuple[str, ...]
+) -> None:
     """The short size of `make proof openapi`, without a server."""
     finding = explore_in_process(identity, examples=5, seed=SEED, phases=phases)
 
@@ -47,8 +54,14 @@ async def test_every_operation_is_described(app: WebNode) -> None:
     for name, operation in _operations(app).items():
         assert operation["summary"], f"{name} needs a docstring: its first sentence is the summary"
         assert operation["summary"][0].isupper(), name
-        assert set(operation["tags"]) <= tags, f"{name} has a tag without a line in TAGS of refract.app"
-        unsaid = [one for one in operation.get("parameters", ()) if not one.get("description") and one["in"] != "path"]
+        assert set(operation["tags"]) <= tags, (
+            f"{name} has a tag without a line in TAGS of refract.app"
+        )
+        unsaid = [
+            one
+            for one in operation.get("parameters", ())
+            if not one.get("description") and one["in"] != "path"
+        ]
         missing += [f"{name}: {parameter['name']}" for parameter in unsaid]
     assert not missing, f"parameters without a description: {missing}"
 
@@ -73,8 +86,12 @@ async def test_every_refusal_is_a_problem_with_its_codes(app: WebNode) -> None:
                 assert content["application/problem+json"]["examples"], f"{name} {status}"
                 for code, example in content["application/problem+json"]["examples"].items():
                     assert example == {"$ref": f"#/components/examples/{code}"}
-                    assert document["components"]["examples"][code]["value"]["status"] == int(status)
-                assert content["application/problem+json"]["schema"] == {"$ref": "#/components/schemas/Problem"}
+                    assert document["components"]["examples"][code]["value"]["status"] == int(
+                        status
+                    )
+                assert content["application/problem+json"]["schema"] == {
+                    "$ref": "#/components/schemas/Problem"
+                }
 
 
 @on_sqlite
@@ -93,15 +110,29 @@ async def test_what_asks_for_a_scope_says_so_and_how_to_sign_in(app: WebNode) ->
 async def test_an_idempotency_key_is_described_where_it_works(app: WebNode) -> None:
     """A POST that changes nothing has nothing to remember."""
     operations = _operations(app)
-    described = {name for name, operation in operations.items() if IDEMPOTENCY_KEY in operation.get("parameters", ())}
+    described = {
+        name
+        for name, operation in operations.items()
+        if IDEMPOTENCY_KEY in operation.get("parameters", ())
+    }
 
-    assert described == {name for name in operations if name.startswith("POST ")} - {"POST /api/v1/resolve"}
-    assert described == {name for name, codes in documented_errors(app).operations.items() if "IDEMPOTENCY_KEY_REUSED" in codes}
+    assert described == {name for name in operations if name.startswith("POST ")} - {
+        "POST /api/v1/resolve"
+    }
+    assert described == {
+        name
+        for name, codes in documented_errors(app).operations.items()
+        if "IDEMPOTENCY_KEY_REUSED" in codes
+    }
 
 
 @on_sqlite
 async def test_a_proof_of_origin_is_asked_of_changes_alone(app: WebNode) -> None:
-    listed = {name for name, codes in documented_errors(app).operations.items() if "ORIGIN_UNPROVEN" in codes}
+    listed = {
+        name
+        for name, codes in documented_errors(app).operations.items()
+        if "ORIGIN_UNPROVEN" in codes
+    }
 
     assert listed == {name for name in _operations(app) if not name.startswith("GET ")}
 
@@ -116,7 +147,9 @@ async def test_no_operation_lists_an_error_that_is_never_sent(app: WebNode) -> N
 
 
 @on_sqlite
-async def test_every_example_of_a_body_is_accepted(app: WebNode, rt: Runtime, client: AsyncClient) -> None:
+async def test_every_example_of_a_body_is_accepted(
+    app: WebNode, rt: Runtime, client: AsyncClient
+) -> None:
     world = await populate(rt)
     async with rt.db.write() as session:
         headers = by_key(await make.key(session, rt, world.admin, *make.ALL))

@@ -19,7 +19,13 @@ NOTHING: Any = SimpleNamespace()
 
 
 def runtime(data: Path, key: bytes = b"s" * 40, **given: Any) -> Runtime:
-    return Runtime(settings=make_settings(data, **given), db=NOTHING, clock=ManualClock(START), ids=NOTHING, secret=Secret(key))
+    return Runtime(
+        settings=make_settings(data, **given),
+        db=NOTHING,
+        clock=ManualClock(START),
+        ids=NOTHING,
+        secret=Secret(key),
+    )
 
 
 def cookie_of(rt: Runtime, path: str) -> str | None:
@@ -44,7 +50,18 @@ def test_path_comes_back_until_it_is_too_old(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "path", ["https://evil.example/", "//evil.example", "/\\evil.example", "", "plan", "/a b", "/a\nb", "/ä", "/" + "x" * 2048]
+    "path",
+    [
+        "https://evil.example/",
+        "//evil.example",
+        "/\\evil.example",
+        "",
+        "plan",
+        "/a b",
+        "/a\nb",
+        "/ä",
+        "/" + "x" * 2048,
+    ],
 )
 def test_only_a_path_of_ours_is_kept(tmp_path: Path, path: str) -> None:
     assert cookie_of(runtime(tmp_path), path) is None
@@ -61,7 +78,12 @@ def test_nobody_else_can_write_it(tmp_path: Path) -> None:
         assert return_path.get_return_path(request(f"{return_path.COOKIE}={cookie}"), rt) is None
     for cookie in ("", "x", "!!!!", "AAAA", "é"):
         assert return_path.get_return_path(request(f"{return_path.COOKIE}={cookie}"), rt) is None
-    assert return_path.get_return_path(request(f"{return_path.COOKIE}={value}"), runtime(tmp_path, b"t" * 40)) is None
+    assert (
+        return_path.get_return_path(
+            request(f"{return_path.COOKIE}={value}"), runtime(tmp_path, b"t" * 40)
+        )
+        is None
+    )
     assert return_path.get_return_path(request("other=1"), rt) is None
 
 

@@ -22,9 +22,17 @@ def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
     text = merge_expositions({0: counted(3).render(), 2: counted(4).render()}).decode()
 
     found = {family.name: family for family in text_string_to_metric_families(text)}
-    things = [sample for sample in found["refract_things"].samples if sample.name == "refract_things_total"]
-    assert {(sample.labels["process"], sample.labels["kind"], sample.value) for sample in things} == {("0", 'a "b"', 3), ("2", 'a "b"', 4)}
-    assert {(sample.labels["process"], sample.value) for sample in found["refract_depth"].samples} == {("0", 3), ("2", 4)}
+    things = [
+        sample
+        for sample in found["refract_things"].samples
+        if sample.name == "refract_things_total"
+    ]
+    assert {
+        (sample.labels["process"], sample.labels["kind"], sample.value) for sample in things
+    } == {("0", 'a "b"', 3), ("2", 'a "b"', 4)}
+    assert {
+        (sample.labels["process"], sample.value) for sample in found["refract_depth"].samples
+    } == {("0", 3), ("2", 4)}
     assert found["refract_seconds"].type == "histogram"
     assert found["refract_processes"].samples[0].value == 2
     assert text.count("# TYPE refract_depth ") == 1
@@ -47,12 +55,17 @@ async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path
         assert b'refract_depth{process="1"} 2.0' in await first.collect(counted(1).render())
 
         silent = await asyncio.start_unix_server(silence, tmp_path / "7.socket")
-        assert b"refract_processes 3" in await third.collect(counted(9).render())  # itself and the two that answer
+        assert b"refract_processes 3" in await third.collect(
+            counted(9).render()
+        )  # itself and the two that answer
         over.set()
         silent.close()
         await asyncio.sleep(0.05)
 
 
 async def test_who_takes_a_place_answers_there(tmp_path: Path) -> None:
-    async with MetricsPeers(tmp_path, 1).serve(counted(1).render), MetricsPeers(tmp_path, 1).serve(counted(5).render):
+    async with (
+        MetricsPeers(tmp_path, 1).serve(counted(1).render),
+        MetricsPeers(tmp_path, 1).serve(counted(5).render),
+    ):
         assert b'refract_depth{process="1"} 5.0' in await MetricsPeers(tmp_path, 0).collect(b"")

@@ -10,8 +10,16 @@ from refract.web.templating import TemplateRenderer
 
 ROOT = Path(refract.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
-LADDER = next(contract for contract in PROJECT["tool"]["importlinter"]["contracts"] if contract["id"] == "ladder")["layers"]
-RUNGS = {feature: height for height, rung in enumerate(reversed(LADDER)) for feature in re.findall(r"\((\w+)\)", rung)}
+LADDER = next(
+    contract
+    for contract in PROJECT["tool"]["importlinter"]["contracts"]
+    if contract["id"] == "ladder"
+)["layers"]
+RUNGS = {
+    feature: height
+    for height, rung in enumerate(reversed(LADDER))
+    for feature in re.findall(r"\((\w+)\)", rung)
+}
 REFERENCE = re.compile(r"""{%-?\s*(?:extends|from|include|import)\s+(.+?)(?:\simport\b|-?%})""")
 
 
@@ -22,16 +30,29 @@ def test_every_feature_with_templates_is_registered() -> None:
 def test_every_template_compiles() -> None:
     pages = TemplateRenderer("https://go.example.com", *TEMPLATES)
     pages.compile_templates()
-    assert set(pages.environment.list_templates()) >= {"frame.html", "components/button.html", "links/detail.html", "lists/public.html"}
+    assert set(pages.environment.list_templates()) >= {
+        "frame.html",
+        "components/button.html",
+        "links/detail.html",
+        "lists/public.html",
+    }
 
 
 def test_templates_use_only_templates_of_lower_features() -> None:
     environment = TemplateRenderer("https://go.example.com", *TEMPLATES).environment
     for name in environment.list_templates():
-        source = (environment.loader.get_source(environment, name) if environment.loader else ("",))[0]
-        for used in [quoted for found in REFERENCE.findall(source) for quoted in re.findall(r'"([^"]+\.html)"', found)]:
+        source = (
+            environment.loader.get_source(environment, name) if environment.loader else ("",)
+        )[0]
+        for used in [
+            quoted
+            for found in REFERENCE.findall(source)
+            for quoted in re.findall(r'"([^"]+\.html)"', found)
+        ]:
             environment.get_template(used)
-            assert _feature(used) == _feature(name) or RUNGS[_feature(used)] < RUNGS[_feature(name)], f"{name} uses {used}"
+            assert (
+                _feature(used) == _feature(name) or RUNGS[_feature(used)] < RUNGS[_feature(name)]
+            ), f"{name} uses {used}"
 
 
 def _feature(template: str) -> str:

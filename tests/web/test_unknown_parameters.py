@@ -18,11 +18,15 @@ __all__ = ["ada"]
 pytestmark = on_sqlite
 
 
-async def test_the_api_names_parameters_it_does_not_know(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+async def test_the_api_names_parameters_it_does_not_know(
+    rt: Runtime, client: httpx.AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         headers = by_key(await make.key(session, rt, ada))
 
-    answer = await client.get("/api/v1/links?limit=5&sort_by=clicks&utm_source=x&sort_by=y", headers=headers)
+    answer = await client.get(
+        "/api/v1/links?limit=5&sort_by=clicks&utm_source=x&sort_by=y", headers=headers
+    )
 
     assert (answer.status_code, answer.json()["code"]) == (422, "VALIDATION_FAILED")
     assert [wrong["field"] for wrong in answer.json()["errors"]] == ["sort_by", "utm_source"]
@@ -30,7 +34,9 @@ async def test_the_api_names_parameters_it_does_not_know(rt: Runtime, client: ht
     assert (await client.get("/api/v1/links?nonsense=1")).status_code in (401, 422)
 
 
-async def test_pages_and_short_links_do_not_mind(rt: Runtime, client: httpx.AsyncClient, ada: User) -> None:
+async def test_pages_and_short_links_do_not_mind(
+    rt: Runtime, client: httpx.AsyncClient, ada: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="here")
 
@@ -42,7 +48,12 @@ async def test_pages_and_short_links_do_not_mind(rt: Runtime, client: httpx.Asyn
 async def test_no_endpoint_of_the_api_takes_parameters_as_a_model(app: WebNode) -> None:
     """Their names would not be known to the route class."""
     routes = [route.original_route for route in iter_route_contexts(app.api.routes)]
-    fields = [field for route in routes if isinstance(route, ApiRoute) for field in get_flat_params(route.dependant)]
+    fields = [
+        field
+        for route in routes
+        if isinstance(route, ApiRoute)
+        for field in get_flat_params(route.dependant)
+    ]
 
     assert fields
     for field in fields:

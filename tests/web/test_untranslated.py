@@ -84,7 +84,24 @@ SPOKEN = {"aria-label", "aria-description", "title", "placeholder", "alt", "labe
 """Attributes that people read or hear."""
 SILENT = {"script", "style", "code", "kbd", "time"}
 """Elements whose text is not ours to translate: programs, keys, and moments, which `date` and `datetime` have formatted."""
-VOID = {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "path", "rect", "use"}
+VOID = {
+    "area",
+    "base",
+    "br",
+    "col",
+    "embed",
+    "hr",
+    "img",
+    "input",
+    "link",
+    "meta",
+    "source",
+    "track",
+    "wbr",
+    "path",
+    "rect",
+    "use",
+}
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NAMES = re.compile(r"\w+://\S+|xn--\S+|\bRefract\b")
 """Addresses, hosts in ASCII, and our own name."""
@@ -108,7 +125,9 @@ class Reader(HTMLParser):
             spoken.append(given.get("content") or "")
         if tag == "input" and given.get("type") in {"submit", "button"}:
             spoken.append(given.get("value") or "")
-        self.outside += [_strip_brackets(text)[0] for text in spoken if not self._silent or tag in SILENT]
+        self.outside += [
+            _strip_brackets(text)[0] for text in spoken if not self._silent or tag in SILENT
+        ]
 
     def handle_endtag(self, tag: str) -> None:
         if self._silent and tag == self._silent[-1]:
@@ -147,7 +166,9 @@ def _texts_in(value: Any) -> Iterator[str]:
         for field in fields(value):
             yield from _texts_in(getattr(value, field.name))
     elif hasattr(value, "__dict__") and not isinstance(value, type | Enum):
-        yield from _texts_in({name: inner for name, inner in vars(value).items() if not name.startswith("_")})
+        yield from _texts_in(
+            {name: inner for name, inner in vars(value).items() if not name.startswith("_")}
+        )
 
 
 def find_untranslated(name: str) -> list[str]:
@@ -157,13 +178,18 @@ def find_untranslated(name: str) -> list[str]:
         reader = Reader()
         reader.feed(environment().get_template(page.template).render(page.context))
     data = "\n".join(" ".join(text.split()) for text in _texts_in(page.context)).casefold()
-    texts = [" ".join(_NAMES.sub("", text).split()).strip(" ·,.:;/+()“”…→") for text in reader.outside]
+    texts = [
+        " ".join(_NAMES.sub("", text).split()).strip(" ·,.:;/+()“”…→") for text in reader.outside
+    ]
     return sorted({text for text in texts if _LETTERS.search(text) and text.casefold() not in data})
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_no_words_outside_the_catalogues(name: str) -> None:
-    if not PAGES[name].template.startswith("gallery_") and PAGES[name].template not in NOT_CONVERTED:
+    if (
+        not PAGES[name].template.startswith("gallery_")
+        and PAGES[name].template not in NOT_CONVERTED
+    ):
         assert find_untranslated(name) == []
 
 
@@ -193,11 +219,17 @@ def _english_arguments(module: Path) -> Iterator[str]:
         said = node.args[2:3] if ast.unparse(node.func) == "flash.add" else []
         for value in [*titles, *said]:
             parts = value.values if isinstance(value, ast.JoinedStr) else [value]
-            if any(isinstance(part, ast.Constant) and _LETTERS.search(_NAMES.sub("", str(part.value))) for part in parts):
+            if any(
+                isinstance(part, ast.Constant) and _LETTERS.search(_NAMES.sub("", str(part.value)))
+                for part in parts
+            ):
                 yield ast.unparse(value)
 
 
 def test_titles_and_messages_of_pages_are_translated() -> None:
-    found = {str(path.relative_to(SOURCE)): list(_english_arguments(path)) for path in SOURCE.rglob("*.py")}
+    found = {
+        str(path.relative_to(SOURCE)): list(_english_arguments(path))
+        for path in SOURCE.rglob("*.py")
+    }
 
     assert {module for module, literals in found.items() if literals} == NOT_CONVERTED_PAGES

@@ -13,11 +13,20 @@ from tests.client import on_sqlite
 
 pytestmark = on_sqlite
 TOKEN = "t" * 20
-FORWARDED = ["Forwarded", "Via", "X-Real-IP", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"]
+FORWARDED = [
+    "Forwarded",
+    "Via",
+    "X-Real-IP",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+]
 
 
 def asking(rt: Runtime, peer: str, app: Any) -> AsyncClient:
-    return AsyncClient(transport=ASGITransport(app, client=(peer, 4711)), base_url=rt.settings.public_url)
+    return AsyncClient(
+        transport=ASGITransport(app, client=(peer, 4711)), base_url=rt.settings.public_url
+    )
 
 
 def change(rt: Runtime, **given: Any) -> None:
@@ -46,7 +55,9 @@ async def test_others_learn_whether_it_is_ready_and_no_more(rt: Runtime, app: We
 
 
 @pytest.mark.parametrize("name", FORWARDED)
-async def test_a_request_that_came_through_a_proxy_is_not_this_machine(rt: Runtime, app: WebNode, name: str) -> None:
+async def test_a_request_that_came_through_a_proxy_is_not_this_machine(
+    rt: Runtime, app: WebNode, name: str
+) -> None:
     async with asking(rt, "127.0.0.1", app) as client:
         assert await told(client, **{name: "for=127.0.0.1"}) == ({"status"}, 401)
 
@@ -88,7 +99,9 @@ async def test_a_role_without_the_web_app_says_as_little(rt: Runtime) -> None:
             node.engine.spool.close()
 
 
-async def test_health_says_ok_and_nothing_else(rt: Runtime, app: WebNode, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_health_says_ok_and_nothing_else(
+    rt: Runtime, app: WebNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(app.vitals, "_problems", lambda: ["The disk is full."])
     async with asking(rt, "127.0.0.1", app) as client:
         health, ready = await client.get("/health"), await client.get("/ready")

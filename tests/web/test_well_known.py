@@ -20,7 +20,10 @@ async def test_nothing_is_published_unless_somebody_is_named(client: AsyncClient
 
 @on_sqlite
 async def test_security_txt_is_as_rfc_9116_has_it(rt: Runtime) -> None:
-    given = {"security_contact": "mailto:security@example.com", "security_policy": "https://example.com/policy"}
+    given = {
+        "security_contact": "mailto:security@example.com",
+        "security_policy": "https://example.com/policy",
+    }
     rt.settings = rt.settings.model_copy(update=given)
     app = WebNode(rt)
     async with AsyncClient(transport=ASGITransport(app), base_url="http://go.test") as client:
@@ -28,7 +31,10 @@ async def test_security_txt_is_as_rfc_9116_has_it(rt: Runtime) -> None:
     assert app.engine is not None
     app.engine.spool.close()
 
-    assert (answer.status_code, answer.headers["content-type"]) == (200, "text/plain; charset=utf-8")
+    assert (answer.status_code, answer.headers["content-type"]) == (
+        200,
+        "text/plain; charset=utf-8",
+    )
     fields = dict(line.split(": ", 1) for line in answer.text.splitlines())
     assert fields["Contact"] == "mailto:security@example.com"
     assert fields["Policy"] == "https://example.com/policy"
@@ -46,7 +52,13 @@ async def test_global_privacy_control_is_declared(client: AsyncClient) -> None:
 
 
 @pytest.mark.parametrize(
-    "contact", ["security@example.com", "mailto:a@b\nContact: mailto:x@y", "http://example.com", "https://exämple.com"]
+    "contact",
+    [
+        "security@example.com",
+        "mailto:a@b\nContact: mailto:x@y",
+        "http://example.com",
+        "https://exämple.com",
+    ],
 )
 def test_a_contact_is_an_address_and_one_line(contact: str) -> None:
     with pytest.raises(ValidationError, match="mailto:"):

@@ -45,7 +45,9 @@ class FaultyConnection(sqlite3.Connection):
 
 
 def _faulty_connect(*arguments: Any, **options: Any) -> sqlite3.Connection:
-    connection: sqlite3.Connection = _connect(*arguments, **{"factory": FaultyConnection, **options})
+    connection: sqlite3.Connection = _connect(
+        *arguments, **{"factory": FaultyConnection, **options}
+    )
     return connection
 
 
@@ -66,7 +68,9 @@ def _timed_run(handle: Any) -> None:
         _note(_collector.used, GARBAGE)
     used -= _collector.used
     if used > LONG_CALLBACK_SECONDS:
-        what = _coroutines(task) if isinstance(task, asyncio.Task) else repr(handle).replace("\n", " ")
+        what = (
+            _coroutines(task) if isinstance(task, asyncio.Task) else repr(handle).replace("\n", " ")
+        )
         _note(used, f"{request}{what}")
 
 
@@ -96,7 +100,11 @@ def _request_of(task: Any) -> str:
     """Return method and path of the request that a task of the server answers."""
     frame = getattr(task.get_coro(), "cr_frame", None)
     scope = getattr(frame.f_locals.get("self"), "scope", None) if frame is not None else None
-    return f"{scope['method']} {scope['path'][:60]} · " if isinstance(scope, dict) and "path" in scope else ""
+    return (
+        f"{scope['method']} {scope['path'][:60]} · "
+        if isinstance(scope, dict) and "path" in scope
+        else ""
+    )
 
 
 def _coroutines(task: Any) -> str:
@@ -105,7 +113,11 @@ def _coroutines(task: Any) -> str:
     waiting: Any = task.get_coro()
     while waiting is not None and hasattr(waiting, "__qualname__"):
         frame = getattr(waiting, "cr_frame", None)
-        names.append(f"{waiting.__qualname__}:{frame.f_lineno}" if frame is not None else waiting.__qualname__)
+        names.append(
+            f"{waiting.__qualname__}:{frame.f_lineno}"
+            if frame is not None
+            else waiting.__qualname__
+        )
         waiting = getattr(waiting, "cr_await", None)
     return " > ".join(names[:1] + names[-4:] if len(names) > 5 else names)
 

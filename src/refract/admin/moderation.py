@@ -42,7 +42,12 @@ class ReportDecision:
 
 
 async def decide_report(
-    session: WriteSession, rt: Runtime, by: User, report_id: int, action: ReportAction, domain: str | None = None
+    session: WriteSession,
+    rt: Runtime,
+    by: User,
+    report_id: int,
+    action: ReportAction,
+    domain: str | None = None,
 ) -> ReportDecision:
     """Act on what was reported and close its reports, or only one of both. Everything goes into the audit log."""
     report = await service.lock_report(session, report_id)
@@ -53,7 +58,9 @@ async def decide_report(
     else:
         await service.close_reports(session, report, action.value, by.id, rt.clock.now())
     about = f"{report.kind} {report.target_id}"
-    await audit.record_event(session, rt, f"report.{action.value}", actor=by, target=about, detail=report.name)
+    await audit.record_event(
+        session, rt, f"report.{action.value}", actor=by, target=about, detail=report.name
+    )
     return decision
 
 
@@ -69,29 +76,49 @@ async def _apply_action(
     now = rt.clock.now()
     match action:
         case ReportAction.DISMISS:
-            return ReportDecision(report, f"Reports of /{report.name} are dismissed.", f"/app/admin/reports/{report.id}/reopen")
+            return ReportDecision(
+                report,
+                f"Reports of /{report.name} are dismissed.",
+                f"/app/admin/reports/{report.id}/reopen",
+            )
         case ReportAction.REOPEN:
             return ReportDecision(report, f"Reports of /{report.name} are open again.", None)
         case ReportAction.DISABLE_LINK:
             _require_kind(report, NameTarget.LINK, "only a link can be disabled")
-            await links.disable_link(session, LinkActor(by.id, is_admin=True), report.target_id, now)
-            return ReportDecision(report, f"/{report.name} is disabled.", f"/app/links/{report.target_id}/enable")
+            await links.disable_link(
+                session, LinkActor(by.id, is_admin=True), report.target_id, now
+            )
+            return ReportDecision(
+                report, f"/{report.name} is disabled.", f"/app/links/{report.target_id}/enable"
+            )
         case ReportAction.UNPUBLISH_LIST:
             _require_kind(report, NameTarget.LIST, "only a list can be unpublished")
-            await lists.delete_list(session, rt.ids, ListActor(by.id, is_admin=True), report.target_id, now)
+            await lists.delete_list(
+                session, rt.ids, ListActor(by.id, is_admin=True), report.target_id, now
+            )
             undo = f"/app/admin/lists/{report.target_id}/undo"
-            return ReportDecision(report, f"/{report.name} is removed. You can undo this for 24 hours.", undo)
+            return ReportDecision(
+                report, f"/{report.name} is removed. You can undo this for 24 hours.", undo
+            )
         case ReportAction.SUSPEND_OWNER:
             if target.owner is None:
                 raise ActionUnfit(why="nobody with an account owns it")
-            person = await change_person(session, rt, by, target.owner.id, PersonPatch(status="suspended"))
+            person = await change_person(
+                session, rt, by, target.owner.id, PersonPatch(status="suspended")
+            )
             undo = f"/app/admin/people/{person.id}/restore"
-            return ReportDecision(report, f"{person.public_name or person.email} is suspended.", undo)
+            return ReportDecision(
+                report, f"{person.public_name or person.email} is suspended.", undo
+            )
         case ReportAction.BLOCK_DOMAIN:
             host = _choose_domain(target, domain)
             reason = f"Reported: {report.reason}"
             row = await blocked_domains.block_domain(session, host, reason=reason, by=by.id, at=now)
-            return ReportDecision(report, f"{row.domain} is blocked.", f"/app/admin/blocked-domains/{row.domain}/remove")
+            return ReportDecision(
+                report,
+                f"{row.domain} is blocked.",
+                f"/app/admin/blocked-domains/{row.domain}/remove",
+            )
 
 
 def _require_kind(report: Report, kind: NameTarget, why: str) -> None:
@@ -105,4 +132,6 @@ def _choose_domain(target: ReportTarget, domain: str | None) -> str:
         return domain
     if len(target.hosts) == 1:
         return target.hosts[0]
-    raise ActionUnfit(why="it leads to several hosts, so name the domain" if target.hosts else "it leads nowhere")
+    raise ActionUnfit(
+        why="it leads to several hosts, so name the domain" if target.hosts else "it leads nowhere"
+    )

@@ -25,12 +25,19 @@ class PeopleFilter:
 
 
 async def load_people_page(
-    session: ReadSession, cursors: CursorCodec, filters: PeopleFilter, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    filters: PeopleFilter,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> Page[User]:
     """Newest first; `q` is a part of the email address."""
     question = ["people", asdict(filters)]
     wanted = select(User).order_by(User.created_at.desc(), User.id.desc()).limit(limit + 1)
-    wanted = wanted.where(User.status == filters.status if filters.status else User.status != UserStatus.DELETED)
+    wanted = wanted.where(
+        User.status == filters.status if filters.status else User.status != UserStatus.DELETED
+    )
     if filters.q:
         wanted = wanted.where(User.email_folded.contains(fold_email(filters.q), autoescape=True))
     if filters.role:
@@ -38,16 +45,33 @@ async def load_people_page(
     if filters.plan:
         wanted = wanted.where(User.plan == filters.plan)
     if cursor:
-        wanted = wanted.where(build_after_clause([User.created_at, User.id], cursors.decode(question, cursor), descending=True))
-    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda user: (user.created_at, user.id))
+        wanted = wanted.where(
+            build_after_clause(
+                [User.created_at, User.id], cursors.decode(question, cursor), descending=True
+            )
+        )
+    return cursors.build_page(
+        question,
+        list(await session.scalars(wanted)),
+        limit,
+        lambda user: (user.created_at, user.id),
+    )
 
 
 async def load_admin_lists_page(
-    session: ReadSession, cursors: CursorCodec, filters: AllListsFilter, base_url: str, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    filters: AllListsFilter,
+    base_url: str,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> AdminListPage:
     """Return everybody's lists, newest first, each with its owner and some of the hosts it leads to."""
     page = await load_all_lists_page(session, cursors, filters, limit=limit, cursor=cursor)
-    return AdminListPage(items=[_build_list_out(row, base_url) for row in page.items], next_cursor=page.next_cursor)
+    return AdminListPage(
+        items=[_build_list_out(row, base_url) for row in page.items], next_cursor=page.next_cursor
+    )
 
 
 def _build_list_out(row: ListRow, base_url: str) -> AdminListOut:

@@ -24,7 +24,9 @@ class PersonOut(OutputSchema):
     plan: Literal["free", "pro"]
     role: Literal["user", "admin"]
     status: Literal["active", "suspended", "deleted"]
-    held_at: datetime | None = Field(description="Since when their links and lists are on hold; null where they are not.")
+    held_at: datetime | None = Field(
+        description="Since when their links and lists are on hold; null where they are not."
+    )
     created_at: datetime
     last_sync_at: datetime
 
@@ -42,7 +44,10 @@ class PersonPatch(InputSchema):
     status: Literal["active", "suspended"] | None = None
     keep_links: bool = Field(
         default=False,
-        description="With `status: suspended`: links and lists go on working. Otherwise they are on hold until the person is active again.",
+        description=(
+            "With `status: suspended`: links and lists go on working. Otherwise they are on hold"
+            " until the person is active again."
+        ),
     )
     role: Literal["user", "admin"] | None = None
     plan: Literal["free", "pro"] | None = None
@@ -52,8 +57,12 @@ class BarredOut(OutputSchema):
     """A deleted account whose person may not sign up again."""
 
     id: Id
-    reference: str = Field(examples=["4f3a0c11d2be"], description="What the person is told when they try to sign in.")
-    user_id: Id = Field(description="The id of the account that was deleted, as the audit log has it.")
+    reference: str = Field(
+        examples=["4f3a0c11d2be"], description="What the person is told when they try to sign in."
+    )
+    user_id: Id = Field(
+        description="The id of the account that was deleted, as the audit log has it."
+    )
     created_at: datetime
 
     @classmethod
@@ -130,8 +139,14 @@ class AdminListOut(ListSummary):
 
     owner_id: Id | None
     owner_email: str | None = Field(examples=["ada@example.com"])
-    hosts: list[str] = Field(description="Some of the hosts it leads to.", examples=[["example.com"]])
-    removed_at: datetime | None = Field(description="When it was deleted; its name is kept, and it can be brought back, for 24 hours.")
+    hosts: list[str] = Field(
+        description="Some of the hosts it leads to.", examples=[["example.com"]]
+    )
+    removed_at: datetime | None = Field(
+        description=(
+            "When it was deleted; its name is kept, and it can be brought back, for 24 hours."
+        )
+    )
 
 
 class AdminListPage(OutputSchema):

@@ -18,10 +18,14 @@ from refract.jobs.models import Job
 from refract.links.safety.blocked_domains import invalidate_all
 
 
-async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch) -> User:
+async def change_person(
+    session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch
+) -> User:
     """Suspend, activate, promote, demote, change the plan. Each goes into the audit log."""
     user = await _get_live_user(session, user_id)
-    wanted: dict[str, Any] = changes.model_dump(exclude_unset=True, exclude_none=True, exclude={"keep_links"})
+    wanted: dict[str, Any] = changes.model_dump(
+        exclude_unset=True, exclude_none=True, exclude={"keep_links"}
+    )
     if wanted.get("status") == UserStatus.SUSPENDED or wanted.get("role") == UserRole.USER:
         await require_other_administrator(session, user)
     for field, value in wanted.items():
@@ -29,14 +33,24 @@ async def change_person(session: WriteSession, rt: Runtime, by: User, user_id: i
             setattr(user, field, value)
             if field == "role":
                 user.admin_by_setting = None  # given or taken by hand, which the setting respects
-            await audit.record_event(session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value)
+            await audit.record_event(
+                session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value
+            )
     if "status" in wanted:
-        await _hold_links(session, rt, by, user, hold=user.status == UserStatus.SUSPENDED and not changes.keep_links)
+        await _hold_links(
+            session,
+            rt,
+            by,
+            user,
+            hold=user.status == UserStatus.SUSPENDED and not changes.keep_links,
+        )
     await session.flush()
     return user
 
 
-async def _hold_links(session: WriteSession, rt: Runtime, by: User, user: User, *, hold: bool) -> None:
+async def _hold_links(
+    session: WriteSession, rt: Runtime, by: User, user: User, *, hold: bool
+) -> None:
     """Put a person's links and lists on hold, or lift the hold: one row, however many links there are.
 
     Every look-up asks for the primary owner's hold, so nothing has to be changed link by link and nothing is lost when it is lifted.
@@ -44,7 +58,9 @@ async def _hold_links(session: WriteSession, rt: Runtime, by: User, user: User, 
     if hold == (user.held_at is not None):
         return
     user.held_at = rt.clock.now() if hold else None
-    await audit.record_event(session, rt, "links.held" if hold else "links.released", actor=by, target=str(user.id))
+    await audit.record_event(
+        session, rt, "links.held" if hold else "links.released", actor=by, target=str(user.id)
+    )
     await session.flush()
     await invalidate_all(session)
 
@@ -72,7 +88,9 @@ async def delete_person(
 async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -> Job:
     """Give a dead job all its tries again, at once."""
     job = await jobs.retry_dead_job(session, rt, job_id)
-    await audit.record_event(session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind)
+    await audit.record_event(
+        session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind
+    )
     return job
 
 

@@ -27,28 +27,47 @@ from refract.identity.users import ensure_owner, fold_email
 from refract.migrations.grants import DATABASE_ACCOUNTS, DatabaseAccount, DatabaseGrants
 from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
 
-app = typer.Typer(help="People and database users, for whoever runs this server.", no_args_is_help=True)
+app = typer.Typer(
+    help="People and database users, for whoever runs this server.", no_args_is_help=True
+)
 PAGE_SIZE = 200
 UserArgument = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
 
 
 @app.command("list")
 def list_users(
-    search: Annotated[str | None, typer.Argument(help="A part of the email address. Left out: everybody.")] = None,
+    search: Annotated[
+        str | None, typer.Argument(help="A part of the email address. Left out: everybody.")
+    ] = None,
     *,
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="How many at most. Left out: everybody.")] = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", min=1, help="How many at most. Left out: everybody.")
+    ] = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
     """Show accounts, newest first."""
     people = run_on_data(load_command_settings(data_dir), lambda rt: _load_users(rt, search, limit))
     if as_json:
-        print_json(PersonPage(items=[PersonOut.model_validate(person) for person in people], next_cursor=None))
+        print_json(
+            PersonPage(
+                items=[PersonOut.model_validate(person) for person in people], next_cursor=None
+            )
+        )
         return
-    table = Table(*(Column(title, overflow="fold") for title in ("id", "email", "name", "role", "plan", "status", "last sync")))
+    table = Table(
+        *(
+            Column(title, overflow="fold")
+            for title in ("id", "email", "name", "role", "plan", "status", "last sync")
+        )
+    )
     for person in people:
         words = (person.email, person.public_name, person.role, person.plan, person.status)
-        table.add_row(str(person.id), *(make_safe_text(word) for word in words), f"{person.last_sync_at:%Y-%m-%d %H:%M}")
+        table.add_row(
+            str(person.id),
+            *(make_safe_text(word) for word in words),
+            f"{person.last_sync_at:%Y-%m-%d %H:%M}",
+        )
     make_console(UNCUT_WIDTH).print(table)
 
 
@@ -59,7 +78,9 @@ async def _load_users(rt: Runtime, search: str | None, limit: int | None) -> lis
     async with rt.db.read() as session:
         while limit is None or len(found) < limit:
             size = PAGE_SIZE if limit is None else min(PAGE_SIZE, limit - len(found))
-            page = await queries.load_people_page(session, cursors, PeopleFilter(q=search), limit=size, cursor=cursor)
+            page = await queries.load_people_page(
+                session, cursors, PeopleFilter(q=search), limit=size, cursor=cursor
+            )
             found += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -82,11 +103,17 @@ def demote(whom: UserArgument, data_dir: DataDir = None) -> None:
 @app.command("suspend")
 def suspend(
     whom: UserArgument,
-    keep_links: Annotated[bool, typer.Option("--keep-links", help="Let their links and lists go on working.")] = False,
+    keep_links: Annotated[
+        bool, typer.Option("--keep-links", help="Let their links and lists go on working.")
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Refuse somebody at once, everywhere: browsers, keys and tokens. Their links and lists answer 410 until they are active again."""
-    done = "is suspended; links and lists go on working" if keep_links else "is suspended, links and lists are on hold"
+    done = (
+        "is suspended; links and lists go on working"
+        if keep_links
+        else "is suspended, links and lists are on hold"
+    )
     _change_user(data_dir, whom, PersonPatch(status="suspended", keep_links=keep_links), done)
 
 
@@ -101,7 +128,11 @@ def activate(whom: UserArgument, data_dir: DataDir = None) -> None:
 def delete(
     whom: UserArgument,
     heir: Annotated[
-        str | None, typer.Option("--reassign-to", help="Who takes over links that are theirs alone. Left out: those are deleted.")
+        str | None,
+        typer.Option(
+            "--reassign-to",
+            help="Who takes over links that are theirs alone. Left out: those are deleted.",
+        ),
     ] = None,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     data_dir: DataDir = None,
@@ -116,7 +147,9 @@ def delete(
             person = await _find_user(session, whom)
             to = (await _find_user(session, heir)).id if heir else None
             links = LinkDisposition.REASSIGN if heir else LinkDisposition.DELETE
-            await service.delete_person(session, rt, by, person.id, PERSONAL_DATA_HOOKS, links=links, heir_id=to)
+            await service.delete_person(
+                session, rt, by, person.id, PERSONAL_DATA_HOOKS, links=links, heir_id=to
+            )
 
     run_on_data(load_command_settings(data_dir), run)
     typer.echo("The account is deleted.")
@@ -128,17 +161,27 @@ def list_barred(data_dir: DataDir = None) -> None:
 
     async def run(rt: Runtime) -> list[AccountTombstone]:
         async with rt.db.read() as session:
-            return list((await tombstones.list_tombstones(session, CursorCodec(rt.secret), limit=200, cursor=None)).items)
+            return list(
+                (
+                    await tombstones.list_tombstones(
+                        session, CursorCodec(rt.secret), limit=200, cursor=None
+                    )
+                ).items
+            )
 
     table = Table("reference", "account", "deleted")
     for row in run_on_data(load_command_settings(data_dir), run):
-        table.add_row(tombstones.get_reference(row), str(row.user_id), f"{row.created_at:%Y-%m-%d %H:%M}")
+        table.add_row(
+            tombstones.get_reference(row), str(row.user_id), f"{row.created_at:%Y-%m-%d %H:%M}"
+        )
     Console().print(table)
 
 
 @app.command("allow")
 def allow(
-    reference: Annotated[str, typer.Argument(help="The reference that the list shows, and that the person was told.")],
+    reference: Annotated[
+        str, typer.Argument(help="The reference that the list shows, and that the person was told.")
+    ],
     data_dir: DataDir = None,
 ) -> None:
     """Let somebody sign up again whose account was deleted."""
@@ -155,22 +198,39 @@ def allow(
 
 @app.command("grants")
 def grants(
-    prefix: Annotated[str, typer.Option("--prefix", help="The users become PREFIX_web, PREFIX_redirect and PREFIX_ingest.")] = "refract",
-    host: Annotated[str, typer.Option("--host", help="MariaDB: the host that the users come from.")] = "%",
+    prefix: Annotated[
+        str,
+        typer.Option(
+            "--prefix", help="The users become PREFIX_web, PREFIX_redirect and PREFIX_ingest."
+        ),
+    ] = "refract",
+    host: Annotated[
+        str, typer.Option("--host", help="MariaDB: the host that the users come from.")
+    ] = "%",
     password: Annotated[
         list[str] | None,
         typer.Option(
             "--password",
-            help="For web, redirect or ingest: USER=@FILE, USER=env:NAME, USER alone to be asked, or USER=PASSWORD (visible to others).",
+            help=(
+                "For web, redirect or ingest: USER=@FILE, USER=env:NAME, USER alone to be asked, or"
+                " USER=PASSWORD (visible to others)."
+            ),
         ),
     ] = None,
-    apply: Annotated[bool, typer.Option("--apply", help="Run the statements now, as the user of REFRACT_DATABASE_URL.")] = False,
+    apply: Annotated[
+        bool,
+        typer.Option(
+            "--apply", help="Run the statements now, as the user of REFRACT_DATABASE_URL."
+        ),
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Print (or run) the statements that make least-privilege database users: web, redirect (only reads) and ingest."""
     settings = load_command_settings(data_dir)
     if settings.dialect == "sqlite":
-        raise BadValue(problem="SQLite has no users: the rights of the file are the rights to the data.")
+        raise BadValue(
+            problem="SQLite has no users: the rights of the file are the rights to the data."
+        )
     passwords = _parse_passwords(password or [])
 
     async def run(rt: Runtime) -> list[str]:
@@ -184,7 +244,9 @@ def grants(
             host=host,
         )
         try:
-            statements = list(wanted.iter_statements(passwords) if apply else wanted.iter_script(passwords))
+            statements = list(
+                wanted.iter_statements(passwords) if apply else wanted.iter_script(passwords)
+            )
         except ValueError as exc:
             raise BadValue(problem=f"A name or password does not fit: {exc}.") from exc
         if apply:
@@ -193,7 +255,10 @@ def grants(
 
     statements = run_on_data(settings, run)
     if apply:
-        typer.echo(f"Made {', '.join(f'{prefix}_{account}' for account in DATABASE_ACCOUNTS)}. Run this again after an upgrade.")
+        typer.echo(
+            f"Made {', '.join(f'{prefix}_{account}' for account in DATABASE_ACCOUNTS)}. Run this"
+            " again after an upgrade."
+        )
     else:
         typer.echo("\n".join(f"{statement};" for statement in statements))
 
@@ -206,10 +271,20 @@ async def _run_grants(rt: Runtime, statements: list[str]) -> None:
     except DBAPIError as exc:
         if not is_permission_denied(exc):
             raise
-        need = "CREATEROLE, and must own the tables" if rt.db.dialect == "postgresql" else "CREATE USER and GRANT OPTION"
+        need = (
+            "CREATEROLE, and must own the tables"
+            if rt.db.dialect == "postgresql"
+            else "CREATE USER and GRANT OPTION"
+        )
         raise ConfigurationError(
-            problem=f"The database user {rt.db.url.username} may not make users or grant rights: it needs {need}.",
-            remedy="Run this as a user that may, or leave --apply out and let an administrator run what is printed.",
+            problem=(
+                f"The database user {rt.db.url.username} may not make users or grant rights: it"
+                f" needs {need}."
+            ),
+            remedy=(
+                "Run this as a user that may, or leave --apply out and let an administrator run"
+                " what is printed."
+            ),
         ) from exc
 
 
@@ -219,8 +294,16 @@ def _parse_passwords(given: list[str]) -> dict[DatabaseAccount, str]:
         name, has_value, value = option.partition("=")
         account = next((known for known in DATABASE_ACCOUNTS if known == name), None)
         if account is None or (has_value and not value):
-            raise BadValue(problem="Write a password as --password redirect=@FILE, for web, redirect or ingest.")
-        found[account] = read_secret(value) if has_value else typer.prompt(f"Password of {name}", hide_input=True, err=True)
+            raise BadValue(
+                problem=(
+                    "Write a password as --password redirect=@FILE, for web, redirect or ingest."
+                )
+            )
+        found[account] = (
+            read_secret(value)
+            if has_value
+            else typer.prompt(f"Password of {name}", hide_input=True, err=True)
+        )
     return found
 
 
@@ -228,7 +311,9 @@ def _change_user(data_dir: DataDir, whom: str, changes: PersonPatch, done: str) 
     async def run(rt: Runtime) -> User:
         async with rt.db.write() as session:
             by, _ = await ensure_owner(session, rt)
-            return await service.change_person(session, rt, by, (await _find_user(session, whom)).id, changes)
+            return await service.change_person(
+                session, rt, by, (await _find_user(session, whom)).id, changes
+            )
 
     person = run_on_data(load_command_settings(data_dir), run)
     typer.echo(f"{person.public_name} {done}.")

@@ -81,7 +81,10 @@ app = typer.Typer(
 def root(
     version: bool = typer.Option(False, "--version", help="Print the version and stop."),
     env_file: Path | None = typer.Option(  # noqa: B008 - how typer reads options
-        None, "--env-file", help="Settings in a file, as systemd's EnvironmentFile. [env: REFRACT_ENV_FILE]", metavar="FILE"
+        None,
+        "--env-file",
+        help="Settings in a file, as systemd's EnvironmentFile. [env: REFRACT_ENV_FILE]",
+        metavar="FILE",
     ),
 ) -> None:
     gc.enable()
@@ -101,7 +104,10 @@ def run() -> None:
         _print_error(exc)
         sys.exit(exc.exit_code)
     except Exception as exc:  # noqa: BLE001 - the last resort, as at the edge of the web
-        from refract.core.db.errors import format_driver_error, translate_db_error  # noqa: PLC0415 - knows every driver, and is needed by few
+        from refract.core.db.errors import (  # noqa: PLC0415 - knows every driver, and is needed by few
+            format_driver_error,
+            translate_db_error,
+        )
 
         if word := translate_db_error(exc):
             _print_error(word)
@@ -110,7 +116,12 @@ def run() -> None:
 
             structlog.get_logger("refract.cli").debug("command_failed", exc_info=exc)
             reason = format_driver_error(exc)
-            typer.secho(f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows where.", fg="red", err=True)
+            typer.secho(
+                f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows"
+                " where.",
+                fg="red",
+                err=True,
+            )
         sys.exit(1)
 
 

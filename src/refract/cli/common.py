@@ -25,7 +25,14 @@ from refract.server.installation import read_address, require_installation, requ
 
 CommandResultT = TypeVar("CommandResultT")
 BodyT = TypeVar("BodyT", bound=BaseModel)
-_OPTION_NAMES = {"names": "name", "tags": "tag", "new_tags": "tag", "redirect_status": "status", "expires_at": "expires", "scopes": "scope"}
+_OPTION_NAMES = {
+    "names": "name",
+    "tags": "tag",
+    "new_tags": "tag",
+    "redirect_status": "status",
+    "expires_at": "expires",
+    "scopes": "scope",
+}
 """Fields of the API whose options are called otherwise."""
 
 
@@ -45,7 +52,9 @@ def validate_options(model: type[BodyT], **given: object) -> BodyT:
         first = exc.errors()[0]
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
         field = str(first["loc"][0])
-        raise BadOption(name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}.") from exc
+        raise BadOption(
+            name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}."
+        ) from exc
 
 
 def read_secret(given: str) -> str:
@@ -80,7 +89,9 @@ def load_command_settings(data_dir: Path | None, *, creates: bool = False) -> Se
     return settings if served is None else settings.model_copy(update={"base_url": served.url})
 
 
-def run_on_data(settings: Settings, work: Callable[[Runtime], Awaitable[CommandResultT]]) -> CommandResultT:
+def run_on_data(
+    settings: Settings, work: Callable[[Runtime], Awaitable[CommandResultT]]
+) -> CommandResultT:
     """Run some work on the data of this installation, whether or not a server is running on it. Nothing is migrated."""
 
     async def run() -> CommandResultT:
@@ -109,10 +120,19 @@ def _add_temporary_secret(settings: Settings) -> Settings:
 async def get_acting_user(rt: Runtime, email: str | None) -> User:
     """Whoever a command acts as."""
     async with rt.db.write() as session:
-        return await get_user_by_email(session, email) if email else (await ensure_owner(session, rt))[0]
+        return (
+            await get_user_by_email(session, email)
+            if email
+            else (await ensure_owner(session, rt))[0]
+        )
 
 
-_UNITS = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1), "w": timedelta(weeks=1)}
+_UNITS = {
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
 
 
 def parse_time(text: str, now: datetime) -> datetime:
@@ -126,4 +146,6 @@ def parse_time(text: str, now: datetime) -> datetime:
             return datetime.combine(read, time(23, 59, 59), UTC)
         return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as exc:
-        raise BadValue(problem=f'"{text}" is not a time: write 30d, 2026-12-31 or 2026-12-31T18:00:00Z.') from exc
+        raise BadValue(
+            problem=f'"{text}" is not a time: write 30d, 2026-12-31 or 2026-12-31T18:00:00Z.'
+        ) from exc

@@ -33,11 +33,18 @@ def _export() -> None:
 @app.command("links")
 def links(
     form: Annotated[
-        LinkExportFormat, typer.Option("--format", help="csv for a spreadsheet, json or jsonl for programs.")
+        LinkExportFormat,
+        typer.Option("--format", help="csv for a spreadsheet, json or jsonl for programs."),
     ] = LinkExportFormat.CSV,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write. Left out: standard output.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write. Left out: standard output."),
+    ] = None,
     user: Annotated[
-        str | None, typer.Option("--user", help="Only the links of this person. Left out: everybody's.", metavar="EMAIL")
+        str | None,
+        typer.Option(
+            "--user", help="Only the links of this person. Left out: everybody's.", metavar="EMAIL"
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -49,7 +56,9 @@ def links(
         if user is not None:
             async with rt.db.read() as session:
                 person = (await get_user_by_email(session, user)).id
-        await audit.record_export(rt, "links", by=(await get_acting_user(rt, None)).id, target=person)
+        await audit.record_export(
+            rt, "links", by=(await get_acting_user(rt, None)).id, target=person
+        )
         writer, count, now = LinkExportWriter(form), 0, rt.clock.now()
         write(writer.head())
         async for cards in iter_card_pages(rt, person):
@@ -61,7 +70,9 @@ def links(
     if output is None:
         write_to_stdout(lambda write: run_on_data(settings, lambda rt: run(rt, write)))
     else:
-        count = write_to_file(output, lambda write: run_on_data(settings, lambda rt: run(rt, write)))
+        count = write_to_file(
+            output, lambda write: run_on_data(settings, lambda rt: run(rt, write))
+        )
         typer.echo(f"Wrote {count:,} {'link' if count == 1 else 'links'} to {output}.", err=True)
 
 
@@ -75,13 +86,22 @@ def write_to_stdout(work: ExportWork) -> None:
         work(lambda text: sink.write(text.encode()))
         sink.flush()
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the interpreter flushes once more at its end
+        os.dup2(
+            os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+        )  # the interpreter flushes once more at its end
 
 
 def write_to_file(path: Path, work: ExportWork) -> int:
     """The file appears when it is complete, readable by its owner alone."""
     try:
-        with NamedTemporaryFile("w", encoding="utf-8", newline="", dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        with NamedTemporaryFile(
+            "w",
+            encoding="utf-8",
+            newline="",
+            dir=path.parent,
+            prefix=f".{path.name}.",
+            delete=False,
+        ) as file:
             try:
                 count = work(file.write)
             except BaseException:

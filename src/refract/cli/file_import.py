@@ -26,10 +26,21 @@ MAX_PRINTED = 20
 _INTERRUPTED = 130
 _MAX_CELL = 2048
 File = Annotated[Path, typer.Argument(help="The file to read; - is standard input.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")]
-ReportTo = Annotated[Path | None, typer.Option("--report", help="Write the rows that were left out to this CSV file.", metavar="FILE")]
-Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Say of every row what became of it.")]
-Encoding = Annotated[str | None, typer.Option("--encoding", help="Such as cp1252.", show_default="utf-8")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")
+]
+ReportTo = Annotated[
+    Path | None,
+    typer.Option(
+        "--report", help="Write the rows that were left out to this CSV file.", metavar="FILE"
+    ),
+]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Say of every row what became of it.")
+]
+Encoding = Annotated[
+    str | None, typer.Option("--encoding", help="Such as cp1252.", show_default="utf-8")
+]
 Row = TypeVar("Row")
 Result = TypeVar("Result")
 
@@ -105,7 +116,13 @@ class ImportReport(Generic[Result]):
         left_out = outcome in self.left_out
         if report and self._report:
             where, *rest = cells
-            self._report.writerow([where, self.words[outcome], *(escape_formula(make_excerpt(text, _MAX_CELL)) for text in rest)])
+            self._report.writerow(
+                [
+                    where,
+                    self.words[outcome],
+                    *(escape_formula(make_excerpt(text, _MAX_CELL)) for text in rest),
+                ]
+            )
         if self._verbose or (left_out and self._printed < MAX_PRINTED):
             self._printed += left_out
             self.console.print(sentence)
@@ -113,18 +130,27 @@ class ImportReport(Generic[Result]):
     def print_summary(self, *, dry_run: bool) -> None:
         left_out = sum(self.counts[outcome] for outcome in self.left_out)
         if not self._verbose and left_out > self._printed:
-            more = "they are all in the report" if self._report else "--report FILE writes them all to a file"
+            more = (
+                "they are all in the report"
+                if self._report
+                else "--report FILE writes them all to a file"
+            )
             self.console.print(f"… and {left_out - self._printed:,} more: {more}.")
         self.print_remarks()
         done = ", ".join(f"{self.counts[outcome]:,} {word}" for outcome, word in self.words.items())
-        typer.echo(f"{'Dry run, nothing was changed. ' if dry_run else ''}{self.rows:,} {'row' if self.rows == 1 else 'rows'}: {done}.")
+        typer.echo(
+            f"{'Dry run, nothing was changed. ' if dry_run else ''}{self.rows:,}"
+            f" {'row' if self.rows == 1 else 'rows'}: {done}."
+        )
 
     def print_remarks(self) -> None:
         """Print what else there is to say before the counts."""
 
 
 def import_file(
-    options: ImportOptions, report: ImportReport[Result], begin: Callable[[Runtime, BinaryIO], Awaitable[OpenImport[Row, Result]]]
+    options: ImportOptions,
+    report: ImportReport[Result],
+    begin: Callable[[Runtime, BinaryIO], Awaitable[OpenImport[Row, Result]]],
 ) -> None:
     """Import a file batch by batch. Interrupted, print what is done and exit the command."""
     settings = load_command_settings(options.data_dir)
@@ -149,12 +175,21 @@ def import_file(
             run_on_data(settings, run)
         except KeyboardInterrupt:
             report.print_summary(dry_run=options.dry_run)
-            done = "What is done stays. Run the same command again to go on: rows that are here are left alone."
-            typer.secho(f"Stopped. {'Nothing was changed.' if options.dry_run else done}", fg="yellow", err=True)
+            done = (
+                "What is done stays. Run the same command again to go on: rows that are here are"
+                " left alone."
+            )
+            typer.secho(
+                f"Stopped. {'Nothing was changed.' if options.dry_run else done}",
+                fg="yellow",
+                err=True,
+            )
             raise typer.Exit(_INTERRUPTED) from None
 
 
-async def _finish_batch(batch: Coroutine[Any, Any, list[Result]], add: Callable[[list[Result]], None]) -> None:
+async def _finish_batch(
+    batch: Coroutine[Any, Any, list[Result]], add: Callable[[list[Result]], None]
+) -> None:
     """Finish a batch even if cancelled: around its commit one could not tell whether it is in."""
     task = asyncio.ensure_future(batch)
     try:

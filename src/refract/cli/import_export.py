@@ -2,7 +2,12 @@
 
 from refract.cli.export import app as writing
 from refract.cli.imports import app as bringing
-from refract.cli.library.import_export import export_library, import_library, list_imports, roll_back
+from refract.cli.library.import_export import (
+    export_library,
+    import_library,
+    list_imports,
+    roll_back,
+)
 
 writing.command("library")(export_library)
 bringing.command("library")(import_library)

@@ -37,7 +37,13 @@ from refract.names.service import namespace_of
 app = typer.Typer(help="Bring links and bookmarks from a file.", no_args_is_help=True)
 Conflict = Annotated[
     NameConflictPolicy,
-    typer.Option("--on-conflict", help="When a name leads elsewhere already: leave the row out, call it name-2, or count it as failed."),
+    typer.Option(
+        "--on-conflict",
+        help=(
+            "When a name leads elsewhere already: leave the row out, call it name-2, or count it as"
+            " failed."
+        ),
+    ),
 ]
 
 
@@ -50,7 +56,9 @@ def _import() -> None:
 def links(
     file: File,
     *,
-    kind: Annotated[LinkFileFormat, typer.Option("--from", help="What wrote the file; auto finds out.")] = LinkFileFormat.AUTO,
+    kind: Annotated[
+        LinkFileFormat, typer.Option("--from", help="What wrote the file; auto finds out.")
+    ] = LinkFileFormat.AUTO,
     dry_run: DryRun = False,
     conflict: Conflict = NameConflictPolicy.SKIP,
     report: ReportTo = None,
@@ -64,7 +72,14 @@ def links(
 
     async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, LinkImportResult]:
         rows = open_link_file(stream, rt.clock.now(), kind, encoding)
-        bringing = LinkImporter(rt, namespace_of(rt), await get_acting_user(rt, user), conflict=conflict, dry_run=dry_run, keep_ids=True)
+        bringing = LinkImporter(
+            rt,
+            namespace_of(rt),
+            await get_acting_user(rt, user),
+            conflict=conflict,
+            dry_run=dry_run,
+            keep_ids=True,
+        )
 
         async def end() -> None:
             unread.extend(rows.unread)
@@ -73,7 +88,12 @@ def links(
 
     import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin)
     if unread:
-        typer.secho(f"Columns that mean nothing here and were not read: {make_excerpt(', '.join(unread), 200)}.", fg="yellow", err=True)
+        typer.secho(
+            "Columns that mean nothing here and were not read:"
+            f" {make_excerpt(', '.join(unread), 200)}.",
+            fg="yellow",
+            err=True,
+        )
     outcomes.print_summary(dry_run=dry_run)
     if outcomes.counts[LinkImportOutcome.REFUSED]:
         raise typer.Exit(1)
@@ -101,6 +121,17 @@ class _LinkReport(ImportReport[LinkImportResult]):
 
 def _sentence(one: LinkImportResult) -> str:
     name = ", ".join(one.names or one.row.names)
-    what = f"{make_excerpt(name)} → {make_excerpt(one.row.text, 80)}" if name else make_excerpt(one.row.text, 80)
-    remarks = f" ({'; '.join(make_excerpt(remark, 200) for remark in one.remarks)})" if one.remarks else ""
-    return f"{one.row.where}: {one.outcome}: {what}{f': {make_excerpt(one.why, 300)}' if one.why else ''}{remarks}"
+    what = (
+        f"{make_excerpt(name)} → {make_excerpt(one.row.text, 80)}"
+        if name
+        else make_excerpt(one.row.text, 80)
+    )
+    remarks = (
+        f" ({'; '.join(make_excerpt(remark, 200) for remark in one.remarks)})"
+        if one.remarks
+        else ""
+    )
+    return (
+        f"{one.row.where}: {one.outcome}:"
+        f" {what}{f': {make_excerpt(one.why, 300)}' if one.why else ''}{remarks}"
+    )

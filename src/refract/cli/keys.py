@@ -17,7 +17,9 @@ from refract.identity.models import ApiKey, KeyStatus, Scope
 from refract.identity.schemas import KeyCreate, KeyOut, check_key_expiry
 
 app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
-KeyOwnerOption = Annotated[str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")]
+KeyOwnerOption = Annotated[
+    str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")
+]
 
 
 @app.command("create")
@@ -26,10 +28,20 @@ def create(
     user: KeyOwnerOption = None,
     scope: Annotated[
         list[Scope] | None,
-        typer.Option("--scope", help="read, write, admin or account; may be given several times. Left out: read and write."),
+        typer.Option(
+            "--scope",
+            help=(
+                "read, write, admin or account; may be given several times. Left out: read and"
+                " write."
+            ),
+        ),
     ] = None,
     expires: Annotated[
-        str | None, typer.Option("--expires", help="When it stops working: days from now, such as 90, or a date. Left out: never.")
+        str | None,
+        typer.Option(
+            "--expires",
+            help="When it stops working: days from now, such as 90, or a date. Left out: never.",
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -42,15 +54,26 @@ def create(
         check_key_expiry(ends, rt.clock.now())
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(session, rt, person, new.name, new.scopes, expires_at=ends)
-            await audit.record_event(session, rt, "key.created", actor=person, target=row.key_prefix, detail="command line")
+            row, clear = await keys.create_key(
+                session, rt, person, new.name, new.scopes, expires_at=ends
+            )
+            await audit.record_event(
+                session,
+                rt,
+                "key.created",
+                actor=person,
+                target=row.key_prefix,
+                detail="command line",
+            )
         return clear
 
     typer.echo(run_on_data(settings, run))
 
 
 @app.command("list")
-def list_keys(user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def list_keys(
+    user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Show the keys of a person."""
     settings = load_command_settings(data_dir)
 
@@ -61,13 +84,29 @@ def list_keys(user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: Da
 
     found, now = run_on_data(settings, run)
     if as_json:
-        typer.echo(json.dumps([KeyOut.from_key(key, now).model_dump(mode="json") for key in found], indent=2))
+        typer.echo(
+            json.dumps(
+                [KeyOut.from_key(key, now).model_dump(mode="json") for key in found], indent=2
+            )
+        )
         return
     if not found:
         typer.echo("No keys yet. Make one with: refract keys create --name NAME")
         return
     table = Table(
-        *(Column(title, overflow="fold") for title in ("id", "name", "key", "scopes", "status", "created", "last used", "requests"))
+        *(
+            Column(title, overflow="fold")
+            for title in (
+                "id",
+                "name",
+                "key",
+                "scopes",
+                "status",
+                "created",
+                "last used",
+                "requests",
+            )
+        )
     )
     for key in found:
         table.add_row(
@@ -77,7 +116,11 @@ def list_keys(user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: Da
             " ".join(key.scopes),
             _describe_status(key, now),
             f"{key.created_at:%Y-%m-%d %H:%M}",
-            f"{key.last_used_at:%Y-%m-%d %H:%M}\n{key.last_used_network or ''}".rstrip() if key.last_used_at else "never",
+            (
+                f"{key.last_used_at:%Y-%m-%d %H:%M}\n{key.last_used_network or ''}".rstrip()
+                if key.last_used_at
+                else "never"
+            ),
             str(key.usage_count),
         )
     make_console(UNCUT_WIDTH).print(table)
@@ -85,7 +128,9 @@ def list_keys(user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: Da
 
 @app.command("revoke")
 def revoke(
-    which: Annotated[str, typer.Argument(help="The id, or the beginning of the key as the list shows it.")],
+    which: Annotated[
+        str, typer.Argument(help="The id, or the beginning of the key as the list shows it.")
+    ],
     user: KeyOwnerOption = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -96,13 +141,22 @@ def revoke(
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
             matching = [
-                one for one in await keys.list_keys(session, person) if str(one.id) == which or one.key_prefix == which.rstrip("…")[:16]
+                one
+                for one in await keys.list_keys(session, person)
+                if str(one.id) == which or one.key_prefix == which.rstrip("…")[:16]
             ]
             if len(matching) != 1:
                 raise KeyNotFound
             revoked = await keys.revoke_key(session, person, matching[0].id)
             for row in revoked:
-                await audit.record_event(session, rt, "key.revoked", actor=person, target=row.key_prefix, detail="command line")
+                await audit.record_event(
+                    session,
+                    rt,
+                    "key.revoked",
+                    actor=person,
+                    target=row.key_prefix,
+                    detail="command line",
+                )
         return revoked
 
     typer.echo(f"Revoked {', '.join(row.name for row in run_on_data(settings, run))}.")
@@ -115,7 +169,10 @@ def _parse_expiry(text: str, now: datetime) -> datetime:
             return now + timedelta(days=int(text))
         ends = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as exc:
-        raise typer.BadParameter("write a number of days, such as 90, or a date, such as 2027-01-31", param_hint="--expires") from exc
+        raise typer.BadParameter(
+            "write a number of days, such as 90, or a date, such as 2027-01-31",
+            param_hint="--expires",
+        ) from exc
     return ends if ends.tzinfo is not None else ends.replace(tzinfo=UTC)
 
 
@@ -123,5 +180,11 @@ def _describe_status(key: ApiKey, now: datetime) -> str:
     status = key.status_at(now)
     if status == KeyStatus.REVOKED or key.expires_at is None:
         return status
-    word = "expires soon" if keys.is_expiring_soon(key, now) else "expires" if status == KeyStatus.ACTIVE else "expired"
+    word = (
+        "expires soon"
+        if keys.is_expiring_soon(key, now)
+        else "expires"
+        if status == KeyStatus.ACTIVE
+        else "expired"
+    )
     return f"{word} {key.expires_at:%Y-%m-%d}"

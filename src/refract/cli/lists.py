@@ -22,8 +22,12 @@ from refract.lists.models import LinkList
 from refract.lists.queries import AllListsFilter, find_published_list, find_removed_list
 from refract.names.service import namespace_of
 
-app = typer.Typer(help="Everybody's lists: find one, take it down, bring it back.", no_args_is_help=True)
-ListArgument = Annotated[str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")]
+app = typer.Typer(
+    help="Everybody's lists: find one, take it down, bring it back.", no_args_is_help=True
+)
+ListArgument = Annotated[
+    str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")
+]
 _MAX_LISTS = 200
 
 
@@ -33,9 +37,15 @@ class UnknownList(NotFound):
 
 @app.command("list")
 def list_lists(
-    search: Annotated[str | None, typer.Argument(help="Words of title, name or host. Left out: all.")] = None,
-    anonymous: Annotated[bool, typer.Option("--anonymous", help="Only lists without an owner.")] = False,
-    removed: Annotated[bool, typer.Option("--removed", help="Those deleted in the last 24 hours.")] = False,
+    search: Annotated[
+        str | None, typer.Argument(help="Words of title, name or host. Left out: all.")
+    ] = None,
+    anonymous: Annotated[
+        bool, typer.Option("--anonymous", help="Only lists without an owner.")
+    ] = False,
+    removed: Annotated[
+        bool, typer.Option("--removed", help="Those deleted in the last 24 hours.")
+    ] = False,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -46,7 +56,12 @@ def list_lists(
         asked = AllListsFilter(search, True if anonymous else None, None, since)
         async with rt.db.read() as session:
             page = await queries.load_admin_lists_page(
-                session, CursorCodec(rt.secret), asked, rt.settings.public_url, limit=_MAX_LISTS, cursor=None
+                session,
+                CursorCodec(rt.secret),
+                asked,
+                rt.settings.public_url,
+                limit=_MAX_LISTS,
+                cursor=None,
             )
         return page.items
 
@@ -57,7 +72,12 @@ def list_lists(
     if not found:
         typer.echo("No lists.")
         return
-    table = Table(*(Column(title, overflow="fold") for title in ("name", "title", "status", "owner", "leads to", "created")))
+    table = Table(
+        *(
+            Column(title, overflow="fold")
+            for title in ("name", "title", "status", "owner", "leads to", "created")
+        )
+    )
     for one in found:
         hosts = ", ".join(one.hosts[:3])
         owner = one.owner_email or "(no account)"
@@ -100,7 +120,9 @@ def restore(name: ListArgument, data_dir: DataDir = None) -> None:
             found = await find_removed_list(session, parse_segment(name))
             if found is None:
                 raise UnknownList(typed=make_excerpt(name))
-            return await service.undo_delete(session, space, ListCaller(by.id, is_admin=True), found.id)
+            return await service.undo_delete(
+                session, space, ListCaller(by.id, is_admin=True), found.id
+            )
 
     back = run_on_data(load_command_settings(data_dir), run)
     typer.echo(f"{back.slug} is back.")

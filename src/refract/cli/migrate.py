@@ -19,11 +19,23 @@ MigrateResultT = TypeVar("MigrateResultT")
 def migrate(
     *,
     to: Annotated[
-        str | None, typer.Option("--to", help="The revision to bring it to, older or newer. Left out: this version's.", metavar="REV")
+        str | None,
+        typer.Option(
+            "--to",
+            help="The revision to bring it to, older or newer. Left out: this version's.",
+            metavar="REV",
+        ),
     ] = None,
-    status: Annotated[bool, typer.Option("--status", help="Only say which revision it is at.")] = False,
-    check: Annotated[bool, typer.Option("--check", help="The same, and status 1 if this version cannot work on it.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask before something is lost.")] = False,
+    status: Annotated[
+        bool, typer.Option("--status", help="Only say which revision it is at.")
+    ] = False,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="The same, and status 1 if this version cannot work on it."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask before something is lost.")
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Bring the database to this version's schema, or to another revision. `serve` migrates by itself."""
@@ -40,12 +52,17 @@ def migrate(
     if ran:
         typer.echo(f"Ran {len(ran)} steps; the schema is at {ran[-1]}.")
     elif state.is_ahead:
-        typer.echo(f"The schema is at {state.revision}, newer than this version's {migrations.HEAD}, which can work on it.")
+        typer.echo(
+            f"The schema is at {state.revision}, newer than this version's {migrations.HEAD}, which"
+            " can work on it."
+        )
     else:
         typer.echo(f"The schema is up to date ({target}).")
 
 
-def _run_on_database(settings: Settings, work: Callable[[Database], Awaitable[MigrateResultT]]) -> MigrateResultT:
+def _run_on_database(
+    settings: Settings, work: Callable[[Database], Awaitable[MigrateResultT]]
+) -> MigrateResultT:
     async def run() -> MigrateResultT:
         db = Database(settings)
         try:
@@ -58,14 +75,25 @@ def _run_on_database(settings: Settings, work: Callable[[Database], Awaitable[Mi
 
 def _check_revision(revision: str) -> str:
     if revision not in migrations.list_revisions():
-        raise BadValue(problem=f'There is no revision "{revision}": this version knows 0001 to {migrations.HEAD}.')
+        raise BadValue(
+            problem=(
+                f'There is no revision "{revision}": this version knows 0001 to {migrations.HEAD}.'
+            )
+        )
     return revision
 
 
 def _print_status(settings: Settings, *, fails: bool) -> None:
     state = _run_on_database(settings, migrations.check_schema)
-    behind = [revision for revision in migrations.list_revisions() if state.revision is None or revision > state.revision]
-    typer.echo(f"The database is at {state.revision or 'no revision'}; Refract {__version__} knows up to {migrations.HEAD}.")
+    behind = [
+        revision
+        for revision in migrations.list_revisions()
+        if state.revision is None or revision > state.revision
+    ]
+    typer.echo(
+        f"The database is at {state.revision or 'no revision'}; Refract {__version__} knows up to"
+        f" {migrations.HEAD}."
+    )
     if state.problem is not None:
         typer.echo(state.problem.message)
     elif state.is_ahead:
@@ -79,8 +107,10 @@ def _print_status(settings: Settings, *, fails: bool) -> None:
 def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> None:
     if found > migrations.HEAD:
         raise BadValue(
-            problem=f"The database is at {found}, and this version knows only up to {migrations.HEAD}: the newer version can take it "
-            f"back, with refract migrate --to {target}."
+            problem=(
+                f"The database is at {found}, and this version knows only up to {migrations.HEAD}:"
+                f" the newer version can take it back, with refract migrate --to {target}."
+            )
         )
 
     async def look(db: Database) -> list[DowngradeLoss]:
@@ -88,7 +118,11 @@ def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> Non
             return await read_losses(connection, found, target)
 
     lost = _run_on_database(settings, look)
-    typer.echo(f"Going back from {found} to {target} loses:" if lost else f"Going back from {found} to {target} loses nothing.")
+    typer.echo(
+        f"Going back from {found} to {target} loses:"
+        if lost
+        else f"Going back from {found} to {target} loses nothing."
+    )
     for loss in lost:
         typer.echo(f"  {loss}")
     if not yes:

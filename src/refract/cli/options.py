@@ -5,7 +5,10 @@ from typing import Annotated
 
 import typer
 
-AsUser = Annotated[str | None, typer.Option("--user", help="Do it as this person. Left out: the owner.", metavar="EMAIL")]
+AsUser = Annotated[
+    str | None,
+    typer.Option("--user", help="Do it as this person. Left out: the owner.", metavar="EMAIL"),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
 DataDir = Annotated[
     Path | None,

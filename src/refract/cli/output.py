@@ -16,7 +16,13 @@ from refract.links.schemas import LinkOut
 _PIPED_WIDTH = 160
 UNCUT_WIDTH = 4096
 """The width of a piped table whose values scripts read: nothing is cut off."""
-_STATUS_COLORS = {"active": "green", "on_hold": "yellow", "disabled": "yellow", "expired": "yellow", "deleted": "red"}
+_STATUS_COLORS = {
+    "active": "green",
+    "on_hold": "yellow",
+    "disabled": "yellow",
+    "expired": "yellow",
+    "deleted": "red",
+}
 
 
 def make_console(piped_width: int = _PIPED_WIDTH) -> Console:
@@ -60,7 +66,9 @@ def print_link(link: LinkOut) -> None:
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    owners = ", ".join(f"{one.email or one.name}{' (primary)' if one.primary else ''}" for one in link.owners)
+    owners = ", ".join(
+        f"{one.email or one.name}{' (primary)' if one.primary else ''}" for one in link.owners
+    )
     rows = {
         "short URL": link.short_url, "destination": to_ascii_url(link.destination), "title": link.title, "notes": link.notes,
         "names": ", ".join(link.names), "tags": ", ".join(link.tags),
@@ -71,8 +79,17 @@ def print_link(link: LinkOut) -> None:
     table.add_row("status", Text(link.status, style=_STATUS_COLORS[link.status]))
     table.add_row("expires", format_time(link.expires_at) if link.expires_at else "never")
     table.add_row("visibility", link.visibility)
-    table.add_row("redirect", f"{link.redirect_status}{', forwards the query' if link.forward_query else ''}")
-    table.add_row("clicks", "–" if link.total_clicks is None else f"{link.total_clicks:,} (and {link.bot_clicks:,} by bots)")
+    table.add_row(
+        "redirect", f"{link.redirect_status}{', forwards the query' if link.forward_query else ''}"
+    )
+    table.add_row(
+        "clicks",
+        (
+            "–"
+            if link.total_clicks is None
+            else f"{link.total_clicks:,} (and {link.bot_clicks:,} by bots)"
+        ),
+    )
     table.add_row("created", format_time(link.created_at))
     table.add_row("changed", f"{format_time(link.updated_at)} (version {link.version})")
     table.add_row("owners", make_safe_text(owners, 2048))

@@ -19,13 +19,17 @@ from refract.reports.errors import ReportNotFound
 from refract.reports.models import ReportStatus
 from refract.reports.schemas import ReportGroupOut
 
-app = typer.Typer(help="Abuse reports: read the queue, dismiss what is harmless.", no_args_is_help=True)
+app = typer.Typer(
+    help="Abuse reports: read the queue, dismiss what is harmless.", no_args_is_help=True
+)
 _MAX_REPORTS = 200
 
 
 @app.command("list")
 def list_reports(
-    closed: Annotated[bool, typer.Option("--closed", help="Those that were decided, instead of open ones.")] = False,
+    closed: Annotated[
+        bool, typer.Option("--closed", help="Those that were decided, instead of open ones.")
+    ] = False,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -34,7 +38,9 @@ def list_reports(
 
     async def run(rt: Runtime) -> list[ReportGroupOut]:
         async with rt.db.read() as session:
-            page = await queries.load_reports_page(session, CursorCodec(rt.secret), status, limit=_MAX_REPORTS, cursor=None)
+            page = await queries.load_reports_page(
+                session, CursorCodec(rt.secret), status, limit=_MAX_REPORTS, cursor=None
+            )
         return list(page.items)
 
     found = run_on_data(load_command_settings(data_dir), run)
@@ -44,7 +50,12 @@ def list_reports(
     if not found:
         typer.echo("No reports.")
         return
-    table = Table(*(Column(title, overflow="fold") for title in ("id", "name", "kind", "reports", "reasons", "leads to", "owner", "state")))
+    table = Table(
+        *(
+            Column(title, overflow="fold")
+            for title in ("id", "name", "kind", "reports", "reasons", "leads to", "owner", "state")
+        )
+    )
     for one in found:
         leads_to = one.destination or ", ".join(one.hosts[:3])
         table.add_row(
@@ -62,7 +73,9 @@ def list_reports(
 
 @app.command("dismiss")
 def dismiss(
-    report_id: Annotated[str, typer.Argument(help="The id that `refract reports list` shows.", metavar="ID")],
+    report_id: Annotated[
+        str, typer.Argument(help="The id that `refract reports list` shows.", metavar="ID")
+    ],
     data_dir: DataDir = None,
 ) -> None:
     """Close every report of one target without doing anything about it."""

@@ -17,10 +17,22 @@ from refract.library.service import capture_item
 
 
 def save(
-    text: Annotated[str | None, typer.Argument(help="A thought or an address; - or nothing reads standard input.", metavar="TEXT")] = None,
+    text: Annotated[
+        str | None,
+        typer.Argument(
+            help="A thought or an address; - or nothing reads standard input.", metavar="TEXT"
+        ),
+    ] = None,
     *,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
-    enrich: Annotated[bool, typer.Option("--enrich/--no-enrich", help="Let the assistant describe it, or file it as it is.")] = True,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="May be given several times.")
+    ] = None,
+    enrich: Annotated[
+        bool,
+        typer.Option(
+            "--enrich/--no-enrich", help="Let the assistant describe it, or file it as it is."
+        ),
+    ] = True,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -37,7 +49,10 @@ def save(
         texts = split_paste(text or "")
         if not texts:
             raise EmptyText
-        wishes = [validate_options(ItemCreate, text=one, enrich=enrich, new_tags=tag or []) for one in texts]
+        wishes = [
+            validate_options(ItemCreate, text=one, enrich=enrich, new_tags=tag or [])
+            for one in texts
+        ]
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
             made = [await capture_item(session, rt, person, wish) for wish in wishes]

@@ -19,13 +19,29 @@ from refract.server.supervisor import ProcessSupervisor
 
 
 def serve(
-    host: Annotated[str | None, typer.Option(help="The address to listen on. [env: REFRACT_HOST]", show_default="127.0.0.1")] = None,
-    port: Annotated[int | None, typer.Option(help="The port; 0 takes a free one. [env: REFRACT_PORT]", show_default="8000")] = None,
+    host: Annotated[
+        str | None,
+        typer.Option(
+            help="The address to listen on. [env: REFRACT_HOST]", show_default="127.0.0.1"
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="The port; 0 takes a free one. [env: REFRACT_PORT]", show_default="8000"),
+    ] = None,
     data_dir: DataDir = None,
     workers: Annotated[
-        int | None, typer.Option(help="Server processes that share the port. [env: REFRACT_WORKERS]", show_default="1")
+        int | None,
+        typer.Option(
+            help="Server processes that share the port. [env: REFRACT_WORKERS]", show_default="1"
+        ),
     ] = None,
-    role: Annotated[str | None, typer.Option(help="all, web, redirect, worker or ingest. [env: REFRACT_ROLE]", show_default="all")] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(
+            help="all, web, redirect, worker or ingest. [env: REFRACT_ROLE]", show_default="all"
+        ),
+    ] = None,
 ) -> None:
     """Migrate, start, print the address and, on the first start, a sign-in link."""
     gc.disable()  # until everything is loaded
@@ -44,14 +60,19 @@ def serve(
 
 _REMEDIES = {
     errno.EADDRINUSE: "Stop what uses it, or choose another with --port or REFRACT_PORT.",
-    errno.EACCES: "Ports below 1024 need a right of their own: choose a higher one with --port or REFRACT_PORT and put a front before it, "
-    "or give the service AmbientCapabilities=CAP_NET_BIND_SERVICE.",
+    errno.EACCES: (
+        "Ports below 1024 need a right of their own: choose a higher one with --port or"
+        " REFRACT_PORT and put a front before it, or give the service"
+        " AmbientCapabilities=CAP_NET_BIND_SERVICE."
+    ),
 }
 
 
 def open_listener(settings: Settings) -> socket.socket:
     """The socket, opened before anything else: a port that is taken should say so at once."""
-    listener = socket.socket(socket.AF_INET6 if ":" in settings.host else socket.AF_INET, socket.SOCK_STREAM)
+    listener = socket.socket(
+        socket.AF_INET6 if ":" in settings.host else socket.AF_INET, socket.SOCK_STREAM
+    )
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, settings.port))
@@ -59,8 +80,14 @@ def open_listener(settings: Settings) -> socket.socket:
     except (OSError, UnicodeError) as exc:
         listener.close()
         raise ConfigurationError(
-            problem=f"Cannot listen on {settings.host} port {settings.port}: {getattr(exc, 'strerror', None) or 'this is no host name'}.",
-            remedy=_REMEDIES.get(getattr(exc, "errno", 0), "Name an address of this machine with --host or REFRACT_HOST."),
+            problem=(
+                f"Cannot listen on {settings.host} port {settings.port}:"
+                f" {getattr(exc, 'strerror', None) or 'this is no host name'}."
+            ),
+            remedy=_REMEDIES.get(
+                getattr(exc, "errno", 0),
+                "Name an address of this machine with --host or REFRACT_HOST.",
+            ),
         ) from exc
     listener.setblocking(False)
     return listener
@@ -90,7 +117,10 @@ def _serve_single(settings: Settings, listener: socket.socket) -> None:
 async def _serve_supervised(settings: Settings, listener: socket.socket) -> None:
     """The first process loads while the database is prepared."""
     supervisor = ProcessSupervisor(settings, listener)
-    serving, preparing = asyncio.create_task(supervisor.run()), asyncio.create_task(_prepare_in_thread(settings))
+    serving, preparing = (
+        asyncio.create_task(supervisor.run()),
+        asyncio.create_task(_prepare_in_thread(settings)),
+    )
     try:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
         if preparing.done():  # else somebody stopped us meanwhile

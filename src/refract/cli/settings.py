@@ -21,7 +21,9 @@ _HIDDEN = "[hidden]"
 
 def show_settings(
     as_json: AsJson = False,
-    changed: bool = typer.Option(False, "--changed", help="Only those that are not at their default."),
+    changed: bool = typer.Option(
+        False, "--changed", help="Only those that are not at their default."
+    ),
     data_dir: DataDir = None,
 ) -> None:
     """Show every setting as it is in effect, and where it comes from. Secrets are hidden."""
@@ -29,12 +31,21 @@ def show_settings(
     file = os.environ.get("REFRACT_SETTINGS_FILE")
     written = tomllib.loads(Path(file).read_text()) if file else {}
     rows = [
-        (f"{PREFIX}{field.upper()}", _format_value(settings, field), find_setting_source(field, {"data_dir": data_dir}, written))
+        (
+            f"{PREFIX}{field.upper()}",
+            _format_value(settings, field),
+            find_setting_source(field, {"data_dir": data_dir}, written),
+        )
         for field in Settings.model_fields
     ]
     rows = [row for row in rows if not changed or row[2] != "default"]
     if as_json:
-        typer.echo(json.dumps([dict(zip(("variable", "value", "source"), row, strict=True)) for row in rows], indent=1))
+        typer.echo(
+            json.dumps(
+                [dict(zip(("variable", "value", "source"), row, strict=True)) for row in rows],
+                indent=1,
+            )
+        )
         return
     wide = max((len(row[0]) for row in rows), default=0)
     for variable, value, source in rows:

@@ -4,7 +4,13 @@ from typing import Annotated, Any
 
 import typer
 
-from refract.cli.common import get_acting_user, load_command_settings, parse_time, run_on_data, validate_options
+from refract.cli.common import (
+    get_acting_user,
+    load_command_settings,
+    parse_time,
+    run_on_data,
+    validate_options,
+)
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.output import print_json
 from refract.core.runtime import Runtime
@@ -17,15 +23,29 @@ def shorten(
     url: Annotated[str, typer.Argument(help="Where the link leads.", metavar="URL")],
     *,
     name: Annotated[
-        list[str] | None, typer.Option("--name", help="A path of its own, such as roadmap; may be given several times.")
+        list[str] | None,
+        typer.Option(
+            "--name", help="A path of its own, such as roadmap; may be given several times."
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option("--title")] = None,
     notes: Annotated[str | None, typer.Option("--notes")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="May be given several times.")] = None,
-    expires: Annotated[str | None, typer.Option("--expires", help="30d, 12h, 2026-12-31 or a moment.", metavar="WHEN")] = None,
-    status: Annotated[int | None, typer.Option("--status", help="301, 302, 307 or 308.", show_default="302")] = None,
-    visibility: Annotated[Visibility | None, typer.Option("--visibility", show_default="unlisted")] = None,
-    find_if_exists: Annotated[bool, typer.Option("--find-if-exists", help="Use my link to this address, if there is one.")] = False,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="May be given several times.")
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", help="30d, 12h, 2026-12-31 or a moment.", metavar="WHEN"),
+    ] = None,
+    status: Annotated[
+        int | None, typer.Option("--status", help="301, 302, 307 or 308.", show_default="302")
+    ] = None,
+    visibility: Annotated[
+        Visibility | None, typer.Option("--visibility", show_default="unlisted")
+    ] = None,
+    find_if_exists: Annotated[
+        bool, typer.Option("--find-if-exists", help="Use my link to this address, if there is one.")
+    ] = False,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -36,7 +56,9 @@ def shorten(
         "destination": url, "names": name or [], "title": title, "notes": notes, "tags": tag or [], "find_if_exists": find_if_exists,
     }  # fmt: skip
     said = {"redirect_status": status, "visibility": visibility}
-    given |= {field: value for field, value in said.items() if value is not None}  # an existing link must have what is said, no more
+    given |= {
+        field: value for field, value in said.items() if value is not None
+    }  # an existing link must have what is said, no more
 
     link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))
     if as_json:
@@ -45,7 +67,9 @@ def shorten(
         typer.echo(link.short_url)
 
 
-async def _shorten(rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
+async def _shorten(
+    rt: Runtime, given: dict[str, Any], expires: str | None, user: str | None
+) -> LinkOut:
     if expires is not None:
         given["expires_at"] = parse_time(expires, rt.clock.now())
     new = validate_options(LinkCreate, **given)

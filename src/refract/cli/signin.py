@@ -15,7 +15,12 @@ from refract.server.installation import read_address
 
 def signin_link(
     data_dir: DataDir = None,
-    user: Annotated[str | None, typer.Option("--user", help="Sign in as this person instead of the owner.", metavar="EMAIL")] = None,
+    user: Annotated[
+        str | None,
+        typer.Option(
+            "--user", help="Sign in as this person instead of the owner.", metavar="EMAIL"
+        ),
+    ] = None,
 ) -> None:
     """Print a one-time sign-in link. It works once, within the hour."""
     settings = load_command_settings(data_dir)
@@ -25,7 +30,11 @@ def signin_link(
 
     async def run(rt: Runtime) -> str:
         async with rt.db.write() as session:
-            person = await get_user_by_email(session, user) if user else (await ensure_owner(session, rt))[0]
+            person = (
+                await get_user_by_email(session, user)
+                if user
+                else (await ensure_owner(session, rt))[0]
+            )
             return await create_signin_link(session, rt, person)
 
     typer.echo(run_on_data(settings, run))

@@ -17,16 +17,34 @@ from refract.clicks.stats.schemas import BreakdownOut, DashboardOut, StatsOut, p
 from refract.core.runtime import Runtime
 
 _BAR_WIDTH = 40
-_FORMATS = {Granularity.HOUR: "%Y-%m-%d %H:%M", Granularity.DAY: "%Y-%m-%d", Granularity.WEEK: "%Y-%m-%d", Granularity.MONTH: "%Y-%m"}
+_FORMATS = {
+    Granularity.HOUR: "%Y-%m-%d %H:%M",
+    Granularity.DAY: "%Y-%m-%d",
+    Granularity.WEEK: "%Y-%m-%d",
+    Granularity.MONTH: "%Y-%m",
+}
 
 
 def link_stats(
     which: LinkArgument,
     *,
-    begin: Annotated[str | None, typer.Option("--from", help="The first day or moment. Left out: 30 days.", metavar="WHEN")] = None,
-    end: Annotated[str | None, typer.Option("--to", help="The day or moment before which it ends. Left out: now.", metavar="WHEN")] = None,
-    granularity: Annotated[Granularity, typer.Option("--by", help="How long a line of the series is.")] = Granularity.DAY,
-    tz: Annotated[str, typer.Option("--tz", help="Whose days: a time zone such as Europe/Berlin.", metavar="ZONE")] = "UTC",
+    begin: Annotated[
+        str | None,
+        typer.Option("--from", help="The first day or moment. Left out: 30 days.", metavar="WHEN"),
+    ] = None,
+    end: Annotated[
+        str | None,
+        typer.Option(
+            "--to", help="The day or moment before which it ends. Left out: now.", metavar="WHEN"
+        ),
+    ] = None,
+    granularity: Annotated[
+        Granularity, typer.Option("--by", help="How long a line of the series is.")
+    ] = Granularity.DAY,
+    tz: Annotated[
+        str,
+        typer.Option("--tz", help="Whose days: a time zone such as Europe/Berlin.", metavar="ZONE"),
+    ] = "UTC",
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -60,7 +78,10 @@ def _parse_when(text: str | None) -> datetime | date | None:
 
 def _print_dashboard(found: LinkDashboard) -> None:
     whole, before = found.stats.totals, found.stats.previous
-    typer.echo(f"{whole.clicks:,} clicks by {whole.uniques:,} visitors, and {whole.bots:,} by bots", nl=before is None)
+    typer.echo(
+        f"{whole.clicks:,} clicks by {whole.uniques:,} visitors, and {whole.bots:,} by bots",
+        nl=before is None,
+    )
     if before is not None:
         typer.echo(f" (the time before: {before.clicks:,})")
     zone = ZoneInfo(found.stats.time_zone)
@@ -77,7 +98,11 @@ def _print_dashboard(found: LinkDashboard) -> None:
 
 
 def _format_point(point: SeriesPoint, most: int) -> tuple[str, str]:
-    return ("no data", "") if point.no_data else (f"{point.clicks:,}", "▇" * round(_BAR_WIDTH * point.clicks / (most or 1)))
+    return (
+        ("no data", "")
+        if point.no_data
+        else (f"{point.clicks:,}", "▇" * round(_BAR_WIDTH * point.clicks / (most or 1)))
+    )
 
 
 def _print_breakdown(dimension: str, found: Breakdown) -> None:

@@ -39,7 +39,12 @@ class ServerRunning(Conflict):
 @contextlib.contextmanager
 def show_progress(what: str) -> Iterator[ProgressCallback]:
     """A progress bar per table, on standard error."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None)
 
@@ -55,7 +60,9 @@ def require_stopped_server(settings: Settings) -> None:
         raise ServerRunning(path=settings.data_dir)
 
 
-def run_on_database(settings: Settings, work: Callable[[Database], Awaitable[TransferResultT]]) -> TransferResultT:
+def run_on_database(
+    settings: Settings, work: Callable[[Database], Awaitable[TransferResultT]]
+) -> TransferResultT:
     async def run() -> TransferResultT:
         db = Database(settings)
         try:
@@ -70,10 +77,17 @@ def move(
     to: Annotated[
         str,
         typer.Option(
-            "--to", help="Where to: postgresql://user@host/database or mysql://…; @FILE or env:NAME if it holds a password.", metavar="URL"
+            "--to",
+            help=(
+                "Where to: postgresql://user@host/database or mysql://…; @FILE or env:NAME if it"
+                " holds a password."
+            ),
+            metavar="URL",
         ),
     ],
-    again: Annotated[bool, typer.Option("--again", help="Empty the new database first, whatever it holds.")] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Empty the new database first, whatever it holds.")
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Copy a SQLite installation to PostgreSQL or MariaDB, and compare every table. Run it again to go on where it was cut off."""
@@ -89,17 +103,24 @@ def move(
         finally:
             await target.close()
         verb = "Went on and moved" if moved.resumed else "Moved"
-        typer.echo(f"{verb} {moved.rows:,} rows in {moved.tables} tables; every table is the same there.")
+        typer.echo(
+            f"{verb} {moved.rows:,} rows in {moved.tables} tables; every table is the same there."
+        )
 
     run_on_database(settings, run)
     typer.echo(
-        "Set REFRACT_DATABASE_URL to the new address and start. Clicks that wait in the spool and the old days' files stay where they are."
+        "Set REFRACT_DATABASE_URL to the new address and start. Clicks that wait in the spool and"
+        " the old days' files stay where they are."
     )
 
 
 def backup(
-    path: Annotated[Path, typer.Argument(help="The file to write.", metavar="FILE", dir_okay=False)],
-    without_archive: Annotated[bool, typer.Option("--without-archive", help="Leave out archived clicks.")] = False,
+    path: Annotated[
+        Path, typer.Argument(help="The file to write.", metavar="FILE", dir_okay=False)
+    ],
+    without_archive: Annotated[
+        bool, typer.Option("--without-archive", help="Leave out archived clicks.")
+    ] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Write everything into one file, from one moment, while the server runs. It restores on any of the three databases."""
@@ -107,26 +128,45 @@ def backup(
 
     async def run(db: Database) -> BackupManifest:
         with show_progress("Backing up") as told:
-            return await backups.create_backup(settings, db, path, SystemClock().now(), told, without_archive=without_archive)
+            return await backups.create_backup(
+                settings, db, path, SystemClock().now(), told, without_archive=without_archive
+            )
 
     manifest = run_on_database(settings, run)
     try:
         backups.mark_backup(settings, path)
     except OSError as exc:
         where = settings.backup_marker
-        typer.secho(f"{where} could not be written ({exc.strerror}): alerts will not know of this backup.", fg="yellow", err=True)
+        typer.secho(
+            f"{where} could not be written ({exc.strerror}): alerts will not know of this backup.",
+            fg="yellow",
+            err=True,
+        )
     size = f"{path.stat().st_size:,} bytes"
-    typer.echo(f"Wrote {manifest.rows:,} rows of {len(manifest.tables)} tables and {len(manifest.files)} files to {path} ({size}).")
+    typer.echo(
+        f"Wrote {manifest.rows:,} rows of {len(manifest.tables)} tables and {len(manifest.files)}"
+        f" files to {path} ({size})."
+    )
 
 
 def restore(
     path: Annotated[Path, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
-    check: Annotated[bool, typer.Option("--check", help="Only read it and see whether it is whole.")] = False,
-    again: Annotated[bool, typer.Option("--again", help="Empty the database first, whatever it holds.")] = False,
-    without_archive: Annotated[bool, typer.Option("--without-archive", help="Accept a backup that lacks archived clicks.")] = False,
+    check: Annotated[
+        bool, typer.Option("--check", help="Only read it and see whether it is whole.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Empty the database first, whatever it holds.")
+    ] = False,
+    without_archive: Annotated[
+        bool, typer.Option("--without-archive", help="Accept a backup that lacks archived clicks.")
+    ] = False,
     replay: Annotated[
         list[Path] | None,
-        typer.Option("--replay", help="Another list of revocations (revocations.jsonl); may be given several times.", metavar="FILE"),
+        typer.Option(
+            "--replay",
+            help="Another list of revocations (revocations.jsonl); may be given several times.",
+            metavar="FILE",
+        ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -135,7 +175,9 @@ def restore(
         manifest = backups.verify_backup(path, without_archive=without_archive)
         rows = f"{manifest.rows:,} rows of {len(manifest.tables)} tables"
         lacks = ", without archived clicks" if manifest.without_archive else ""
-        typer.echo(f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}.")
+        typer.echo(
+            f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}."
+        )
         return
     check_lists(replay or ())
     settings = load_command_settings(data_dir, creates=True)
@@ -145,18 +187,26 @@ def restore(
 
     async def run(db: Database) -> tuple[BackupManifest, ReplayResult]:
         with show_progress("Restoring") as told:
-            manifest = await load_backup(settings, db, path, told, again=again, without_archive=without_archive)
+            manifest = await load_backup(
+                settings, db, path, told, again=again, without_archive=without_archive
+            )
         async with open_runtime(settings) as rt:
             replayed = await replay_revocations(rt, replay or ())
         await finish_restore(db)
         return manifest, replayed
 
     manifest, replayed = run_on_database(settings, run)
-    typer.echo(f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it was at {manifest.made_at}.")
+    typer.echo(
+        f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it"
+        f" was at {manifest.made_at}."
+    )
     typer.echo(f"Since then: {_describe(replayed)}.")
     typer.echo("Sessions and sign-in links are not restored: everyone signs in again.")
     if manifest.without_archive:
-        typer.echo(f"Archived clicks are not part of it: copy their files to {settings.effective_archive_dir}.")
+        typer.echo(
+            "Archived clicks are not part of it: copy their files to"
+            f" {settings.effective_archive_dir}."
+        )
 
 
 def _keep_revocations(settings: Settings) -> None:
@@ -169,7 +219,10 @@ def _keep_revocations(settings: Settings) -> None:
         if state.revision is not None and not state.is_restoring:
             run_on_data(settings, append_revocations)
     except RefractError as exc:
-        problem = "What was revoked here could not be added to the list of revocations: only what workers wrote there counts."
+        problem = (
+            "What was revoked here could not be added to the list of revocations: only what workers"
+            " wrote there counts."
+        )
         typer.secho(f"{problem} {exc}", fg="yellow", err=True)
 
 

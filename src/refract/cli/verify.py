@@ -15,7 +15,13 @@ from refract.clicks.verify import reconcile
 def verify(
     acknowledge: Annotated[
         bool,
-        typer.Option("--acknowledge", help="Accept that unreadable pieces of the spool are lost; they are kept and still counted."),
+        typer.Option(
+            "--acknowledge",
+            help=(
+                "Accept that unreadable pieces of the spool are lost; they are kept and still"
+                " counted."
+            ),
+        ),
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -31,7 +37,10 @@ def verify(
     table.add_row("+ pending", f"{figures.pending:,}")
     table.add_row("+ not kept", f"{figures.not_kept:,}")
     if figures.acknowledged:
-        table.add_row("lost, acknowledged", f"{sum(figures.acknowledged):,} bytes in {len(figures.acknowledged)} places")
+        table.add_row(
+            "lost, acknowledged",
+            f"{sum(figures.acknowledged):,} bytes in {len(figures.acknowledged)} places",
+        )
     Console().print(table)
     if figures.drift:
         for sentence in figures.drift:

@@ -33,7 +33,9 @@ UZ Uzbekistan|VA Vatican City|VC Saint Vincent and the Grenadines|VE Venezuela|V
 VU Vanuatu|WF Wallis and Futuna|WS Samoa|XK Kosovo|YE Yemen|YT Mayotte|ZA South Africa|ZM Zambia|ZW Zimbabwe
 """
 
-COUNTRY_NAMES: Final = {entry[:2]: entry[3:] for line in _TABLE.strip().splitlines() for entry in line.split("|")}
+COUNTRY_NAMES: Final = {
+    entry[:2]: entry[3:] for line in _TABLE.strip().splitlines() for entry in line.split("|")
+}
 
 
 def get_country_name(code: str) -> str | None:

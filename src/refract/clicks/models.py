@@ -65,7 +65,9 @@ class SpoolCheckpoint(Model):
     place: Mapped[int]
     node: Mapped[str] = mapped_column(String(64))
     stored: Mapped[int]
-    torn: Mapped[int]  # bytes of a frame that a dying writer left unfinished: its redirect was never sent
+    torn: Mapped[
+        int
+    ]  # bytes of a frame that a dying writer left unfinished: its redirect was never sent
     damaged: Mapped[int]  # bytes that could not be read, kept aside
     updated_at: Mapped[datetime]
 
@@ -75,7 +77,9 @@ class ListTotals(Model):
 
     __tablename__ = "list_totals"
 
-    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # a list's or an entry's
+    target_id: Mapped[int] = mapped_column(
+        primary_key=True, autoincrement=False
+    )  # a list's or an entry's
     total_clicks: Mapped[int] = mapped_column(default=0)
     bot_clicks: Mapped[int] = mapped_column(default=0)
     last_clicked_at: Mapped[datetime | None]
@@ -113,14 +117,22 @@ class RollupState(Model):
     __tablename__ = "rollup_state"
 
     id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
-    turn: Mapped[int]  # moved by every change of roll-ups, so that a writer knows whether somebody else was here
-    closed_until: Mapped[datetime] = mapped_column(UtcSeconds)  # hours before this are in hours, six hours, days and months too
+    turn: Mapped[
+        int
+    ]  # moved by every change of roll-ups, so that a writer knows whether somebody else was here
+    closed_until: Mapped[datetime] = mapped_column(
+        UtcSeconds
+    )  # hours before this are in hours, six hours, days and months too
     closed_target: Mapped[int]  # of the hour that begins there, the targets up to this one
-    quarters_from: Mapped[datetime] = mapped_column(UtcSeconds)  # before these there is nothing any more
+    quarters_from: Mapped[datetime] = mapped_column(
+        UtcSeconds
+    )  # before these there is nothing any more
     days_from: Mapped[datetime] = mapped_column(UtcSeconds)
     months_from: Mapped[datetime] = mapped_column(UtcSeconds)
     outlived: Mapped[int]  # clicks that are in no roll-up any more
-    settled_until: Mapped[datetime | None] = mapped_column(UtcSeconds)  # days before this have their edges
+    settled_until: Mapped[datetime | None] = mapped_column(
+        UtcSeconds
+    )  # days before this have their edges
     settled_target: Mapped[int | None]  # of the day that begins there, the targets up to this one
 
 

@@ -12,7 +12,14 @@ from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, HOUR, MONTH, QUARTER, to_datetime
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import LINK_CLICK
-from refract.clicks.spool.reader import SpoolPosition, count_dropped, count_pending, list_acknowledged, list_quarantined, list_spools
+from refract.clicks.spool.reader import (
+    SpoolPosition,
+    count_dropped,
+    count_pending,
+    list_acknowledged,
+    list_quarantined,
+    list_spools,
+)
 from refract.core.clock import EPOCH
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
@@ -34,51 +41,88 @@ def build_once_filter(state: RollupProgress) -> ColumnElement[bool]:
     """The rows that hold every click once: the months, and the quarters of hours that are not closed yet."""
     hour = to_datetime(state.closed_until)
     after = to_datetime(state.closed_until + GRAIN_SECONDS[HOUR])
-    still_open = or_(_ROLLUPS.c.start >= after, and_(_ROLLUPS.c.start >= hour, _ROLLUPS.c.target_id > state.closed_target))
+    still_open = or_(
+        _ROLLUPS.c.start >= after,
+        and_(_ROLLUPS.c.start >= hour, _ROLLUPS.c.target_id > state.closed_target),
+    )
     return or_(_ROLLUPS.c.grain == MONTH, and_(_ROLLUPS.c.grain == QUARTER, still_open))
 
 
 async def count_rolled_up(session: ReadSession, state: RollupProgress) -> int:
-    clicks = await session.scalar(select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(build_once_filter(state)))
+    clicks = await session.scalar(
+        select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(build_once_filter(state))
+    )
     return int(clicks or 0) + state.outlived
 
 
-async def find_day_differences(session: ReadSession, state: RollupProgress) -> tuple[DayDifference, ...]:
+async def find_day_differences(
+    session: ReadSession, state: RollupProgress
+) -> tuple[DayDifference, ...]:
     """Compared where both are kept: events by their day, and quarter hours."""
     first = to_datetime(state.quarters_from)
-    events = await _count_by_day(session, _build_day_expression(session), func.count(), ClickEvent.at >= first)
+    events = await _count_by_day(
+        session, _build_day_expression(session), func.count(), ClickEvent.at >= first
+    )
     for file in await session.scalars(select(ArchiveFile).where(ArchiveFile.day >= first.date())):
         number = (file.day - EPOCH.date()).days
         events[number] = events.get(number, 0) + file.events
     summed = func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)
     kept = await _count_by_day(
-        session, _START_SECONDS // GRAIN_SECONDS[DAY], summed, _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= first
+        session,
+        _START_SECONDS // GRAIN_SECONDS[DAY],
+        summed,
+        _ROLLUPS.c.grain == QUARTER,
+        _ROLLUPS.c.start >= first,
     )
-    differ = sorted(day for day in events.keys() | kept.keys() if events.get(day, 0) != kept.get(day, 0))
-    return tuple(DayDifference(f"{to_datetime(day * GRAIN_SECONDS[DAY]):%Y-%m-%d}", events.get(day, 0), kept.get(day, 0)) for day in differ)
+    differ = sorted(
+        day for day in events.keys() | kept.keys() if events.get(day, 0) != kept.get(day, 0)
+    )
+    return tuple(
+        DayDifference(
+            f"{to_datetime(day * GRAIN_SECONDS[DAY]):%Y-%m-%d}",
+            events.get(day, 0),
+            kept.get(day, 0),
+        )
+        for day in differ
+    )
 
 
 async def count_differing_links(session: ReadSession, state: RollupProgress) -> int:
     """How many links have other clicks in their roll-ups than in their totals. Only while no roll-up has been dropped for good."""
     sums = (
-        select(_ROLLUPS.c.target_id, func.sum(_ROLLUPS.c.people).label("people"), func.sum(_ROLLUPS.c.bots).label("bots"))
+        select(
+            _ROLLUPS.c.target_id,
+            func.sum(_ROLLUPS.c.people).label("people"),
+            func.sum(_ROLLUPS.c.bots).label("bots"),
+        )
         .where(build_once_filter(state), _ROLLUPS.c.kind == LINK_CLICK)
         .group_by(_ROLLUPS.c.target_id)
         .subquery()
     )
     same = and_(sums.c.people == LinkTotals.total_clicks, sums.c.bots == LinkTotals.bot_clicks)
-    matching = select(func.count()).select_from(sums).join(LinkTotals, and_(LinkTotals.link_id == sums.c.target_id, same))
+    matching = (
+        select(func.count())
+        .select_from(sums)
+        .join(LinkTotals, and_(LinkTotals.link_id == sums.c.target_id, same))
+    )
     agreeing = await session.scalar(matching) or 0
     clicked = LinkTotals.total_clicks + LinkTotals.bot_clicks > 0
     counted = await session.scalar(select(func.count()).select_from(LinkTotals).where(clicked)) or 0
-    return max(counted, await session.scalar(select(func.count()).select_from(sums)) or 0) - agreeing
+    return (
+        max(counted, await session.scalar(select(func.count()).select_from(sums)) or 0) - agreeing
+    )
 
 
 async def _count_by_day(
-    session: ReadSession, day: ColumnElement[Any], number: ColumnElement[Any], *where: ColumnElement[bool]
+    session: ReadSession,
+    day: ColumnElement[Any],
+    number: ColumnElement[Any],
+    *where: ColumnElement[bool],
 ) -> dict[int, int]:
     which = day.label("day")
-    found = await session.execute(select(which, number.label("clicks")).where(*where).group_by(which))
+    found = await session.execute(
+        select(which, number.label("clicks")).where(*where).group_by(which)
+    )
     return {int(row.day): int(row.clicks) for row in found}
 
 
@@ -132,16 +176,30 @@ class Reconciliation:
         """What does not add up, in words; empty when everything does."""
         found = []
         if self.stored != self.events:
-            found.append(f"The spools gave {self.stored} clicks, but {self.events} events are stored.")
+            found.append(
+                f"The spools gave {self.stored} clicks, but {self.events} events are stored."
+            )
         if self.totals != self.link_events:
-            found.append(f"The totals of links add up to {self.totals}, but {self.link_events} clicks on links are stored.")
+            found.append(
+                f"The totals of links add up to {self.totals}, but {self.link_events} clicks on"
+                " links are stored."
+            )
         if self.stored != self.rolled_up:
-            found.append(f"The spools gave {self.stored} clicks, but the roll-ups hold {self.rolled_up}.")
-        found += [f"On {day.day} there are {day.events} events, but the roll-ups hold {day.rolled_up} clicks." for day in self.days]
+            found.append(
+                f"The spools gave {self.stored} clicks, but the roll-ups hold {self.rolled_up}."
+            )
+        found += [
+            f"On {day.day} there are {day.events} events, but the roll-ups hold {day.rolled_up}"
+            " clicks."
+            for day in self.days
+        ]
         if self.links:
             found.append(f"The roll-ups of {self.links} links do not add up to their totals.")
         found += [f"The archive lacks the file {name}." for name in self.absent]
-        found += [f"Clicks that could not be read are kept in {path}: see how-to/backups.md." for path in self.unreadable]
+        found += [
+            f"Clicks that could not be read are kept in {path}: see how-to/backups.md."
+            for path in self.unreadable
+        ]
         return found
 
 
@@ -151,7 +209,9 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
     async with rt.db.read() as session:
         state = await load_progress(session)
         places = {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
-        totals = await session.scalar(select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0)))
+        totals = await session.scalar(
+            select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0))
+        )
         old = await summarize_archive(session)
         counted: dict[str, Any] = {
             "events": await _count_events(session, None) + old.events,
@@ -164,12 +224,16 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
     waiting = 0
     for spool in list_spools(root):
         row = places.get(spool.id)
-        waiting += count_pending(spool, SpoolPosition(row.segment, row.place) if row else SpoolPosition()).clicks
+        waiting += count_pending(
+            spool, SpoolPosition(row.segment, row.place) if row else SpoolPosition()
+        ).clicks
     return Reconciliation(
         stored=sum(row.stored for row in places.values()),
         pending=waiting,
         not_kept=count_dropped(root),
-        absent=tuple(name for name in old.names if not (rt.settings.effective_archive_dir / name).is_file()),
+        absent=tuple(
+            name for name in old.names if not (rt.settings.effective_archive_dir / name).is_file()
+        ),
         unreadable=tuple(str(path.name) for path in list_quarantined(root)),
         acknowledged=tuple(path.stat().st_size for path in list_acknowledged(root)),
         **counted,
@@ -178,4 +242,6 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
 
 async def _count_events(session: ReadSession, kind: int | None) -> int:
     wanted = select(func.count()).select_from(ClickEvent)
-    return await session.scalar(wanted if kind is None else wanted.where(ClickEvent.kind == kind)) or 0
+    return (
+        await session.scalar(wanted if kind is None else wanted.where(ClickEvent.kind == kind)) or 0
+    )

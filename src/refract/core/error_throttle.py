@@ -33,7 +33,9 @@ class ErrorThrottle:
         if known is None and reason != self._known:
             self._log.error(self._event, **self._facts, exc_info=exc)
         else:
-            self._log.warning(self._event, **self._facts, reason=reason[:300], attempts=self._attempts)
+            self._log.warning(
+                self._event, **self._facts, reason=reason[:300], attempts=self._attempts
+            )
         self._known, self._last = reason, time.monotonic()
 
     def clear(self) -> None:

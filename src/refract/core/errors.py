@@ -85,7 +85,9 @@ class Limited(RefractError):
 
     status = 429
 
-    def __init__(self, *, retry_after: int, limit: int = 0, remaining: int = 0, **facts: object) -> None:
+    def __init__(
+        self, *, retry_after: int, limit: int = 0, remaining: int = 0, **facts: object
+    ) -> None:
         self.retry_after = max(1, retry_after)
         self.limit = limit
         self.remaining = remaining
@@ -99,7 +101,17 @@ class Unavailable(RefractError):
     retry_after: ClassVar[int] = 2
 
 
-KINDS: tuple[type[RefractError], ...] = (Malformed, Unauthenticated, Forbidden, NotFound, Conflict, Stale, Invalid, Limited, Unavailable)
+KINDS: tuple[type[RefractError], ...] = (
+    Malformed,
+    Unauthenticated,
+    Forbidden,
+    NotFound,
+    Conflict,
+    Stale,
+    Invalid,
+    Limited,
+    Unavailable,
+)
 
 
 class InvalidStateTransition(Conflict):
@@ -107,7 +119,10 @@ class InvalidStateTransition(Conflict):
 
     def __init__(self, *, what: str, state: str, wish: str, allowed: str) -> None:
         super().__init__(what=what, state=state, wish=wish, allowed=allowed)
-        self.extra = {"state": state, "allowed": allowed.split(", ")}  # beside the sentence, for programs
+        self.extra = {
+            "state": state,
+            "allowed": allowed.split(", "),
+        }  # beside the sentence, for programs
 
 
 class NothingToUndo(Conflict):

@@ -20,7 +20,9 @@ class TrustedProxies:
         if packed is None:
             return False
         address = ip_address(packed)
-        return any(address in network for network in self._networks if network.version == address.version)
+        return any(
+            address in network for network in self._networks if network.version == address.version
+        )
 
     def find_client(self, peer: str, forwarded: Sequence[bytes]) -> str:
         """The nearest address that is not one of our proxies, given the values of every `X-Forwarded-For` header in order.

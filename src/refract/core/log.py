@@ -10,7 +10,9 @@ import structlog
 
 from refract.core.settings.model import Settings
 
-_SECRET_NAMES = re.compile(r"(authorization|cookie|token|secret|password|api_?key|csrf|(^|_)key$)", re.IGNORECASE)
+_SECRET_NAMES = re.compile(
+    r"(authorization|cookie|token|secret|password|api_?key|csrf|(^|_)key$)", re.IGNORECASE
+)
 _SECRET_VALUES = re.compile(
     r"refract_[0-9A-Za-z]{16,}"  # API keys
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
@@ -23,7 +25,9 @@ _HIDDEN = "[hidden]"
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
     """Hide values by the name they go under, and secrets by their shape wherever they stand."""
     for name, value in event.items():
-        event[name] = _HIDDEN if _SECRET_NAMES.search(name) and name != "event" else _redact_value(value)
+        event[name] = (
+            _HIDDEN if _SECRET_NAMES.search(name) and name != "event" else _redact_value(value)
+        )
     return event
 
 
@@ -31,7 +35,10 @@ def _redact_value(value: Any) -> Any:
     if isinstance(value, str):
         return _SECRET_VALUES.sub(_HIDDEN, value)
     if isinstance(value, dict):
-        return {name: _HIDDEN if _SECRET_NAMES.search(str(name)) else _redact_value(inner) for name, inner in value.items()}
+        return {
+            name: _HIDDEN if _SECRET_NAMES.search(str(name)) else _redact_value(inner)
+            for name, inner in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_redact_value(inner) for inner in value]
     return value
@@ -39,7 +46,11 @@ def _redact_value(value: Any) -> Any:
 
 def _shorten_lost_connections(record: logging.LogRecord) -> bool:
     """Log a pooled connection that broke as one warning: SQLAlchemy adds a traceback that says no more."""
-    if record.exc_info and record.name.endswith("Pool") and isinstance(record.exc_info[1], Exception):
+    if (
+        record.exc_info
+        and record.name.endswith("Pool")
+        and isinstance(record.exc_info[1], Exception)
+    ):
         record.levelno, record.levelname = logging.WARNING, "WARNING"
         record.msg = f"connection_lost: {record.exc_info[1]}"[:300]
         record.args, record.exc_info = (), None
@@ -67,12 +78,21 @@ def configure_logging(settings: Settings) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=shared, processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer]
+            foreign_pre_chain=shared,
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
         )
     )
     handler.addFilter(_shorten_lost_connections)
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.log_level.upper())
-    for noisy in ("asyncio", "alembic", "httpx", "httpcore", "aiosqlite", "uvicorn.access", "uvicorn.error"):
+    for noisy in (
+        "asyncio",
+        "alembic",
+        "httpx",
+        "httpcore",
+        "aiosqlite",
+        "uvicorn.access",
+        "uvicorn.error",
+    ):
         logging.getLogger(noisy).setLevel(logging.WARNING)

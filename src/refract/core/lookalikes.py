@@ -30,7 +30,11 @@ def is_lookalike(host: str) -> bool:
     """Whether a host, in its ASCII form, has a label that may be taken for another one."""
     labels = host.removesuffix(".").split(".")
     foreign_zone = labels[-1].startswith("xn--")
-    return any(_is_deceptive(label, foreign_zone=foreign_zone) for label in labels if label.startswith("xn--"))
+    return any(
+        _is_deceptive(label, foreign_zone=foreign_zone)
+        for label in labels
+        if label.startswith("xn--")
+    )
 
 
 def decode_host(host: str) -> str:
@@ -69,7 +73,11 @@ def _has_mixed_scripts(text: str) -> bool:
         common = scripts if common is None else common & scripts
         if "Latn" not in scripts:
             without_latin = scripts if without_latin is None else without_latin & scripts
-    return common is not None and not common and not (without_latin is not None and without_latin & _WITH_LATIN)
+    return (
+        common is not None
+        and not common
+        and not (without_latin is not None and without_latin & _WITH_LATIN)
+    )
 
 
 @lru_cache(maxsize=4_096)
@@ -77,8 +85,14 @@ def _get_scripts(char: str) -> frozenset[str]:
     if char.isascii():
         return frozenset({"Latn"}) if char.isalpha() else _ANY
     number = ord(char)
-    found = {script for script, runs in _load_script_ranges().items() if any(first <= number <= last for first, last in runs)}
-    return frozenset(name for script in found for name in _CONTAINS.get(script, (script,))) or _OTHER
+    found = {
+        script
+        for script, runs in _load_script_ranges().items()
+        if any(first <= number <= last for first, last in runs)
+    }
+    return (
+        frozenset(name for script in found for name in _CONTAINS.get(script, (script,))) or _OTHER
+    )
 
 
 @lru_cache(maxsize=1)
@@ -86,7 +100,9 @@ def _load_script_ranges() -> dict[str, list[tuple[int, int]]]:
     table: dict[str, list[tuple[int, int]]] = {}
     for script, text in SCRIPT_RANGES.items():
         words = (word.partition("+") for word in text.split())
-        table[script] = [(int(first, 16), int(first, 16) + int(more or "0", 16)) for first, _, more in words]
+        table[script] = [
+            (int(first, 16), int(first, 16) + int(more or "0", 16)) for first, _, more in words
+        ]
     return table
 
 

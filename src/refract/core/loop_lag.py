@@ -16,8 +16,13 @@ class LoopLagProbe:
     """
 
     def __init__(self, rt: Runtime) -> None:
-        self._lag = rt.metrics.histogram("refract_loop_lag_seconds", "How late timers of the event loop are")
-        longest = rt.metrics.gauge("refract_loop_longest_seconds", "The longest delay of the event loop in the last one to two minutes")
+        self._lag = rt.metrics.histogram(
+            "refract_loop_lag_seconds", "How late timers of the event loop are"
+        )
+        longest = rt.metrics.gauge(
+            "refract_loop_longest_seconds",
+            "The longest delay of the event loop in the last one to two minutes",
+        )
         longest.set_function(lambda: max(self._current, self._previous))
         self._current = self._previous = 0.0
         self._window_ends = 0.0
@@ -33,6 +38,10 @@ class LoopLagProbe:
     def record(self, lag: float, now: float) -> None:
         """Take in one delay."""
         if now >= self._window_ends:
-            self._previous, self._current, self._window_ends = self._current, 0.0, now + WINDOW_SECONDS
+            self._previous, self._current, self._window_ends = (
+                self._current,
+                0.0,
+                now + WINDOW_SECONDS,
+            )
         self._current = max(self._current, lag)
         self._lag.observe(lag)

@@ -19,7 +19,9 @@ MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
 class Metrics:
     """One registry per runtime, so that two of them can live in one test process. Asking again for a name gives the same metric."""
 
-    registry: CollectorRegistry = field(default_factory=lambda: CollectorRegistry(auto_describe=True))
+    registry: CollectorRegistry = field(
+        default_factory=lambda: CollectorRegistry(auto_describe=True)
+    )
     _known: dict[str, Counter | Gauge | Histogram] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -36,12 +38,16 @@ class Metrics:
 
     def count_refusal(self, reason: str) -> None:
         """Count a connection or request that was turned away to protect the others."""
-        self.counter("refract_refused", "Connections and requests turned away, by reason", ("reason",)).labels(reason).inc()
+        self.counter(
+            "refract_refused", "Connections and requests turned away, by reason", ("reason",)
+        ).labels(reason).inc()
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
 
-    def _get_or_create(self, kind: type[MetricT], name: str, documentation: str, labels: tuple[str, ...]) -> MetricT:
+    def _get_or_create(
+        self, kind: type[MetricT], name: str, documentation: str, labels: tuple[str, ...]
+    ) -> MetricT:
         known = self._known.get(name)
         if known is None:
             known = self._known[name] = kind(name, documentation, labels, registry=self.registry)

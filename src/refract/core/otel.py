@@ -51,11 +51,15 @@ class Traces:
         exporter = OTLPSpanExporter(endpoint=_endpoint(rt.settings.otlp_url or ""))
         self.provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self.provider.get_tracer("refract", __version__)
-        self._propagator = TraceContextTextMapPropagator()  # no baggage: visitors could write it, and it would be sent on
+        self._propagator = (
+            TraceContextTextMapPropagator()
+        )  # no baggage: visitors could write it, and it would be sent on
         self._watch(rt.db)
 
     @contextmanager
-    def request_span(self, method: str, headers: Mapping[str, str], attributes: Mapping[str, str]) -> Iterator[Span]:
+    def request_span(
+        self, method: str, headers: Mapping[str, str], attributes: Mapping[str, str]
+    ) -> Iterator[Span]:
         """Open a span for a request, which continues the trace that its headers name."""
         context = self._propagator.extract(headers)
         with self._span(method, SpanKind.SERVER, attributes, context) as span:
@@ -68,9 +72,13 @@ class Traces:
             yield span
 
     @contextmanager
-    def _span(self, name: str, kind: SpanKind, attributes: Mapping[str, str], context: Any = None) -> Iterator[Span]:
+    def _span(
+        self, name: str, kind: SpanKind, attributes: Mapping[str, str], context: Any = None
+    ) -> Iterator[Span]:
         span = self._tracer.start_span(name, context, kind, dict(attributes))
-        with trace.use_span(span, end_on_exit=True, record_exception=False, set_status_on_exception=False):
+        with trace.use_span(
+            span, end_on_exit=True, record_exception=False, set_status_on_exception=False
+        ):
             try:
                 yield span
             except BaseException as exc:
@@ -92,7 +100,9 @@ class Traces:
                     "db.operation.name": operation,
                     "db.query.text": statement[:MAX_STATEMENT],
                 }
-                connection.info[_STATEMENT] = self._tracer.start_span(operation, kind=SpanKind.CLIENT, attributes=attributes)
+                connection.info[_STATEMENT] = self._tracer.start_span(
+                    operation, kind=SpanKind.CLIENT, attributes=attributes
+                )
 
         def after(connection: Any, *_rest: Any) -> None:
             span = connection.info.pop(_STATEMENT, None)
@@ -100,7 +110,11 @@ class Traces:
                 span.end()
 
         def failed(context: Any) -> None:
-            span = context.connection.info.pop(_STATEMENT, None) if context.connection is not None else None
+            span = (
+                context.connection.info.pop(_STATEMENT, None)
+                if context.connection is not None
+                else None
+            )
             if span is not None:
                 mark_failed(span, type(context.original_exception).__name__)
                 span.end()

@@ -45,8 +45,12 @@ class CursorCodec:
 
     def encode(self, question: object, position: Sequence[CursorValue]) -> str:
         """Seal a position: its MAC is the nonce of the key stream that hides it, so equal positions make equal cursors."""
-        text = json.dumps([_to_json_value(value) for value in position], separators=(",", ":"), ensure_ascii=False).encode()
-        payload = text.ljust(-len(text) // _BLOCK * -_BLOCK)  # its length must not tell how large a number is
+        text = json.dumps(
+            [_to_json_value(value) for value in position], separators=(",", ":"), ensure_ascii=False
+        ).encode()
+        payload = text.ljust(
+            -len(text) // _BLOCK * -_BLOCK
+        )  # its length must not tell how large a number is
         asked = _digest_question(question)
         tag = self._secret.sign("cursor", asked + payload, size=_TAG)
         return base64.urlsafe_b64encode(tag + self._mask(asked, tag, payload)).rstrip(b"=").decode()
@@ -62,11 +66,17 @@ class CursorCodec:
         asked, tag = _digest_question(question), raw[:_TAG]
         payload = self._mask(asked, tag, raw[_TAG:])
         canonical = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-        if canonical != cursor or len(tag) != _TAG or not self._secret.verify("cursor", asked + payload, tag):
+        if (
+            canonical != cursor
+            or len(tag) != _TAG
+            or not self._secret.verify("cursor", asked + payload, tag)
+        ):
             raise InvalidCursor
         return [_from_json_value(value) for value in json.loads(payload)]
 
-    def build_page(self, question: object, rows: Sequence[RowT], limit: int, position: Any) -> Page[RowT]:
+    def build_page(
+        self, question: object, rows: Sequence[RowT], limit: int, position: Any
+    ) -> Page[RowT]:
         """Cut the extra row that was asked for, and point behind the last one kept. `position` maps a row to its sort values."""
         kept = rows[:limit]
         more = len(rows) > limit and bool(kept)
@@ -75,21 +85,32 @@ class CursorCodec:
     def _mask(self, asked: bytes, tag: bytes, text: bytes) -> bytes:
         """Hide a text or show it again: XOR with a key stream that belongs to the question and the tag."""
         blocks = -(-len(text) // _STREAM)
-        stream = b"".join(self._secret.sign("cursor stream", asked + tag + bytes([block]), size=_STREAM) for block in range(blocks))
+        stream = b"".join(
+            self._secret.sign("cursor stream", asked + tag + bytes([block]), size=_STREAM)
+            for block in range(blocks)
+        )
         return bytes(one ^ other for one, other in zip(text, stream, strict=False))
 
 
 def _digest_question(question: object) -> bytes:
-    return hashlib.blake2b(json.dumps(question, sort_keys=True, default=str).encode(), digest_size=32).digest()
+    return hashlib.blake2b(
+        json.dumps(question, sort_keys=True, default=str).encode(), digest_size=32
+    ).digest()
 
 
 def build_after_clause(
-    columns: Sequence[ColumnElement[Any] | InstrumentedAttribute[Any]], position: Sequence[Any], *, descending: bool
+    columns: Sequence[ColumnElement[Any] | InstrumentedAttribute[Any]],
+    position: Sequence[Any],
+    *,
+    descending: bool,
 ) -> ColumnElement[bool]:
     """Rows behind a position, spelled out column by column: row comparisons differ between databases."""
     alternatives: list[ColumnElement[bool]] = []
     for index, (column, value) in enumerate(zip(columns, position, strict=True)):
-        same = [earlier == known for earlier, known in zip(columns[:index], position[:index], strict=True)]
+        same = [
+            earlier == known
+            for earlier, known in zip(columns[:index], position[:index], strict=True)
+        ]
         alternatives.append(and_(*same, column < value if descending else column > value))
     return or_(*alternatives)
 

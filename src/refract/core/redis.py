@@ -37,7 +37,9 @@ class RedisScript:
     digest: str = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "digest", hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest())
+        object.__setattr__(
+            self, "digest", hashlib.sha1(self.text.encode(), usedforsecurity=False).hexdigest()
+        )
 
 
 class RedisClient:
@@ -49,7 +51,9 @@ class RedisClient:
         self._failing = False
         self._retry_at = float("-inf")
         self._probing = False
-        self._client: Any = _create_client(url)  # at once: loading the library takes longer than a question may
+        self._client: Any = _create_client(
+            url
+        )  # at once: loading the library takes longer than a question may
         self._log = structlog.get_logger("refract.redis")
 
     @property
@@ -79,17 +83,25 @@ class RedisClient:
         return answer
 
     async def run_script(
-        self, script: RedisScript, keys: Sequence[str], *values: str | bytes | float, seconds: float = QUERY_TIMEOUT
+        self,
+        script: RedisScript,
+        keys: Sequence[str],
+        *values: str | bytes | float,
+        seconds: float = QUERY_TIMEOUT,
     ) -> Any:
         """A script, sent in full only when the server does not know it."""
         try:
-            return await self.execute("EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds)
+            return await self.execute(
+                "EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds
+            )
         except RedisAway as exc:
             if not exc.facts.get("unknown_script"):
                 raise
         return await self.execute("EVAL", script.text, len(keys), *keys, *values, seconds=seconds)
 
-    async def subscribe(self, channel: str, on_subscribed: Callable[[], None]) -> AsyncGenerator[bytes, None]:
+    async def subscribe(
+        self, channel: str, on_subscribed: Callable[[], None]
+    ) -> AsyncGenerator[bytes, None]:
         """What is published, until the connection is lost. `heard` is called once the server has put us on its list."""
         pubsub = self._client.pubsub()
         try:
@@ -135,7 +147,9 @@ class RedisClient:
 
 
 def _create_client(url: str) -> Any:
-    from redis import asyncio as library  # noqa: PLC0415 - only those who have a Redis load its library
+    from redis import (  # noqa: PLC0415 - only those who have a Redis load its library
+        asyncio as library,
+    )
     from redis.asyncio.retry import Retry  # noqa: PLC0415
     from redis.backoff import NoBackoff  # noqa: PLC0415
 
@@ -164,6 +178,8 @@ def create_redis(rt: Runtime) -> RedisClient | None:
     if url is None:
         return None
     redis = RedisClient(url, monotonic=rt.clock.monotonic)
-    away = rt.metrics.gauge("refract_redis_away", "1 while Redis does not answer and the database does its work")
+    away = rt.metrics.gauge(
+        "refract_redis_away", "1 while Redis does not answer and the database does its work"
+    )
     away.set_function(lambda: float(redis.is_away))
     return redis

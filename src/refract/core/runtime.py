@@ -64,8 +64,14 @@ async def open_runtime(
     clock = clock or SystemClock()
     db = Database(settings)
     try:
-        async with lease_ids(db, clock, patient=patient) if makes_ids else nullcontext(LeasedIds(db, clock)) as ids:
-            runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
+        async with (
+            lease_ids(db, clock, patient=patient)
+            if makes_ids
+            else nullcontext(LeasedIds(db, clock))
+        ) as ids:
+            runtime = Runtime(
+                settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings)
+            )
             try:
                 yield runtime
             finally:

@@ -23,7 +23,9 @@ from refract.core.ids import MAX_ID
 def parse_id(value: Any) -> int:
     """A Snowflake from its text; `ValueError` for anything else."""
     text = str(value)
-    if isinstance(value, bool) or not (text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID):
+    if isinstance(value, bool) or not (
+        text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID
+    ):
         problem = "An id is a whole number, written as text."
         raise ValueError(problem)
     return int(text)
@@ -43,7 +45,9 @@ _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\
 
 def _check_rfc3339(value: Any) -> Any:
     """Times are text with their offset; a bare number could mean seconds or milliseconds."""
-    if isinstance(value, datetime) or (isinstance(value, str) and _RFC_3339.fullmatch(value.strip())):
+    if isinstance(value, datetime) or (
+        isinstance(value, str) and _RFC_3339.fullmatch(value.strip())
+    ):
         return value
     problem = "Write the time as RFC 3339 with its offset, such as 2030-01-31T12:00:00Z."
     raise ValueError(problem)
@@ -80,7 +84,10 @@ class OutputSchema(BaseModel):
 
 def list_schema_errors(error: ValidationError) -> list[FieldError]:
     """What is wrong with some values, field by field, in sentences."""
-    return [FieldError(".".join(map(str, one["loc"])), _format_message(one["type"], one["msg"])) for one in error.errors()]
+    return [
+        FieldError(".".join(map(str, one["loc"])), _format_message(one["type"], one["msg"]))
+        for one in error.errors()
+    ]
 
 
 def _format_message(kind: str, message: str) -> str:

@@ -21,13 +21,17 @@ class Secret:
         self._root = root
 
     def key(self, purpose: str) -> bytes:
-        return hashlib.blake2b(purpose.encode(), key=self._root[:64], digest_size=32, person=b"refract").digest()
+        return hashlib.blake2b(
+            purpose.encode(), key=self._root[:64], digest_size=32, person=b"refract"
+        ).digest()
 
     def sign(self, purpose: str, message: bytes, *, size: int = 16) -> bytes:
         return hashlib.blake2b(message, key=self.key(purpose), digest_size=size).digest()
 
     def verify(self, purpose: str, message: bytes, signature: bytes) -> bool:
-        return hmac.compare_digest(self.sign(purpose, message, size=len(signature) or 16), signature)
+        return hmac.compare_digest(
+            self.sign(purpose, message, size=len(signature) or 16), signature
+        )
 
 
 def load_secret(settings: Settings) -> Secret:
@@ -41,13 +45,22 @@ def load_secret(settings: Settings) -> Secret:
         text = path.read_text().strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(
-            problem=f"The secret in {path} cannot be read ({getattr(exc, 'strerror', None) or 'it is not text'}).",
+            problem=(
+                f"The secret in {path} cannot be read"
+                f" ({getattr(exc, 'strerror', None) or 'it is not text'})."
+            ),
             remedy="Give this user the right to read it, or set REFRACT_SECRET_KEY.",
         ) from exc
     if len(text) < _MIN_SECRET_LENGTH:
         raise ConfigurationError(
-            problem=f"The secret in {path} is damaged: it holds fewer than {_MIN_SECRET_LENGTH} characters.",
-            remedy="Restore it from a backup, or remove it to have a new one made; form tokens and cursors begin anew.",
+            problem=(
+                f"The secret in {path} is damaged: it holds fewer than {_MIN_SECRET_LENGTH}"
+                " characters."
+            ),
+            remedy=(
+                "Restore it from a backup, or remove it to have a new one made; form tokens and"
+                " cursors begin anew."
+            ),
         )
     return Secret(text.encode())
 
@@ -60,7 +73,9 @@ def _create_secret_file(path: Path) -> None:
     draft.touch(mode=0o600)
     draft.write_text(secrets.token_urlsafe(48))
     try:
-        os.link(draft, path)  # fails when another process was first, and never replaces what is there
+        os.link(
+            draft, path
+        )  # fails when another process was first, and never replaces what is there
     finally:
         draft.unlink()
 

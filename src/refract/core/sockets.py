@@ -23,5 +23,8 @@ def shut_down_writing(transport: asyncio.Transport) -> None:
     """
     if transport.is_closing() and not transport.get_write_buffer_size():
         descriptor = transport.get_extra_info("socket").fileno()
-        with contextlib.suppress(OSError), socket.socket(fileno=os.dup(descriptor)) as twin:  # the loop lends its socket for reading only
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(fileno=os.dup(descriptor)) as twin,
+        ):  # the loop lends its socket for reading only
             twin.shutdown(socket.SHUT_WR)

@@ -17,7 +17,10 @@ def fold_text(text: str) -> str:
 
 def make_excerpt(text: str, most: int = 60) -> str:
     """Enough of a refused text to recognise it, and nothing that a log or a terminal could trip over."""
-    printable = "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text[: most + 1])
+    printable = "".join(
+        character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+        for character in text[: most + 1]
+    )
     return printable if len(printable) <= most else f"{printable[:most]}…"
 
 

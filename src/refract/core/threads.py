@@ -23,9 +23,16 @@ class WorkThreadPool:
     def __init__(self, _rt: Runtime) -> None:
         self._executor = ThreadPoolExecutor(MAX_THREADS, thread_name_prefix="work")
 
-    async def run(self, function: Callable[WorkArgs, WorkResultT], *args: WorkArgs.args, **kwargs: WorkArgs.kwargs) -> WorkResultT:
+    async def run(
+        self,
+        function: Callable[WorkArgs, WorkResultT],
+        *args: WorkArgs.args,
+        **kwargs: WorkArgs.kwargs,
+    ) -> WorkResultT:
         """Call a function in one of the threads."""
-        return await asyncio.get_running_loop().run_in_executor(self._executor, partial(function, *args, **kwargs))
+        return await asyncio.get_running_loop().run_in_executor(
+            self._executor, partial(function, *args, **kwargs)
+        )
 
     def close(self) -> None:
         self._executor.shutdown(wait=False, cancel_futures=True)

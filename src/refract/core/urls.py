@@ -9,10 +9,15 @@ MAX_URL_LENGTH = 2048
 MAX_HOST_LENGTH = 254
 """What DNS can hold, and a trailing dot."""
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+)
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _TRACKERS = re.compile(r"^(utm_[a-z_]+|gclid|fbclid)$", re.IGNORECASE)
-_HREF = re.compile(r"(https?)://(?:([^/?#@]*)@)?(\[[^\]]*\]|[^/?#:]*)(?::(\d+))?([^?#]*)(\?[^#]*)?(#.*)?", re.DOTALL)
+_HREF = re.compile(
+    r"(https?)://(?:([^/?#@]*)@)?(\[[^\]]*\]|[^/?#:]*)(?::(\d+))?([^?#]*)(\?[^#]*)?(#.*)?",
+    re.DOTALL,
+)
 _HOST = re.compile(r"^[a-z0-9_.-]+$|^\[[0-9a-f:.]+\]$")
 
 
@@ -72,7 +77,15 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
     if len(href) > limit * 3:
         problem = f"The address is too long once encoded: at most {limit * 3} characters."
         raise BadUrl(problem)
-    return WebUrl(href, scheme, host, port, path, query if query != "?" else "", fragment if fragment != "#" else "")
+    return WebUrl(
+        href,
+        scheme,
+        host,
+        port,
+        path,
+        query if query != "?" else "",
+        fragment if fragment != "#" else "",
+    )
 
 
 def _check_shape(typed: str, limit: int) -> None:
@@ -86,7 +99,10 @@ def _check_shape(typed: str, limit: int) -> None:
         problem = "The address contains control or invisible characters."
         raise BadUrl(problem)
     if "\\" in typed.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]:
-        problem = "The address contains a backslash, which browsers and servers read differently. Use / instead."
+        problem = (
+            "The address contains a backslash, which browsers and servers read differently. Use /"
+            " instead."
+        )
         raise BadUrl(problem)
 
 
@@ -95,7 +111,10 @@ def _has_canonical_labels(host: str) -> bool:
     if "xn--" not in host:
         return True
     try:
-        shown = ".".join(label[4:].encode().decode("punycode") if label.startswith("xn--") else label for label in host.split("."))
+        shown = ".".join(
+            label[4:].encode().decode("punycode") if label.startswith("xn--") else label
+            for label in host.split(".")
+        )
         return bool(URL(f"http://{shown}/").hostname == host)
     except ValueError:
         return False
@@ -127,7 +146,11 @@ def normalize_url(url: WebUrl) -> str:
 
     Scheme and `www.` stay; default port (already gone), fragment, trackers and a trailing slash go; the query is sorted.
     """
-    pairs = [pair for pair in url.query.removeprefix("?").split("&") if pair and not _TRACKERS.match(pair.split("=", 1)[0])]
+    pairs = [
+        pair
+        for pair in url.query.removeprefix("?").split("&")
+        if pair and not _TRACKERS.match(pair.split("=", 1)[0])
+    ]
     query = "&".join(sorted(pairs))
     path = url.path.rstrip("/")
     return f"{url.origin}{path}{'?' + query if query else ''}"

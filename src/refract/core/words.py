@@ -26,7 +26,9 @@ _UNSPACED = (
     f"{CJK}"
 )
 """Scripts that put no space between words: every pair of neighbours is a word."""
-_MARKS = "".join(chr(code) for code in range(0x300, 0x1E00) if unicodedata.category(chr(code))[0] == "M")
+_MARKS = "".join(
+    chr(code) for code in range(0x300, 0x1E00) if unicodedata.category(chr(code))[0] == "M"
+)
 """Many scripts write vowels as marks, which are no letters by themselves."""
 _WORD = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*"
 _RUNS = re.compile(rf"[{_UNSPACED}]+|{_WORD}")
@@ -66,7 +68,9 @@ def spell_word(word: str) -> tuple[str, ...]:
     """
     if word.isascii():
         return (word,)
-    plain = fold_text(unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word))))
+    plain = fold_text(
+        unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word)))
+    )
     return (word,) if plain == word or not plain else (word, plain)
 
 
@@ -89,7 +93,9 @@ def encode_texts(mark: str, texts: Iterable[str | None], limit: int) -> dict[str
             if word in seen:
                 continue
             seen.add(word)
-            found.update(dict.fromkeys(encode_word(mark, spelling) for spelling in spell_word(word)))
+            found.update(
+                dict.fromkeys(encode_word(mark, spelling) for spelling in spell_word(word))
+            )
             if len(found) >= limit:
                 return found
     return found

@@ -44,13 +44,26 @@ class NoWorkerIdFree(Unavailable):
 class WorkerIdLease:
     """A worker id that is ours for as long as it is renewed."""
 
-    def __init__(self, db: Database, clock: Clock, worker: int, holder: str, reserved_until_ms: int, floor_ms: int) -> None:
+    def __init__(
+        self,
+        db: Database,
+        clock: Clock,
+        worker: int,
+        holder: str,
+        reserved_until_ms: int,
+        floor_ms: int,
+    ) -> None:
         self._db = db
         self._clock = clock
         self._worker = worker
         self._holder = holder
         self._reserved_until_ms = reserved_until_ms
-        self.ids = SnowflakeGenerator(worker, clock, floor_ms=floor_ms, can_issue=lambda: _now_ms(clock) <= self._reserved_until_ms)
+        self.ids = SnowflakeGenerator(
+            worker,
+            clock,
+            floor_ms=floor_ms,
+            can_issue=lambda: _now_ms(clock) <= self._reserved_until_ms,
+        )
 
     async def renew(self) -> bool:
         """Reserve further ahead; False when somebody else has taken the worker id."""
@@ -62,7 +75,9 @@ class WorkerIdLease:
         await self._set_reservation(self.ids.last_ms)
 
     async def _set_reservation(self, target_ms: int) -> bool:
-        mine = update(WorkerId).where(WorkerId.worker == self._worker, WorkerId.holder == self._holder)
+        mine = update(WorkerId).where(
+            WorkerId.worker == self._worker, WorkerId.holder == self._holder
+        )
         async with self._db.write() as session:
             result = await session.execute(mine.values(reserved_until_ms=target_ms))
         kept = isinstance(result, CursorResult) and result.rowcount == 1
@@ -76,25 +91,35 @@ async def claim_worker_id(db: Database, clock: Clock) -> WorkerIdLease:
     for _ in range(_MAX_ATTEMPTS):
         now = _now_ms(clock)
         async with db.read() as session:
-            rows = {row.worker: row.reserved_until_ms for row in await session.scalars(select(WorkerId))}
+            rows = {
+                row.worker: row.reserved_until_ms for row in await session.scalars(select(WorkerId))
+            }
         free = [worker for worker in range(WORKER_COUNT) if rows.get(worker, -1) < now]
         if not free:
             break
         worker = secrets.choice(free)
         target = now + RESERVE_MS
-        with contextlib.suppress(IntegrityError):  # another process inserted the row first: try another
+        with contextlib.suppress(
+            IntegrityError
+        ):  # another process inserted the row first: try another
             async with db.write() as session:
                 if await _claim_row(session, worker, holder, rows.get(worker), target):
-                    return WorkerIdLease(db, clock, worker, holder, target, floor_ms=rows.get(worker, 0))
+                    return WorkerIdLease(
+                        db, clock, worker, holder, target, floor_ms=rows.get(worker, 0)
+                    )
     raise NoWorkerIdFree
 
 
-async def _claim_row(session: WriteSession, worker: int, holder: str, seen_ms: int | None, target_ms: int) -> bool:
+async def _claim_row(
+    session: WriteSession, worker: int, holder: str, seen_ms: int | None, target_ms: int
+) -> bool:
     if seen_ms is None:
         session.add(WorkerId(worker=worker, holder=holder, reserved_until_ms=target_ms))
         await session.flush()
         return True
-    unchanged = update(WorkerId).where(WorkerId.worker == worker, WorkerId.reserved_until_ms == seen_ms)
+    unchanged = update(WorkerId).where(
+        WorkerId.worker == worker, WorkerId.reserved_until_ms == seen_ms
+    )
     result = await session.execute(unchanged.values(holder=holder, reserved_until_ms=target_ms))
     return isinstance(result, CursorResult) and result.rowcount == 1
 
@@ -127,7 +152,9 @@ class LeasedIds:
 
 
 @asynccontextmanager
-async def lease_ids(db: Database, clock: Clock, *, patient: bool = False) -> AsyncIterator[LeasedIds]:
+async def lease_ids(
+    db: Database, clock: Clock, *, patient: bool = False
+) -> AsyncIterator[LeasedIds]:
     """Ids for as long as the block runs, renewed in the background. The patient begin even while the database is away."""
     ids = LeasedIds(db, clock)
     try:

@@ -36,14 +36,23 @@ class SearchHitPage(OutputSchema):
 
 
 ALL_KINDS = ",".join(f"{kind}s" for kind in SearchKind)
-SearchKinds = Annotated[str, Query(max_length=100, description="Which kinds, with commas between them.", examples=["links,lists"])]
+SearchKinds = Annotated[
+    str,
+    Query(
+        max_length=100,
+        description="Which kinds, with commas between them.",
+        examples=["links,lists"],
+    ),
+]
 
 
 @router.get("", responses=problems(UnknownKind))
 async def search_everything(
     actor: ReadCaller,
     rt: Rt,
-    q: Annotated[str, Query(min_length=1, max_length=200, description="Words that must all occur.")],
+    q: Annotated[
+        str, Query(min_length=1, max_length=200, description="Words that must all occur.")
+    ],
     kinds: SearchKinds = ALL_KINDS,
     limit: Annotated[int, Query(ge=1, le=50, description="How many of each kind at most.")] = 10,
 ) -> SearchHitPage:

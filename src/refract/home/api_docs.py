@@ -53,13 +53,24 @@ class ApiDocuments:
 
     def _build_content(self) -> dict[str, Any]:
         document = self._app.openapi()
-        paragraphs = [" ".join(text.split()).replace("`", "") for text in document["info"]["description"].split("\n\n")]
+        paragraphs = [
+            " ".join(text.split()).replace("`", "")
+            for text in document["info"]["description"].split("\n\n")
+        ]
         return {"chapters": build_sections(document), "paragraphs": paragraphs, "page_title": "API"}
 
     def _build_page(self, content: dict[str, Any]) -> CachedDocument:
         pages: TemplateRenderer = self._app.state.pages
         areas = self._app.state.areas
-        html = pages.render("home/api_docs.html", user=None, csrf="", request_path="/api/docs", areas=areas, toasts=[], **content)
+        html = pages.render(
+            "home/api_docs.html",
+            user=None,
+            csrf="",
+            request_path="/api/docs",
+            areas=areas,
+            toasts=[],
+            **content,
+        )
         return CachedDocument.from_bytes(html.encode(), "text/html; charset=utf-8")
 
 
@@ -86,4 +97,6 @@ async def api_docs(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
         response.headers["Vary"] = "Accept-Encoding, Cookie"
         return response
     content = await documents.content()
-    return await rt.singleton(WorkThreadPool).run(render_response, request, actor, "home/api_docs.html", **content)
+    return await rt.singleton(WorkThreadPool).run(
+        render_response, request, actor, "home/api_docs.html", **content
+    )

@@ -34,7 +34,9 @@ async def opensearch(rt: Rt) -> Response:
   <Url type="application/opensearchdescription+xml" rel="self" template="{base}/opensearch.xml"/>
 </OpenSearchDescription>
 """
-    return Response(body, headers=_CACHE_ONE_DAY, media_type="application/opensearchdescription+xml")
+    return Response(
+        body, headers=_CACHE_ONE_DAY, media_type="application/opensearchdescription+xml"
+    )
 
 
 @router.get("/manifest.webmanifest")
@@ -54,12 +56,26 @@ async def manifest() -> Response:
             {"src": static("icon.svg"), "type": "image/svg+xml", "sizes": "any"},
             {"src": static("icon-192.png"), "type": "image/png", "sizes": "192x192"},
             {"src": static("icon-512.png"), "type": "image/png", "sizes": "512x512"},
-            {"src": static("icon-maskable-512.png"), "type": "image/png", "sizes": "512x512", "purpose": "maskable"},
+            {
+                "src": static("icon-maskable-512.png"),
+                "type": "image/png",
+                "sizes": "512x512",
+                "purpose": "maskable",
+            },
         ],
-        "shortcuts": [{"name": "New link", "url": "/app/links/new"}, {"name": "Links", "url": "/app/links"}],
-        "share_target": {"action": "/app/share", "method": "GET", "params": {"title": "title", "text": "text", "url": "url"}},
+        "shortcuts": [
+            {"name": "New link", "url": "/app/links/new"},
+            {"name": "Links", "url": "/app/links"},
+        ],
+        "share_target": {
+            "action": "/app/share",
+            "method": "GET",
+            "params": {"title": "title", "text": "text", "url": "url"},
+        },
     }
-    return Response(json.dumps(body), headers=_CACHE_ONE_DAY, media_type="application/manifest+json")
+    return Response(
+        json.dumps(body), headers=_CACHE_ONE_DAY, media_type="application/manifest+json"
+    )
 
 
 # What other programs hand us, a phone's share sheet or the bookmarklet: it is shown, and a person says what becomes of it.
@@ -81,20 +97,34 @@ class SharedContent:
 
 def parse_shared(url: str, text: str, title: str) -> SharedContent:
     """Phones put an address anywhere. One with a few words beside it is meant itself; in a longer text it is part of it."""
-    found = url.strip() or next((word for word in f"{text} {title}".split() if word.lower().startswith(_WEB_SCHEMES)), "")
+    found = url.strip() or next(
+        (word for word in f"{text} {title}".split() if word.lower().startswith(_WEB_SCHEMES)), ""
+    )
     rest = text.replace(found, "") if found else text
-    keep = found if found and len(rest.strip()) <= _MAX_TITLE_LENGTH else text.strip() or title.strip()
+    keep = (
+        found if found and len(rest.strip()) <= _MAX_TITLE_LENGTH else text.strip() or title.strip()
+    )
     return SharedContent(keep, found or None)
 
 
 @share_router.get("/app/share")
 async def shared_page(
-    request: Request, actor: WriteCaller, url: SharedText = "", text: SharedText = "", title: SharedText = ""
+    request: Request,
+    actor: WriteCaller,
+    url: SharedText = "",
+    text: SharedText = "",
+    title: SharedText = "",
 ) -> Response:
     """Looking at it changes nothing."""
     shared = parse_shared(url, text, title)
     asked = urlencode({"destination": (shared.address or "")[:2048], "title": title[:200]})
     shorten = f"/app/links/new?{asked}" if shared.address else None
     return render_response(
-        request, actor, "home/share.html", page_title=gettext("Save to Refract"), text=shared.text, title=title, shorten=shorten
+        request,
+        actor,
+        "home/share.html",
+        page_title=gettext("Save to Refract"),
+        text=shared.text,
+        title=title,
+        shorten=shorten,
     )

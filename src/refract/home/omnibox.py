@@ -54,7 +54,9 @@ class OmniboxOption:
 
 
 @router.get("/app/omnibox")
-async def list_options(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText = "") -> Response:
+async def list_options(
+    request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText = ""
+) -> Response:
     """What Enter would do, and what else might be meant."""
     meaning = reading.parse_input(q)
     areas = [area for area in request.app.state.areas if area != "admin" or actor.is_admin]
@@ -62,38 +64,71 @@ async def list_options(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxTe
     return render_fragment(request, actor, "home/_omnibox_options.html", options=options)
 
 
-async def _build_options(rt: Runtime, actor: Caller, meaning: reading.OmniboxIntent, areas: list[str]) -> list[OmniboxOption]:
+async def _build_options(
+    rt: Runtime, actor: Caller, meaning: reading.OmniboxIntent, areas: list[str]
+) -> list[OmniboxOption]:
     """The number of queries is the same whatever there is to find."""
     if meaning.kind == "shorten":
         rest = [
-            OmniboxOption(gettext("Create with a custom name…"), "square-pen", f"/app/links/new?{urlencode({'destination': meaning.text})}")
+            OmniboxOption(
+                gettext("Create with a custom name…"),
+                "square-pen",
+                f"/app/links/new?{urlencode({'destination': meaning.text})}",
+            )
         ]
         if "library" in areas:
-            rest.append(OmniboxOption(gettext("Save to library"), "bookmark-plus", post="/app/items"))
-        found = await _build_hit_options(rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas)
+            rest.append(
+                OmniboxOption(gettext("Save to library"), "bookmark-plus", post="/app/items")
+            )
+        found = await _build_hit_options(
+            rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas
+        )
         return [OmniboxOption(gettext("Shorten {url}", url=meaning.text), "link"), *rest, *found]
     if meaning.kind == "tag":
-        return [OmniboxOption(gettext("Links tagged {tag}", tag=meaning.text), "tag"), *await _build_tag_options(rt, actor, meaning.text)]
+        return [
+            OmniboxOption(gettext("Links tagged {tag}", tag=meaning.text), "tag"),
+            *await _build_tag_options(rt, actor, meaning.text),
+        ]
     names = await _build_name_options(rt, actor, meaning.text)
-    exact = meaning.kind == "open" or any(name.label[1:].casefold() == meaning.text.casefold() for name in names)
-    opens, finds = gettext("Open /{name}", name=meaning.text), gettext("Search for “{text}”", text=meaning.text)
+    exact = meaning.kind == "open" or any(
+        name.label[1:].casefold() == meaning.text.casefold() for name in names
+    )
+    opens, finds = (
+        gettext("Open /{name}", name=meaning.text),
+        gettext("Search for “{text}”", text=meaning.text),
+    )
     first = OmniboxOption(opens, "arrow-up-right") if exact else OmniboxOption(finds, "search")
     names = [name for name in names if name.label[1:].casefold() != meaning.text.casefold()]
     if meaning.kind == "open":
         return [first, *names]
     found = await _build_hit_options(rt, actor, meaning.text, areas)
     commands = [
-        OmniboxOption(str(one.label), one.icon, one.href, group=gettext("Go to")) for one in reading.find_commands(meaning.text, areas)
+        OmniboxOption(str(one.label), one.icon, one.href, group=gettext("Go to"))
+        for one in reading.find_commands(meaning.text, areas)
     ]
     if "library" in areas and " " in meaning.text:
-        commands.append(OmniboxOption(gettext("Save as note"), "bookmark-plus", post="/app/items", group=gettext("Actions")))
+        commands.append(
+            OmniboxOption(
+                gettext("Save as note"),
+                "bookmark-plus",
+                post="/app/items",
+                group=gettext("Actions"),
+            )
+        )
     return [first, *names, *found, *await _build_tag_options(rt, actor, meaning.text), *commands]
 
 
 async def _build_name_options(rt: Runtime, actor: Caller, text: str) -> list[OmniboxOption]:
     async with rt.db.read() as session:
-        found = await queries.suggest_names(session, text.split("/", 1)[0], who(actor), rt.clock.now(), MAX_NAME_OPTIONS)
-    return [OmniboxOption(f"/{name}", "arrow-up-right", f"/{name}", _describe_link(link), gettext("Open")) for name, link in found]
+        found = await queries.suggest_names(
+            session, text.split("/", 1)[0], who(actor), rt.clock.now(), MAX_NAME_OPTIONS
+        )
+    return [
+        OmniboxOption(
+            f"/{name}", "arrow-up-right", f"/{name}", _describe_link(link), gettext("Open")
+        )
+        for name, link in found
+    ]
 
 
 _KIND_HEADINGS = {
@@ -103,15 +138,27 @@ _KIND_HEADINGS = {
 }
 
 
-_KIND_PATHS = {SearchKind.LINK: "/app/links", SearchKind.LIST: "/app/lists", SearchKind.ITEM: "/app/library"}
+_KIND_PATHS = {
+    SearchKind.LINK: "/app/links",
+    SearchKind.LIST: "/app/lists",
+    SearchKind.ITEM: "/app/library",
+}
 _KIND_AREAS = {SearchKind.LINK: "links", SearchKind.LIST: "lists", SearchKind.ITEM: "library"}
 
 
-async def _build_hit_options(rt: Runtime, actor: Caller, text: str, areas: Sequence[str]) -> list[OmniboxOption]:
+async def _build_hit_options(
+    rt: Runtime, actor: Caller, text: str, areas: Sequence[str]
+) -> list[OmniboxOption]:
     """What is mine and has these words."""
     kinds = [kind for kind in SearchKind if _KIND_AREAS[kind] in areas]
     return [
-        OmniboxOption(one.title, _KIND_HEADINGS[one.kind][0], one.href, one.note, str(_KIND_HEADINGS[one.kind][1]))
+        OmniboxOption(
+            one.title,
+            _KIND_HEADINGS[one.kind][0],
+            one.href,
+            one.note,
+            str(_KIND_HEADINGS[one.kind][1]),
+        )
         for one in await search_all(rt, actor, text, kinds, MAX_HIT_OPTIONS)
     ]
 
@@ -120,7 +167,16 @@ async def _build_tag_options(rt: Runtime, actor: Caller, text: str) -> list[Omni
     async with rt.db.read() as session:
         visible, asker = queries.is_visible_tag(who(actor)), [actor.user.id, actor.is_admin]
         cursors = CursorCodec(rt.secret)
-        page = await load_tags_page(session, cursors, visible, asker, q=text[:50], sort=TagSort.USAGE, limit=MAX_TAG_OPTIONS, cursor=None)
+        page = await load_tags_page(
+            session,
+            cursors,
+            visible,
+            asker,
+            q=text[:50],
+            sort=TagSort.USAGE,
+            limit=MAX_TAG_OPTIONS,
+            cursor=None,
+        )
     return [
         OmniboxOption(
             tag.name,
@@ -134,7 +190,9 @@ async def _build_tag_options(rt: Runtime, actor: Caller, text: str) -> list[Omni
 
 
 @router.post("/app/omnibox")
-async def submit_omnibox(request: Request, actor: WriteCaller, rt: Rt, q: Annotated[str, Form(max_length=10_000)] = "") -> Response:
+async def submit_omnibox(
+    request: Request, actor: WriteCaller, rt: Rt, q: Annotated[str, Form(max_length=10_000)] = ""
+) -> Response:
     """An address is shortened, a name is opened, a tag is looked up, anything else is searched for."""
     meaning = reading.parse_input(q)
     if meaning.kind == "nothing":
@@ -142,7 +200,9 @@ async def submit_omnibox(request: Request, actor: WriteCaller, rt: Rt, q: Annota
     if meaning.kind == "shorten":
         made, errors = await link_pages.shorten_url(rt, actor, meaning.text)
         if made is None:
-            return link_pages.render_form(request, actor, rt, status=422, values={"destination": meaning.text}, errors=errors)
+            return link_pages.render_form(
+                request, actor, rt, status=422, values={"destination": meaning.text}, errors=errors
+            )
         return RedirectResponse(f"/?created={made}", 303)
     if meaning.kind == "tag":
         return RedirectResponse(f"/app/links?{urlencode({'tag': meaning.text[:200]})}", 303)
@@ -157,12 +217,20 @@ async def submit_omnibox(request: Request, actor: WriteCaller, rt: Rt, q: Annota
 
 
 @router.get("/app/search")
-async def search_page(request: Request, actor: ReadCaller, rt: Rt, q: Annotated[str, Query(max_length=200)] = "") -> Response:
+async def search_page(
+    request: Request, actor: ReadCaller, rt: Rt, q: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
     """Everything of mine that has these words, kind by kind."""
     areas = request.app.state.areas
-    found = await search_all(rt, actor, q, [kind for kind in SearchKind if _KIND_AREAS[kind] in areas], MAX_HITS_PER_KIND)
+    found = await search_all(
+        rt, actor, q, [kind for kind in SearchKind if _KIND_AREAS[kind] in areas], MAX_HITS_PER_KIND
+    )
     groups = [
-        (_KIND_HEADINGS[kind], f"{_KIND_PATHS[kind]}?{urlencode({'q': q})}", [one for one in found if one.kind == kind])
+        (
+            _KIND_HEADINGS[kind],
+            f"{_KIND_PATHS[kind]}?{urlencode({'q': q})}",
+            [one for one in found if one.kind == kind],
+        )
         for kind in SearchKind
     ]
     return render_response(
@@ -192,16 +260,28 @@ async def open_name(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText 
 
 
 @router.get("/app/suggest")
-async def suggest_names(request: Request, actor: OptionalReadCaller, rt: Rt, q: OmniboxText = "") -> Response:
+async def suggest_names(
+    request: Request, actor: OptionalReadCaller, rt: Rt, q: OmniboxText = ""
+) -> Response:
     """Return names that begin with what is typed, in the form browsers expect. Strangers get published lists alone."""
     if actor is None:
         await rt.singleton(SuggestLimit).charge(client_network(request, rt))
     async with rt.db.read() as session:
         asker = who(actor) if actor else None
-        found = await queries.suggest_names(session, reading.parse_go_path(q), asker, rt.clock.now(), 8)
+        found = await queries.suggest_names(
+            session, reading.parse_go_path(q), asker, rt.clock.now(), 8
+        )
     base = rt.settings.public_url
     names = [name for name, _ in found]
-    body = json.dumps([q, names, [_describe_link(link) for _, link in found], [f"{base}/{name}" for name in names]], ensure_ascii=False)
+    body = json.dumps(
+        [
+            q,
+            names,
+            [_describe_link(link) for _, link in found],
+            [f"{base}/{name}" for name in names],
+        ],
+        ensure_ascii=False,
+    )
     return Response(body, media_type="application/x-suggestions+json")
 
 

@@ -27,15 +27,24 @@ COMMANDS = (
     OmniboxCommand(lazy_gettext("Lists"), "/app/lists", "list-ordered", "lists"),
     OmniboxCommand(lazy_gettext("Library"), "/app/library", "library", "library"),
     OmniboxCommand(lazy_gettext("Review"), "/app/review", "inbox", "library"),
-    OmniboxCommand(lazy_gettext("Import and export bookmarks"), "/app/library/imports", "bookmark-plus", "library"),
+    OmniboxCommand(
+        lazy_gettext("Import and export bookmarks"),
+        "/app/library/imports",
+        "bookmark-plus",
+        "library",
+    ),
     OmniboxCommand(lazy_gettext("Tags"), "/app/tags", "tag", "tags"),
     OmniboxCommand(lazy_gettext("Tag rules"), "/app/tags/rules", "tag", "library"),
     OmniboxCommand(lazy_gettext("Settings"), "/app/settings", "settings", "settings"),
     OmniboxCommand(lazy_gettext("API keys"), "/app/settings#keys-section", "key-round", "settings"),
-    OmniboxCommand(lazy_gettext("Browser & shortcuts"), "/app/settings#browser-section", "globe", "settings"),
+    OmniboxCommand(
+        lazy_gettext("Browser & shortcuts"), "/app/settings#browser-section", "globe", "settings"
+    ),
     OmniboxCommand(lazy_gettext("API docs"), "/api/docs", "terminal"),
     OmniboxCommand(lazy_gettext("Admin: jobs"), "/app/admin/jobs", "activity", "admin"),
-    OmniboxCommand(lazy_gettext("Admin: blocked domains"), "/app/admin/blocked-domains", "ban", "admin"),
+    OmniboxCommand(
+        lazy_gettext("Admin: blocked domains"), "/app/admin/blocked-domains", "ban", "admin"
+    ),
     OmniboxCommand(lazy_gettext("Admin: overview"), "/app/admin", "heart-pulse", "admin"),
 )
 
@@ -65,7 +74,11 @@ def parse_input(typed: str) -> OmniboxIntent:
 
 def parse_address(typed: str) -> str | None:
     """What was typed as an address, if it looks like one: `example.com/page` does, `roadmap` does not."""
-    if any(character.isspace() for character in typed) or ("." not in typed and "://" not in typed) or typed.startswith("/"):
+    if (
+        any(character.isspace() for character in typed)
+        or ("." not in typed and "://" not in typed)
+        or typed.startswith("/")
+    ):
         return None
     try:
         parse_web_url(typed, assume_https=True)
@@ -80,7 +93,11 @@ def find_commands(typed: str, areas: list[str], limit: int = 4) -> list[OmniboxC
     found = []
     for command in COMMANDS:
         words = str(command.label).casefold().replace(":", "").split()
-        if (not command.area or command.area in areas) and wanted and all(any(word.startswith(one) for word in words) for one in wanted):
+        if (
+            (not command.area or command.area in areas)
+            and wanted
+            and all(any(word.startswith(one) for word in words) for one in wanted)
+        ):
             found.append(command)
     return found[:limit]
 

@@ -27,12 +27,19 @@ MAX_DRAFTS = 3
 
 @router.get("/")
 async def home_page(
-    request: Request, actor: OptionalReadCaller, rt: Rt, created: Annotated[str | None, Query(max_length=20)] = None
+    request: Request,
+    actor: OptionalReadCaller,
+    rt: Rt,
+    created: Annotated[str | None, Query(max_length=20)] = None,
 ) -> Response:
     """The landing page for strangers, home for people signed in."""
     if actor is None:
         return render_response(
-            request, None, "home/landing.html", page_title="Refract", stranger_lists=rt.settings.effective_anonymous_lists
+            request,
+            None,
+            "home/landing.html",
+            page_title="Refract",
+            stranger_lists=rt.settings.effective_anonymous_lists,
         )
     links = await link_pages.load_newest_rows(rt, actor, MAX_LATEST_LINKS)
     made = next((link for link in links if link["id"] == created), None)
@@ -42,7 +49,12 @@ async def home_page(
         invited = await count_invitations(session, actor.user.id, rt.clock.now())
         claimable = await list_claimable_titles(session, request, rt)
         drafts = await load_lists_page(
-            session, CursorCodec(rt.secret), ListCaller(actor.user.id), limit=MAX_DRAFTS, cursor=None, status=ListStatus.DRAFT
+            session,
+            CursorCodec(rt.secret),
+            ListCaller(actor.user.id),
+            limit=MAX_DRAFTS,
+            cursor=None,
+            status=ListStatus.DRAFT,
         )
     return render_response(
         request,
@@ -56,8 +68,17 @@ async def home_page(
         review_waiting=waiting,
         invitations_waiting=invited,
         claimable=claimable,
-        drafts=[{"title": one.title, "href": f"/app/lists/{one.id}", "entries": count} for one, count, _ in drafts.items],
+        drafts=[
+            {"title": one.title, "href": f"/app/lists/{one.id}", "entries": count}
+            for one, count, _ in drafts.items
+        ],
     )
 
 
-ROUTERS = (router, api_docs.router, omnibox.router, browser_integration.router, browser_integration.share_router)
+ROUTERS = (
+    router,
+    api_docs.router,
+    omnibox.router,
+    browser_integration.router,
+    browser_integration.share_router,
+)

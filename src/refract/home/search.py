@@ -39,7 +39,9 @@ class SearchHit:
     url: str | None
 
 
-async def search_all(rt: Runtime, actor: Caller, q: str, kinds: Collection[SearchKind], limit: int) -> list[SearchHit]:
+async def search_all(
+    rt: Runtime, actor: Caller, q: str, kinds: Collection[SearchKind], limit: int
+) -> list[SearchHit]:
     """At most so many of each kind, links first, then lists, then items. The number of queries does not depend on what there is."""
     words = q.strip()[:200]
     if not words:
@@ -57,11 +59,26 @@ async def search_all(rt: Runtime, actor: Caller, q: str, kinds: Collection[Searc
 async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> list[SearchHit]:
     async with rt.db.read() as session:
         page = await links.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), LinkFilter(q=words), rt.clock.now(), limit=limit, cursor=None
+            session,
+            CursorCodec(rt.secret),
+            who(actor),
+            LinkFilter(q=words),
+            rt.clock.now(),
+            limit=limit,
+            cursor=None,
         )
-        rows = [link_pages.build_row(card, rt) for card in await links.load_cards(session, page.items)]
+        rows = [
+            link_pages.build_row(card, rt) for card in await links.load_cards(session, page.items)
+        ]
     return [
-        SearchHit(SearchKind.LINK, int(one["id"]), f"/{one['name']}", one["title"] or one["destination"], one["href"], one["short_url"])
+        SearchHit(
+            SearchKind.LINK,
+            int(one["id"]),
+            f"/{one['name']}",
+            one["title"] or one["destination"],
+            one["href"],
+            one["short_url"],
+        )
         for one in rows
     ]
 
@@ -69,7 +86,9 @@ async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> l
 async def _search_lists(rt: Runtime, actor: Caller, words: str, limit: int) -> list[SearchHit]:
     mine = ListOwner(actor.user.id, None)
     async with rt.db.read() as session:
-        page = await lists.load_lists_page(session, CursorCodec(rt.secret), mine, limit=limit, cursor=None, q=words)
+        page = await lists.load_lists_page(
+            session, CursorCodec(rt.secret), mine, limit=limit, cursor=None, q=words
+        )
     base = rt.settings.public_url
     return [
         SearchHit(
@@ -88,6 +107,13 @@ async def _search_items(rt: Runtime, actor: Caller, words: str, limit: int) -> l
     async with rt.db.read() as session:
         found = await search_items(session, actor.user.id, words, limit)
     return [
-        SearchHit(SearchKind.ITEM, one.id, one.title or one.text[:80], one.site or "Note", f"/app/library/{one.id}", one.url)
+        SearchHit(
+            SearchKind.ITEM,
+            one.id,
+            one.title or one.text[:80],
+            one.site or "Note",
+            f"/app/library/{one.id}",
+            one.url,
+        )
         for one in found
     ]

@@ -26,7 +26,9 @@ class AccessRight(StrEnum):
     TRANSFER = "transfer"
 
 
-_OWNER_RIGHTS = frozenset({AccessRight.VIEW, AccessRight.STATS, AccessRight.EDIT, AccessRight.MANAGE})
+_OWNER_RIGHTS = frozenset(
+    {AccessRight.VIEW, AccessRight.STATS, AccessRight.EDIT, AccessRight.MANAGE}
+)
 
 RIGHTS: dict[AccessRelation, frozenset[AccessRight]] = {
     AccessRelation.ADMIN: _OWNER_RIGHTS | {AccessRight.TRANSFER},
@@ -38,7 +40,9 @@ RIGHTS: dict[AccessRelation, frozenset[AccessRight]] = {
 }
 
 
-def get_relation(user: User | None, *, primary: bool = False, co_owner: bool = False, recipient: bool = False) -> AccessRelation:
+def get_relation(
+    user: User | None, *, primary: bool = False, co_owner: bool = False, recipient: bool = False
+) -> AccessRelation:
     """The strongest way in which a person stands to an object."""
     if user is None:
         return AccessRelation.STRANGER

@@ -12,7 +12,15 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys, sessions, tombstones
 from refract.identity.errors import LastAdministrator
-from refract.identity.models import ApiKey, AuditEntry, BrowserSession, SigninLink, User, UserRole, UserStatus
+from refract.identity.models import (
+    ApiKey,
+    AuditEntry,
+    BrowserSession,
+    SigninLink,
+    User,
+    UserRole,
+    UserStatus,
+)
 from refract.identity.payloads import FinishAccountDeletion
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.identity.revocation_log import DELETED_ACTION
@@ -29,7 +37,12 @@ REPEAT_ERASURE_AFTER = timedelta(minutes=2)
 
 
 async def delete_account(
-    session: WriteSession, rt: Runtime, deletion: AccountDeletion, hooks: Sequence[PersonalDataHook], *, by: User
+    session: WriteSession,
+    rt: Runtime,
+    deletion: AccountDeletion,
+    hooks: Sequence[PersonalDataHook],
+    *,
+    by: User,
 ) -> None:
     """End an account: the row stays without anything of the person, the features part with the rest, and nobody can come back as them."""
     user = await session.get_one(User, deletion.user.id, with_for_update=True)
@@ -39,14 +52,26 @@ async def delete_account(
     _anonymize(user)
     await session.flush()
     heir = str(deletion.heir.id) if deletion.heir else None
-    await audit.record_event(session, rt, DELETED_ACTION, actor=by, target=str(user.id), detail=heir)
+    await audit.record_event(
+        session, rt, DELETED_ACTION, actor=by, target=str(user.id), detail=heir
+    )
     await enqueue(
-        session, rt, FinishAccountDeletion(user_id=user.id), run_at=rt.clock.now() + REPEAT_ERASURE_AFTER, share=MAINTENANCE_SHARE
+        session,
+        rt,
+        FinishAccountDeletion(user_id=user.id),
+        run_at=rt.clock.now() + REPEAT_ERASURE_AFTER,
+        share=MAINTENANCE_SHARE,
     )
 
 
 async def delete_restored_account(
-    session: WriteSession, rt: Runtime, user_id: int, hooks: Sequence[PersonalDataHook], *, heir_id: int | None, bar: bool
+    session: WriteSession,
+    rt: Runtime,
+    user_id: int,
+    hooks: Sequence[PersonalDataHook],
+    *,
+    heir_id: int | None,
+    bar: bool,
 ) -> bool:
     """Delete an account that a restored backup brought back, and `bar` its person. Return False if the backup does not hold it."""
     user = await session.get(User, user_id, with_for_update=True)
@@ -58,18 +83,24 @@ async def delete_restored_account(
         await tombstones.add_tombstone(session, rt, user)
     _anonymize(user)
     await session.flush()
-    await audit.record_event(session, rt, DELETED_ACTION, target=str(user_id), detail=str(heir_id) if heir else None)
+    await audit.record_event(
+        session, rt, DELETED_ACTION, target=str(user_id), detail=str(heir_id) if heir else None
+    )
     return True
 
 
-async def repeat_erasure(session: WriteSession, rt: Runtime, user_id: int, hooks: Sequence[PersonalDataHook]) -> None:
+async def repeat_erasure(
+    session: WriteSession, rt: Runtime, user_id: int, hooks: Sequence[PersonalDataHook]
+) -> None:
     """Remove what a request wrote that had been let in just before the account was deleted."""
     user = await session.get(User, user_id, with_for_update=True)
     if user is not None and user.status == UserStatus.DELETED:
         await _erase_data(session, rt, AccountDeletion(user), hooks)
 
 
-async def _erase_data(session: WriteSession, rt: Runtime, deletion: AccountDeletion, hooks: Sequence[PersonalDataHook]) -> None:
+async def _erase_data(
+    session: WriteSession, rt: Runtime, deletion: AccountDeletion, hooks: Sequence[PersonalDataHook]
+) -> None:
     """Everything but the row itself."""
     user_id = deletion.user.id
     for part in hooks:
@@ -96,12 +127,19 @@ async def require_other_administrator(session: WriteSession, user: User) -> None
     """Somebody must be left who can let others in."""
     if user.role != UserRole.ADMIN or user.status != UserStatus.ACTIVE:
         return
-    admins = select(User.id).where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE).order_by(User.id).with_for_update()
+    admins = (
+        select(User.id)
+        .where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE)
+        .order_by(User.id)
+        .with_for_update()
+    )
     if list(await session.scalars(admins)) == [user.id]:
         raise LastAdministrator
 
 
-async def export_account(rt: Runtime, user: User, hooks: Sequence[PersonalDataHook]) -> AsyncGenerator[str, None]:
+async def export_account(
+    rt: Runtime, user: User, hooks: Sequence[PersonalDataHook]
+) -> AsyncGenerator[str, None]:
     """One JSON document, piece by piece: me, then a list for every part."""
     await audit.record_export(rt, "account", by=user.id)
     async with rt.db.read() as session:
@@ -121,15 +159,36 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
     fresh = await session.get_one(User, user.id)
     mine = await keys.list_keys(session, user, include_revoked=True)
     browsers = await sessions.list_sessions(session, rt, user)
-    written = select(AuditEntry).where(AuditEntry.actor_id == user.id).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(10_000)
+    written = (
+        select(AuditEntry)
+        .where(AuditEntry.actor_id == user.id)
+        .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
+        .limit(10_000)
+    )
     lines = list(await session.scalars(written))
-    account = {"issuer": fresh.issuer, "subject": fresh.subject, "created_at": _format_time(fresh.created_at)}
+    account = {
+        "issuer": fresh.issuer,
+        "subject": fresh.subject,
+        "created_at": _format_time(fresh.created_at),
+    }
     return {
         "exported_at": _format_time(rt.clock.now()),
-        "me": Me.model_validate(fresh).model_dump(mode="json") | account | {"email_verified": fresh.email_verified},
+        "me": (
+            Me.model_validate(fresh).model_dump(mode="json")
+            | account
+            | {"email_verified": fresh.email_verified}
+        ),
         "keys": [KeyOut.from_key(key, rt.clock.now()).model_dump(mode="json") for key in mine],
         "sessions": [SessionOut.model_validate(one).model_dump(mode="json") for one in browsers],
-        "audit": [{"at": _format_time(line.at), "action": line.action, "target": line.target, "detail": line.detail} for line in lines],
+        "audit": [
+            {
+                "at": _format_time(line.at),
+                "action": line.action,
+                "target": line.target,
+                "detail": line.detail,
+            }
+            for line in lines
+        ],
     }
 
 
@@ -139,5 +198,9 @@ def _format_time(at: Any) -> str:
 
 async def count_administrators(session: ReadSession) -> int:
     """How many can act."""
-    active = select(func.count()).select_from(User).where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE)
+    active = (
+        select(func.count())
+        .select_from(User)
+        .where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE)
+    )
     return await session.scalar(active) or 0

@@ -38,7 +38,9 @@ from refract.web.problems import problems
 
 IncludeRevoked = Annotated[bool, Query(description="Keys that were revoked as well.")]
 
-_JSON_DOCUMENT: dict[int | str, dict[str, Any]] = {200: {"content": {"application/json": {"schema": {"type": "object"}}}}}
+_JSON_DOCUMENT: dict[int | str, dict[str, Any]] = {
+    200: {"content": {"application/json": {"schema": {"type": "object"}}}}
+}
 
 me_router = api_router("/me", "me")
 keys_router = api_router("/keys", "keys")
@@ -55,7 +57,11 @@ async def change_me(changes: ProfilePatch, actor: WriteCaller, rt: Rt) -> Me:
     """Change my profile and preferences."""
     async with rt.db.write() as session:
         user = await users.change_profile(
-            session, actor.user.id, changes.model_dump(exclude_unset=True), get_chosen_preferences(changes.preferences), at=rt.clock.now()
+            session,
+            actor.user.id,
+            changes.model_dump(exclude_unset=True),
+            get_chosen_preferences(changes.preferences),
+            at=rt.clock.now(),
         )
         return Me.model_validate(user)
 
@@ -71,12 +77,20 @@ async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> R
     return response
 
 
-@me_router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached) | _JSON_DOCUMENT)
+@me_router.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses=problems(ExportLimitReached) | _JSON_DOCUMENT,
+)
 async def export_me(actor: ReadCaller, rt: Rt, parts: PersonalDataHooks) -> StreamingResponse:
     """Everything that is mine, as one JSON document: profile, keys, sessions, audit lines, and what every feature keeps."""
     pieces = export_account(rt, actor.user, parts)
     headers = {"Content-Disposition": 'attachment; filename="refract-export.json"'}
-    return StreamingResponse(await start_export(rt, actor.user.id, pieces), media_type="application/json", headers=headers)
+    return StreamingResponse(
+        await start_export(rt, actor.user.id, pieces),
+        media_type="application/json",
+        headers=headers,
+    )
 
 
 @me_router.get("/sessions")
@@ -85,14 +99,21 @@ async def list_sessions(actor: AccountCaller, rt: Rt) -> SessionList:
     async with rt.db.read() as session:
         found = await sessions.list_sessions(session, rt, actor.user)
     here = actor.session.id if actor.session else None
-    return SessionList(items=[SessionOut.model_validate(one).model_copy(update={"current": one.id == here}) for one in found])
+    return SessionList(
+        items=[
+            SessionOut.model_validate(one).model_copy(update={"current": one.id == here})
+            for one in found
+        ]
+    )
 
 
 @me_router.delete("/sessions", status_code=204)
 async def end_all_other_sessions(actor: AccountCaller, rt: Rt) -> Response:
     """Sign out everywhere but here."""
     async with rt.db.write() as session:
-        await sessions.end_other_sessions(session, actor.user, actor.session.id if actor.session else None)
+        await sessions.end_other_sessions(
+            session, actor.user, actor.session.id if actor.session else None
+        )
         await audit.record_event(session, rt, "sessions.ended", actor=actor.user)
     return Response(status_code=204)
 
@@ -102,12 +123,16 @@ async def end_session(session_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     """Sign one browser out."""
     async with rt.db.write() as session:
         await sessions.end_session_by_id(session, actor.user, session_id)
-        await audit.record_event(session, rt, "session.ended", actor=actor.user, target=str(session_id))
+        await audit.record_event(
+            session, rt, "session.ended", actor=actor.user, target=str(session_id)
+        )
     return Response(status_code=204)
 
 
 @keys_router.get("")
-async def list_keys(actor: AccountCaller, rt: Rt, include_revoked: IncludeRevoked = False) -> KeyList:
+async def list_keys(
+    actor: AccountCaller, rt: Rt, include_revoked: IncludeRevoked = False
+) -> KeyList:
     """My API keys, newest first."""
     async with rt.db.read() as session:
         found = await keys.list_keys(session, actor.user, include_revoked=include_revoked)
@@ -125,10 +150,22 @@ async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
     check_key_expiry(new.expires_at, rt.clock.now())
     async with rt.db.write() as session:
         row, clear = await keys.create_key(
-            session, rt, actor.user, new.name, new.scopes, expires_at=new.expires_at, parent=actor.parent_key
+            session,
+            rt,
+            actor.user,
+            new.name,
+            new.scopes,
+            expires_at=new.expires_at,
+            parent=actor.parent_key,
         )
-        await audit.record_event(session, rt, "key.created", actor=actor.user, target=row.key_prefix)
-        return NewKey(**KeyOut.model_validate(row).model_dump(by_alias=False) | {"key_prefix": row.key_prefix}, key=clear)
+        await audit.record_event(
+            session, rt, "key.created", actor=actor.user, target=row.key_prefix
+        )
+        return NewKey(
+            **KeyOut.model_validate(row).model_dump(by_alias=False)
+            | {"key_prefix": row.key_prefix},
+            key=clear,
+        )
 
 
 @keys_router.delete("/{key_id}", status_code=204, responses=problems(KeyNotFound))
@@ -136,7 +173,9 @@ async def revoke_key(key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     """Revoke a key and the keys it made: every process refuses them from now on."""
     async with rt.db.write() as session:
         for row in await keys.revoke_key(session, actor.user, key_id):
-            await audit.record_event(session, rt, "key.revoked", actor=actor.user, target=row.key_prefix)
+            await audit.record_event(
+                session, rt, "key.revoked", actor=actor.user, target=row.key_prefix
+            )
     return Response(status_code=204)
 
 

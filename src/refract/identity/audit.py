@@ -46,10 +46,23 @@ def add_entry(
 
 
 async def record_event(
-    session: WriteSession, rt: Runtime, action: str, *, actor: User | None = None, target: str | None = None, detail: str | None = None
+    session: WriteSession,
+    rt: Runtime,
+    action: str,
+    *,
+    actor: User | None = None,
+    target: str | None = None,
+    detail: str | None = None,
 ) -> None:
     """Add a line at an edge, where there is a runtime at hand."""
-    add_entry(session, action, at=rt.clock.now(), actor_id=actor.id if actor else None, target=target, detail=detail)
+    add_entry(
+        session,
+        action,
+        at=rt.clock.now(),
+        actor_id=actor.id if actor else None,
+        target=target,
+        detail=detail,
+    )
     if action in REVOKING_ACTIONS:
         await enqueue(session, rt, LogRevocations(), share=MAINTENANCE_SHARE)
 
@@ -60,14 +73,28 @@ async def record_export(rt: Runtime, what: str, *, by: int | None, target: objec
         add_entry(session, f"{what}.exported", at=rt.clock.now(), actor_id=by, target=target)
 
 
-async def list_entries(session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None) -> Page[AuditEntry]:
+async def list_entries(
+    session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
+) -> Page[AuditEntry]:
     """Newest first."""
     question = ["audit"]
-    wanted = select(AuditEntry).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit + 1)
+    wanted = (
+        select(AuditEntry).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit + 1)
+    )
     if cursor:
-        wanted = wanted.where(build_after_clause([AuditEntry.at, AuditEntry.id], cursors.decode(question, cursor), descending=True))
-    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda row: (row.at, row.id))
+        wanted = wanted.where(
+            build_after_clause(
+                [AuditEntry.at, AuditEntry.id], cursors.decode(question, cursor), descending=True
+            )
+        )
+    return cursors.build_page(
+        question, list(await session.scalars(wanted)), limit, lambda row: (row.at, row.id)
+    )
 
 
 async def delete_old_entries(session: WriteSession, rt: Runtime) -> None:
-    await session.execute(delete(AuditEntry).where(AuditEntry.at < rt.clock.now() - timedelta(days=rt.settings.audit_days)))
+    await session.execute(
+        delete(AuditEntry).where(
+            AuditEntry.at < rt.clock.now() - timedelta(days=rt.settings.audit_days)
+        )
+    )

@@ -55,7 +55,13 @@ def set_session_cookie(response: Response, rt: Runtime, token: str) -> None:
 
 
 def clear_session_cookie(response: Response, rt: Runtime) -> None:
-    response.delete_cookie(get_session_cookie_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    response.delete_cookie(
+        get_session_cookie_name(rt),
+        path="/",
+        secure=rt.settings.https,
+        httponly=True,
+        samesite="lax",
+    )
 
 
 def get_session_token(request: Request, rt: Runtime) -> str | None:
@@ -91,10 +97,15 @@ async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller
     async with rt.db.read() as session:
         found = await find_key(session, clear, rt.clock.now())
     if found is None:
-        usage.count_refusal(clear[:SHOWN_PREFIX_LENGTH] if is_key_shaped(clear) else "", client_network_text(request, rt) or "")
+        usage.count_refusal(
+            clear[:SHOWN_PREFIX_LENGTH] if is_key_shaped(clear) else "",
+            client_network_text(request, rt) or "",
+        )
         raise BadCredentials
     key, user = found
-    request.scope["state"]["rate_headers"] = usage.count_key(key.id, client_network_text(request, rt))
+    request.scope["state"]["rate_headers"] = usage.count_key(
+        key.id, client_network_text(request, rt)
+    )
     return Caller(user, frozenset(Scope(scope) for scope in key.scopes), key_id=key.id)
 
 
@@ -103,7 +114,9 @@ async def _authenticate_token(request: Request, rt: Runtime, token: str) -> Call
 
     It counts against their own limit.
     """
-    from refract.identity.oidc.accounts import user_from_bearer_token  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc.accounts import (  # noqa: PLC0415 - only where an issuer is configured
+        user_from_bearer_token,
+    )
 
     usage: KeyUsageTracker = request.app.state.key_usage
     user = await user_from_bearer_token(rt, token)
@@ -131,7 +144,9 @@ async def _authenticate_cookie(request: Request, rt: Runtime) -> Caller | None:
     request.state.actor = _format_actor(user)
     if request.method not in csrf.SAFE_METHODS and not await csrf.is_valid(rt, request, token):
         raise OriginUnproven
-    if rt.clock.now() - seen.last_seen_at > LAST_SEEN_INTERVAL and rt.settings.role != "redirect":  # which may only read
+    if (
+        rt.clock.now() - seen.last_seen_at > LAST_SEEN_INTERVAL and rt.settings.role != "redirect"
+    ):  # which may only read
         async with rt.db.write() as writing:
             await extend_session(writing, rt, user, seen)
     return Caller(user, _get_scopes(user), session=seen)

@@ -54,7 +54,9 @@ def _count_open(open_now: Counter[int], user_id: int) -> Iterator[None]:
             del open_now[user_id]
 
 
-async def start_export(rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]) -> AsyncIterator[ChunkT]:
+async def start_export(
+    rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]
+) -> AsyncIterator[ChunkT]:
     """Return an export that has begun, within its person's share: what goes wrong at once is answered as a problem."""
     counted = _limit_export(rt, user_id, pieces)
     try:
@@ -65,14 +67,18 @@ async def start_export(rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT,
     return _prepend_chunk(first, counted)
 
 
-async def _limit_export(rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]) -> AsyncGenerator[ChunkT, None]:
+async def _limit_export(
+    rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]
+) -> AsyncGenerator[ChunkT, None]:
     with rt.singleton(UserConcurrencyLimits).count_export(user_id):
         async with aclosing(pieces):
             async for piece in pieces:
                 yield piece
 
 
-async def _prepend_chunk(first: ChunkT, rest: AsyncGenerator[ChunkT, None]) -> AsyncIterator[ChunkT]:
+async def _prepend_chunk(
+    first: ChunkT, rest: AsyncGenerator[ChunkT, None]
+) -> AsyncIterator[ChunkT]:
     async with aclosing(rest):
         yield first
         async for piece in rest:

@@ -26,7 +26,13 @@ from refract.web.i18n import set_locale
 from refract.web.openapi import Errors, Guard, guards
 
 _CREDENTIALS: Errors = (BadCredentials, KeyExpired, RateLimited, IssuerUnavailable)
-GUARD_ERRORS: Errors = (*_CREDENTIALS, SignInNeeded, MissingScope, AdministratorsOnly, OriginUnproven)
+GUARD_ERRORS: Errors = (
+    *_CREDENTIALS,
+    SignInNeeded,
+    MissingScope,
+    AdministratorsOnly,
+    OriginUnproven,
+)
 """Errors that follow from asking who the caller is; no endpoint names them."""
 
 
@@ -91,7 +97,9 @@ async def _require_admin(actor: OptionalCaller) -> Caller:
 _GUARDS = (_require_read, _require_write, _require_admin, _require_account, _allow_anonymous_read)
 
 
-async def authorize_before_body(request: Request, rt: Runtime, calls: Collection[Callable[..., Any]]) -> bool:
+async def authorize_before_body(
+    request: Request, rt: Runtime, calls: Collection[Callable[..., Any]]
+) -> bool:
     """Refuse a caller by headers alone, for an endpoint with these dependencies; return whether it is a known person."""
     if identify_caller not in calls:
         return False
@@ -103,10 +111,13 @@ async def authorize_before_body(request: Request, rt: Runtime, calls: Collection
 
 
 _API_KEY = (
-    "An API key, made in the settings, with the scopes it was given: `read`, `write`, `admin`, or `account` "
-    "(manage keys and sessions, delete the account), which no other scope implies."
+    "An API key, made in the settings, with the scopes it was given: `read`, `write`, `admin`, or"
+    " `account` (manage keys and sessions, delete the account), which no other scope implies."
 )
-_BEARER = "The same API key as a Bearer token; or a provider's access token, which has every scope of its person but `account`."
+_BEARER = (
+    "The same API key as a Bearer token; or a provider's access token, which has every scope of its"
+    " person but `account`."
+)
 SECURITY_SCHEMES = {
     "api_key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": _API_KEY},
     "bearer": {"type": "http", "scheme": "bearer", "description": _BEARER},
@@ -114,7 +125,10 @@ SECURITY_SCHEMES = {
         "type": "apiKey",
         "in": "cookie",
         "name": SESSION_COOKIE,
-        "description": "The cookie of a signed-in browser (`__Host-refract` on https). Changes need an Origin of ours or X-CSRF-Token too.",
+        "description": (
+            "The cookie of a signed-in browser (`__Host-refract` on https). Changes need an Origin"
+            " of ours or X-CSRF-Token too."
+        ),
     },
 }
 

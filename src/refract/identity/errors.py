@@ -1,6 +1,15 @@
 """What can go wrong when we ask who somebody is."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, Limited, Malformed, NotFound, Unauthenticated, Unavailable
+from refract.core.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    Limited,
+    Malformed,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
 
 
 class SignInNeeded(Unauthenticated):

@@ -44,5 +44,7 @@ async def log_revocations(rt: Runtime, _job: LogRevocations) -> None:
 HANDLERS = (delete_expired_records, log_revocations)
 PERIODIC = (
     PeriodicJob(DeleteExpiredRecords(), daily=time(3, 0)),
-    PeriodicJob(LogRevocations(), daily=time(2, 50)),  # whatever was revoked without a line in the audit log
+    PeriodicJob(
+        LogRevocations(), daily=time(2, 50)
+    ),  # whatever was revoked without a line in the audit log
 )

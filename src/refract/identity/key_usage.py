@@ -64,7 +64,9 @@ class KeyUsageTracker:
         left = self._buckets.take(name, self._rt.clock.monotonic())
         if left < 0:
             self._used[name] -= 1
-            raise RateLimited(limit=self._per_hour, per=per, retry_after=self._buckets.retry_after(left))
+            raise RateLimited(
+                limit=self._per_hour, per=per, retry_after=self._buckets.retry_after(left)
+            )
         reset = int((self._per_hour - left) * 3600 / self._per_hour)
         return [
             (b"ratelimit-limit", str(self._per_hour).encode()),
@@ -78,7 +80,9 @@ class KeyUsageTracker:
         `key_prefix` is what a key's owner sees of it, empty for anything that is not a key; `network` is anonymised.
         """
         found = (key_prefix, network)
-        self._refused[found if found in self._refused or len(self._refused) < MAX_REFUSALS else ("", "")] += 1
+        self._refused[
+            found if found in self._refused or len(self._refused) < MAX_REFUSALS else ("", "")
+        ] += 1
 
     async def flush(self) -> None:
         """Write the tally and learn what the other processes have used."""
@@ -88,14 +92,31 @@ class KeyUsageTracker:
             return
         try:
             async with self._rt.db.write() as session:
-                keys = {int(name.removeprefix(_KEY)): name for name, count in used.items() if count and name.startswith(_KEY)}
+                keys = {
+                    int(name.removeprefix(_KEY)): name
+                    for name, count in used.items()
+                    if count and name.startswith(_KEY)
+                }
                 await record_key_usage(
                     session,
-                    {key_id: KeyUsageRecord(used[name], self._last[name], self._networks.get(key_id)) for key_id, name in keys.items()},
+                    {
+                        key_id: KeyUsageRecord(
+                            used[name], self._last[name], self._networks.get(key_id)
+                        )
+                        for key_id, name in keys.items()
+                    },
                 )
                 if refused:
-                    prefix = next((prefix for (prefix, _), _ in refused.most_common() if prefix), None)
-                    await audit.record_event(session, self._rt, "credentials.refused", target=prefix, detail=_format_refusals(refused))
+                    prefix = next(
+                        (prefix for (prefix, _), _ in refused.most_common() if prefix), None
+                    )
+                    await audit.record_event(
+                        session,
+                        self._rt,
+                        "credentials.refused",
+                        target=prefix,
+                        detail=_format_refusals(refused),
+                    )
                 for name, count in sorted(used.items()):
                     if self._per_hour is not None and count:
                         await self._sync_bucket(session, name, count, self._per_hour)
@@ -104,18 +125,28 @@ class KeyUsageTracker:
             self._refused.update(refused)
             raise
 
-    async def _sync_bucket(self, session: WriteSession, name: str, count: int, per_hour: int) -> None:
+    async def _sync_bucket(
+        self, session: WriteSession, name: str, count: int, per_hour: int
+    ) -> None:
         self._buckets.set(
-            name, await self._take_shared_tokens(session, name, count, per_hour) - self._used[name], self._rt.clock.monotonic()
+            name,
+            await self._take_shared_tokens(session, name, count, per_hour) - self._used[name],
+            self._rt.clock.monotonic(),
         )
 
-    async def _take_shared_tokens(self, session: WriteSession, name: str, count: int, per_hour: int) -> float:
+    async def _take_shared_tokens(
+        self, session: WriteSession, name: str, count: int, per_hour: int
+    ) -> float:
         """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
         if self._redis is not None:
             with contextlib.suppress(RedisAway):
                 size = float(per_hour)
-                return (await take_shared(self._redis, name, count, size=size, per_second=size / 3600))[1]
-        return (await charge_up_to(session, name, count, per_hour=per_hour, now=self._rt.clock.now()))[1]
+                return (
+                    await take_shared(self._redis, name, count, size=size, per_second=size / 3600)
+                )[1]
+        return (
+            await charge_up_to(session, name, count, per_hour=per_hour, now=self._rt.clock.now())
+        )[1]
 
     async def run(self) -> None:
         """Flush for as long as the process runs."""
@@ -132,6 +163,11 @@ class KeyUsageTracker:
 def _format_refusals(refused: Counter[RefusedCredential]) -> str:
     """Say how many attempts there were, with which keys and from where."""
     told = refused.most_common(MAX_LISTED_REFUSALS)
-    lines = [f"{prefix or 'no key'} from {network or 'elsewhere'}: {count}" for (prefix, network), count in told]
+    lines = [
+        f"{prefix or 'no key'} from {network or 'elsewhere'}: {count}"
+        for (prefix, network), count in told
+    ]
     rest = refused.total() - sum(count for _, count in told)
-    return f"{refused.total()} attempts: {'; '.join([*lines, *([f'others: {rest}'] if rest else [])])}"
+    return (
+        f"{refused.total()} attempts: {'; '.join([*lines, *([f'others: {rest}'] if rest else [])])}"
+    )

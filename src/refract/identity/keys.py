@@ -14,7 +14,13 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import ALPHABET, encode_base62
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
-from refract.identity.errors import AdminScopeRefused, BadCredentials, KeyExpired, KeyNotFound, ScopeTooWide
+from refract.identity.errors import (
+    AdminScopeRefused,
+    BadCredentials,
+    KeyExpired,
+    KeyNotFound,
+    ScopeTooWide,
+)
 from refract.identity.models import ApiKey, KeyStatus, Scope, User, UserRole, UserStatus
 
 KEY_PREFIX = "refract_"
@@ -43,7 +49,9 @@ def generate_key() -> str:
 
 def is_key_shaped(text: str) -> bool:
     """Whether asking the database is worth it."""
-    return bool(_SHAPE.match(text)) and text[-_CHECKSUM_LENGTH:] == _compute_checksum(text[len(KEY_PREFIX) : -_CHECKSUM_LENGTH])
+    return bool(_SHAPE.match(text)) and text[-_CHECKSUM_LENGTH:] == _compute_checksum(
+        text[len(KEY_PREFIX) : -_CHECKSUM_LENGTH]
+    )
 
 
 def _compute_checksum(body: str) -> str:
@@ -112,7 +120,11 @@ async def find_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiK
     found = await session.execute(
         select(ApiKey, User)
         .join(User, User.id == ApiKey.user_id)
-        .where(ApiKey.key_hash == hash_credential(clear), ApiKey.status == KeyStatus.ACTIVE, User.status == UserStatus.ACTIVE)
+        .where(
+            ApiKey.key_hash == hash_credential(clear),
+            ApiKey.status == KeyStatus.ACTIVE,
+            User.status == UserStatus.ACTIVE,
+        )
     )
     row = found.one_or_none()
     if row is not None and row[0].status_at(at) == KeyStatus.EXPIRED:
@@ -122,10 +134,16 @@ async def find_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiK
 
 def is_expiring_soon(key: ApiKey, at: datetime) -> bool:
     """Return whether a key that still works ends within the time of the reminder."""
-    return key.status_at(at) == KeyStatus.ACTIVE and key.expires_at is not None and key.expires_at - at <= EXPIRY_REMINDER
+    return (
+        key.status_at(at) == KeyStatus.ACTIVE
+        and key.expires_at is not None
+        and key.expires_at - at <= EXPIRY_REMINDER
+    )
 
 
-async def list_keys(session: ReadSession, user: User, *, include_revoked: bool = False) -> list[ApiKey]:
+async def list_keys(
+    session: ReadSession, user: User, *, include_revoked: bool = False
+) -> list[ApiKey]:
     """Newest first."""
     statuses = [KeyStatus.ACTIVE, KeyStatus.REVOKED] if include_revoked else [KeyStatus.ACTIVE]
     wanted = select(ApiKey).where(ApiKey.user_id == user.id, ApiKey.status.in_(statuses))
@@ -138,7 +156,10 @@ async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[Api
     Revoking twice is harmless; another person's key looks absent.
     """
     await session.get_one(User, user.id, with_for_update=True)
-    family = _find_descendants(await session.scalars(select(ApiKey).where(ApiKey.user_id == user.id).order_by(ApiKey.id)), key_id)
+    family = _find_descendants(
+        await session.scalars(select(ApiKey).where(ApiKey.user_id == user.id).order_by(ApiKey.id)),
+        key_id,
+    )
     if not family:
         raise KeyNotFound
     revoked = [row for row in family if row.status != KeyStatus.REVOKED]

@@ -86,7 +86,9 @@ class User(Model):
     plan: Mapped[str] = mapped_column(String(20), default=UserPlan.FREE)
     role: Mapped[str] = mapped_column(String(20), default=UserRole.USER)
     status: Mapped[str] = mapped_column(String(20), default=UserStatus.ACTIVE)
-    held_at: Mapped[datetime | None]  # since when links and lists of this (suspended) person are on hold
+    held_at: Mapped[
+        datetime | None
+    ]  # since when links and lists of this (suspended) person are on hold
     created_at: Mapped[datetime]
     last_sync_at: Mapped[datetime]
     admin_by_setting: Mapped[bool | None]  # the role came from ADMINS, and goes with it
@@ -129,7 +131,11 @@ class ApiKey(Model):
 
     def status_at(self, at: datetime) -> KeyStatus:
         """Return the status at a given time. Expiry takes effect at once, not when a job has run."""
-        if self.status == KeyStatus.ACTIVE and self.expires_at is not None and self.expires_at <= at:
+        if (
+            self.status == KeyStatus.ACTIVE
+            and self.expires_at is not None
+            and self.expires_at <= at
+        ):
             return KeyStatus.EXPIRED
         return KeyStatus(self.status)
 
@@ -153,14 +159,20 @@ class BrowserSession(Model):
     created_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     expires_at: Mapped[datetime]
-    sid: Mapped[str | None] = mapped_column(text_key(255))  # the provider's own name for this session
+    sid: Mapped[str | None] = mapped_column(
+        text_key(255)
+    )  # the provider's own name for this session
 
 
 class SigninLink(Model):
     """A one-time way in, printed on the terminal of whoever runs the server."""
 
     __tablename__ = "signin_links"
-    __table_args__ = (UniqueConstraint("token_hash"), Index("ix_signin_links_expires_at", "expires_at"), TABLE_OPTIONS)
+    __table_args__ = (
+        UniqueConstraint("token_hash"),
+        Index("ix_signin_links_expires_at", "expires_at"),
+        TABLE_OPTIONS,
+    )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))

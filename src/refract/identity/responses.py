@@ -30,7 +30,16 @@ def _visit_name(rt: Runtime) -> str:
 
 def build_user_context(user: User | None) -> dict[str, Any] | None:
     """The person as templates know them."""
-    return None if user is None else {"id": str(user.id), "display": user.chosen_name, "email": user.email, "role": user.role}
+    return (
+        None
+        if user is None
+        else {
+            "id": str(user.id),
+            "display": user.chosen_name,
+            "email": user.email,
+            "role": user.role,
+        }
+    )
 
 
 def get_request_locale(request: Request, actor: Caller | None) -> Locale:
@@ -57,18 +66,43 @@ def render_response(
     locale = get_request_locale(request, actor)
     with use_locale(locale):
         html = _render_template(
-            request, actor, template, visit, status=status, page_title=page_title, toasts=[said] if said else [], **context
+            request,
+            actor,
+            template,
+            visit,
+            status=status,
+            page_title=page_title,
+            toasts=[said] if said else [],
+            **context,
         )
     response = _make_html_response(request, html, status, locale)
     if said:
         flash.clear(request, response, rt)
-    if (actor is None or get_session_token(request, rt) is None) and bound is None and get_visit_cookie(request) is None:
-        response.set_cookie(_visit_name(rt), visit, max_age=86_400, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    if (
+        (actor is None or get_session_token(request, rt) is None)
+        and bound is None
+        and get_visit_cookie(request) is None
+    ):
+        response.set_cookie(
+            _visit_name(rt),
+            visit,
+            max_age=86_400,
+            path="/",
+            secure=rt.settings.https,
+            httponly=True,
+            samesite="lax",
+        )
     return response
 
 
 def render_fragment(
-    request: Request, actor: Caller | None, template: str, *, status: int = 200, bound: str = "", **context: Any
+    request: Request,
+    actor: Caller | None,
+    template: str,
+    *,
+    status: int = 200,
+    bound: str = "",
+    **context: Any,
 ) -> HTMLResponse:
     """A piece of a page, for a page that is already there."""
     locale = get_request_locale(request, actor)
@@ -81,12 +115,18 @@ def _make_html_response(request: Request, html: str, status: int, locale: Locale
     """Compressed where the browser can read it and it pays. What is secret in a page is masked, so its size tells nothing."""
     body = html.encode()
     headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
-    if len(body) < _MIN_COMPRESSED_BYTES or "gzip" not in request.headers.get("accept-encoding", ""):
+    if len(body) < _MIN_COMPRESSED_BYTES or "gzip" not in request.headers.get(
+        "accept-encoding", ""
+    ):
         return HTMLResponse(body, status, headers=headers)
-    return HTMLResponse(gzip.compress(body, 5, mtime=0), status, headers=headers | {"Content-Encoding": "gzip"})
+    return HTMLResponse(
+        gzip.compress(body, 5, mtime=0), status, headers=headers | {"Content-Encoding": "gzip"}
+    )
 
 
-def _render_template(request: Request, actor: Caller | None, template: str, visit: str, **context: Any) -> str:
+def _render_template(
+    request: Request, actor: Caller | None, template: str, visit: str, **context: Any
+) -> str:
     rt: Runtime = request.app.state.rt
     pages: TemplateRenderer = request.app.state.pages
     token = get_session_token(request, rt) if actor is not None else None

@@ -49,7 +49,9 @@ class RevocationWatcher:
         one = WatchedCaller(actor)
         self._watched.add(one)
         if self._check_task is None or self._check_task.done():
-            self._check_task = asyncio.create_task(self._check_repeatedly(), context=contextvars.Context())
+            self._check_task = asyncio.create_task(
+                self._check_repeatedly(), context=contextvars.Context()
+            )
         try:
             yield one
         finally:
@@ -61,8 +63,15 @@ class RevocationWatcher:
         good: set[Credential] = set()
         async with self._rt.db.read() as session:
             for kind, question in _select_valid_credentials(self._rt, self._rt.clock.now()).items():
-                for some in iter_batches(sorted({number for of, number in (one.credential for one in here) if of is kind})):
-                    good.update((kind, number) for number in await session.scalars(question.where(kind.id.in_(some))))
+                for some in iter_batches(
+                    sorted(
+                        {number for of, number in (one.credential for one in here) if of is kind}
+                    )
+                ):
+                    good.update(
+                        (kind, number)
+                        for number in await session.scalars(question.where(kind.id.in_(some)))
+                    )
         for one in here:
             one.revoked = one.credential not in good
 
@@ -76,16 +85,28 @@ class RevocationWatcher:
 def _get_credential(actor: Caller) -> Credential:
     if actor.key_id is not None:
         return ApiKey, actor.key_id
-    return (BrowserSession, actor.session.id) if actor.session is not None else (User, actor.user.id)
+    return (
+        (BrowserSession, actor.session.id) if actor.session is not None else (User, actor.user.id)
+    )
 
 
 def _select_valid_credentials(rt: Runtime, now: datetime) -> dict[CredentialModel, Select[int]]:
     """By each kind of credential, those that let somebody in."""
     active = User.status == UserStatus.ACTIVE
     return {
-        ApiKey: select(ApiKey.id)
-        .join(User, User.id == ApiKey.user_id)
-        .where(ApiKey.status == KeyStatus.ACTIVE, or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now), active),
-        BrowserSession: select(BrowserSession.id).join(User, User.id == BrowserSession.user_id).where(build_live_condition(rt, now)),
+        ApiKey: (
+            select(ApiKey.id)
+            .join(User, User.id == ApiKey.user_id)
+            .where(
+                ApiKey.status == KeyStatus.ACTIVE,
+                or_(ApiKey.expires_at.is_(None), ApiKey.expires_at > now),
+                active,
+            )
+        ),
+        BrowserSession: (
+            select(BrowserSession.id)
+            .join(User, User.id == BrowserSession.user_id)
+            .where(build_live_condition(rt, now))
+        ),
         User: select(User.id).where(active),
     }

@@ -18,18 +18,30 @@ from sqlalchemy import select
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
-from refract.identity.models import AccountTombstone, ApiKey, AuditEntry, KeyStatus, User, UserRole, UserStatus
+from refract.identity.models import (
+    AccountTombstone,
+    ApiKey,
+    AuditEntry,
+    KeyStatus,
+    User,
+    UserRole,
+    UserStatus,
+)
 
 LOG_NAME: Final = "revocations.jsonl"
 DELETED_ACTION: Final = "account.deleted"
 ALLOWED_ACTION: Final = "account.allowed"
 _STATUS_ACTION: Final = "status.changed"
 _ROLE_ACTION: Final = "role.changed"
-REVOKING_ACTIONS: Final = frozenset({"key.revoked", _STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION})
+REVOKING_ACTIONS: Final = frozenset(
+    {"key.revoked", _STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION}
+)
 """Lines of the audit log after which the list is brought up to date."""
 
 Subject = Literal["key", "person", "ban", "role"]
-RevocationState = Literal["revoked", "suspended", "active", "deleted", "barred", "allowed", "demoted", "promoted"]
+RevocationState = Literal[
+    "revoked", "suspended", "active", "deleted", "barred", "allowed", "demoted", "promoted"
+]
 _FINAL: Final = frozenset({"revoked", "deleted", "allowed"})
 _Key = tuple[Subject, int]
 
@@ -63,7 +75,9 @@ def get_log_path(settings: Settings) -> Path:
 def read_revocations(*paths: Path) -> dict[_Key, Revocation]:
     """Return the last state of each subject in the lists; a line that was cut off is no line."""
     found: dict[_Key, Revocation] = {}
-    for entry in sorted((entry for path in paths for entry in _read_lines(path)), key=lambda entry: entry.moment):
+    for entry in sorted(
+        (entry for path in paths for entry in _read_lines(path)), key=lambda entry: entry.moment
+    ):
         known = found.get(entry.key)
         if known is None or known.state not in _FINAL:
             found[entry.key] = entry
@@ -76,7 +90,14 @@ def _read_lines(path: Path) -> Iterator[Revocation]:
             told: dict[str, Any] = json.loads(line)
         except ValueError:
             continue
-        yield Revocation(told["subject"], int(told["id"]), told["state"], told.get("heir"), told.get("digest"), told["at"])
+        yield Revocation(
+            told["subject"],
+            int(told["id"]),
+            told["state"],
+            told.get("heir"),
+            told.get("digest"),
+            told["at"],
+        )
 
 
 async def append_revocations(rt: Runtime) -> int:
@@ -86,7 +107,9 @@ async def append_revocations(rt: Runtime) -> int:
         revoked = [entry async for entry in _revoked(session, audited)]
     path = get_log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0) as file:
+    with os.fdopen(
+        os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0
+    ) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two workers must not both add a line
         news = list(_iter_new_entries(read_revocations(path), revoked, _lifted(audited)))
         at = rt.clock.now().isoformat()
@@ -102,33 +125,50 @@ def _get_missing_newline(file: Any) -> bytes:
     return b"\n" if size and os.pread(file.fileno(), 1, size - 1) != b"\n" else b""
 
 
-def _iter_new_entries(known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]) -> Iterator[Revocation]:
+def _iter_new_entries(
+    known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]
+) -> Iterator[Revocation]:
     for entry in revoked:
         before = known.get(entry.key)
         if before is None or (before.state != entry.state and before.state not in _FINAL):
             yield entry
     for entry in lifted:
         before = known.get(entry.key)
-        if before is not None and before.state in ("suspended", "barred", "demoted") and entry.moment >= before.moment:
+        if (
+            before is not None
+            and before.state in ("suspended", "barred", "demoted")
+            and entry.moment >= before.moment
+        ):
             yield entry
 
 
 async def _read_audit(session: ReadSession) -> dict[tuple[str, int], AuditEntry]:
     """Return the last line of each action about each account."""
-    told = (AuditEntry.action.in_((_STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION)), AuditEntry.target.is_not(None))
-    lines = await session.scalars(select(AuditEntry).where(*told).order_by(AuditEntry.at, AuditEntry.id))
+    told = (
+        AuditEntry.action.in_((_STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION)),
+        AuditEntry.target.is_not(None),
+    )
+    lines = await session.scalars(
+        select(AuditEntry).where(*told).order_by(AuditEntry.at, AuditEntry.id)
+    )
     return {(line.action, int(line.target or 0)): line for line in lines}
 
 
-async def _revoked(session: ReadSession, audited: dict[tuple[str, int], AuditEntry]) -> AsyncIterator[Revocation]:
+async def _revoked(
+    session: ReadSession, audited: dict[tuple[str, int], AuditEntry]
+) -> AsyncIterator[Revocation]:
     """Yield what is revoked now."""
-    for key_id in await session.scalars(select(ApiKey.id).where(ApiKey.status == KeyStatus.REVOKED).order_by(ApiKey.id)):
+    for key_id in await session.scalars(
+        select(ApiKey.id).where(ApiKey.status == KeyStatus.REVOKED).order_by(ApiKey.id)
+    ):
         yield Revocation("key", key_id, "revoked")
     gone = select(User.id, User.status).where(User.status != UserStatus.ACTIVE).order_by(User.id)
     for row in await session.execute(gone):
         if row.status == UserStatus.DELETED:
             line = audited.get((DELETED_ACTION, row.id))
-            yield Revocation("person", row.id, "deleted", int(line.detail) if line and line.detail else None)
+            yield Revocation(
+                "person", row.id, "deleted", int(line.detail) if line and line.detail else None
+            )
         else:
             yield Revocation("person", row.id, "suspended")
     for tombstone in await session.scalars(select(AccountTombstone).order_by(AccountTombstone.id)):

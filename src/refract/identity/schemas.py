@@ -35,12 +35,32 @@ KeyName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, 
 class PreferencesPatch(InputSchema):
     """What a person may choose; absent means unchanged."""
 
-    locale: Annotated[LanguageTag, Field(description="Language of the web app; null follows the browser.")] | None = None
-    language: Annotated[Literal["en", "zh"], Field(description="Language of summaries and tags.")] | None = None
-    time_zone: Annotated[str, AfterValidator(_check_time_zone), Field(max_length=64, examples=["Europe/Berlin"])] | None = None
+    locale: (
+        Annotated[
+            LanguageTag, Field(description="Language of the web app; null follows the browser.")
+        ]
+        | None
+    ) = None
+    language: (
+        Annotated[Literal["en", "zh"], Field(description="Language of summaries and tags.")] | None
+    ) = None
+    time_zone: (
+        Annotated[
+            str, AfterValidator(_check_time_zone), Field(max_length=64, examples=["Europe/Berlin"])
+        ]
+        | None
+    ) = None
     suggestions: bool | None = None
     auto_confirm: (
-        Annotated[float, Field(ge=0.5, le=1, description="File items by themselves from this confidence on; null never does.")] | None
+        Annotated[
+            float,
+            Field(
+                ge=0.5,
+                le=1,
+                description="File items by themselves from this confidence on; null never does.",
+            ),
+        ]
+        | None
     ) = None
 
 
@@ -59,11 +79,30 @@ class Preferences(OutputSchema):
 class ProfilePatch(InputSchema):
     """Absent means unchanged, null clears."""
 
-    nickname: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40), Field(examples=["Ada"])] | None = None
-    avatar_url: Annotated[str, AfterValidator(_check_web_url), Field(max_length=2048, examples=["https://example.com/ada.png"])] | None = (
-        None
-    )
-    bio: Annotated[str, StringConstraints(max_length=200), Field(examples=["I collect links about engines."])] | None = None
+    nickname: (
+        Annotated[
+            str,
+            StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
+            Field(examples=["Ada"]),
+        ]
+        | None
+    ) = None
+    avatar_url: (
+        Annotated[
+            str,
+            AfterValidator(_check_web_url),
+            Field(max_length=2048, examples=["https://example.com/ada.png"]),
+        ]
+        | None
+    ) = None
+    bio: (
+        Annotated[
+            str,
+            StringConstraints(max_length=200),
+            Field(examples=["I collect links about engines."]),
+        ]
+        | None
+    ) = None
     preferences: PreferencesPatch | None = None
 
 
@@ -100,18 +139,25 @@ class KeyCreate(InputSchema):
     """A new API key."""
 
     name: KeyName = Field(examples=["Blog automation"])
-    scopes: Annotated[list[Scope], Field(max_length=len(Scope))] = Field(default_factory=lambda: [Scope.READ, Scope.WRITE])
+    scopes: Annotated[list[Scope], Field(max_length=len(Scope))] = Field(
+        default_factory=lambda: [Scope.READ, Scope.WRITE]
+    )
     expires_at: AwareDatetime | None = Field(
         default=None,
         examples=["2027-01-31T12:00:00Z"],
-        description="When it stops working, at most ten years ahead; null never does. A key made by a key ends with it at the latest.",
+        description=(
+            "When it stops working, at most ten years ahead; null never does. A key made by a key"
+            " ends with it at the latest."
+        ),
     )
 
 
 def check_key_expiry(ends: datetime | None, now: datetime) -> None:
     """Raise `KeyExpiryInvalid` for an end that has passed or lies beyond ten years."""
     if ends is not None and not now < ends <= now + MAX_KEY_LIFETIME:
-        raise KeyExpiryInvalid(errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")])
+        raise KeyExpiryInvalid(
+            errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")]
+        )
 
 
 class KeyOut(OutputSchema):
@@ -124,10 +170,13 @@ class KeyOut(OutputSchema):
     status: Literal["active", "revoked", "expired"]
     created_at: datetime
     expires_at: datetime | None
-    parent_id: Id | None = Field(description="The key that made this one. Revoking it revokes this one too.")
+    parent_id: Id | None = Field(
+        description="The key that made this one. Revoking it revokes this one too."
+    )
     last_used_at: datetime | None
     last_used_network: str | None = Field(
-        examples=["203.0.113.0/24"], description="The network of the last request, anonymised to /24 or /48."
+        examples=["203.0.113.0/24"],
+        description="The network of the last request, anonymised to /24 or /48.",
     )
     usage_count: int
 
@@ -141,7 +190,8 @@ class NewKey(KeyOut):
     """The only answer that holds the key itself."""
 
     key: str | None = Field(
-        examples=["refract_4fG7h2KqT0…"], description="Shown once. A repeated answer to the same Idempotency-Key has null here."
+        examples=["refract_4fG7h2KqT0…"],
+        description="Shown once. A repeated answer to the same Idempotency-Key has null here.",
     )
 
 
@@ -173,4 +223,8 @@ class SessionList(OutputSchema):
 def get_chosen_preferences(patch: PreferencesPatch | None) -> dict[str, Any]:
     """What a patch names. Null is as good as absent, but for the choices that can be none."""
     named = {} if patch is None else patch.model_dump(exclude_unset=True)
-    return {name: value for name, value in named.items() if value is not None or name in {"auto_confirm", "locale"}}
+    return {
+        name: value
+        for name, value in named.items()
+        if value is not None or name in {"auto_confirm", "locale"}
+    }

@@ -10,7 +10,14 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity import audit
 from refract.identity.errors import SessionNotFound, SigninLinkSpent
-from refract.identity.models import LOCAL_ISSUER, BrowserSession, SigninLink, SpentToken, User, UserStatus
+from refract.identity.models import (
+    LOCAL_ISSUER,
+    BrowserSession,
+    SigninLink,
+    SpentToken,
+    User,
+    UserStatus,
+)
 from refract.jobs.queue import insert_new
 
 SIGNIN_LINK_HOURS = 1
@@ -55,7 +62,9 @@ async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> Use
     """Use a link up. Of two at once, one gets in."""
     now = rt.clock.now()
     unused = update(SigninLink).where(
-        SigninLink.token_hash == hash_credential(token), SigninLink.used_at.is_(None), SigninLink.expires_at > now
+        SigninLink.token_hash == hash_credential(token),
+        SigninLink.used_at.is_(None),
+        SigninLink.expires_at > now,
     )
     spent = await session.execute(unused.values(used_at=now))
     if not isinstance(spent, CursorResult) or spent.rowcount != 1:
@@ -70,7 +79,9 @@ async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> Use
     return user
 
 
-async def create_session(session: WriteSession, rt: Runtime, user: User, agent: str, *, sid: str | None = None) -> str:
+async def create_session(
+    session: WriteSession, rt: Runtime, user: User, agent: str, *, sid: str | None = None
+) -> str:
     """Begin a session with a new token, whatever the browser had before; return the cookie's value.
 
     `sid` is the provider's own name for its session, by which it may end ours.
@@ -95,12 +106,19 @@ async def create_session(session: WriteSession, rt: Runtime, user: User, agent: 
 
 def _get_session_end(rt: Runtime, user: User, created_at: datetime) -> datetime:
     """Return when a session that is used now would end if it were not used again."""
-    return min(rt.clock.now() + timedelta(days=rt.settings.session_days), created_at + _get_max_age(rt, user))
+    return min(
+        rt.clock.now() + timedelta(days=rt.settings.session_days),
+        created_at + _get_max_age(rt, user),
+    )
 
 
 def _get_max_age(rt: Runtime, user: User) -> timedelta:
     """A provider is asked again after some days, since people leave there and not here."""
-    return MAX_SESSION_AGE if user.issuer == LOCAL_ISSUER else timedelta(days=rt.settings.session_max_days)
+    return (
+        MAX_SESSION_AGE
+        if user.issuer == LOCAL_ISSUER
+        else timedelta(days=rt.settings.session_max_days)
+    )
 
 
 def build_live_condition(rt: Runtime, at: datetime) -> ColumnElement[bool]:
@@ -109,43 +127,74 @@ def build_live_condition(rt: Runtime, at: datetime) -> ColumnElement[bool]:
     What an earlier release, or an earlier setting, promised is bounded by the setting of today.
     """
     asked_again = BrowserSession.created_at > at - timedelta(days=rt.settings.session_max_days)
-    return and_(BrowserSession.expires_at > at, User.status == UserStatus.ACTIVE, or_(User.issuer == LOCAL_ISSUER, asked_again))
+    return and_(
+        BrowserSession.expires_at > at,
+        User.status == UserStatus.ACTIVE,
+        or_(User.issuer == LOCAL_ISSUER, asked_again),
+    )
 
 
-async def find_session(session: ReadSession, rt: Runtime, token: str) -> tuple[BrowserSession, User] | None:
+async def find_session(
+    session: ReadSession, rt: Runtime, token: str
+) -> tuple[BrowserSession, User] | None:
     found = await session.execute(
         select(BrowserSession, User)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.token_hash == hash_credential(token), build_live_condition(rt, rt.clock.now()))
+        .where(
+            BrowserSession.token_hash == hash_credential(token),
+            build_live_condition(rt, rt.clock.now()),
+        )
     )
     row = found.one_or_none()
     return None if row is None else (row[0], row[1])
 
 
-async def extend_session(session: WriteSession, rt: Runtime, user: User, seen: BrowserSession) -> None:
+async def extend_session(
+    session: WriteSession, rt: Runtime, user: User, seen: BrowserSession
+) -> None:
     """Push the end of a session that is in use, at most every ten minutes."""
     ends = _get_session_end(rt, user, seen.created_at)
-    await session.execute(update(BrowserSession).where(BrowserSession.id == seen.id).values(last_seen_at=rt.clock.now(), expires_at=ends))
+    await session.execute(
+        update(BrowserSession)
+        .where(BrowserSession.id == seen.id)
+        .values(last_seen_at=rt.clock.now(), expires_at=ends)
+    )
 
 
 async def list_sessions(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
     """Newest first."""
-    mine = select(BrowserSession).join(User, User.id == BrowserSession.user_id).where(BrowserSession.user_id == user.id)
+    mine = (
+        select(BrowserSession)
+        .join(User, User.id == BrowserSession.user_id)
+        .where(BrowserSession.user_id == user.id)
+    )
     wanted = mine.where(build_live_condition(rt, rt.clock.now()))
-    return list(await session.scalars(wanted.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())))
+    return list(
+        await session.scalars(
+            wanted.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
+        )
+    )
 
 
 async def end_session(session: WriteSession, token: str) -> None:
-    await session.execute(delete(BrowserSession).where(BrowserSession.token_hash == hash_credential(token)))
+    await session.execute(
+        delete(BrowserSession).where(BrowserSession.token_hash == hash_credential(token))
+    )
 
 
 async def end_session_by_id(session: WriteSession, user: User, session_id: int) -> None:
-    ended = await session.execute(delete(BrowserSession).where(BrowserSession.id == session_id, BrowserSession.user_id == user.id))
+    ended = await session.execute(
+        delete(BrowserSession).where(
+            BrowserSession.id == session_id, BrowserSession.user_id == user.id
+        )
+    )
     if not isinstance(ended, CursorResult) or ended.rowcount != 1:
         raise SessionNotFound
 
 
-async def end_provider_sessions(session: WriteSession, issuer: str, *, subject: str | None, sid: str | None) -> int:
+async def end_provider_sessions(
+    session: WriteSession, issuer: str, *, subject: str | None, sid: str | None
+) -> int:
     """End what a provider says is over: the session it calls `sid`, or all of `subject`; return how many.
 
     Where it names both, sessions begun before providers' names were kept are ended too: one of them may be meant.
@@ -163,7 +212,9 @@ async def end_provider_sessions(session: WriteSession, issuer: str, *, subject: 
 
 async def spend_token(session: WriteSession, token: str, *, until: datetime) -> bool:
     """Use something up that counts once; return False when it was used before. The unique key decides."""
-    return await insert_new(session, SpentToken, {"digest": hash_credential(token), "expires_at": until})
+    return await insert_new(
+        session, SpentToken, {"digest": hash_credential(token), "expires_at": until}
+    )
 
 
 async def end_other_sessions(session: WriteSession, user: User, kept_id: int | None) -> None:

@@ -31,7 +31,11 @@ async def add_tombstone(session: WriteSession, rt: Runtime, user: User) -> None:
 async def bar_digest(session: WriteSession, rt: Runtime, user_id: int, digest: str) -> None:
     """Bar whom `digest` stands for, if they are not barred yet."""
     if await _find_by_digest(session, digest) is None:
-        session.add(AccountTombstone(id=rt.ids.next_id(), digest=digest, user_id=user_id, created_at=rt.clock.now()))
+        session.add(
+            AccountTombstone(
+                id=rt.ids.next_id(), digest=digest, user_id=user_id, created_at=rt.clock.now()
+            )
+        )
         await session.flush()
 
 
@@ -52,21 +56,36 @@ async def check_not_barred(session: ReadSession, rt: Runtime, issuer: str, subje
         raise AccountBarred(reference=get_reference(tombstone))
 
 
-async def list_tombstones(session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None) -> Page[AccountTombstone]:
+async def list_tombstones(
+    session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
+) -> Page[AccountTombstone]:
     """Return those who are barred, newest first."""
     question = ["barred"]
     wanted = select(AccountTombstone).order_by(AccountTombstone.id.desc()).limit(limit + 1)
     if cursor:
-        wanted = wanted.where(build_after_clause([AccountTombstone.id], cursors.decode(question, cursor), descending=True))
-    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda row: (row.id,))
+        wanted = wanted.where(
+            build_after_clause(
+                [AccountTombstone.id], cursors.decode(question, cursor), descending=True
+            )
+        )
+    return cursors.build_page(
+        question, list(await session.scalars(wanted)), limit, lambda row: (row.id,)
+    )
 
 
 async def find_by_reference(session: ReadSession, reference: str) -> AccountTombstone:
     """Return the tombstone with this id, or with this beginning of its digest. Raises `BarredNotFound`."""
-    if reference.isdecimal() and (found := await session.get(AccountTombstone, int(reference))) is not None:
+    if (
+        reference.isdecimal()
+        and (found := await session.get(AccountTombstone, int(reference))) is not None
+    ):
         return found
     matching = AccountTombstone.digest.startswith(reference, autoescape=True)
-    rows = list(await session.scalars(select(AccountTombstone).where(matching).limit(2))) if len(reference) >= REFERENCE_LENGTH else []
+    rows = (
+        list(await session.scalars(select(AccountTombstone).where(matching).limit(2)))
+        if len(reference) >= REFERENCE_LENGTH
+        else []
+    )
     if len(rows) != 1:
         raise BarredNotFound
     return rows[0]

@@ -31,14 +31,24 @@ async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
         return found, False
     try:
         async with session.begin_nested():
-            return await create_local_user(
-                session, rt, rt.settings.owner_email, subject=OWNER_SUBJECT, role=UserRole.ADMIN, name="Owner"
-            ), True
+            return (
+                await create_local_user(
+                    session,
+                    rt,
+                    rt.settings.owner_email,
+                    subject=OWNER_SUBJECT,
+                    role=UserRole.ADMIN,
+                    name="Owner",
+                ),
+                True,
+            )
     except IntegrityError:  # another process that starts at this moment was first
         return (await session.scalars(owner)).one(), False
 
 
-async def create_local_user(session: WriteSession, rt: Runtime, email: str, *, subject: str, role: UserRole, name: str = "") -> User:
+async def create_local_user(
+    session: WriteSession, rt: Runtime, email: str, *, subject: str, role: UserRole, name: str = ""
+) -> User:
     """An account that signs in by links from the terminal. The operator vouches for the address."""
     now = rt.clock.now()
     user = User(
@@ -63,7 +73,11 @@ async def create_local_user(session: WriteSession, rt: Runtime, email: str, *, s
 
 async def get_user_by_email(session: ReadSession, email: str) -> User:
     """The one active person with this verified address."""
-    wanted = select(User).where(User.email_folded == fold_email(email), User.status == UserStatus.ACTIVE, User.email_verified)
+    wanted = select(User).where(
+        User.email_folded == fold_email(email),
+        User.status == UserStatus.ACTIVE,
+        User.email_verified,
+    )
     found = list(await session.scalars(wanted.limit(2)))
     if not found:
         raise UserNotFound(email=email)
@@ -76,12 +90,19 @@ async def get_users_by_id(session: ReadSession, ids: Collection[int]) -> dict[in
     """Accounts by id; those that are gone are missing."""
     found: dict[int, User] = {}
     for some in iter_batches(sorted(ids)):
-        found |= {user.id: user for user in await session.scalars(select(User).where(User.id.in_(some)))}
+        found |= {
+            user.id: user for user in await session.scalars(select(User).where(User.id.in_(some)))
+        }
     return found
 
 
 async def change_profile(
-    session: WriteSession, user_id: int, changes: dict[str, Any], preferences: dict[str, Any], *, at: datetime
+    session: WriteSession,
+    user_id: int,
+    changes: dict[str, Any],
+    preferences: dict[str, Any],
+    *,
+    at: datetime,
 ) -> User:
     """Change what a person may say about themselves; preferences that are not named stay."""
     user = await session.get_one(User, user_id)
@@ -92,6 +113,13 @@ async def change_profile(
         user.preferences = {**user.preferences, **preferences}
     if session.is_modified(user):
         fields = [*(field for field in changes if field != "preferences"), *preferences]
-        audit.add_entry(session, "profile.changed", at=at, actor_id=user_id, target=user_id, detail=", ".join(fields))
+        audit.add_entry(
+            session,
+            "profile.changed",
+            at=at,
+            actor_id=user_id,
+            target=user_id,
+            detail=", ".join(fields),
+        )
     await session.flush()
     return user

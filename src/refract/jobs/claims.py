@@ -31,7 +31,9 @@ class ShareCursor:
     share: int = MAINTENANCE_SHARE
 
 
-async def get_seconds_until_due(session: ReadSession, rt: Runtime, kinds: Sequence[str], *, maintenance_only: bool = False) -> float | None:
+async def get_seconds_until_due(
+    session: ReadSession, rt: Runtime, kinds: Sequence[str], *, maintenance_only: bool = False
+) -> float | None:
     """Return the seconds until the next job of these kinds may be claimed; zero or less means now, None that none is waiting.
 
     This only looks, so that an idle worker never takes SQLite's one write lock.
@@ -42,12 +44,21 @@ async def get_seconds_until_due(session: ReadSession, rt: Runtime, kinds: Sequen
         if maintenance_only:
             first = first.where(Job.share == MAINTENANCE_SHARE).with_hint(Job, _BY_SHARE, "mysql")
         earliest.append(first.order_by(Job.run_at, Job.id).limit(1).scalar_subquery())
-    found = [moment for moment in (await session.execute(select(*earliest))).one() if moment is not None]
-    return (min(found) - await get_database_time(session, rt.clock)).total_seconds() if found else None
+    found = [
+        moment for moment in (await session.execute(select(*earliest))).one() if moment is not None
+    ]
+    return (
+        (min(found) - await get_database_time(session, rt.clock)).total_seconds() if found else None
+    )
 
 
 async def claim_jobs(
-    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int, cursor: ShareCursor | None = None
+    session: WriteSession,
+    rt: Runtime,
+    worker: str,
+    tries: Mapping[str, int],
+    limit: int,
+    cursor: ShareCursor | None = None,
 ) -> list[JobClaim]:
     """Take up to `limit` due jobs of people, going round from the share after `turn`, which is moved on.
 
@@ -66,12 +77,20 @@ async def claim_jobs(
     return await _mark_claimed(session, rt, worker, tries, rows, at, renewed_at)
 
 
-async def claim_maintenance_jobs(session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int) -> list[JobClaim]:
+async def claim_maintenance_jobs(
+    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int
+) -> list[JobClaim]:
     """Take up to `limit` due jobs of the maintenance lane, the oldest first."""
     renewed_at = rt.clock.monotonic()
     at = await get_database_time(session, rt.clock)
     return await _mark_claimed(
-        session, rt, worker, tries, await _lock_oldest_jobs(session, MAINTENANCE_SHARE, at, tries, limit), at, renewed_at
+        session,
+        rt,
+        worker,
+        tries,
+        await _lock_oldest_jobs(session, MAINTENANCE_SHARE, at, tries, limit),
+        at,
+        renewed_at,
     )
 
 
@@ -81,7 +100,9 @@ async def _disable_bitmap_scans(session: WriteSession) -> None:
         await session.execute(text("SET LOCAL enable_bitmapscan = off"))
 
 
-async def _find_next_shares(session: WriteSession, after: int, at: datetime, kinds: Sequence[str], limit: int) -> list[int]:
+async def _find_next_shares(
+    session: WriteSession, after: int, at: datetime, kinds: Sequence[str], limit: int
+) -> list[int]:
     """Return up to `limit` different shares that have due jobs, going up from `after` and round to the beginning."""
     found: list[int] = []
     above = after
@@ -97,7 +118,9 @@ async def _find_next_shares(session: WriteSession, after: int, at: datetime, kin
     return found
 
 
-async def _find_next_share(session: WriteSession, above: int, at: datetime, kinds: Sequence[str]) -> int | None:
+async def _find_next_share(
+    session: WriteSession, above: int, at: datetime, kinds: Sequence[str]
+) -> int | None:
     """Return the next share with a due job: one step in the index for each status, however many jobs a share has."""
     firsts = [
         select(Job.share)
@@ -112,26 +135,43 @@ async def _find_next_share(session: WriteSession, above: int, at: datetime, kind
     return min(found, default=None)
 
 
-async def _lock_oldest_jobs(session: WriteSession, share: int, at: datetime, tries: Mapping[str, int], limit: int) -> list[Any]:
+async def _lock_oldest_jobs(
+    session: WriteSession, share: int, at: datetime, tries: Mapping[str, int], limit: int
+) -> list[Any]:
     """Lock the oldest due jobs of a share, those that failed before first."""
     rows: list[Any] = []
     for status in WAITING_STATUSES:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
         if len(rows) < limit:
             wanted = select(Job.id, Job.kind, Job.payload, Job.attempt_count, Job.share).where(
-                Job.status == status, Job.share == share, Job.run_at <= at, Job.kind.in_(list(tries))
+                Job.status == status,
+                Job.share == share,
+                Job.run_at <= at,
+                Job.kind.in_(list(tries)),
             )
-            ordered = wanted.with_hint(Job, _BY_SHARE, "mysql").order_by(Job.run_at, Job.id).limit(limit - len(rows))
+            ordered = (
+                wanted.with_hint(Job, _BY_SHARE, "mysql")
+                .order_by(Job.run_at, Job.id)
+                .limit(limit - len(rows))
+            )
             rows += (await session.execute(ordered.with_for_update(skip_locked=True))).all()
     return rows
 
 
 async def _mark_claimed(
-    session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], rows: Sequence[Any], at: datetime, renewed_at: float
+    session: WriteSession,
+    rt: Runtime,
+    worker: str,
+    tries: Mapping[str, int],
+    rows: Sequence[Any],
+    at: datetime,
+    renewed_at: float,
 ) -> list[JobClaim]:
     """Mark locked jobs as claimed. The attempt is counted here, so that a job that kills its worker is counted too."""
     if not rows:
         return []
-    locked_by = f"{worker}/{secrets.token_hex(4)}"  # a new one per claim: a released or revived job counts its attempts anew
+    locked_by = (  # a new one per claim: a released or revived job counts its attempts anew
+        f"{worker}/{secrets.token_hex(4)}"
+    )
     await session.execute(
         update(Job)
         .where(Job.id.in_([row.id for row in rows]))
@@ -146,5 +186,15 @@ async def _mark_claimed(
         .execution_options(synchronize_session=False)
     )
     return [
-        JobClaim(row.id, row.kind, row.payload, row.attempt_count + 1, locked_by, rt.clock, renewed_at, share=row.share) for row in rows
+        JobClaim(
+            row.id,
+            row.kind,
+            row.payload,
+            row.attempt_count + 1,
+            locked_by,
+            rt.clock,
+            renewed_at,
+            share=row.share,
+        )
+        for row in rows
     ]

@@ -39,7 +39,9 @@ async def delete_done_jobs(rt: Runtime, job: DeleteDoneJobs) -> None:  # noqa: A
         if not ids:
             return
         async with rt.db.write() as session:
-            await session.execute(delete(Job).where(Job.id.in_(ids)).execution_options(synchronize_session=False))
+            await session.execute(
+                delete(Job).where(Job.id.in_(ids)).execution_options(synchronize_session=False)
+            )
         await rt.clock.sleep(0.01)
 
 

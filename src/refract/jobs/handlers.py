@@ -88,12 +88,16 @@ class HandlerSpec:
         if not self._is_transient(error) or attempt >= self.tries:
             return JobDead(code, message)
         given = error.after if isinstance(error, TryAgain) else None
-        return JobFailed(code, message, self.backoff[min(attempt, len(self.backoff) - 1)] if given is None else given)
+        return JobFailed(
+            code,
+            message,
+            self.backoff[min(attempt, len(self.backoff) - 1)] if given is None else given,
+        )
 
     def _is_transient(self, error: Exception) -> bool:
-        return isinstance(error, (TryAgain, Unavailable, TimeoutError, ConnectionError, *self.transient_errors)) or (
-            isinstance(error, OSError) and error.errno in _UNREACHABLE
-        )
+        return isinstance(
+            error, (TryAgain, Unavailable, TimeoutError, ConnectionError, *self.transient_errors)
+        ) or (isinstance(error, OSError) and error.errno in _UNREACHABLE)
 
 
 def handles(
@@ -111,11 +115,18 @@ def handles(
     `Unavailable` and `TryAgain`. Every other error ends the job at once.
     """
     if tries < 1 or not backoff or not 1 <= len(payload.kind) <= MAX_KIND_LENGTH:
-        problem = f"{payload.__name__}: a handler needs a try, a back-off and a kind of at most {MAX_KIND_LENGTH} characters"
+        problem = (
+            f"{payload.__name__}: a handler needs a try, a back-off and a kind of at most"
+            f" {MAX_KIND_LENGTH} characters"
+        )
         raise ValueError(problem)
 
     def mark(function: JobFunction[PayloadT]) -> JobFunction[PayloadT]:
-        setattr(function, _HANDLER_ATTRIBUTE, HandlerSpec(payload, function, tries, backoff, timeout, transient_errors))
+        setattr(
+            function,
+            _HANDLER_ATTRIBUTE,
+            HandlerSpec(payload, function, tries, backoff, timeout, transient_errors),
+        )
         return function
 
     return mark
@@ -155,7 +166,10 @@ def describe_error(error: Exception) -> tuple[str, str]:
     if isinstance(error, RefractError | TryAgain):
         code, message = error.code, error.message
     elif isinstance(error, ValidationError):
-        code, message = "PAYLOAD_INVALID", "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors())
+        code, message = (
+            "PAYLOAD_INVALID",
+            "; ".join(f"{'.'.join(map(str, e['loc']))}: {e['msg']}" for e in error.errors()),
+        )
     else:
         code = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(error).__name__).upper()
         message = str(error)

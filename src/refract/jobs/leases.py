@@ -17,7 +17,9 @@ RECOVERY_BATCH_SIZE = 100
 LEASE_EXPIRED = "LEASE_EXPIRED"
 
 
-async def renew_leases(session: WriteSession, rt: Runtime, claims: Sequence[JobClaim]) -> list[JobClaim]:
+async def renew_leases(
+    session: WriteSession, rt: Runtime, claims: Sequence[JobClaim]
+) -> list[JobClaim]:
     """Prolong the leases; the answer is the claims that no longer hold.
 
     A row that its own handler has locked to write behind the fence is passed over: it is ours, and the next round renews it.
@@ -26,13 +28,20 @@ async def renew_leases(session: WriteSession, rt: Runtime, claims: Sequence[JobC
         return []
     asked_at = rt.clock.monotonic()
     at = await get_database_time(session, rt.clock)
-    ours = select(Job.id, Job.locked_by).where(or_(*(and_(*build_claim_conditions(claim, at)) for claim in claims)))
+    ours = select(Job.id, Job.locked_by).where(
+        or_(*(and_(*build_claim_conditions(claim, at)) for claim in claims))
+    )
     kept = {(row.id, row.locked_by) for row in await session.execute(ours)}
-    free = {(row.id, row.locked_by) for row in await session.execute(ours.with_for_update(skip_locked=True))}
+    free = {
+        (row.id, row.locked_by)
+        for row in await session.execute(ours.with_for_update(skip_locked=True))
+    }
     if free:
         prolonged = update(Job).where(Job.id.in_([job_id for job_id, _ in free]))
         expires = at + timedelta(seconds=rt.settings.job_lease_seconds)
-        await session.execute(prolonged.values(lease_expires_at=expires).execution_options(synchronize_session=False))
+        await session.execute(
+            prolonged.values(lease_expires_at=expires).execution_options(synchronize_session=False)
+        )
     renewed = [claim for claim in claims if (claim.job_id, claim.locked_by) in free]
     session.after_commit(lambda: _mark_renewed(renewed, asked_at))
     return [claim for claim in claims if (claim.job_id, claim.locked_by) not in kept]
@@ -43,32 +52,62 @@ def _mark_renewed(claims: Sequence[JobClaim], asked_at: float) -> None:
         claim.renewed_at = asked_at
 
 
-async def record_outcome(session: WriteSession, rt: Runtime, claim: JobClaim, outcome: JobOutcome) -> bool:
+async def record_outcome(
+    session: WriteSession, rt: Runtime, claim: JobClaim, outcome: JobOutcome
+) -> bool:
     """Write down how a job ended; False when the claim no longer holds, and then nothing was written."""
     if isinstance(outcome, JobLost):
         return False
     at = await get_database_time(session, rt.clock)
-    ending = update(Job).where(*build_claim_conditions(claim, at)).values(lease_expires_at=None, **_build_outcome_values(outcome, at))
-    kept = get_rowcount(await session.execute(ending.execution_options(synchronize_session=False))) == 1
+    ending = (
+        update(Job)
+        .where(*build_claim_conditions(claim, at))
+        .values(lease_expires_at=None, **_build_outcome_values(outcome, at))
+    )
+    kept = (
+        get_rowcount(await session.execute(ending.execution_options(synchronize_session=False)))
+        == 1
+    )
     if kept and isinstance(outcome, JobReleased | JobFailed):
         await wake_workers(session)
     return kept
 
 
-def _build_outcome_values(outcome: JobDone | JobFailed | JobDead | JobReleased, at: datetime) -> dict[str, Any]:
+def _build_outcome_values(
+    outcome: JobDone | JobFailed | JobDead | JobReleased, at: datetime
+) -> dict[str, Any]:
     match outcome:
         case JobDone():
             return {"status": JobStatus.DONE, "dedup": None, "finished_at": at}
         case JobFailed(code, message, delay):
             again = at + timedelta(seconds=delay)
-            return {"status": JobStatus.FAILED, "run_at": again, "locked_by": None, "last_error_code": code, "last_error_message": message}
+            return {
+                "status": JobStatus.FAILED,
+                "run_at": again,
+                "locked_by": None,
+                "last_error_code": code,
+                "last_error_message": message,
+            }
         case JobDead(code, message):
-            return {"status": JobStatus.DEAD, "dedup": None, "finished_at": at, "last_error_code": code, "last_error_message": message}
+            return {
+                "status": JobStatus.DEAD,
+                "dedup": None,
+                "finished_at": at,
+                "last_error_code": code,
+                "last_error_message": message,
+            }
         case JobReleased():
-            return {"status": JobStatus.PENDING, "run_at": at, "locked_by": None, "attempt_count": Job.attempt_count - 1}
+            return {
+                "status": JobStatus.PENDING,
+                "run_at": at,
+                "locked_by": None,
+                "attempt_count": Job.attempt_count - 1,
+            }
 
 
-async def recover_expired_jobs(rt: Runtime, *, page: int = RECOVERY_BATCH_SIZE) -> list[tuple[str, bool]]:
+async def recover_expired_jobs(
+    rt: Runtime, *, page: int = RECOVERY_BATCH_SIZE
+) -> list[tuple[str, bool]]:
     """Free the jobs whose worker let its lease run out, page by page; the answer is each one's kind, and whether it died of it.
 
     It only looks until there is something to do, since every worker asks every few seconds.
@@ -90,8 +129,12 @@ async def recover_expired_jobs(rt: Runtime, *, page: int = RECOVERY_BATCH_SIZE) 
                     .with_for_update(skip_locked=True)
                 )
             ).all()
-            await _requeue(session, [row.id for row in rows if row.attempt_count < row.max_tries], at)
-            await _mark_dead(session, [row.id for row in rows if row.attempt_count >= row.max_tries], at)
+            await _requeue(
+                session, [row.id for row in rows if row.attempt_count < row.max_tries], at
+            )
+            await _mark_dead(
+                session, [row.id for row in rows if row.attempt_count >= row.max_tries], at
+            )
         freed += [(row.kind, row.attempt_count >= row.max_tries) for row in rows]
         if len(rows) < page:
             return freed
@@ -106,12 +149,20 @@ _EXPIRED_VALUES = {
 
 async def _requeue(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
     if ids:
-        again = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.PENDING, run_at=at, locked_by=None, **_EXPIRED_VALUES)
+        again = (
+            update(Job)
+            .where(Job.id.in_(ids))
+            .values(status=JobStatus.PENDING, run_at=at, locked_by=None, **_EXPIRED_VALUES)
+        )
         await session.execute(again.execution_options(synchronize_session=False))
         await wake_workers(session)
 
 
 async def _mark_dead(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
     if ids:
-        dead = update(Job).where(Job.id.in_(ids)).values(status=JobStatus.DEAD, dedup=None, finished_at=at, **_EXPIRED_VALUES)
+        dead = (
+            update(Job)
+            .where(Job.id.in_(ids))
+            .values(status=JobStatus.DEAD, dedup=None, finished_at=at, **_EXPIRED_VALUES)
+        )
         await session.execute(dead.execution_options(synchronize_session=False))

@@ -6,13 +6,19 @@ from refract.jobs import queries
 
 def count_job(rt: Runtime, kind: str, outcome: str) -> None:
     """One job of this kind ended this way: done, failed, dead, released, lost or expired."""
-    rt.metrics.counter("refract_jobs", "Jobs that ended, by kind and outcome.", ("kind", "outcome")).labels(kind, outcome).inc()
+    rt.metrics.counter(
+        "refract_jobs", "Jobs that ended, by kind and outcome.", ("kind", "outcome")
+    ).labels(kind, outcome).inc()
 
 
 async def update_job_gauges(rt: Runtime) -> None:
     """Read the depth of the queue into its gauges; whoever serves the metrics calls this first."""
-    depth = rt.metrics.gauge("refract_jobs_depth", "Jobs that are waiting, running or dead.", ("kind", "status"))
-    oldest = rt.metrics.gauge("refract_jobs_oldest_seconds", "How long the oldest due job has been waiting.")
+    depth = rt.metrics.gauge(
+        "refract_jobs_depth", "Jobs that are waiting, running or dead.", ("kind", "status")
+    )
+    oldest = rt.metrics.gauge(
+        "refract_jobs_oldest_seconds", "How long the oldest due job has been waiting."
+    )
     async with rt.db.read() as session:
         counted = await queries.count_open_jobs(session)
         age = await queries.get_oldest_due_seconds(session, rt)

@@ -47,11 +47,17 @@ class Job(Model):
     __tablename__ = "jobs"
     __table_args__ = (
         UniqueConstraint("dedup"),
-        CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="status"),
+        CheckConstraint(
+            "status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="status"
+        ),
         Index("ix_jobs_status_run_at_id", "status", "run_at", "id"),  # when to look again
-        Index("ix_jobs_status_share_run_at_id", "status", "share", "run_at", "id"),  # what to claim next
+        Index(
+            "ix_jobs_status_share_run_at_id", "status", "share", "run_at", "id"
+        ),  # what to claim next
         Index("ix_jobs_status_lease_expires_at", "status", "lease_expires_at"),  # whose worker died
-        Index("ix_jobs_status_finished_at_id", "status", "finished_at", "id"),  # what to forget, and the dead, newest first
+        Index(
+            "ix_jobs_status_finished_at_id", "status", "finished_at", "id"
+        ),  # what to forget, and the dead, newest first
         TABLE_OPTIONS,
     )
 
@@ -69,8 +75,12 @@ class Job(Model):
     last_error_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
-    share: Mapped[int] = mapped_column(default=COMMON_SHARE, server_default=str(COMMON_SHARE))  # a person's id, NOBODY or MAINTENANCE
-    dedup: Mapped[str | None] = mapped_column(text_key(200))  # held while the job is open, so at most one open job has it
+    share: Mapped[int] = mapped_column(
+        default=COMMON_SHARE, server_default=str(COMMON_SHARE)
+    )  # a person's id, NOBODY or MAINTENANCE
+    dedup: Mapped[str | None] = mapped_column(
+        text_key(200)
+    )  # held while the job is open, so at most one open job has it
 
 
 class JobSlot(Model):

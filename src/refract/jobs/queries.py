@@ -15,24 +15,50 @@ _DEAD_JOBS_CURSOR = "jobs:dead"
 async def count_open_jobs(session: ReadSession) -> dict[tuple[str, str], int]:
     """How many jobs there are by (status, kind). Those that are done have left the queue and are not counted."""
     open_or_dead = [status for status in JobStatus if status is not JobStatus.DONE]
-    counted = select(Job.status, Job.kind, func.count()).where(Job.status.in_(open_or_dead)).group_by(Job.status, Job.kind)
-    return {(status, kind): number for status, kind, number in (await session.execute(counted)).all()}
+    counted = (
+        select(Job.status, Job.kind, func.count())
+        .where(Job.status.in_(open_or_dead))
+        .group_by(Job.status, Job.kind)
+    )
+    return {
+        (status, kind): number for status, kind, number in (await session.execute(counted)).all()
+    }
 
 
 async def get_oldest_due_seconds(session: ReadSession, rt: Runtime) -> float:
     """How long the oldest job that could run has been waiting; zero when none is."""
-    first = [select(func.min(Job.run_at)).where(Job.status == status).scalar_subquery() for status in WAITING_STATUSES]
-    found = [moment for moment in (await session.execute(select(*first))).one() if moment is not None]
-    return max(0.0, (await get_database_time(session, rt.clock) - min(found)).total_seconds()) if found else 0.0
+    first = [
+        select(func.min(Job.run_at)).where(Job.status == status).scalar_subquery()
+        for status in WAITING_STATUSES
+    ]
+    found = [
+        moment for moment in (await session.execute(select(*first))).one() if moment is not None
+    ]
+    return (
+        max(0.0, (await get_database_time(session, rt.clock) - min(found)).total_seconds())
+        if found
+        else 0.0
+    )
 
 
-async def list_dead_jobs(session: ReadSession, cursors: CursorCodec, *, cursor: str | None, limit: int) -> Page[Job]:
+async def list_dead_jobs(
+    session: ReadSession, cursors: CursorCodec, *, cursor: str | None, limit: int
+) -> Page[Job]:
     """Jobs that wait for a person, the latest first."""
     table = Job.__table__
-    wanted = select(Job).where(Job.status == JobStatus.DEAD).order_by(Job.finished_at.desc(), Job.id.desc()).limit(limit + 1)
+    wanted = (
+        select(Job)
+        .where(Job.status == JobStatus.DEAD)
+        .order_by(Job.finished_at.desc(), Job.id.desc())
+        .limit(limit + 1)
+    )
     if cursor is not None:
         wanted = wanted.where(
-            build_after_clause([table.c.finished_at, table.c.id], cursors.decode(_DEAD_JOBS_CURSOR, cursor), descending=True)
+            build_after_clause(
+                [table.c.finished_at, table.c.id],
+                cursors.decode(_DEAD_JOBS_CURSOR, cursor),
+                descending=True,
+            )
         )
     rows = (await session.scalars(wanted)).all()
     return cursors.build_page(_DEAD_JOBS_CURSOR, rows, limit, lambda job: [job.finished_at, job.id])

@@ -26,7 +26,9 @@ async def get_database_time(session: ReadSession, clock: Clock) -> datetime:
     if session.dialect == "sqlite" or not isinstance(clock, SystemClock):
         return clock.now()
     here = (
-        func.clock_timestamp(type_=UtcDateTime()) if session.dialect == "postgresql" else func.utc_timestamp(text("6"), type_=UtcDateTime())
+        func.clock_timestamp(type_=UtcDateTime())
+        if session.dialect == "postgresql"
+        else func.utc_timestamp(text("6"), type_=UtcDateTime())
     )
     return (await session.execute(select(here))).scalar_one()
 
@@ -68,7 +70,12 @@ async def enqueue(
 
 
 async def enqueue_all(
-    session: WriteSession, rt: JobSource, payloads: Sequence[JobPayload], *, run_at: datetime | None = None, share: int = COMMON_SHARE
+    session: WriteSession,
+    rt: JobSource,
+    payloads: Sequence[JobPayload],
+    *,
+    run_at: datetime | None = None,
+    share: int = COMMON_SHARE,
 ) -> list[int]:
     """Many jobs by one statement."""
     if not payloads:
@@ -80,7 +87,9 @@ async def enqueue_all(
     return [int(row["id"]) for row in rows]
 
 
-def _build_row(rt: JobSource, payload: JobPayload, at: datetime, run_at: datetime | None, share: int) -> dict[str, Any]:
+def _build_row(
+    rt: JobSource, payload: JobPayload, at: datetime, run_at: datetime | None, share: int
+) -> dict[str, Any]:
     return {
         "id": rt.ids.next_id(),
         "kind": payload.kind,
@@ -100,7 +109,9 @@ async def insert_new(session: WriteSession, model: type[Model], row: dict[str, A
     if session.dialect == "mysql":
         result = await session.execute(mysql.insert(table).prefix_with("IGNORE").values(row))
     elif session.dialect == "postgresql":
-        result = await session.execute(postgresql.insert(table).values(row).on_conflict_do_nothing())
+        result = await session.execute(
+            postgresql.insert(table).values(row).on_conflict_do_nothing()
+        )
     else:
         result = await session.execute(sqlite.insert(table).values(row).on_conflict_do_nothing())
     return get_rowcount(result) == 1

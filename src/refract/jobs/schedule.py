@@ -25,7 +25,9 @@ class PeriodicJob:
     daily: time | None = None
 
     def __post_init__(self) -> None:
-        if (self.seconds is None) == (self.daily is None) or (self.seconds is not None and self.seconds < 1):
+        if (self.seconds is None) == (self.daily is None) or (
+            self.seconds is not None and self.seconds < 1
+        ):
             problem = f"{self.name} runs either every so many seconds or daily at a time"
             raise ValueError(problem)
 
@@ -39,7 +41,9 @@ class PeriodicJob:
 
     def get_slot(self, at: datetime) -> datetime:
         """The latest slot that has begun."""
-        first = EPOCH if self.daily is None else datetime.combine(EPOCH, self.daily.replace(tzinfo=UTC))
+        first = (
+            EPOCH if self.daily is None else datetime.combine(EPOCH, self.daily.replace(tzinfo=UTC))
+        )
         return first + (at - first) // self.period * self.period
 
 
@@ -66,14 +70,33 @@ class JobScheduler:
             if every.name not in given or given[every.name] < slot:
                 async with self._rt.db.write() as session:
                     await self._claim_slot(session, every, slot, known=every.name in given)
-        return min((every.get_slot(at) + every.period - at).total_seconds() for every in self._periodic)
+        return min(
+            (every.get_slot(at) + every.period - at).total_seconds() for every in self._periodic
+        )
 
-    async def _claim_slot(self, session: WriteSession, every: PeriodicJob, slot: datetime, *, known: bool) -> None:
+    async def _claim_slot(
+        self, session: WriteSession, every: PeriodicJob, slot: datetime, *, known: bool
+    ) -> None:
         """Moving the slot and enqueuing the run are one commit; whoever moves it second moves nothing."""
         if known:
-            forward = update(JobSlot).where(JobSlot.name == every.name, JobSlot.slot < slot).values(slot=slot)
-            first = get_rowcount(await session.execute(forward.execution_options(synchronize_session=False))) == 1
+            forward = (
+                update(JobSlot)
+                .where(JobSlot.name == every.name, JobSlot.slot < slot)
+                .values(slot=slot)
+            )
+            first = (
+                get_rowcount(
+                    await session.execute(forward.execution_options(synchronize_session=False))
+                )
+                == 1
+            )
         else:
             first = await insert_new(session, JobSlot, {"name": every.name, "slot": slot})
         if first:
-            await enqueue(session, self._rt, every.payload, dedup=f"{every.name}@{slot.isoformat()}", share=MAINTENANCE_SHARE)
+            await enqueue(
+                session,
+                self._rt,
+                every.payload,
+                dedup=f"{every.name}@{slot.isoformat()}",
+                share=MAINTENANCE_SHARE,
+            )

@@ -18,7 +18,15 @@ from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.core.tracing import job_span
 from refract.jobs import claims, leases, metrics, queue
-from refract.jobs.handlers import HandlerRegistry, JobDead, JobDone, JobFailed, JobLost, JobOutcome, JobReleased
+from refract.jobs.handlers import (
+    HandlerRegistry,
+    JobDead,
+    JobDone,
+    JobFailed,
+    JobLost,
+    JobOutcome,
+    JobReleased,
+)
 from refract.jobs.models import MAINTENANCE_SHARE
 from refract.jobs.payload import JobClaim
 from refract.jobs.schedule import JobScheduler, PeriodicJob
@@ -94,10 +102,16 @@ class JobWorker:
         self._exit_stack.enter_context(self._rt.signals.listen(queue.JOBS_TOPIC, self._wake))
         self._claiming = asyncio.create_task(self._claim_until_stopped(), name="jobs-claim")
         beats = {"renew": self._renew, "recover": self._recover, "schedule": self._schedule}
-        self._loops = [asyncio.create_task(self._repeat(name, step), name=f"jobs-{name}") for name, step in beats.items()]
+        self._loops = [
+            asyncio.create_task(self._repeat(name, step), name=f"jobs-{name}")
+            for name, step in beats.items()
+        ]
         if self._rt.db.dialect == "postgresql":
             self._loops.append(
-                asyncio.create_task(listen_for_notifications(self._rt.db, queue.JOBS_TOPIC, self._wake.set), name="jobs-listen")
+                asyncio.create_task(
+                    listen_for_notifications(self._rt.db, queue.JOBS_TOPIC, self._wake.set),
+                    name="jobs-listen",
+                )
             )
 
     async def stop(self, grace: float = STOP_GRACE_SECONDS) -> None:
@@ -105,7 +119,9 @@ class JobWorker:
         self._stopping = True
         self._wake.set()
         if self._claiming is not None:
-            await asyncio.wait([self._claiming])  # a claim under way is finished, so that its jobs are known and can be given back
+            await asyncio.wait(
+                [self._claiming]
+            )  # a claim under way is finished, so that its jobs are known and can be given back
         await self._wait_for_running(grace)
         for running in self._running:
             running.end(JobReleased())
@@ -140,7 +156,9 @@ class JobWorker:
 
     async def _run_step(self, name: str, step: Callable[[], Awaitable[float]]) -> float:
         """Take a step, whose answer is the pause until the next. A worker outlives whatever happens to its database."""
-        errors = self._errors.setdefault(name, ErrorThrottle(self._log, "jobs_loop_failed", loop=name))
+        errors = self._errors.setdefault(
+            name, ErrorThrottle(self._log, "jobs_loop_failed", loop=name)
+        )
         try:
             pause = await step()
         except Exception as exc:  # noqa: BLE001 - a loop that ended would stop all background work without a word
@@ -156,7 +174,9 @@ class JobWorker:
         if free.total <= 0:
             return poll
         async with self._rt.db.read() as session:
-            due = await claims.get_seconds_until_due(session, self._rt, list(self._tries), maintenance_only=free.for_users <= 0)
+            due = await claims.get_seconds_until_due(
+                session, self._rt, list(self._tries), maintenance_only=free.for_users <= 0
+            )
         if due is None or due > 0:
             return poll if due is None else min(poll, due)
         taking = await self._claim_jobs(free)
@@ -173,7 +193,9 @@ class JobWorker:
         try:
             if held:
                 async with asyncio.timeout(lease / 3), self._rt.db.write() as session:
-                    lost = await leases.renew_leases(session, self._rt, [running.claim for running in held])
+                    lost = await leases.renew_leases(
+                        session, self._rt, [running.claim for running in held]
+                    )
         except (Unavailable, TimeoutError) as exc:
             self._log.warning("jobs_not_renewed", reason=str(exc))
             pause = lease / 12
@@ -197,22 +219,30 @@ class JobWorker:
     # -- one job
 
     def _count_free_slots(self) -> "_FreeSlots":
-        for_people = self._concurrency - sum(running.claim.share != MAINTENANCE_SHARE for running in self._running)
+        for_people = self._concurrency - sum(
+            running.claim.share != MAINTENANCE_SHARE for running in self._running
+        )
         return _FreeSlots(for_people, self._concurrency + RESERVED_SLOTS - len(self._running))
 
     async def _claim_jobs(self, free: "_FreeSlots") -> list[JobClaim]:
         """Take maintenance first, into any place, then people's jobs into theirs."""
         async with self._rt.db.write() as session:
-            taken = await claims.claim_maintenance_jobs(session, self._rt, self.name, self._tries, free.total)
+            taken = await claims.claim_maintenance_jobs(
+                session, self._rt, self.name, self._tries, free.total
+            )
             left = min(free.for_users, free.total - len(taken))
             if left > 0:
-                taken += await claims.claim_jobs(session, self._rt, self.name, self._tries, left, self._share_cursor)
+                taken += await claims.claim_jobs(
+                    session, self._rt, self.name, self._tries, left, self._share_cursor
+                )
             return taken
 
     def _start_job(self, claim: JobClaim) -> None:
         running = _RunningJob(claim)
         self._running.add(running)
-        running.task = asyncio.create_task(self._run_job(running), name=f"job-{claim.kind}-{claim.job_id}")
+        running.task = asyncio.create_task(
+            self._run_job(running), name=f"job-{claim.kind}-{claim.job_id}"
+        )
 
     async def _run_job(self, running: _RunningJob) -> None:
         claim = running.claim
@@ -221,7 +251,9 @@ class JobWorker:
                 outcome = await self._run_handler(running)
                 if not claim.is_finished and not await self._record_outcome(claim, outcome):
                     outcome = JobLost()
-                metrics.count_job(self._rt, claim.kind, type(outcome).__name__.removeprefix("Job").lower())
+                metrics.count_job(
+                    self._rt, claim.kind, type(outcome).__name__.removeprefix("Job").lower()
+                )
                 if isinstance(outcome, JobLost):
                     self._log.warning("job_lease_lost")
         finally:
@@ -240,8 +272,12 @@ class JobWorker:
                 with job_span(self._rt, claim.kind):
                     await handling.run(self._rt, payload)
         except asyncio.CancelledError:
-            if running.ended_by is None:  # it was not us: something inside the handler was cancelled
-                return handling.decide_outcome(TimeoutError("The work was interrupted."), claim.attempt)
+            if (
+                running.ended_by is None
+            ):  # it was not us: something inside the handler was cancelled
+                return handling.decide_outcome(
+                    TimeoutError("The work was interrupted."), claim.attempt
+                )
             return running.ended_by
         except Exception as exc:  # noqa: BLE001 - whatever a handler raises is this job's end, not the worker's
             outcome = handling.decide_outcome(exc, claim.attempt)
@@ -255,7 +291,9 @@ class JobWorker:
         if isinstance(outcome, JobDead):
             self._log.error("job_dead", code=outcome.code, exc_info=error)
         elif isinstance(outcome, JobFailed):
-            self._log.warning("job_failed", code=outcome.code, reason=outcome.message, again_in=outcome.delay)
+            self._log.warning(
+                "job_failed", code=outcome.code, reason=outcome.message, again_in=outcome.delay
+            )
 
     async def _record_outcome(self, claim: JobClaim, outcome: JobOutcome) -> bool:
         """Write the outcome down; when the database is away, for as long as the lease may still be ours."""
@@ -269,7 +307,10 @@ class JobWorker:
                 return settled
             except Unavailable as exc:
                 errors.report(exc)
-                if self._rt.clock.monotonic() - claim.renewed_at >= self._rt.settings.job_lease_seconds:
+                if (
+                    self._rt.clock.monotonic() - claim.renewed_at
+                    >= self._rt.settings.job_lease_seconds
+                ):
                     return False
             await asyncio.sleep(pause)
             pause = min(2.0, pause * 2)

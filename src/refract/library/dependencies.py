@@ -29,10 +29,14 @@ ITEM_ERRORS = (ItemNotFound, InvalidStateTransition)
 
 
 @asynccontextmanager
-async def lock_own_item(rt: Runtime, actor: Caller, item_id: int, if_match: str | None = None) -> AsyncIterator[LockedItem]:
+async def lock_own_item(
+    rt: Runtime, actor: Caller, item_id: int, if_match: str | None = None
+) -> AsyncIterator[LockedItem]:
     """A transaction with the caller's own item held in it, at the version that they have seen."""
     async with rt.db.write() as session:
-        yield await service.lock_item(session, rt, actor.user.id, item_id, version=parse_if_match(if_match))
+        yield await service.lock_item(
+            session, rt, actor.user.id, item_id, version=parse_if_match(if_match)
+        )
 
 
 async def render_item(held: LockedItem, response: Response) -> ItemOut:

@@ -43,7 +43,9 @@ class ExportedItem:
     page: SavedPage | None
 
 
-async def stream_library(rt: Runtime, user_id: int, export_format: LibraryExportFormat) -> AsyncIterator[str]:
+async def stream_library(
+    rt: Runtime, user_id: int, export_format: LibraryExportFormat
+) -> AsyncIterator[str]:
     """The text of the file, piece by piece. Each page is read by itself, so nothing is locked or kept for long."""
     await audit.record_export(rt, "library", by=user_id)
     writer = _JsonWriter() if export_format is LibraryExportFormat.JSON else _HtmlWriter()
@@ -51,19 +53,29 @@ async def stream_library(rt: Runtime, user_id: int, export_format: LibraryExport
     async with rt.db.read() as session:
         tags = await _load_tags(session, user_id)
     yield writer.tags(tags)
-    async for entries in iter_item_batches(rt, user_id, with_pages=export_format is LibraryExportFormat.JSON):
+    async for entries in iter_item_batches(
+        rt, user_id, with_pages=export_format is LibraryExportFormat.JSON
+    ):
         for some in _iter_chunks(entries):
             yield await rt.singleton(WorkThreadPool).run(writer.items, some)
     yield writer.tail()
 
 
-async def iter_item_batches(rt: Runtime, user_id: int, *, with_pages: bool) -> AsyncIterator[Sequence[ExportedItem]]:
+async def iter_item_batches(
+    rt: Runtime, user_id: int, *, with_pages: bool
+) -> AsyncIterator[Sequence[ExportedItem]]:
     """All items that are not discarded, in the order of their ids."""
     last = -1
     while True:
         async with rt.db.read() as session:
-            question = select(Item).where(Item.user_id == user_id, Item.id > last, Item.status != ItemStatus.DISCARDED)
-            items = list(await session.scalars(question.order_by(Item.id).limit(PAGE_BATCH_SIZE if with_pages else BATCH_SIZE)))
+            question = select(Item).where(
+                Item.user_id == user_id, Item.id > last, Item.status != ItemStatus.DISCARDED
+            )
+            items = list(
+                await session.scalars(
+                    question.order_by(Item.id).limit(PAGE_BATCH_SIZE if with_pages else BATCH_SIZE)
+                )
+            )
             ids = [item.id for item in items]
             tags = await get_item_tags(session, ids)
             pages = await _load_pages(session, ids) if with_pages else {}
@@ -79,7 +91,9 @@ def _iter_chunks(entries: Sequence[ExportedItem]) -> Iterator[Sequence[ExportedI
     size = 0
     for entry in entries:
         some.append(entry)
-        size += len(entry.item.text) + (len(entry.page.text) + len(entry.page.html) if entry.page is not None else 0)
+        size += len(entry.item.text) + (
+            len(entry.page.text) + len(entry.page.html) if entry.page is not None else 0
+        )
         if size > MAX_CHUNK_CHARACTERS:
             yield some
             some, size = [], 0
@@ -88,11 +102,18 @@ def _iter_chunks(entries: Sequence[ExportedItem]) -> Iterator[Sequence[ExportedI
 
 
 async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, SavedPage]:
-    return {page.item_id: page for page in await session.scalars(select(SavedPage).where(SavedPage.item_id.in_(item_ids)))}
+    return {
+        page.item_id: page
+        for page in await session.scalars(select(SavedPage).where(SavedPage.item_id.in_(item_ids)))
+    }
 
 
 async def _load_tags(session: ReadSession, user_id: int) -> list[dict[str, Any]]:
-    tags = list(await session.scalars(select(Tag).where(Tag.space == user_id, Tag.deleted_at.is_(None)).order_by(Tag.key)))
+    tags = list(
+        await session.scalars(
+            select(Tag).where(Tag.space == user_id, Tag.deleted_at.is_(None)).order_by(Tag.key)
+        )
+    )
     aliases = await list_aliases(session, [tag.id for tag in tags])
     return [{"name": tag.name, "color": tag.color, "aliases": aliases[tag.id]} for tag in tags]
 
@@ -118,7 +139,9 @@ class _JsonWriter:
         return '{"format": "refract-library", "version": 1, "tags": ['
 
     def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:
-        return ",".join(f"\n{json.dumps(tag, ensure_ascii=False)}" for tag in tags) + '\n], "items": ['
+        return (
+            ",".join(f"\n{json.dumps(tag, ensure_ascii=False)}" for tag in tags) + '\n], "items": ['
+        )
 
     def items(self, entries: Sequence[ExportedItem]) -> str:
         lines = [json.dumps(build_record(entry), ensure_ascii=False) for entry in entries]
@@ -134,8 +157,9 @@ class _HtmlWriter:
 
     def head(self) -> str:
         return (
-            "<!DOCTYPE NETSCAPE-Bookmark-file-1>\n"
-            '<META HTTP-EQUIV="Content-Type" CONTENT="text/html; charset=UTF-8">\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n'
+            '<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<META HTTP-EQUIV="Content-Type"'
+            ' CONTENT="text/html;'
+            ' charset=UTF-8">\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n'
         )
 
     def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:  # noqa: ARG002 - such a file has no place for them
@@ -154,7 +178,9 @@ class _HtmlWriter:
             "WAITING": None if item.status == ItemStatus.ARCHIVED else "1",
             "TAGS": ",".join(tag.name for tag in entry.tags) or None,
         }
-        inside = " ".join(f'{name}="{html.escape(value)}"' for name, value in facts.items() if value is not None)
+        inside = " ".join(
+            f'{name}="{html.escape(value)}"' for name, value in facts.items() if value is not None
+        )
         about = f"<DD>{html.escape(item.summary)}\n" if item.summary else ""
         return f"<DT><A {inside}>{html.escape(item.title or '')}</A>\n{about}"
 

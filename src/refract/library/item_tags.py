@@ -18,13 +18,20 @@ async def get_item_tags(session: ReadSession, item_ids: Sequence[int]) -> dict[i
     """The tags of each item, by name."""
     found: dict[int, list[Tag]] = {item_id: [] for item_id in item_ids}
     for some in iter_batches(item_ids):
-        borne = select(ItemTag.item_id, Tag).join(Tag, Tag.id == ItemTag.tag_id).where(ItemTag.item_id.in_(some)).order_by(Tag.name_key)
+        borne = (
+            select(ItemTag.item_id, Tag)
+            .join(Tag, Tag.id == ItemTag.tag_id)
+            .where(ItemTag.item_id.in_(some))
+            .order_by(Tag.name_key)
+        )
         for item_id, tag in (await session.execute(borne)).all():
             found[item_id].append(tag)
     return found
 
 
-async def set_item_tags(session: WriteSession, item: Item, tag_ids: Collection[int], now: datetime) -> set[int]:
+async def set_item_tags(
+    session: WriteSession, item: Item, tag_ids: Collection[int], now: datetime
+) -> set[int]:
     """Let an item bear exactly these tags. One that was merged meanwhile stands for its target, one that was deleted for nothing.
 
     The answer is what it bears then.
@@ -37,7 +44,10 @@ async def set_item_tags(session: WriteSession, item: Item, tag_ids: Collection[i
     if gone := borne - wanted:
         lost = delete(ItemTag).where(ItemTag.item_id == item.id, ItemTag.tag_id.in_(gone))
         await session.execute(lost.execution_options(synchronize_session=False))
-    rows = [{"item_id": item.id, "tag_id": tag_id, "created_at": now} for tag_id in sorted(wanted - borne)]
+    rows = [
+        {"item_id": item.id, "tag_id": tag_id, "created_at": now}
+        for tag_id in sorted(wanted - borne)
+    ]
     await insert_or_skip(session, cast("Table", ItemTag.__table__), rows)
     await adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(wanted - borne, 1), now)
     return wanted
@@ -47,13 +57,21 @@ async def _load_tag_ids(session: ReadSession, item: Item) -> set[int]:
     return set(await session.scalars(select(ItemTag.tag_id).where(ItemTag.item_id == item.id)))
 
 
-async def _lock_existing_tags(session: WriteSession, user_id: int, wanted: set[int], borne: set[int]) -> set[int]:
+async def _lock_existing_tags(
+    session: WriteSession, user_id: int, wanted: set[int], borne: set[int]
+) -> set[int]:
     """Hold what is there and what is wanted; the answer are the tags that are really meant."""
     held = await personal_tags.lock_tags(session, user_id, wanted | borne)
-    lost = {held[tag_id].key for tag_id in wanted if tag_id in held and held[tag_id].deleted_at is not None}
+    lost = {
+        held[tag_id].key
+        for tag_id in wanted
+        if tag_id in held and held[tag_id].deleted_at is not None
+    }
     live = {tag_id for tag_id in wanted if tag_id in held and held[tag_id].deleted_at is None}
     if not lost:
         return live
     merged = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(lost))
-    targets = await personal_tags.lock_tags(session, user_id, set(await session.scalars(merged)) - live)
+    targets = await personal_tags.lock_tags(
+        session, user_id, set(await session.scalars(merged)) - live
+    )
     return live | {tag_id for tag_id, tag in targets.items() if tag.deleted_at is None}

@@ -22,8 +22,20 @@ from refract.library.enrichment.background import load_background
 from refract.library.enrichment.model import ModelClient, ModelFailed
 from refract.library.enrichment.offline import describe_offline
 from refract.library.enrichment.page_fetcher import ArticleFetcher
-from refract.library.enrichment.types import EnrichmentInput, EnrichmentProposal, ExtractedPage, UserBackground
-from refract.library.models import EnrichmentNotice, Item, ItemStatus, ItemType, LibraryUsage, SavedPage
+from refract.library.enrichment.types import (
+    EnrichmentInput,
+    EnrichmentProposal,
+    ExtractedPage,
+    UserBackground,
+)
+from refract.library.models import (
+    EnrichmentNotice,
+    Item,
+    ItemStatus,
+    ItemType,
+    LibraryUsage,
+    SavedPage,
+)
 from refract.library.payloads import EnrichItem, FailStuckItems, RecountUsage
 from refract.library.queries.items import lock_item_row
 from refract.library.service import storage
@@ -68,15 +80,21 @@ async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     material = EnrichmentInput(task.text, task.url, page, task.preferences.language)
     async with rt.db.read() as session:
         background = await load_background(session, task.user_id, job.item_id)
-    offline = await asyncio.to_thread(describe_offline, material, background, with_tags=task.preferences.suggestions)
+    offline = await asyncio.to_thread(
+        describe_offline, material, background, with_tags=task.preferences.suggestions
+    )
     if asking and not job.resumed:
         if not await _store_draft(rt, job, offline, page if task.page is None else None):
             return
         if rt.singleton(ModelClient).is_busy:
             await _requeue(rt, job)
             return
-    proposal, note = await _ask_model(rt, material, background, offline) if asking else (offline, None)
-    await _store_final(rt, job, proposal, page if not asking and task.page is None else None, note, asking=asking)
+    proposal, note = (
+        await _ask_model(rt, material, background, offline) if asking else (offline, None)
+    )
+    await _store_final(
+        rt, job, proposal, page if not asking and task.page is None else None, note, asking=asking
+    )
 
 
 async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
@@ -86,12 +104,19 @@ async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
         if item is None or not ours or item.status != ItemStatus.ENRICHING:
             return None
         user = await session.get_one(User, item.user_id)
-        again = job.resumed or (job.claim is not None and job.claim.attempt > 1)  # what was read before need not be fetched twice
+        again = job.resumed or (
+            job.claim is not None and job.claim.attempt > 1
+        )  # what was read before need not be fetched twice
         kept = await session.get(SavedPage, item.id) if again else None
         url = item.url if item.type == ItemType.ARTICLE else None
         preferences = Preferences.model_validate(user.preferences)
         return EnrichmentTask(
-            user.id, item.text, url, preferences, item.charged_job_id is not None, _to_extracted_page(kept) if kept else None
+            user.id,
+            item.text,
+            url,
+            preferences,
+            item.charged_job_id is not None,
+            _to_extracted_page(kept) if kept else None,
         )
 
 
@@ -106,7 +131,9 @@ def _to_extracted_page(kept: SavedPage) -> ExtractedPage:
 async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
     """Try again what may pass by itself; else, or the third time, the item says so. What was fetched before stays."""
     attempt = job.claim.attempt if job.claim is not None else MAX_TRIES
-    _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind)  # not the address: what somebody saves is theirs
+    _log.info(
+        "page_not_fetched", item=str(job.item_id), kind=wrong.kind
+    )  # not the address: what somebody saves is theirs
     if wrong.again and attempt < MAX_TRIES:
         raise TryAgain(wrong.kind.upper(), wrong.message) from wrong
     async with rt.db.write() as session:
@@ -116,7 +143,9 @@ async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -
             await service.mark_failed(session, rt, item, wrong.message)
 
 
-async def _store_draft(rt: Runtime, job: EnrichItem, offline: EnrichmentProposal, page: ExtractedPage | None) -> bool:
+async def _store_draft(
+    rt: Runtime, job: EnrichItem, offline: EnrichmentProposal, page: ExtractedPage | None
+) -> bool:
     """Show the offline proposal while the model is being asked; False when nobody wants it any more."""
     async with rt.db.write() as session:
         item = await service.lock_item_for_job(session, job)
@@ -135,7 +164,9 @@ async def _requeue(rt: Runtime, job: EnrichItem) -> None:
         item = await service.lock_item_for_job(session, job)
         if item is not None:
             pause = timedelta(seconds=random.uniform(*MODEL_RETRY_SECONDS))  # noqa: S311 - so that not all come back at once
-            await service.enqueue_enrichment(session, rt, item, run_at=rt.clock.now() + pause, resumed=True)
+            await service.enqueue_enrichment(
+                session, rt, item, run_at=rt.clock.now() + pause, resumed=True
+            )
 
 
 async def _ask_model(
@@ -149,7 +180,13 @@ async def _ask_model(
 
 
 async def _store_final(
-    rt: Runtime, job: EnrichItem, proposal: EnrichmentProposal, page: ExtractedPage | None, note: EnrichmentNotice | None, *, asking: bool
+    rt: Runtime,
+    job: EnrichItem,
+    proposal: EnrichmentProposal,
+    page: ExtractedPage | None,
+    note: EnrichmentNotice | None,
+    *,
+    asking: bool,
 ) -> None:
     """The job and its proposal are done in one commit, or not at all."""
     async with rt.db.write() as session:
@@ -161,9 +198,18 @@ async def _store_final(
             await service.store_page(session, rt, item, page)
         if note is not None:
             await service.refund_enrichment(session, rt, item, note)
-        elif not asking and item.charged_job_id is not None:  # the model was taken away, or suggestions turned off, after the capture
+        elif (
+            not asking and item.charged_job_id is not None
+        ):  # the model was taken away, or suggestions turned off, after the capture
             await service.refund_enrichment(
-                session, rt, item, EnrichmentNotice.MODEL_UNAVAILABLE if rt.settings.model_url is None else EnrichmentNotice.SUGGESTIONS_OFF
+                session,
+                rt,
+                item,
+                (
+                    EnrichmentNotice.MODEL_UNAVAILABLE
+                    if rt.settings.model_url is None
+                    else EnrichmentNotice.SUGGESTIONS_OFF
+                ),
             )
         await service.apply_proposal(session, rt, item, proposal, final=True)
         await service.auto_confirm_item(session, rt, item)
@@ -174,15 +220,36 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
     """A job that killed its worker three times is dead, and nobody told its item."""
     async with rt.db.read() as session:
         recent = rt.clock.now() - timedelta(days=1)
-        dead = select(Job.id, Job.payload).where(Job.status == JobStatus.DEAD, Job.kind == EnrichItem.kind, Job.finished_at > recent)
-        buried = {int(payload["item_id"]): job_id for job_id, payload in (await session.execute(dead)).all()}
-        waiting = select(Item.id, Item.job_id).where(Item.id.in_(list(buried)), Item.status == ItemStatus.ENRICHING)
-        stuck = [item_id for item_id, job_id in (await session.execute(waiting)).all() if buried[item_id] == job_id] if buried else []
+        dead = select(Job.id, Job.payload).where(
+            Job.status == JobStatus.DEAD, Job.kind == EnrichItem.kind, Job.finished_at > recent
+        )
+        buried = {
+            int(payload["item_id"]): job_id
+            for job_id, payload in (await session.execute(dead)).all()
+        }
+        waiting = select(Item.id, Item.job_id).where(
+            Item.id.in_(list(buried)), Item.status == ItemStatus.ENRICHING
+        )
+        stuck = (
+            [
+                item_id
+                for item_id, job_id in (await session.execute(waiting)).all()
+                if buried[item_id] == job_id
+            ]
+            if buried
+            else []
+        )
     for item_id in stuck:
         async with rt.db.write() as session:
             item = await lock_item_row(session, item_id)
-            if item is not None and item.status == ItemStatus.ENRICHING and item.job_id == buried[item_id]:
-                await service.mark_failed(session, rt, item, "The assistant stopped while it was at this.")
+            if (
+                item is not None
+                and item.status == ItemStatus.ENRICHING
+                and item.job_id == buried[item_id]
+            ):
+                await service.mark_failed(
+                    session, rt, item, "The assistant stopped while it was at this."
+                )
 
 
 @handles(RecountUsage)
@@ -191,7 +258,12 @@ async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
     last = -1
     while True:
         async with rt.db.read() as session:
-            after = select(LibraryUsage.user_id).where(LibraryUsage.user_id > last).order_by(LibraryUsage.user_id).limit(1)
+            after = (
+                select(LibraryUsage.user_id)
+                .where(LibraryUsage.user_id > last)
+                .order_by(LibraryUsage.user_id)
+                .limit(1)
+            )
             user_id = await session.scalar(after)
         if user_id is None:
             return
@@ -204,4 +276,7 @@ async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
 
 
 HANDLERS = (enrich_item, fail_stuck_items, recount_usage)
-PERIODIC = (PeriodicJob(FailStuckItems(), seconds=60), PeriodicJob(RecountUsage(), seconds=RECOUNT_INTERVAL))
+PERIODIC = (
+    PeriodicJob(FailStuckItems(), seconds=60),
+    PeriodicJob(RecountUsage(), seconds=RECOUNT_INTERVAL),
+)

@@ -28,10 +28,15 @@ class WordSpace:
 
     def __init__(self, texts: Collection[Mapping[str, float]]) -> None:
         counts = Counter(word for text in texts for word in text)
-        self._rarity = {word: log((1 + len(texts)) / (1 + count)) + _MIN_RARITY for word, count in counts.items()}
+        self._rarity = {
+            word: log((1 + len(texts)) / (1 + count)) + _MIN_RARITY
+            for word, count in counts.items()
+        }
         self._unseen = log(1 + len(texts)) + _MIN_RARITY
 
     def vector(self, words: Mapping[str, float]) -> WordVector:
         """Return a text as a vector; words that no text of the collection has are the rarest."""
-        weights = {word: weight * self._rarity.get(word, self._unseen) for word, weight in words.items()}
+        weights = {
+            word: weight * self._rarity.get(word, self._unseen) for word, weight in words.items()
+        }
         return WordVector(weights, sqrt(sum(weight * weight for weight in weights.values())) or 1.0)

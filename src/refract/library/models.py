@@ -4,7 +4,17 @@ from datetime import date, datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import JSON, CheckConstraint, Date, Double, ForeignKey, Index, String, Text, UniqueConstraint
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    Date,
+    Double,
+    ForeignKey,
+    Index,
+    String,
+    Text,
+    UniqueConstraint,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import TABLE_OPTIONS, Model, long_text, text_key
@@ -59,11 +69,18 @@ class Item(Model):
 
     __tablename__ = "items"
     __table_args__ = (
-        CheckConstraint("status IN ('ENRICHING', 'READY_TO_CONFIRM', 'ARCHIVED', 'DISCARDED', 'FAILED')", name="status"),
+        CheckConstraint(
+            "status IN ('ENRICHING', 'READY_TO_CONFIRM', 'ARCHIVED', 'DISCARDED', 'FAILED')",
+            name="status",
+        ),
         CheckConstraint("type IN ('NOTE', 'ARTICLE')", name="type"),
-        CheckConstraint("enrichment IS NULL OR enrichment IN ('AI', 'SYSTEM', 'MANUAL')", name="enrichment"),
+        CheckConstraint(
+            "enrichment IS NULL OR enrichment IN ('AI', 'SYSTEM', 'MANUAL')", name="enrichment"
+        ),
         Index("ix_items_pending", "user_id", "pending", "id"),  # the review queue
-        Index("ix_items_library", "user_id", "status", "confirmed_at", "id"),  # the library, newest first
+        Index(
+            "ix_items_library", "user_id", "status", "confirmed_at", "id"
+        ),  # the library, newest first
         Index("ix_items_type", "user_id", "status", "type", "confirmed_at", "id"),
         Index("ix_items_url_digest", "user_id", "url_digest"),
         Index("ix_items_canonical_digest", "user_id", "canonical_digest"),
@@ -75,8 +92,12 @@ class Item(Model):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     text: Mapped[str] = mapped_column(Text)  # as captured
     url: Mapped[str | None] = mapped_column(String(2048))  # of an article, as typed
-    url_digest: Mapped[str | None] = mapped_column(text_key(32))  # of the normalised form: two with one digest are the same page
-    canonical_digest: Mapped[str | None] = mapped_column(text_key(32))  # of the form that the page itself calls its own
+    url_digest: Mapped[str | None] = mapped_column(
+        text_key(32)
+    )  # of the normalised form: two with one digest are the same page
+    canonical_digest: Mapped[str | None] = mapped_column(
+        text_key(32)
+    )  # of the form that the page itself calls its own
     site: Mapped[str | None] = mapped_column(text_key(255))  # the host, without www.
     title: Mapped[str | None] = mapped_column(String(255))
     title_source: Mapped[str | None] = mapped_column(String(10))
@@ -84,12 +105,18 @@ class Item(Model):
     summary_source: Mapped[str | None] = mapped_column(String(10))
     type: Mapped[str] = mapped_column(String(10))
     status: Mapped[str] = mapped_column(String(20))
-    pending: Mapped[bool]  # status is one of PENDING_STATES: a column of its own keeps the queue in one index range
+    pending: Mapped[
+        bool
+    ]  # status is one of PENDING_STATES: a column of its own keeps the queue in one index range
     enrichment: Mapped[str | None] = mapped_column(String(10))
-    note: Mapped[str | None] = mapped_column(String(30))  # why the offline tier's word stands, such as OVER_QUOTA
+    note: Mapped[str | None] = mapped_column(
+        String(30)
+    )  # why the offline tier's word stands, such as OVER_QUOTA
     failure: Mapped[str | None] = mapped_column(String(300))  # why enrichment failed, for people
     job_id: Mapped[int | None]  # the one job that may write a proposal; any other is fenced off
-    charged_job_id: Mapped[int | None]  # the job that a model call was paid for, while it is not refunded
+    charged_job_id: Mapped[
+        int | None
+    ]  # the job that a model call was paid for, while it is not refunded
     import_id: Mapped[int | None]  # the import it came with
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
@@ -106,7 +133,9 @@ class SavedPage(Model):
 
     __tablename__ = "item_pages"
 
-    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    item_id: Mapped[int] = mapped_column(
+        ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     url: Mapped[str] = mapped_column(Text)  # where it was found in the end
     canonical_url: Mapped[str | None] = mapped_column(Text)
     title: Mapped[str | None] = mapped_column(String(255))
@@ -117,8 +146,12 @@ class SavedPage(Model):
     published_at: Mapped[datetime | None]
     image_url: Mapped[str | None] = mapped_column(Text)
     keywords: Mapped[list[str]] = mapped_column(JSON)
-    text: Mapped[str] = mapped_column(long_text())  # readable text, paragraphs apart by an empty line
-    html: Mapped[str] = mapped_column(long_text())  # the same for the reader view, sanitised before it was stored
+    text: Mapped[str] = mapped_column(
+        long_text()
+    )  # readable text, paragraphs apart by an empty line
+    html: Mapped[str] = mapped_column(
+        long_text()
+    )  # the same for the reader view, sanitised before it was stored
     fetched_at: Mapped[datetime]
 
 
@@ -153,8 +186,12 @@ class ItemTag(Model):
     __tablename__ = "item_tags"
     __table_args__ = (Index("ix_item_tags_tag", "tag_id", "item_id"), TABLE_OPTIONS)
 
-    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
-    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    item_id: Mapped[int] = mapped_column(
+        ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
+    tag_id: Mapped[int] = mapped_column(
+        ForeignKey("tags.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     created_at: Mapped[datetime]
 
 
@@ -176,7 +213,9 @@ class ItemUndo(Model):
 
     __tablename__ = "item_undo"
 
-    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    item_id: Mapped[int] = mapped_column(
+        ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     action: Mapped[str] = mapped_column(String(20))
     at: Mapped[datetime]
     before: Mapped[dict[str, Any]] = mapped_column(JSON)
@@ -195,7 +234,9 @@ class TagChange(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"))  # the target of a merge, or what was deleted
+    tag_id: Mapped[int] = mapped_column(
+        ForeignKey("tags.id", ondelete="CASCADE")
+    )  # the target of a merge, or what was deleted
     action: Mapped[str] = mapped_column(String(10))
     at: Mapped[datetime]
     undone_at: Mapped[datetime | None]
@@ -207,7 +248,9 @@ class TagChangeItem(Model):
 
     __tablename__ = "tag_change_items"
 
-    change_id: Mapped[int] = mapped_column(ForeignKey("tag_changes.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    change_id: Mapped[int] = mapped_column(
+        ForeignKey("tag_changes.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     tag_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # the tag it lost
     item_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     had_target: Mapped[bool]  # it bore the target of the merge before as well
@@ -239,7 +282,9 @@ class QuotaDay(Model):
     __tablename__ = "quota_days"
     __table_args__ = (CheckConstraint("used >= 0", name="used"), TABLE_OPTIONS)
 
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     day: Mapped[date] = mapped_column(Date, primary_key=True)
     used: Mapped[int] = mapped_column(default=0)
     limit_override: Mapped[int | None]
@@ -279,6 +324,8 @@ class LibraryUsage(Model):
     __tablename__ = "library_usage"
     __table_args__ = (TABLE_OPTIONS,)
 
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     items: Mapped[int]
     bytes: Mapped[int]

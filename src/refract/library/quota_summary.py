@@ -31,7 +31,9 @@ async def load_quota_summary(session: ReadSession, rt: Runtime, user: User) -> d
                 "back": entry.kind == LedgerEntryKind.REFUND,
                 "title": title or "something that is gone",
                 "href": f"/app/library/{entry.item_id}" if title else None,
-                "why": next((words for note, words in _REFUND_REASONS.items() if note == entry.reason), ""),
+                "why": next(
+                    (words for note, words in _REFUND_REASONS.items() if note == entry.reason), ""
+                ),
             }
             for entry, title in entries
         ],
@@ -44,7 +46,9 @@ async def _format_storage(session: ReadSession, rt: Runtime, user: User) -> dict
     items, room = settings.items_per_person, settings.storage_per_person
     return {
         "items": f"{stored.items:,} of {items:,}" if items is not None else f"{stored.items:,}",
-        "bytes": f"{service_storage.format_bytes(stored.bytes)} of {service_storage.format_bytes(room)}"
-        if room is not None
-        else service_storage.format_bytes(stored.bytes),
+        "bytes": (
+            f"{service_storage.format_bytes(stored.bytes)} of {service_storage.format_bytes(room)}"
+            if room is not None
+            else service_storage.format_bytes(stored.bytes)
+        ),
     }

@@ -15,10 +15,23 @@ _TAGS = {
     "h3", "h4", "h5", "h6", "hr", "i", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "small", "strong", "sub", "sup",
     "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var",
 }  # fmt: skip
-_REMOVED_TAGS = {"script", "style", "template", "noscript", "title", "textarea", "svg", "math", "iframe", "object"}
+_REMOVED_TAGS = {
+    "script",
+    "style",
+    "template",
+    "noscript",
+    "title",
+    "textarea",
+    "svg",
+    "math",
+    "iframe",
+    "object",
+}
 _WORDS_PER_MINUTE = 230
 """Words that people read in a minute; of scripts without spaces, twice as many characters."""
-_WORDS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+")
+_WORDS = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +52,9 @@ class ReaderView:
 def build_reader_view(item: Item, page: SavedPage | None) -> ReaderView:
     """The page as it was saved, else what was captured."""
     body = (
-        sanitize_html(page.html) if page is not None and page.html.strip() else text_to_html(page.text if page is not None else item.text)
+        sanitize_html(page.html)
+        if page is not None and page.html.strip()
+        else text_to_html(page.text if page is not None else item.text)
     )
     words = len(_WORDS.findall(page.text if page is not None else item.text))
     return ReaderView(

@@ -29,7 +29,9 @@ def recognize_text(text: str) -> RecognisedText:
 
 def _parse_single_url(text: str) -> WebUrl | None:
     word = text.strip()
-    if not word.lower().startswith(("http://", "https://")) or any(character.isspace() for character in word):
+    if not word.lower().startswith(("http://", "https://")) or any(
+        character.isspace() for character in word
+    ):
         return None
     try:
         return parse_web_url(word)

@@ -6,7 +6,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, StringConstraints
 
 from refract.core.schemas import Id, InputSchema, OutputSchema
-from refract.library.models import Enrichment, ItemStatus, ItemType, SuggestionSource, SuggestionStatus
+from refract.library.models import (
+    Enrichment,
+    ItemStatus,
+    ItemType,
+    SuggestionSource,
+    SuggestionStatus,
+)
 
 MAX_TEXT_LENGTH = 10_000
 MAX_TITLE_LENGTH = 255
@@ -31,14 +37,29 @@ CapturedText = Annotated[
     str,
     StringConstraints(min_length=1, max_length=MAX_TEXT_LENGTH),
     AfterValidator(_check_not_blank),
-    Field(description="A thought, or exactly one address.", examples=["https://example.com/articles/engines"]),
+    Field(
+        description="A thought, or exactly one address.",
+        examples=["https://example.com/articles/engines"],
+    ),
 ]
-ItemTitle = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_TITLE_LENGTH), AfterValidator(_empty_to_none)]
-ItemSummary = Annotated[str, StringConstraints(strip_whitespace=True, max_length=MAX_SUMMARY_LENGTH), AfterValidator(_empty_to_none)]
+ItemTitle = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_TITLE_LENGTH),
+    AfterValidator(_empty_to_none),
+]
+ItemSummary = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, max_length=MAX_SUMMARY_LENGTH),
+    AfterValidator(_empty_to_none),
+]
 TagIds = Annotated[list[Id], Field(max_length=MAX_TAGS)]
 NewTags = Annotated[
     list[Annotated[str, StringConstraints(max_length=200)]],
-    Field(max_length=MAX_TAGS, description="Names of tags, made where there is none.", examples=[["engines"]]),
+    Field(
+        max_length=MAX_TAGS,
+        description="Names of tags, made where there is none.",
+        examples=[["engines"]],
+    ),
 ]
 SuggestionIds = Annotated[list[Id], Field(max_length=100)]
 
@@ -47,7 +68,10 @@ class ItemCreate(InputSchema):
     """Something to keep."""
 
     text: CapturedText
-    enrich: bool = Field(default=True, description="Let the assistant describe it. `false` puts it straight into the library.")
+    enrich: bool = Field(
+        default=True,
+        description="Let the assistant describe it. `false` puts it straight into the library.",
+    )
     tag_ids: TagIds = Field(default_factory=list)
     new_tags: NewTags = Field(default_factory=list)
 
@@ -55,10 +79,24 @@ class ItemCreate(InputSchema):
 class ItemsCreate(InputSchema):
     """Several things at once, or one pasted text to be taken apart: a text of nothing but addresses, one a line, is as many items."""
 
-    texts: Annotated[list[str], Field(min_length=1, max_length=MAX_BULK_ITEMS, examples=[["https://example.com/a", "A thought."]])] = Field(
-        default_factory=list
-    )
-    paste: Annotated[str, Field(max_length=MAX_TEXT_LENGTH * 10, examples=["https://example.com/a\nhttps://example.com/b"])] | None = None
+    texts: Annotated[
+        list[str],
+        Field(
+            min_length=1,
+            max_length=MAX_BULK_ITEMS,
+            examples=[["https://example.com/a", "A thought."]],
+        ),
+    ] = Field(default_factory=list)
+    paste: (
+        Annotated[
+            str,
+            Field(
+                max_length=MAX_TEXT_LENGTH * 10,
+                examples=["https://example.com/a\nhttps://example.com/b"],
+            ),
+        ]
+        | None
+    ) = None
     enrich: bool = True
     tag_ids: TagIds = Field(default_factory=list)
     new_tags: NewTags = Field(default_factory=list)
@@ -70,7 +108,9 @@ class ItemPatch(InputSchema):
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
     text: CapturedText | None = None
-    tag_ids: Annotated[TagIds | None, Field(description="The full set; absent means unchanged.")] = None
+    tag_ids: Annotated[
+        TagIds | None, Field(description="The full set; absent means unchanged.")
+    ] = None
     new_tags: NewTags = Field(default_factory=list)
 
 
@@ -86,7 +126,9 @@ class ItemConfirmation(SuggestionDecision):
 
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
-    tag_ids: Annotated[TagIds | None, Field(description="The full set; absent means unchanged.")] = None
+    tag_ids: Annotated[
+        TagIds | None, Field(description="The full set; absent means unchanged.")
+    ] = None
     new_tags: NewTags = Field(default_factory=list)
 
 
@@ -125,7 +167,9 @@ class ItemOut(OutputSchema):
     tags: list[ItemTagOut]
     suggestions: list[SuggestionOut]
     duplicate_of: Id | None = Field(description="The first item that leads to the same page.")
-    note: str | None = Field(description="Why the model had no say, such as OVER_QUOTA.", examples=["OVER_QUOTA"])
+    note: str | None = Field(
+        description="Why the model had no say, such as OVER_QUOTA.", examples=["OVER_QUOTA"]
+    )
     failure: str | None = Field(description="Why the page could not be read.")
     version: int
 
@@ -184,10 +228,18 @@ class QuotaOverride(InputSchema):
 class RuleIn(InputSchema):
     """What is saved from here gets these tags proposed."""
 
-    pattern: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)] = Field(
-        examples=["github.com"], description="A host, with a path if wanted (`example.com/blog`), or a word of the text in quotes."
+    pattern: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)
+    ] = Field(
+        examples=["github.com"],
+        description=(
+            "A host, with a path if wanted (`example.com/blog`), or a word of the text in quotes."
+        ),
     )
-    tags: Annotated[list[Annotated[str, StringConstraints(max_length=200)]], Field(min_length=1, max_length=10, examples=[["code"]])]
+    tags: Annotated[
+        list[Annotated[str, StringConstraints(max_length=200)]],
+        Field(min_length=1, max_length=10, examples=[["code"]]),
+    ]
 
 
 class RuleOut(OutputSchema):

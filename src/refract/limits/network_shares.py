@@ -19,7 +19,11 @@ class NetworkShares:
 
     def open(self, network: bytes) -> "NetworkShare":
         """Return the share of a request. Raises `TooManyOpenRequests` if its network has none left."""
-        if network and self._max_requests is not None and self.requests[network] >= self._max_requests:
+        if (
+            network
+            and self._max_requests is not None
+            and self.requests[network] >= self._max_requests
+        ):
             raise TooManyOpenRequests(limit=self._max_requests, retry_after=1)
         return NetworkShare(self, network)
 
@@ -47,7 +51,12 @@ class NetworkShare:
         self._taken[self._network] += 1
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._taken[self._network] -= 1
         if not self._taken[self._network]:
             del self._taken[self._network]

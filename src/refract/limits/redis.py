@@ -21,16 +21,22 @@ return {granted, string.format('%.6f', tokens)}
 """Uses the server's clock, so that machines whose clocks differ share one bucket. A bucket that is full again expires."""
 
 
-async def take_shared(redis: RedisClient, name: str, cost: int, *, size: float, per_second: float) -> tuple[int, float]:
+async def take_shared(
+    redis: RedisClient, name: str, cost: int, *, size: float, per_second: float
+) -> tuple[int, float]:
     """Take up to `cost` tokens; return how many were granted, and how many remain."""
-    granted, tokens = await redis.run_script(TAKE, [f"refract:limit:{name}"], size, per_second, cost)
+    granted, tokens = await redis.run_script(
+        TAKE, [f"refract:limit:{name}"], size, per_second, cost
+    )
     return int(granted), float(tokens)
 
 
 class SharedBuckets:
     """The buckets of one limit, such as misses, in Redis. Redis is not asked once this process has used the limit up by itself."""
 
-    def __init__(self, redis: RedisClient | None, kind: str, *, size: float, per_second: float) -> None:
+    def __init__(
+        self, redis: RedisClient | None, kind: str, *, size: float, per_second: float
+    ) -> None:
         self._redis = redis
         self._kind = kind
         self._size = size
@@ -43,7 +49,9 @@ class SharedBuckets:
         if left < 0 or self._redis is None:
             return left
         try:
-            granted, tokens = await take_shared(self._redis, f"{self._kind}:{name}", 1, size=self._size, per_second=self._per_second)
+            granted, tokens = await take_shared(
+                self._redis, f"{self._kind}:{name}", 1, size=self._size, per_second=self._per_second
+            )
         except RedisAway:
             return left
         return tokens if granted else tokens - 1

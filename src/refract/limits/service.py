@@ -17,7 +17,9 @@ from refract.limits.redis import SharedBuckets
 HOUR_SECONDS = 3600
 
 
-async def charge(session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime) -> int:
+async def charge(
+    session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime
+) -> int:
     """Take `cost` tokens and return what remains, or raise `RateLimited`. None sets no limit."""
     granted, remaining = await charge_up_to(session, name, cost, per_hour=per_hour, now=now)
     if per_hour is not None and granted < cost:
@@ -27,13 +29,17 @@ async def charge(session: WriteSession, name: str, cost: int, *, per_hour: int |
     return remaining
 
 
-async def charge_up_to(session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime) -> tuple[int, int]:
+async def charge_up_to(
+    session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime
+) -> tuple[int, int]:
     """Take up to `cost` tokens; return how many were granted, and how many remain. None sets no limit."""
     if per_hour is None:
         return cost, 0
     query = select(LimitBucket).where(LimitBucket.name == name).with_for_update()
     bucket = await session.scalar(query)
-    if bucket is None:  # two callers may be the first at the same moment: one inserts the row, the other waits for it
+    if (
+        bucket is None
+    ):  # two callers may be the first at the same moment: one inserts the row, the other waits for it
         row = {"name": name, "tokens": float(per_hour), "updated_at": now}
         await insert_or_skip(session, cast("Table", LimitBucket.__table__), [row])
         bucket = (await session.scalars(query)).one()
@@ -54,13 +60,17 @@ async def delete_idle_buckets(session: WriteSession, untouched_since: datetime) 
 class SharedLimit:
     """A number of calls per subject and span of time, over all processes where there is Redis. None sets no limit."""
 
-    def __init__(self, rt: Runtime, kind: str, limit: int | None, *, per: str, seconds: int = 60) -> None:
+    def __init__(
+        self, rt: Runtime, kind: str, limit: int | None, *, per: str, seconds: int = 60
+    ) -> None:
         """`kind` names the buckets, `per` ends the sentence "N are allowed …", `seconds` is the span of time."""
         self._clock = rt.clock
         self._limit = limit
         self._per = per
         size = limit or 1
-        self._buckets = SharedBuckets(rt.singleton(create_redis), kind, size=size, per_second=size / seconds)
+        self._buckets = SharedBuckets(
+            rt.singleton(create_redis), kind, size=size, per_second=size / seconds
+        )
 
     async def charge(self, subject: str) -> None:
         """Count one call of a subject, such as a network or a user. Raises `RateLimited` if it has none left."""
@@ -68,7 +78,9 @@ class SharedLimit:
             return
         left = await self._buckets.take(subject, self._clock.monotonic())
         if left < 0:
-            raise RateLimited(limit=self._limit, per=self._per, retry_after=self._buckets.retry_after(left))
+            raise RateLimited(
+                limit=self._limit, per=self._per, retry_after=self._buckets.retry_after(left)
+            )
 
 
 class MissLimit(SharedLimit):
@@ -78,7 +90,9 @@ class MissLimit(SharedLimit):
     """
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "miss", rt.settings.misses_per_minute, per="a minute for links that do not exist")
+        super().__init__(
+            rt, "miss", rt.settings.misses_per_minute, per="a minute for links that do not exist"
+        )
 
     async def charge_network(self, network: str, user_id: int | None = None) -> None:
         """Count one miss of a network, and of the user if one is signed in."""
@@ -95,4 +109,6 @@ class RenderLimit(SharedLimit):
     """Images and feeds that are made for a network in a minute."""
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "render", rt.settings.renders_per_minute, per="a minute for images and feeds")
+        super().__init__(
+            rt, "render", rt.settings.renders_per_minute, per="a minute for images and feeds"
+        )

@@ -47,7 +47,10 @@ async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> L
     """Return how a user stands to a link. One query, and the same predicate that lists use."""
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
     question = select(
-        LinkOwner.primary_link_id, is_owned_by(caller.user_id), is_shared_with(caller.user_id), is_visible_to(caller)
+        LinkOwner.primary_link_id,
+        is_owned_by(caller.user_id),
+        is_shared_with(caller.user_id),
+        is_visible_to(caller),
     ).select_from(Link)
     found = await session.execute(question.outerjoin(LinkOwner, mine).where(Link.id == link.id))
     primary, owns, shared, visible = found.one()
@@ -61,11 +64,21 @@ async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> L
 
 
 def is_owned_by(user_id: int) -> ColumnElement[bool]:
-    return select(LinkOwner.link_id).where(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id).correlate(Link).exists()
+    return (
+        select(LinkOwner.link_id)
+        .where(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
+        .correlate(Link)
+        .exists()
+    )
 
 
 def is_shared_with(user_id: int) -> ColumnElement[bool]:
-    return select(LinkShare.link_id).where(LinkShare.link_id == Link.id, LinkShare.user_id == user_id).correlate(Link).exists()
+    return (
+        select(LinkShare.link_id)
+        .where(LinkShare.link_id == Link.id, LinkShare.user_id == user_id)
+        .correlate(Link)
+        .exists()
+    )
 
 
 def is_visible_to(caller: LinkCaller | None) -> ColumnElement[bool]:
@@ -79,4 +92,7 @@ def is_visible_to(caller: LinkCaller | None) -> ColumnElement[bool]:
     if caller.is_admin:
         return true()
     others = or_(Link.visibility == Visibility.PUBLIC, is_shared_with(caller.user_id))
-    return or_(is_owned_by(caller.user_id), and_(Link.status != LinkState.DELETED, not_(Link.on_hold), others))
+    return or_(
+        is_owned_by(caller.user_id),
+        and_(Link.status != LinkState.DELETED, not_(Link.on_hold), others),
+    )

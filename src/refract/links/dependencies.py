@@ -32,10 +32,17 @@ async def shown(rt: Runtime, held: LockedLink) -> LinkOut:
     """The link as it is now, for whoever changed it. Called inside the transaction of the change."""
     card = await load_card(held.session, held.link)
     may = held.access.allows
-    return card.to_schema(rt.settings.public_url, held.now, stats=may(AccessRight.STATS), managing=may(AccessRight.MANAGE))
+    return card.to_schema(
+        rt.settings.public_url,
+        held.now,
+        stats=may(AccessRight.STATS),
+        managing=may(AccessRight.MANAGE),
+    )
 
 
-async def offer(rt: Runtime, actor: Caller, link_id: int, email: str, role: InvitedRole) -> InvitationCreated | LinkOut:
+async def offer(
+    rt: Runtime, actor: Caller, link_id: int, email: str, role: InvitedRole
+) -> InvitationCreated | LinkOut:
     """Invite somebody to own a link; where an administrator assigns it at once, return the link."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     now = rt.clock.now()

@@ -27,7 +27,9 @@ class LinkExportFormat(StrEnum):
     JSONL = "jsonl"
 
 
-async def iter_card_pages(rt: Runtime, user_id: int | None = None) -> AsyncIterator[Sequence[LinkCard]]:
+async def iter_card_pages(
+    rt: Runtime, user_id: int | None = None
+) -> AsyncIterator[Sequence[LinkCard]]:
     """All links that are not deleted, or one person's, oldest first. Each page is read by itself, so nothing is locked for long."""
     last = -1
     while True:
@@ -65,7 +67,9 @@ class LinkExportWriter:
 
     def page(self, records: Iterable[dict[str, Any]]) -> str:
         if self._format is LinkExportFormat.CSV:
-            return _format_rows([[_format_cell(one[column]) for column in COLUMNS] for one in records])
+            return _format_rows(
+                [[_format_cell(one[column]) for column in COLUMNS] for one in records]
+            )
         lines = [json.dumps(one, ensure_ascii=False) for one in records]
         if self._format is LinkExportFormat.JSONL:
             return "".join(f"{line}\n" for line in lines)

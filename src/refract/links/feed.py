@@ -32,7 +32,9 @@ class TargetChange:
 
 def build_change(link: Link, names: Iterable[str]) -> TargetChange:
     """Return the news of a link as it is now, under these names and its random code."""
-    return TargetChange(link.id, link.version, (*names, *((link.random_code,) if link.random_code else ())))
+    return TargetChange(
+        link.id, link.version, (*names, *((link.random_code,) if link.random_code else ()))
+    )
 
 
 async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]) -> None:
@@ -40,7 +42,10 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
     if not changes:
         return
     at = datetime.now(UTC)  # only used to remove old rows
-    rows = [{"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)} for one in changes]
+    rows = [
+        {"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)}
+        for one in changes
+    ]
     await insert_rows(session, cast("Table", FeedEntry.__table__), rows)
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {TOPIC}"))
@@ -55,7 +60,12 @@ async def trim_feed(session: WriteSession, before: datetime, limit: int) -> int:
     newest = await session.scalar(select(func.max(FeedEntry.number)).where(FeedEntry.at < before))
     if newest is None:
         return 0
-    old = select(FeedEntry.number).where(FeedEntry.at < before, FeedEntry.number < newest).order_by(FeedEntry.at).limit(limit)
+    old = (
+        select(FeedEntry.number)
+        .where(FeedEntry.at < before, FeedEntry.number < newest)
+        .order_by(FeedEntry.at)
+        .limit(limit)
+    )
     numbers = list(await session.scalars(old))
     if numbers:
         await session.execute(delete(FeedEntry).where(FeedEntry.number.in_(numbers)))

@@ -30,12 +30,34 @@ class LinkChangeAction(StrEnum):
     UNSHARED = "unshared"
 
 
-UNDOABLE_ACTIONS = frozenset({LinkChangeAction.EDITED, LinkChangeAction.REVERTED, LinkChangeAction.DISABLED, LinkChangeAction.DELETED})
+UNDOABLE_ACTIONS = frozenset(
+    {
+        LinkChangeAction.EDITED,
+        LinkChangeAction.REVERTED,
+        LinkChangeAction.DISABLED,
+        LinkChangeAction.DELETED,
+    }
+)
 
-EDITABLE_FIELDS = ("destination", "title", "notes", "redirect_status", "visibility", "forward_query", "expires_at")
+EDITABLE_FIELDS = (
+    "destination",
+    "title",
+    "notes",
+    "redirect_status",
+    "visibility",
+    "forward_query",
+    "expires_at",
+)
 _STORED_FIELDS = ("audience",)
 """Read together with `visibility`; versions of older code lack it."""
-_DESTINATION_FIELDS = ("href", "href_digest", "destination_host", "has_placeholders", "flagged", "flag_reason")
+_DESTINATION_FIELDS = (
+    "href",
+    "href_digest",
+    "destination_host",
+    "has_placeholders",
+    "flagged",
+    "flag_reason",
+)
 _STATE_FIELDS = ("status", "disabled_by_admin", "deleted_at")
 _REPORTED_FIELDS = (*EDITABLE_FIELDS, "status", "tags", "names")
 
@@ -43,12 +65,19 @@ _REPORTED_FIELDS = (*EDITABLE_FIELDS, "status", "tags", "names")
 def take_snapshot(link: Link, names: Sequence[str], tags: Mapping[int, str]) -> dict[str, Any]:
     """Everything that a version is made of, as JSON. Tags are kept by id, so that a later renaming does no harm."""
     fields = {
-        field: _to_json_value(getattr(link, field)) for field in (*EDITABLE_FIELDS, *_STORED_FIELDS, *_DESTINATION_FIELDS, *_STATE_FIELDS)
+        field: _to_json_value(getattr(link, field))
+        for field in (*EDITABLE_FIELDS, *_STORED_FIELDS, *_DESTINATION_FIELDS, *_STATE_FIELDS)
     }
-    return {**fields, "names": list(names), "tags": {str(tag_id): name for tag_id, name in sorted(tags.items())}}
+    return {
+        **fields,
+        "names": list(names),
+        "tags": {str(tag_id): name for tag_id, name in sorted(tags.items())},
+    }
 
 
-def build_first_version(link: Link, names: Sequence[str], tags: Mapping[int, str], creator_id: int | None) -> LinkChange:
+def build_first_version(
+    link: Link, names: Sequence[str], tags: Mapping[int, str], creator_id: int | None
+) -> LinkChange:
     """The version that a link began with, made of a link that has not changed since."""
     return LinkChange(
         link_id=link.id,
@@ -79,14 +108,25 @@ def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool)
     moved = _DESTINATION_FIELDS if snapshot["destination"] != link.destination else ()
     link.audience = snapshot.get("audience")
     for field in (*EDITABLE_FIELDS, *moved, *(_STATE_FIELDS if with_state else ())):
-        value = snapshot.get(field) if field == "flag_reason" else snapshot[field]  # versions from before 0025 have none
-        setattr(link, field, datetime.fromisoformat(value) if field.endswith("_at") and value is not None else value)
+        value = (
+            snapshot.get(field) if field == "flag_reason" else snapshot[field]
+        )  # versions from before 0025 have none
+        setattr(
+            link,
+            field,
+            datetime.fromisoformat(value) if field.endswith("_at") and value is not None else value,
+        )
 
 
 def build_search_text(link: Link, names: Sequence[str]) -> str:
     """The folded text that a search looks through. A name is found however its `-` and `_` are typed."""
     spelled = {form for name in names for form in (fold_text(name), name_key(name))}
-    return "\n".join([*sorted(spelled), *(fold_text(text) for text in (link.title, link.notes, link.destination) if text)])
+    return "\n".join(
+        [
+            *sorted(spelled),
+            *(fold_text(text) for text in (link.title, link.notes, link.destination) if text),
+        ]
+    )
 
 
 def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:

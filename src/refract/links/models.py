@@ -72,7 +72,11 @@ class Visibility(StrEnum):
 
         Every restricted value is stored as `secure`, so that code which does not know an audience lets in too few, never too many.
         """
-        return (Visibility.SECURE.value, self.value) if self == Visibility.SIGNED_IN else (self.value, None)
+        return (
+            (Visibility.SECURE.value, self.value)
+            if self == Visibility.SIGNED_IN
+            else (self.value, None)
+        )
 
     @classmethod
     def from_columns(cls, visibility: str, audience: str | None) -> "Visibility":
@@ -80,8 +84,12 @@ class Visibility(StrEnum):
         return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.columns else cls(visibility)
 
 
-_OWNERS = table("link_owners", column("primary_link_id", BigInteger), column("user_id", BigInteger)).alias("holding_owner")
-_USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias("holding_user")
+_OWNERS = table(
+    "link_owners", column("primary_link_id", BigInteger), column("user_id", BigInteger)
+).alias("holding_owner")
+_USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias(
+    "holding_user"
+)
 
 
 class Link(Model):
@@ -106,7 +114,9 @@ class Link(Model):
         TABLE_OPTIONS,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake; the code is derived
+    id: Mapped[int] = mapped_column(
+        primary_key=True, autoincrement=False
+    )  # Snowflake; the code is derived
     destination: Mapped[str] = mapped_column(String(2048))  # as typed
     href: Mapped[str] = mapped_column(Text)  # as it goes into Location
     href_digest: Mapped[str] = mapped_column(text_key(32))
@@ -115,15 +125,23 @@ class Link(Model):
     title: Mapped[str | None] = mapped_column(String(200))
     notes: Mapped[str | None] = mapped_column(Text)
     redirect_status: Mapped[int] = mapped_column(SmallInteger)
-    visibility: Mapped[str] = mapped_column(String(10))  # as stored: every restricted link is `secure`; read `effective_visibility`
+    visibility: Mapped[str] = mapped_column(
+        String(10)
+    )  # as stored: every restricted link is `secure`; read `effective_visibility`
     audience: Mapped[str | None] = mapped_column(String(10))  # whom else a `secure` link is for
-    random_code: Mapped[str | None] = mapped_column(text_key(16))  # in place of the code made of the id; a generated name
+    random_code: Mapped[str | None] = mapped_column(
+        text_key(16)
+    )  # in place of the code made of the id; a generated name
     forward_query: Mapped[bool]
     status: Mapped[str] = mapped_column(String(10))
     disabled_by_admin: Mapped[bool]
     flagged: Mapped[bool]  # a preview is shown before it redirects
-    flag_reason: Mapped[str | None] = mapped_column(String(20))  # a FlagReason; absent on rows flagged by older versions: unchecked
-    checked_at: Mapped[datetime | None]  # when the destination was last compared with block list and checking service
+    flag_reason: Mapped[str | None] = mapped_column(
+        String(20)
+    )  # a FlagReason; absent on rows flagged by older versions: unchecked
+    checked_at: Mapped[
+        datetime | None
+    ]  # when the destination was last compared with block list and checking service
     expires_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
@@ -164,7 +182,11 @@ class Link(Model):
         """Return the state that its owners gave it. Expiry is a fact about time, not about whether a job has run."""
         if self.status in (LinkState.DELETED, LinkState.DISABLED):
             return LinkState(self.status)
-        return LinkState.EXPIRED if self.expires_at is not None and self.expires_at <= at else LinkState.ACTIVE
+        return (
+            LinkState.EXPIRED
+            if self.expires_at is not None and self.expires_at <= at
+            else LinkState.ACTIVE
+        )
 
 
 class LinkTotals(Model):
@@ -190,13 +212,19 @@ class LinkOwner(Model):
     __tablename__ = "link_owners"
     __table_args__ = (
         UniqueConstraint("primary_link_id"),
-        CheckConstraint("primary_link_id IS NULL OR primary_link_id = link_id", name="primary_link_id"),
+        CheckConstraint(
+            "primary_link_id IS NULL OR primary_link_id = link_id", name="primary_link_id"
+        ),
         Index("ix_link_owners_user", "user_id", "link_id"),
         TABLE_OPTIONS,
     )
 
-    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
+    link_id: Mapped[int] = mapped_column(
+        ForeignKey("links.id"), primary_key=True, autoincrement=False
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id"), primary_key=True, autoincrement=False
+    )
     primary_link_id: Mapped[int | None]
     added_by: Mapped[int | None]
     created_at: Mapped[datetime]
@@ -212,8 +240,12 @@ class LinkShare(Model):
     __tablename__ = "link_shares"
     __table_args__ = (Index("ix_link_shares_user", "user_id", "link_id"), TABLE_OPTIONS)
 
-    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
-    user_id: Mapped[int] = mapped_column(ForeignKey("users.id"), primary_key=True, autoincrement=False)
+    link_id: Mapped[int] = mapped_column(
+        ForeignKey("links.id"), primary_key=True, autoincrement=False
+    )
+    user_id: Mapped[int] = mapped_column(
+        ForeignKey("users.id"), primary_key=True, autoincrement=False
+    )
     shared_by: Mapped[int | None]
     created_at: Mapped[datetime]
 
@@ -246,8 +278,12 @@ class LinkTag(Model):
     __tablename__ = "link_tags"
     __table_args__ = (Index("ix_link_tags_tag", "tag_id", "link_id"), TABLE_OPTIONS)
 
-    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
-    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id"), primary_key=True, autoincrement=False)
+    link_id: Mapped[int] = mapped_column(
+        ForeignKey("links.id"), primary_key=True, autoincrement=False
+    )
+    tag_id: Mapped[int] = mapped_column(
+        ForeignKey("tags.id"), primary_key=True, autoincrement=False
+    )
 
 
 class LinkChange(Model):
@@ -259,7 +295,9 @@ class LinkChange(Model):
     __tablename__ = "link_history"
     __table_args__ = (CheckConstraint("version > 0", name="version"), TABLE_OPTIONS)
 
-    link_id: Mapped[int] = mapped_column(ForeignKey("links.id"), primary_key=True, autoincrement=False)
+    link_id: Mapped[int] = mapped_column(
+        ForeignKey("links.id"), primary_key=True, autoincrement=False
+    )
     version: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     at: Mapped[datetime]
     actor_id: Mapped[int | None]
@@ -287,7 +325,9 @@ class FeedEntry(Model):
     __tablename__ = "link_feed"
     __table_args__ = (Index("ix_link_feed_at", "at"), TABLE_OPTIONS)
 
-    number: Mapped[int] = mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True)
+    number: Mapped[int] = mapped_column(
+        BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
+    )
     at: Mapped[datetime]
     target_id: Mapped[int]  # 0: everything
     version: Mapped[int]

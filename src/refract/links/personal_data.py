@@ -30,7 +30,9 @@ async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: Accou
     """Co-owned links pass on. Those of theirs alone pass to the heir, or are deleted and lose every word that the person wrote."""
     await erase_invitations(session, leaving.user.id)
     await hand_over_links(session, leaving.user, rt.clock.now(), heir=leaving.heir)
-    alone = list(await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == leaving.user.id)))
+    alone = list(
+        await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == leaving.user.id))
+    )
     for some in iter_batches(alone):
         blank = update(Link).where(Link.id.in_(some))
         await session.execute(
@@ -52,10 +54,15 @@ async def export_invitations(rt: Runtime, user: User) -> AsyncIterator[dict[str,
     """What they were offered and what they offered others, as far as it is open."""
     async with rt.db.read() as session:
         theirs = or_(LinkInvitation.invitee_id == user.id, LinkInvitation.inviter_id == user.id)
-        found = list(await session.scalars(select(LinkInvitation).where(theirs).order_by(LinkInvitation.id)))
+        found = list(
+            await session.scalars(select(LinkInvitation).where(theirs).order_by(LinkInvitation.id))
+        )
     for one in found:
         names = ("id", "link_id", "inviter_id", "invitee_id", "role", "created_at", "expires_at")
-        yield {name: str(getattr(one, name)) if name.endswith("id") else getattr(one, name) for name in names}
+        yield {
+            name: str(getattr(one, name)) if name.endswith("id") else getattr(one, name)
+            for name in names
+        }
 
 
 async def skip_erasure(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:

@@ -18,29 +18,52 @@ def _none_if_empty(text: str) -> str | None:
     return text or None
 
 
-LinkTitle = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_none_if_empty)]
+LinkTitle = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_none_if_empty)
+]
 LinkNotes = Annotated[str, StringConstraints(max_length=2000), AfterValidator(_none_if_empty)]
-LinkDestination = Annotated[str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])]
+LinkDestination = Annotated[
+    str, Field(json_schema_extra={"maxLength": 2048}, examples=["https://example.com/plans/2027"])
+]
 RedirectStatus = Literal[301, 302, 307, 308]
-LinkTags = Annotated[list[str], Field(max_length=200, description=f"Shared tags, at most {MAX_TAGS}.", examples=[["Engineering Tools"]])]
+LinkTags = Annotated[
+    list[str],
+    Field(
+        max_length=200,
+        description=f"Shared tags, at most {MAX_TAGS}.",
+        examples=[["Engineering Tools"]],
+    ),
+]
 
 
 class LinkCreate(InputSchema):
     """A link to be made."""
 
     destination: LinkDestination
-    names: Annotated[list[str], Field(max_length=MAX_NAMES, description="Paths under which it can be reached.", examples=[["roadmap"]])] = (
-        Field(default_factory=list)
-    )
+    names: Annotated[
+        list[str],
+        Field(
+            max_length=MAX_NAMES,
+            description="Paths under which it can be reached.",
+            examples=[["roadmap"]],
+        ),
+    ] = Field(default_factory=list)
     title: LinkTitle | None = None
     notes: LinkNotes | None = None
     tags: LinkTags = Field(default_factory=list)
     redirect_status: RedirectStatus = 302
-    visibility: Visibility | None = Field(default=None, description="Left out: what the operator has set, `unlisted` by default.")
-    forward_query: bool = Field(default=False, description="Merge the query of the request into the destination's.")
+    visibility: Visibility | None = Field(
+        default=None, description="Left out: what the operator has set, `unlisted` by default."
+    )
+    forward_query: bool = Field(
+        default=False, description="Merge the query of the request into the destination's."
+    )
     expires_at: Timestamp | None = None
     find_if_exists: bool = Field(
-        default=False, description="Answer my link with this destination, if there is one, instead of making another."
+        default=False,
+        description=(
+            "Answer my link with this destination, if there is one, instead of making another."
+        ),
     )
 
 
@@ -92,10 +115,14 @@ class InvitationOut(OutputSchema):
     short_url: str
     destination: str
     title: str | None
-    role: InvitedRole = Field(description="`owner`: own it too. `primary`: become its primary owner.")
+    role: InvitedRole = Field(
+        description="`owner`: own it too. `primary`: become its primary owner."
+    )
     inviter: str = Field(description="The name of whoever made it.")
     invitee: str = Field(description="The name of whom it is for.")
-    email: str | None = Field(description="The address of whom it is for; only those who manage the link see it.")
+    email: str | None = Field(
+        description="The address of whom it is for; only those who manage the link see it."
+    )
     created_at: datetime
     expires_at: datetime
 
@@ -198,7 +225,9 @@ class LinkRenewal(InputSchema):
 class PersonIn(InputSchema):
     """Somebody, by the verified email address of their account."""
 
-    email: Annotated[str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)] = Field(examples=["ada@example.com"])
+    email: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)
+    ] = Field(examples=["ada@example.com"])
 
 
 class OwnerList(OutputSchema):

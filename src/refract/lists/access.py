@@ -47,4 +47,8 @@ class ListCaller:
         """The lists that are shown as somebody's own."""
         if self.user_id is not None:
             return LinkList.owner_id == self.user_id
-        return false() if self.creator is None else and_(LinkList.creator_hash == self.creator, LinkList.owner_id.is_(None))
+        return (
+            false()
+            if self.creator is None
+            else and_(LinkList.creator_hash == self.creator, LinkList.owner_id.is_(None))
+        )

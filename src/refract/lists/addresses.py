@@ -23,12 +23,19 @@ async def check_addresses(rt: Runtime, typed: Sequence[str]) -> list[CheckedAddr
     """For each address, in order: what may be added, or why not."""
     read = [_parse_address(text) for text in typed]
     good = [index for index, one in enumerate(read) if isinstance(one, CheckedAddress)]
-    judged = await check_destinations(rt, [one.href for one in read if isinstance(one, CheckedAddress)])
+    judged = await check_destinations(
+        rt, [one.href for one in read if isinstance(one, CheckedAddress)]
+    )
     answers: list[CheckedAddress | RefractError] = list(read)
     for index, verdict in zip(good, judged, strict=True):
         address = read[index]
         if isinstance(verdict, CheckedDestination) and isinstance(address, CheckedAddress):
-            answers[index] = replace(address, flag_reason=verdict.flag_reason, unchecked=verdict.unchecked, host=verdict.host)
+            answers[index] = replace(
+                address,
+                flag_reason=verdict.flag_reason,
+                unchecked=verdict.unchecked,
+                host=verdict.host,
+            )
         elif isinstance(verdict, LinkLoop) and isinstance(address, CheckedAddress):
             answers[index] = await _resolve_own_link(rt, address, verdict)
         elif isinstance(verdict, RefractError):
@@ -44,7 +51,9 @@ def _parse_address(text: str) -> CheckedAddress | RefractError:
         return InvalidUrl(reason=str(exc), field="url")
     href = _escape_braces(url)
     shown = typed if "://" in typed.split("?", 1)[0] else f"https://{typed}"
-    return CheckedAddress(shown, href, url.host, normalize_url(parse_web_url(href, limit=len(href))))
+    return CheckedAddress(
+        shown, href, url.host, normalize_url(parse_web_url(href, limit=len(href)))
+    )
 
 
 def _escape_braces(url: WebUrl) -> str:
@@ -52,7 +61,9 @@ def _escape_braces(url: WebUrl) -> str:
     return url.href.replace("{", "%7B").replace("}", "%7D")
 
 
-async def _resolve_own_link(rt: Runtime, address: CheckedAddress, refused: LinkLoop) -> CheckedAddress | RefractError:
+async def _resolve_own_link(
+    rt: Runtime, address: CheckedAddress, refused: LinkLoop
+) -> CheckedAddress | RefractError:
     """A short link of ours is followed: the entry leads where the link leads, today and after it was changed."""
     if urlsplit(address.href).netloc != urlsplit(rt.settings.public_url).netloc:
         return refused
@@ -69,4 +80,12 @@ async def _resolve_own_link(rt: Runtime, address: CheckedAddress, refused: LinkL
     if isinstance(checked, RefractError):
         return checked
     reason, unchecked = checked.flag_reason, checked.unchecked
-    return CheckedAddress(link.destination, link.href, link.destination_host, normalise_href(link.href), reason, unchecked, link.id)
+    return CheckedAddress(
+        link.destination,
+        link.href,
+        link.destination_host,
+        normalise_href(link.href),
+        reason,
+        unchecked,
+        link.id,
+    )

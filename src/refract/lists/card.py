@@ -16,7 +16,9 @@ from refract.core.extraction.tasks import ExtractionTask
 from refract.core.png import encode_png
 from refract.lists.palettes import PALETTE_COLOURS, Palette
 
-DRAW_CARD: Final = ExtractionTask("card", "refract.lists.card:draw_card", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024)
+DRAW_CARD: Final = ExtractionTask(
+    "card", "refract.lists.card:draw_card", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024
+)
 
 WIDTH: Final = 1200
 HEIGHT: Final = 630
@@ -26,7 +28,9 @@ _BAND: Final = 24
 _MAX_LINES: Final = 3
 _FONT: Final = Path(__file__).with_name("card_font.bin")
 _INK, _SOFT, _RAYS = 0, SHADE_STEPS, 2 * SHADE_STEPS
-_VARIATION_SELECTORS: Final = frozenset("\ufe0e\ufe0f")  # they only choose how the sign before them looks
+_VARIATION_SELECTORS: Final = frozenset(
+    "\ufe0e\ufe0f"
+)  # they only choose how the sign before them looks
 _EMPTY_TITLE: Final = "\x00"
 LOGO_CHARACTER: Final = "\ue000"
 """Our own sign, kept among the letters."""
@@ -73,8 +77,14 @@ class FontFace:
             taken = 1
             while taken < len(words) and self.measure(" ".join(words[: taken + 1])) <= room:
                 taken += 1
-            if self.measure(words[0]) > room:  # one endless word: the rest of it goes to the next line
-                fits = next(cut for cut in range(len(words[0]), 0, -1) if cut == 1 or self.measure(words[0][:cut]) <= room)
+            if (
+                self.measure(words[0]) > room
+            ):  # one endless word: the rest of it goes to the next line
+                fits = next(
+                    cut
+                    for cut in range(len(words[0]), 0, -1)
+                    if cut == 1 or self.measure(words[0][:cut]) <= room
+                )
                 words[:1] = [words[0][:fits], words[0][fits:]]
                 taken = 1
             lines.append(" ".join(words[:taken]))
@@ -110,7 +120,14 @@ def render_card(title: str, address: str, facts: str, palette: Palette) -> bytes
     canvas = [bytearray(WIDTH) for _ in range(HEIGHT)]
     room = WIDTH - 2 * _MARGIN
     pen = _draw_text(canvas, small, LOGO_CHARACTER, _MARGIN, _MARGIN + 36, _INK)
-    _draw_text(canvas, small, small.truncate(address, WIDTH - _MARGIN - pen - 20), pen + 20, _MARGIN + 34, _SOFT)
+    _draw_text(
+        canvas,
+        small,
+        small.truncate(address, WIDTH - _MARGIN - pen - 20),
+        pen + 20,
+        _MARGIN + 34,
+        _SOFT,
+    )
     lines = large.wrap(title, room, _MAX_LINES)
     base = 300 + (_MAX_LINES - len(lines)) * large.line // 2
     for number, line in enumerate(lines):
@@ -123,14 +140,24 @@ def render_card(title: str, address: str, facts: str, palette: Palette) -> bytes
 
 def _normalise_title(title: str, face: FontFace) -> str:
     """One line; signs without which it says the same (emoji, say) are left out when we do not have them, letters never."""
-    kept = (sign for sign in unicodedata.normalize("NFC", title) if sign in face.glyphs or unicodedata.category(sign)[0] in "LNMZC")
+    kept = (
+        sign
+        for sign in unicodedata.normalize("NFC", title)
+        if sign in face.glyphs or unicodedata.category(sign)[0] in "LNMZC"
+    )
     line = " ".join(
-        "".join(sign for sign in kept if unicodedata.category(sign) not in ("Cf", "Cc") and sign not in _VARIATION_SELECTORS).split()
+        "".join(
+            sign
+            for sign in kept
+            if unicodedata.category(sign) not in ("Cf", "Cc") and sign not in _VARIATION_SELECTORS
+        ).split()
     )
     return line or _EMPTY_TITLE
 
 
-def _draw_text(canvas: list[bytearray], face: FontFace, text: str, x: float, base: int, ink: int) -> float:
+def _draw_text(
+    canvas: list[bytearray], face: FontFace, text: str, x: float, base: int, ink: int
+) -> float:
     """Put letters on a line; the answer is where the pen stands afterwards. Letters that overlap add up to no more than ink."""
     shift = bytes([0, *range(ink + 1, ink + SHADE_STEPS)]) + bytes(256 - SHADE_STEPS)
     for sign in text:
@@ -140,7 +167,9 @@ def _draw_text(canvas: list[bytearray], face: FontFace, text: str, x: float, bas
             target = canvas[number]
             placed = row.translate(shift)
             under = target[left : left + glyph.width]
-            target[left : left + glyph.width] = bytes(map(max, placed, under)) if any(under) else placed
+            target[left : left + glyph.width] = (
+                bytes(map(max, placed, under)) if any(under) else placed
+            )
         x += glyph.advance + face.tracking
     return x
 

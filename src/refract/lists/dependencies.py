@@ -16,7 +16,14 @@ from refract.lists.entry_jobs import enqueue_entry_jobs
 from refract.lists.errors import NamesNeedAccount, PublishingNeedsAccount, SensitiveName
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.presentation import ResolvedEntry, build_list, resolve_entries
-from refract.lists.schemas import EntriesResult, EntryOut, EntryResult, ListCreate, ListOut, build_entry_error
+from refract.lists.schemas import (
+    EntriesResult,
+    EntryOut,
+    EntryResult,
+    ListCreate,
+    ListOut,
+    build_entry_error,
+)
 from refract.lists.service import CheckedAddress
 from refract.names.grammar import is_sensitive_name
 from refract.names.service import Namespace
@@ -24,13 +31,17 @@ from refract.names.service import Namespace
 BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
 
 
-async def start_list(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate) -> LinkList:
+async def start_list(
+    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate
+) -> LinkList:
     """Make a draft; a stranger's counts against their network."""
     await _charge_list(session, rt, client)
     return await service.create_list(session, space, client.caller, new)
 
 
-async def begin_edition(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int) -> tuple[LinkList, bool]:
+async def begin_edition(
+    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int
+) -> tuple[LinkList, bool]:
     """Begin the next edition, which counts as a list, and have looked at what nobody has looked at yet; or find the one begun before."""
     draft, made = await service.create_edition(session, space, client.caller, list_id)
     if made:
@@ -40,14 +51,23 @@ async def begin_edition(session: WriteSession, rt: Runtime, space: Namespace, cl
     return draft, made
 
 
-async def choose_name(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int, slug: str | None) -> LinkList:
+async def choose_name(
+    session: WriteSession,
+    rt: Runtime,
+    space: Namespace,
+    client: ListClient,
+    list_id: int,
+    slug: str | None,
+) -> LinkList:
     """Note the name of a draft. Somebody without an account may choose one only where it is allowed."""
     if slug is not None:
         _require_name_allowed(rt, client, slug)
     return await service.set_draft_slug(session, space, client.caller, list_id, slug)
 
 
-async def publish_draft(session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int) -> LinkList:
+async def publish_draft(
+    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int
+) -> LinkList:
     """Publish a draft under the name it wishes for; a stranger's gets a generated one unless they may choose."""
     draft = await service.lock_draft(session, client.caller, list_id)
     if client.is_anonymous and rt.settings.effective_anonymous_lists != "publish":
@@ -81,7 +101,12 @@ async def check_address(rt: Runtime, url: str) -> CheckedAddress:
 
 
 async def add_single_entry(
-    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int, address: CheckedAddress
+    session: WriteSession,
+    rt: Runtime,
+    space: Namespace,
+    client: ListClient,
+    list_id: int,
+    address: CheckedAddress,
 ) -> EntryOut:
     """Add an address, pay for it and have its page looked at, all or nothing."""
     (entry,) = await service.add_entries(session, space, client.caller, list_id, [address])
@@ -93,15 +118,24 @@ async def add_single_entry(
 
 
 async def add_entry_batch(
-    session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int, found: Sequence[CheckedAddress | RefractError]
+    session: WriteSession,
+    rt: Runtime,
+    space: Namespace,
+    client: ListClient,
+    list_id: int,
+    found: Sequence[CheckedAddress | RefractError],
 ) -> EntriesResult:
     """Each address is judged by itself; those past the limit are told so."""
     await service.lock_draft(session, client.caller, list_id)
     good = [index for index, one in enumerate(found) if isinstance(one, CheckedAddress)]
-    refused: dict[int, RefractError] = {index: one for index, one in enumerate(found) if isinstance(one, RefractError)}
+    refused: dict[int, RefractError] = {
+        index: one for index, one in enumerate(found) if isinstance(one, RefractError)
+    }
     if client.is_anonymous:
         limit = rt.settings.anonymous_entries_per_hour
-        granted, _ = await charge_up_to(session, f"entries:{client.network}", len(good), per_hour=limit, now=rt.clock.now())
+        granted, _ = await charge_up_to(
+            session, f"entries:{client.network}", len(good), per_hour=limit, now=rt.clock.now()
+        )
         late = RateLimited(limit=limit or 0, per="an hour", retry_after=3600 // (limit or 1))
         refused |= dict.fromkeys(good[granted:], late)
         good = good[:granted]
@@ -111,9 +145,13 @@ async def add_entry_batch(
     outs = await _build_entry_outs(session, rt, entries)
     by_index = {index: outs[entry.id] for index, entry in zip(good, entries, strict=True)}
     results = [
-        EntryResult(index=index, status=201, entry=by_index[index])
-        if index in by_index
-        else EntryResult(index=index, status=refused[index].status, error=build_entry_error(refused[index]))
+        (
+            EntryResult(index=index, status=201, entry=by_index[index])
+            if index in by_index
+            else EntryResult(
+                index=index, status=refused[index].status, error=build_entry_error(refused[index])
+            )
+        )
         for index in range(len(found))
     ]
     return EntriesResult(results=results, created=len(by_index), failed=len(refused))
@@ -123,7 +161,9 @@ async def build_entry_out(session: ReadSession, rt: Runtime, entry: ListEntry) -
     return (await _build_entry_outs(session, rt, [entry]))[entry.id]
 
 
-async def _build_entry_outs(session: ReadSession, rt: Runtime, entries: Sequence[ListEntry]) -> dict[int, EntryOut]:
+async def _build_entry_outs(
+    session: ReadSession, rt: Runtime, entries: Sequence[ListEntry]
+) -> dict[int, EntryOut]:
     """Entries of one list, as they stand in it."""
     if not entries:
         return {}
@@ -131,15 +171,28 @@ async def _build_entry_outs(session: ReadSession, rt: Runtime, entries: Sequence
     rows = await queries.list_entries(session, entries[0].list_id, [entry.id for entry in entries])
     blocked = await rt.singleton(blocked_domains.BlockedDomainCache).load_current(session)
     shown = resolve_entries(rows, blocked, rt.clock.now())
-    return {line.entry.id: line.to_schema().model_copy(update={"duplicate": line.entry.id in alike}) for line in shown}
+    return {
+        line.entry.id: line.to_schema().model_copy(update={"duplicate": line.entry.id in alike})
+        for line in shown
+    }
 
 
-async def build_list_out(session: ReadSession, rt: Runtime, client: ListClient, list_id: int) -> ListOut:
+async def build_list_out(
+    session: ReadSession, rt: Runtime, client: ListClient, list_id: int
+) -> ListOut:
     """The list as it is now, for its maker."""
     seen = await queries.view_list(session, client.caller, list_id)
-    return build_list(seen, await resolve_list_entries(session, rt, list_id, seen.epoch), rt.settings.public_url)
+    return build_list(
+        seen, await resolve_list_entries(session, rt, list_id, seen.epoch), rt.settings.public_url
+    )
 
 
-async def resolve_list_entries(session: ReadSession, rt: Runtime, list_id: int, epoch: int) -> list[ResolvedEntry]:
+async def resolve_list_entries(
+    session: ReadSession, rt: Runtime, list_id: int, epoch: int
+) -> list[ResolvedEntry]:
     rows = await queries.list_entries(session, list_id)
-    return resolve_entries(rows, await rt.singleton(blocked_domains.BlockedDomainCache).load_at(session, epoch), rt.clock.now())
+    return resolve_entries(
+        rows,
+        await rt.singleton(blocked_domains.BlockedDomainCache).load_at(session, epoch),
+        rt.clock.now(),
+    )

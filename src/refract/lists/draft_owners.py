@@ -114,10 +114,15 @@ async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> L
             raise OriginUnproven
         creator = None  # who comes with a key or a proven session goes without it
     visitor = ListClient(
-        actor, creator or (str(uuid.uuid4()) if actor is None else None), client_network(request, rt), is_new=creator is None
+        actor,
+        creator or (str(uuid.uuid4()) if actor is None else None),
+        client_network(request, rt),
+        is_new=creator is None,
     )
     if actor is None:
-        request.state.actor = f"creator:{(visitor.caller.creator or '')[:48]}"  # whose stored answers a request may repeat
+        request.state.actor = (  # whose stored answers a request may repeat
+            f"creator:{(visitor.caller.creator or '')[:48]}"
+        )
     return visitor
 
 

@@ -15,7 +15,13 @@ from refract.jobs.handlers import handles
 from refract.jobs.models import COMMON_SHARE
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import enqueue_all
-from refract.links.safety.jobs import BATCH_SIZE, CLICKED_RECHECK_INTERVAL, MAX_BATCHES, RECHECK_INTERVAL, YIELD_SECONDS
+from refract.links.safety.jobs import (
+    BATCH_SIZE,
+    CLICKED_RECHECK_INTERVAL,
+    MAX_BATCHES,
+    RECHECK_INTERVAL,
+    YIELD_SECONDS,
+)
 from refract.links.safety.service import DestinationChecker
 from refract.lists import queries, service
 from refract.lists.models import ListEntry
@@ -50,9 +56,13 @@ def build_fetcher(rt: Runtime) -> PageFetcher:
     return PageFetcher.from_settings(rt.settings)
 
 
-async def enqueue_entry_jobs(session: WriteSession, rt: Runtime, entries: Sequence[ListEntry], user_id: int | None) -> None:
+async def enqueue_entry_jobs(
+    session: WriteSession, rt: Runtime, entries: Sequence[ListEntry], user_id: int | None
+) -> None:
     """Ask for everything that new entries still need, in the transaction that made them. Strangers share one turn."""
-    pending = [FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"]
+    pending = [
+        FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"
+    ]
     await enqueue_all(session, rt, pending, share=user_id or COMMON_SHARE)
     unchecked = [entry.id for entry in entries if entry.checked_at is None]
     if unchecked:
@@ -75,7 +85,11 @@ async def _fetch_metadata(rt: Runtime, href: str, owner_id: int | None) -> PageM
     owner = ANONYMOUS_OWNER if owner_id is None else str(owner_id)
     try:
         return await fetch_metadata(
-            rt.singleton(build_fetcher), rt.singleton(ExtractionPool), href, owner=owner, budget=FETCH_TIMEOUT_SECONDS
+            rt.singleton(build_fetcher),
+            rt.singleton(ExtractionPool),
+            href,
+            owner=owner,
+            budget=FETCH_TIMEOUT_SECONDS,
         )
     except FetchError:
         return None
@@ -100,7 +114,11 @@ async def recheck_due_entries(rt: Runtime, _job: RecheckDueEntries) -> None:
     for _ in range(MAX_BATCHES if rt.singleton(DestinationChecker).has_checks else 0):
         async with rt.db.read() as session:
             hrefs = await queries.find_due_entries(
-                session, rt.clock.now(), clicked_every=CLICKED_RECHECK_INTERVAL, every=RECHECK_INTERVAL, limit=BATCH_SIZE
+                session,
+                rt.clock.now(),
+                clicked_every=CLICKED_RECHECK_INTERVAL,
+                every=RECHECK_INTERVAL,
+                limit=BATCH_SIZE,
             )
         if not hrefs or not await _check_entries(rt, hrefs):
             return
@@ -113,5 +131,10 @@ async def _check_entries(rt: Runtime, hrefs: Mapping[int, str]) -> bool:
     found = {entry_id: findings[href] for entry_id, href in hrefs.items() if href in findings}
     safe = [entry_id for entry_id, finding in found.items() if finding.reason is None]
     async with rt.db.write() as session:
-        await service.record_checks(session, safe, [entry_id for entry_id in found if entry_id not in set(safe)], rt.clock.now())
+        await service.record_checks(
+            session,
+            safe,
+            [entry_id for entry_id in found if entry_id not in set(safe)],
+            rt.clock.now(),
+        )
     return len(found) == len(hrefs)

@@ -1,6 +1,13 @@
 """What can go wrong with a list."""
 
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound, RefractError, Unauthenticated
+from refract.core.errors import (
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    RefractError,
+    Unauthenticated,
+)
 
 
 class ListNotFound(NotFound):

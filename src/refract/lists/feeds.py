@@ -34,7 +34,9 @@ def render_rss(found: PublicList, base_url: str) -> str:
 
 
 def _render_rss_item(found: PublicList, entry: PublicEntry) -> str:
-    about = f"<description>{_escape_xml(entry.description)}</description>" if entry.description else ""
+    about = (
+        f"<description>{_escape_xml(entry.description)}</description>" if entry.description else ""
+    )
     return (
         f"<item><title>{_escape_xml(entry.title or NO_TITLE)}</title><link>{_escape_xml(entry.url)}</link>{about}"
         f'<guid isPermaLink="false">{_escape_xml(_build_item_id(found, entry))}</guid>'
@@ -69,7 +71,11 @@ def render_markdown(found: PublicList, base_url: str) -> str:  # noqa: ARG001 - 
     parts = [f"# {_escape_markdown(get_title(found))}"]
     if found.description:
         parts.append(_escape_markdown(found.description))
-    parts.append("\n".join(_render_markdown_line(number, entry) for number, entry in enumerate(found.entries, 1)))
+    parts.append(
+        "\n".join(
+            _render_markdown_line(number, entry) for number, entry in enumerate(found.entries, 1)
+        )
+    )
     parts.append(f"<{found.url}>")
     return "\n\n".join(parts) + "\n"
 

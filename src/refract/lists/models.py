@@ -40,7 +40,9 @@ class ListEvent(StrEnum):
     DELETE = "delete"
 
 
-_USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias("holding_user")
+_USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)).alias(
+    "holding_user"
+)
 
 
 class LinkList(Model):
@@ -69,7 +71,9 @@ class LinkList(Model):
     title: Mapped[str | None] = mapped_column(String(200))
     description: Mapped[str | None] = mapped_column(Text)
     palette: Mapped[str | None] = mapped_column(String(20))  # none chosen: the house's colours
-    slug: Mapped[str | None] = mapped_column(text_key(40))  # of a draft only a wish; the names table decides
+    slug: Mapped[str | None] = mapped_column(
+        text_key(40)
+    )  # of a draft only a wish; the names table decides
     status: Mapped[str] = mapped_column(String(10))
     version: Mapped[int]
     search_text: Mapped[str] = mapped_column(Text)  # folded: title, slug, description
@@ -77,9 +81,14 @@ class LinkList(Model):
     updated_at: Mapped[datetime]  # moved by people, never by what we fetch
     published_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
-    deleted_by_admin: Mapped[bool] = mapped_column(default=False, server_default=false())  # then its maker cannot undo it
+    deleted_by_admin: Mapped[bool] = mapped_column(
+        default=False, server_default=false()
+    )  # then its maker cannot undo it
     on_hold: Mapped[bool] = column_property(
-        select(_USERS.c.id).where(_USERS.c.id == owner_id, _USERS.c.held_at.is_not(None)).correlate_except(_USERS).exists(),
+        select(_USERS.c.id)
+        .where(_USERS.c.id == owner_id, _USERS.c.held_at.is_not(None))
+        .correlate_except(_USERS)
+        .exists(),
         expire_on_flush=False,
     )
 
@@ -98,9 +107,13 @@ class ListEntry(Model):
         TABLE_OPTIONS,
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake; clicks are kept under it
+    id: Mapped[int] = mapped_column(
+        primary_key=True, autoincrement=False
+    )  # Snowflake; clicks are kept under it
     list_id: Mapped[int] = mapped_column(ForeignKey("lists.id"))
-    link_id: Mapped[int | None]  # a link of ours whose destination the entry follows; no foreign key: links may be purged
+    link_id: Mapped[
+        int | None
+    ]  # a link of ours whose destination the entry follows; no foreign key: links may be purged
     url: Mapped[str] = mapped_column(String(2048))  # as typed
     href: Mapped[str] = mapped_column(Text)  # as it goes into Location
     host: Mapped[str] = mapped_column(text_key(255))
@@ -114,7 +127,9 @@ class ListEntry(Model):
     fetch_status: Mapped[str] = mapped_column(String(10))
     flagged: Mapped[bool]  # a preview is shown before it redirects
     flag_reason: Mapped[str | None] = mapped_column(String(20))  # a FlagReason of links
-    checked_at: Mapped[datetime | None]  # when the address was last compared with block list and checking service
+    checked_at: Mapped[
+        datetime | None
+    ]  # when the address was last compared with block list and checking service
     dangerous: Mapped[bool]  # it was found bad since it was added
     position: Mapped[int] = mapped_column(Integer)
     created_at: Mapped[datetime]

@@ -12,7 +12,17 @@ from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.lists import queries, service
 from refract.lists.models import LinkList
 
-_LIST_FIELDS = ("title", "description", "palette", "slug", "status", "edition", "created_at", "updated_at", "published_at")
+_LIST_FIELDS = (
+    "title",
+    "description",
+    "palette",
+    "slug",
+    "status",
+    "edition",
+    "created_at",
+    "updated_at",
+    "published_at",
+)
 _ENTRY_FIELDS = ("url", "title", "description", "image", "position", "created_at")
 
 
@@ -20,7 +30,11 @@ async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[st
     """Lists of theirs with their entries, drafts too."""
     async with rt.db.read() as session:
         mine = list(
-            await session.scalars(select(LinkList.id).where(LinkList.owner_id == user.id, queries.NOT_DELETED).order_by(LinkList.id))
+            await session.scalars(
+                select(LinkList.id)
+                .where(LinkList.owner_id == user.id, queries.NOT_DELETED)
+                .order_by(LinkList.id)
+            )
         )
     for list_id in mine:
         async with rt.db.read() as session:
@@ -28,13 +42,19 @@ async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[st
             rows = await queries.list_entries(session, list_id)
         if found is not None:
             entries = [{name: getattr(row.entry, name) for name in _ENTRY_FIELDS} for row in rows]
-            yield {"id": str(found.id), **{name: getattr(found, name) for name in _LIST_FIELDS}, "entries": entries}
+            yield {
+                "id": str(found.id),
+                **{name: getattr(found, name) for name in _LIST_FIELDS},
+                "entries": entries,
+            }
 
 
 async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
     """Published lists are deleted; then everything goes at once, names too, not after the usual 90 days."""
     await service.erase_user_lists(session, rt.ids, leaving.user.id, rt.clock.now())
-    left = list(await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id)))
+    left = list(
+        await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id))
+    )
     await service.clear_slugs(session, left)
     await service.erase_lists(session, left)
 

@@ -61,7 +61,9 @@ class ResolvedEntry:
         )  # fmt: skip
 
 
-def resolve_entries(rows: Iterable[EntryRow], blocked: HostMatcher, now: datetime) -> list[ResolvedEntry]:
+def resolve_entries(
+    rows: Iterable[EntryRow], blocked: HostMatcher, now: datetime
+) -> list[ResolvedEntry]:
     """The entries in order. Where an entry follows a link, everything about its address is the link's."""
     shown: list[ResolvedEntry] = []
     known: set[str] = set()
@@ -72,9 +74,16 @@ def resolve_entries(rows: Iterable[EntryRow], blocked: HostMatcher, now: datetim
     return shown
 
 
-def _resolve_entry(row: EntryRow, blocked: HostMatcher, now: datetime, known: set[str]) -> ResolvedEntry:
+def _resolve_entry(
+    row: EntryRow, blocked: HostMatcher, now: datetime, known: set[str]
+) -> ResolvedEntry:
     entry, link = row.entry, row.link
-    url, href, normalized, host = to_ascii_url(entry.url), entry.href, entry.normalized_url, entry.host
+    url, href, normalized, host = (
+        to_ascii_url(entry.url),
+        entry.href,
+        entry.normalized_url,
+        entry.host,
+    )
     flagged, flag_reason = entry.flagged, entry.flag_reason
     state: EntryState = "live"
     if entry.link_id is not None:
@@ -84,16 +93,25 @@ def _resolve_entry(row: EntryRow, blocked: HostMatcher, now: datetime, known: se
             url, href, host = to_ascii_url(link.destination), link.href, link.destination_host
             normalized = normalise_href(href)
         if link is not None:
-            flagged, flag_reason = flagged or link.flagged, link.flag_reason if link.flagged else flag_reason
+            flagged, flag_reason = (
+                flagged or link.flagged,
+                link.flag_reason if link.flagged else flag_reason,
+            )
     if entry.dangerous or blocked.match(host) is not None:
         state = "blocked"
     reason = (flag_reason or FlagReason.UNCHECKED) if flagged else None
-    return ResolvedEntry(entry, url, href, normalized, state, normalized in known, row.clicks, reason)
+    return ResolvedEntry(
+        entry, url, href, normalized, state, normalized in known, row.clicks, reason
+    )
 
 
 def can_follow(link: Link, now: datetime) -> bool:
     """Whether an entry may lead where this link leads: everybody could find that out by following the link itself."""
-    return link.state_at(now) == LinkState.ACTIVE and link.visibility != Visibility.SECURE and not link.has_placeholders
+    return (
+        link.state_at(now) == LinkState.ACTIVE
+        and link.visibility != Visibility.SECURE
+        and not link.has_placeholders
+    )
 
 
 def normalise_href(href: str) -> str:
@@ -109,7 +127,9 @@ def build_summary(found: LinkList, entry_count: int, views: int, base_url: str) 
 
 def build_list(seen: ListDetails, shown: Sequence[ResolvedEntry], base_url: str) -> ListOut:
     return ListOut(
-        **_build_fields(seen.link_list, seen.views, base_url), entry_count=len(shown), entries=[line.to_schema() for line in shown]
+        **_build_fields(seen.link_list, seen.views, base_url),
+        entry_count=len(shown),
+        entries=[line.to_schema() for line in shown],
     )
 
 
@@ -122,11 +142,17 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def build_public_list(found: LinkList, latest: int, shown: Sequence[ResolvedEntry], base_url: str) -> PublicList:
+def build_public_list(
+    found: LinkList, latest: int, shown: Sequence[ResolvedEntry], base_url: str
+) -> PublicList:
     """What everybody may see: blocked and lost entries are left out, and positions stay what they are."""
     entries = [
         PublicEntry(
-            position=line.entry.position, url=line.url, title=line.entry.title, description=line.entry.description, image=line.entry.image
+            position=line.entry.position,
+            url=line.url,
+            title=line.entry.title,
+            description=line.entry.description,
+            image=line.entry.image,
         )
         for line in shown
         if line.state == "live"

@@ -14,7 +14,14 @@ from refract.links.safety.blocked_domains import BlockedDomainCache
 from refract.lists import card, queries
 from refract.lists.feeds import FEEDS, NO_TITLE, get_title, join_addresses
 from refract.lists.models import LinkList
-from refract.lists.presentation import EntryState, ResolvedEntry, build_list_url, build_public_list, get_palette, resolve_entries
+from refract.lists.presentation import (
+    EntryState,
+    ResolvedEntry,
+    build_list_url,
+    build_public_list,
+    get_palette,
+    resolve_entries,
+)
 from refract.lists.queries import PublishedEdition
 from refract.web.render_cache import RenderCache
 
@@ -63,14 +70,19 @@ class PublicLists:
             return None
         return await self._rt.singleton(WorkThreadPool).run(self._build_page, *found)
 
-    def _build_page(self, about: PublishedEdition, shown: Sequence[ResolvedEntry]) -> PublicListPage:
+    def _build_page(
+        self, about: PublishedEdition, shown: Sequence[ResolvedEntry]
+    ) -> PublicListPage:
         one = about.details.link_list
         asked = "" if one.edition == about.latest_edition else f"?edition={one.edition}"
         seen = build_public_list(one, about.latest_edition, shown, self._base)
         context = {
             "list": seen,
             "heading": get_title(seen),
-            "entries": [_build_entry_context(line, f"/{one.slug}/{line.entry.position}{asked}") for line in shown],
+            "entries": [
+                _build_entry_context(line, f"/{one.slug}/{line.entry.position}{asked}")
+                for line in shown
+            ],
             "address": build_list_url(one, about.latest_edition, self._base),
             "feeds": {kind: f"/{one.slug}.{kind}{asked}" for kind in FEEDS},
             "qr_url": f"/{one.slug}.qr",
@@ -80,19 +92,36 @@ class PublicLists:
             "newer": about.next_edition,
             "indexed": one.owner_id is not None,
         }
-        return PublicListPage(one.id, one.slug or "", get_title(seen), context, robots_headers(one), one.owner_id)
+        return PublicListPage(
+            one.id, one.slug or "", get_title(seen), context, robots_headers(one), one.owner_id
+        )
 
-    async def get_feed(self, holder: int, kind: str, edition: int | None, known: str, network: str) -> Response | None:
+    async def get_feed(
+        self, holder: int, kind: str, edition: int | None, known: str, network: str
+    ) -> Response | None:
         """`known` is the ETag that a reader has from before."""
         await self._rt.singleton(RenderLimit).charge(network)
         found = await self._load_edition(holder, edition)
-        return await self._rt.singleton(WorkThreadPool).run(self._build_feed, kind, known, *found) if found is not None else None
+        return (
+            await self._rt.singleton(WorkThreadPool).run(self._build_feed, kind, known, *found)
+            if found is not None
+            else None
+        )
 
-    def _build_feed(self, kind: str, known: str, about: PublishedEdition, shown: Sequence[ResolvedEntry]) -> Response:
+    def _build_feed(
+        self, kind: str, known: str, about: PublishedEdition, shown: Sequence[ResolvedEntry]
+    ) -> Response:
         write, media_type = FEEDS[kind]
-        body = write(build_public_list(about.details.link_list, about.latest_edition, shown, self._base), self._base).encode()
+        body = write(
+            build_public_list(about.details.link_list, about.latest_edition, shown, self._base),
+            self._base,
+        ).encode()
         etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
-        headers = {"ETag": etag, "Cache-Control": CACHE_CONTROL, **robots_headers(about.details.link_list)}
+        headers = {
+            "ETag": etag,
+            "Cache-Control": CACHE_CONTROL,
+            **robots_headers(about.details.link_list),
+        }
         if etag in known:
             return Response(status_code=304, headers=headers)
         return Response(body, headers=headers, media_type=f"{media_type}; charset=utf-8")
@@ -108,8 +137,14 @@ class PublicLists:
         address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
         facts = f"{count} {'link' if count == 1 else 'links'}"
         given = {"address": address, "facts": facts, "palette": get_palette(found)}
-        picture = await self._rt.singleton(RenderCache).render(card.DRAW_CARD, found.title or "", network, **given)
-        headers = {"Cache-Control": CACHE_CONTROL, "Cross-Origin-Resource-Policy": "cross-origin", **robots_headers(found)}
+        picture = await self._rt.singleton(RenderCache).render(
+            card.DRAW_CARD, found.title or "", network, **given
+        )
+        headers = {
+            "Cache-Control": CACHE_CONTROL,
+            "Cross-Origin-Resource-Policy": "cross-origin",
+            **robots_headers(found),
+        }
         return Response(picture, headers=headers, media_type="image/png")
 
     async def get_entry(self, holder: int, place: str, edition: int | None) -> EntryTarget | None:
@@ -120,19 +155,35 @@ class PublicLists:
             about = await queries.find_published_edition(session, holder, edition)
             if about is None:
                 return None
-            rows = await queries.list_entries(session, about.details.link_list.id, position=int(place))
-            blocked = await self._rt.singleton(BlockedDomainCache).load_at(session, about.details.epoch)
+            rows = await queries.list_entries(
+                session, about.details.link_list.id, position=int(place)
+            )
+            blocked = await self._rt.singleton(BlockedDomainCache).load_at(
+                session, about.details.epoch
+            )
         shown = resolve_entries(rows, blocked, self._rt.clock.now())
-        return EntryTarget(shown[0].entry.id, int(place), shown[0].href, shown[0].state, shown[0].flag_reason) if shown else None
+        return (
+            EntryTarget(
+                shown[0].entry.id, int(place), shown[0].href, shown[0].state, shown[0].flag_reason
+            )
+            if shown
+            else None
+        )
 
-    async def _load_edition(self, holder: int, edition: int | None) -> tuple[PublishedEdition, list[ResolvedEntry]] | None:
+    async def _load_edition(
+        self, holder: int, edition: int | None
+    ) -> tuple[PublishedEdition, list[ResolvedEntry]] | None:
         async with self._rt.db.read() as session:
             about = await queries.find_published_edition(session, holder, edition)
             if about is None:
                 return None
             rows = await queries.list_entries(session, about.details.link_list.id)
-            blocked = await self._rt.singleton(BlockedDomainCache).load_at(session, about.details.epoch)
-        return about, await self._rt.singleton(WorkThreadPool).run(resolve_entries, rows, blocked, self._rt.clock.now())
+            blocked = await self._rt.singleton(BlockedDomainCache).load_at(
+                session, about.details.epoch
+            )
+        return about, await self._rt.singleton(WorkThreadPool).run(
+            resolve_entries, rows, blocked, self._rt.clock.now()
+        )
 
 
 def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str) -> dict[str, Any]:

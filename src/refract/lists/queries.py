@@ -32,18 +32,26 @@ _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 async def view_list(session: ReadSession, caller: ListCaller, list_id: int) -> ListDetails:
     """A list that somebody may look at, with its figures; its entries are another question."""
-    row = (await session.execute(_select_details().where(LinkList.id == list_id, NOT_DELETED))).one_or_none()
+    row = (
+        await session.execute(_select_details().where(LinkList.id == list_id, NOT_DELETED))
+    ).one_or_none()
     caller.require(row[0] if row else None, AccessRight.VIEW)
     assert row is not None  # noqa: S101 - demanded
     return ListDetails(row[0], views=row[1] or 0, epoch=row[2] or 0)
 
 
 def _select_details() -> Select[Any]:
-    return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
+    return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(
+        ListTotals, ListTotals.target_id == LinkList.id
+    )
 
 
 async def list_entries(
-    session: ReadSession, list_id: int, ids: Collection[int] | None = None, *, position: int | None = None
+    session: ReadSession,
+    list_id: int,
+    ids: Collection[int] | None = None,
+    *,
+    position: int | None = None,
 ) -> list[EntryRow]:
     """The entries in order, each with the link it follows and how often it was followed. `ids` and `position` ask for some of them only."""
     wanted = (
@@ -67,11 +75,18 @@ async def list_entries(
 
 
 async def count_entries(session: ReadSession, list_id: int) -> int:
-    return await session.scalar(select(func.count()).select_from(ListEntry).where(ListEntry.list_id == list_id)) or 0
+    return (
+        await session.scalar(
+            select(func.count()).select_from(ListEntry).where(ListEntry.list_id == list_id)
+        )
+        or 0
+    )
 
 
 async def find_entry(session: ReadSession, list_id: int, entry_id: int) -> ListEntry:
-    found = await session.scalar(select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id))
+    found = await session.scalar(
+        select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id)
+    )
     if found is None:
         raise EntryNotFound
     return found
@@ -121,12 +136,16 @@ async def load_lists_page(
     if cursor:
         (before,) = cursors.decode(question, cursor)
         wanted = wanted.where(LinkList.id < before)
-    rows = [(found, count or 0, views or 0) for found, count, views in await session.execute(wanted)]
+    rows = [
+        (found, count or 0, views or 0) for found, count, views in await session.execute(wanted)
+    ]
     return cursors.build_page(question, rows, limit, lambda row: (row[0].id,))
 
 
 def _build_conditions(status: ListStatus | None, q: str | None) -> list[ColumnElement[bool]]:
-    words = [LinkList.search_text.contains(word, autoescape=True) for word in fold_text(q or "").split()]
+    words = [
+        LinkList.search_text.contains(word, autoescape=True) for word in fold_text(q or "").split()
+    ]
     return [*([LinkList.status == status] if status else []), *words]
 
 
@@ -152,10 +171,21 @@ class ListRow:
 
 
 async def load_all_lists_page(
-    session: ReadSession, cursors: CursorCodec, filters: AllListsFilter, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    filters: AllListsFilter,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> Page[ListRow]:
     """Return everybody's lists, newest first: two queries, however many there are."""
-    question = ["all lists", filters.q, filters.anonymous, filters.status, str(filters.removed_since)]
+    question = [
+        "all lists",
+        filters.q,
+        filters.anonymous,
+        filters.status,
+        str(filters.removed_since),
+    ]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
     wanted = (
         select(LinkList, User, counted, ListTotals.total_clicks)
@@ -168,7 +198,10 @@ async def load_all_lists_page(
     if cursor:
         (before,) = cursors.decode(question, cursor)
         wanted = wanted.where(LinkList.id < before)
-    rows = [ListRow(found, owner, count or 0, views or 0) for found, owner, count, views in await session.execute(wanted)]
+    rows = [
+        ListRow(found, owner, count or 0, views or 0)
+        for found, owner, count, views in await session.execute(wanted)
+    ]
     hosts = await list_hosts(session, [row.link_list.id for row in rows[:limit]])
     rows = [replace(row, hosts=hosts.get(row.link_list.id, ())) for row in rows]
     return cursors.build_page(question, rows, limit, lambda row: (row.link_list.id,))
@@ -176,18 +209,32 @@ async def load_all_lists_page(
 
 def _build_filter_conditions(filters: AllListsFilter) -> list[ColumnElement[bool]]:
     """Every word must occur in title, name or description, or in the host of an entry."""
-    chosen: list[ColumnElement[bool]] = [NOT_DELETED if filters.removed_since is None else LinkList.deleted_at >= filters.removed_since]
+    chosen: list[ColumnElement[bool]] = [
+        (
+            NOT_DELETED
+            if filters.removed_since is None
+            else LinkList.deleted_at >= filters.removed_since
+        )
+    ]
     if filters.anonymous is not None:
-        chosen.append(LinkList.owner_id.is_(None) if filters.anonymous else LinkList.owner_id.is_not(None))
+        chosen.append(
+            LinkList.owner_id.is_(None) if filters.anonymous else LinkList.owner_id.is_not(None)
+        )
     if filters.status is not None:
         chosen.append(LinkList.status == filters.status)
     for word in fold_text(filters.q or "").split():
-        leads_there = select(ListEntry.id).where(ListEntry.list_id == LinkList.id, ListEntry.host.contains(word, autoescape=True))
-        chosen.append(or_(LinkList.search_text.contains(word, autoescape=True), leads_there.exists()))
+        leads_there = select(ListEntry.id).where(
+            ListEntry.list_id == LinkList.id, ListEntry.host.contains(word, autoescape=True)
+        )
+        chosen.append(
+            or_(LinkList.search_text.contains(word, autoescape=True), leads_there.exists())
+        )
     return chosen
 
 
-async def list_hosts(session: ReadSession, list_ids: Sequence[int], limit: int = 20) -> dict[int, tuple[str, ...]]:
+async def list_hosts(
+    session: ReadSession, list_ids: Sequence[int], limit: int = 20
+) -> dict[int, tuple[str, ...]]:
     """Return the hosts that each list leads to, in the order of its entries."""
     wanted = (
         select(ListEntry.list_id, ListEntry.host)
@@ -203,23 +250,37 @@ async def list_hosts(session: ReadSession, list_ids: Sequence[int], limit: int =
 
 async def find_published_list(session: ReadSession, slug: str) -> LinkList | None:
     """Return the published list that holds a name."""
-    return await session.scalar(select(LinkList).where(LinkList.id == _select_holder_id(slug), IS_PUBLISHED))
+    return await session.scalar(
+        select(LinkList).where(LinkList.id == _select_holder_id(slug), IS_PUBLISHED)
+    )
 
 
 async def find_removed_list(session: ReadSession, slug: str) -> LinkList | None:
     """Return the list that was published under a name and deleted last."""
-    wanted = select(LinkList).where(LinkList.slug == slug, LinkList.status == ListStatus.PUBLISHED, ~NOT_DELETED)
-    return await session.scalar(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(1))
+    wanted = select(LinkList).where(
+        LinkList.slug == slug, LinkList.status == ListStatus.PUBLISHED, ~NOT_DELETED
+    )
+    return await session.scalar(
+        wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(1)
+    )
 
 
-async def list_recently_deleted(session: ReadSession, caller: ListCaller, since: datetime, limit: int = 20) -> list[tuple[LinkList, bool]]:
+async def list_recently_deleted(
+    session: ReadSession, caller: ListCaller, since: datetime, limit: int = 20
+) -> list[tuple[LinkList, bool]]:
     """Return the lists that somebody deleted since then, latest first, and whether each still holds a name.
 
     Editions that went together are told as one, the latest of them.
     """
-    held = select(Name.key).where(Name.kind == NameTarget.LIST, Name.target_id == LinkList.id).exists()
-    wanted = select(LinkList, held).where(caller.filter_own_lists(), LinkList.deleted_at > since, LinkList.deleted_by_admin.is_(False))
-    rows = await session.execute(wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(limit))
+    held = (
+        select(Name.key).where(Name.kind == NameTarget.LIST, Name.target_id == LinkList.id).exists()
+    )
+    wanted = select(LinkList, held).where(
+        caller.filter_own_lists(), LinkList.deleted_at > since, LinkList.deleted_by_admin.is_(False)
+    )
+    rows = await session.execute(
+        wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(limit)
+    )
     told: dict[tuple[int, datetime | None], tuple[LinkList, bool]] = {}
     for found, holds in rows:
         told.setdefault((found.family_id, found.deleted_at), (found, holds))
@@ -230,7 +291,9 @@ async def list_claimable(session: ReadSession, creator: str | None) -> list[Link
     """What the holder of a creator cookie has made and nobody has claimed yet."""
     if creator is None:
         return []
-    waiting = select(LinkList).where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None), NOT_DELETED)
+    waiting = select(LinkList).where(
+        LinkList.creator_hash == creator, LinkList.owner_id.is_(None), NOT_DELETED
+    )
     return list(await session.scalars(waiting.order_by(LinkList.id)))
 
 
@@ -244,44 +307,71 @@ class PublishedEdition:
     next_edition: int | None
 
 
-async def find_published_edition(session: ReadSession, target: int | str, edition: int | None = None) -> PublishedEdition | None:
+async def find_published_edition(
+    session: ReadSession, target: int | str, edition: int | None = None
+) -> PublishedEdition | None:
     """The edition that holds a name, given by its id or by the name itself, or another one of the same list."""
     holder = _select_holder_id(target)
     current = aliased(LinkList)
     sibling = aliased(LinkList)
     others = and_(sibling.family_id == LinkList.family_id, sibling.deleted_at.is_(None))
-    older = select(func.max(sibling.edition)).where(others, sibling.edition < LinkList.edition).scalar_subquery()
-    newer = select(func.min(sibling.edition)).where(others, sibling.edition > LinkList.edition).scalar_subquery()
+    older = (
+        select(func.max(sibling.edition))
+        .where(others, sibling.edition < LinkList.edition)
+        .scalar_subquery()
+    )
+    newer = (
+        select(func.min(sibling.edition))
+        .where(others, sibling.edition > LinkList.edition)
+        .scalar_subquery()
+    )
     wanted = (
         _select_details()
         .add_columns(current.edition, older, newer)
         .join(current, current.family_id == LinkList.family_id)
-        .where(current.id == holder, current.deleted_at.is_(None), current.status == ListStatus.PUBLISHED, IS_PUBLISHED)
+        .where(
+            current.id == holder,
+            current.deleted_at.is_(None),
+            current.status == ListStatus.PUBLISHED,
+            IS_PUBLISHED,
+        )
         .where(LinkList.id == current.id if edition is None else LinkList.edition == edition)
     )
     row = (await session.execute(wanted)).one_or_none()
     if row is None:
         return None
     found, views, epoch, latest, before, after = row
-    return PublishedEdition(ListDetails(found, views=views or 0, epoch=epoch or 0), latest, before, after)
+    return PublishedEdition(
+        ListDetails(found, views=views or 0, epoch=epoch or 0), latest, before, after
+    )
 
 
 def _select_holder_id(target: int | str) -> int | ScalarSelect[int]:
     if isinstance(target, int):
         return target
-    return select(Name.target_id).where(Name.key == name_key(target), Name.kind == NameTarget.LIST).scalar_subquery()
+    return (
+        select(Name.target_id)
+        .where(Name.key == name_key(target), Name.kind == NameTarget.LIST)
+        .scalar_subquery()
+    )
 
 
 async def find_open_edition(session: ReadSession, family_id: int) -> LinkList | None:
     """The draft of the next edition, if one was begun."""
-    drafts = select(LinkList).where(LinkList.family_id == family_id, LinkList.status == ListStatus.DRAFT, NOT_DELETED)
+    drafts = select(LinkList).where(
+        LinkList.family_id == family_id, LinkList.status == ListStatus.DRAFT, NOT_DELETED
+    )
     return await session.scalar(drafts.order_by(LinkList.id).limit(1))
 
 
 async def find_pending_entry(session: ReadSession, entry_id: int) -> tuple[str, int | None] | None:
     """Return address and list owner of an entry whose page is still to be fetched, of a list that still exists."""
-    wanted = select(ListEntry.href, LinkList.owner_id).join(LinkList, LinkList.id == ListEntry.list_id)
-    pending = wanted.where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, NOT_DELETED)
+    wanted = select(ListEntry.href, LinkList.owner_id).join(
+        LinkList, LinkList.id == ListEntry.list_id
+    )
+    pending = wanted.where(
+        ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, NOT_DELETED
+    )
     row = (await session.execute(pending)).one_or_none()
     return (row.href, row.owner_id) if row is not None else None
 
@@ -290,9 +380,14 @@ async def find_due_entries(
     session: ReadSession, now: datetime, *, clicked_every: timedelta, every: timedelta, limit: int
 ) -> dict[int, str]:
     """Return id and address of entries whose check is due: never checked, followed since yesterday's check, or last checked long ago."""
-    alive = select(ListEntry.id, ListEntry.href).join(LinkList, LinkList.id == ListEntry.list_id).where(NOT_DELETED, ~ListEntry.dangerous)
+    alive = (
+        select(ListEntry.id, ListEntry.href)
+        .join(LinkList, LinkList.id == ListEntry.list_id)
+        .where(NOT_DELETED, ~ListEntry.dangerous)
+    )
     followed = alive.join(ListTotals, ListTotals.target_id == ListEntry.id).where(
-        ListTotals.last_clicked_at > ListEntry.checked_at, ListEntry.checked_at <= now - clicked_every
+        ListTotals.last_clicked_at > ListEntry.checked_at,
+        ListEntry.checked_at <= now - clicked_every,
     )
     questions = (
         alive.where(ListEntry.checked_at.is_(None)).order_by(ListEntry.id),
@@ -308,9 +403,20 @@ async def find_due_entries(
 
 async def find_abandoned_drafts(session: ReadSession, before: datetime, limit: int) -> list[int]:
     """Drafts without an owner that nobody has changed for long."""
-    wanted = select(LinkList.id).where(LinkList.status == ListStatus.DRAFT, LinkList.owner_id.is_(None), LinkList.updated_at < before)
+    wanted = select(LinkList.id).where(
+        LinkList.status == ListStatus.DRAFT,
+        LinkList.owner_id.is_(None),
+        LinkList.updated_at < before,
+    )
     return list(await session.scalars(wanted.order_by(LinkList.updated_at).limit(limit)))
 
 
 async def find_long_deleted(session: ReadSession, before: datetime, limit: int) -> list[int]:
-    return list(await session.scalars(select(LinkList.id).where(LinkList.deleted_at < before).order_by(LinkList.deleted_at).limit(limit)))
+    return list(
+        await session.scalars(
+            select(LinkList.id)
+            .where(LinkList.deleted_at < before)
+            .order_by(LinkList.deleted_at)
+            .limit(limit)
+        )
+    )

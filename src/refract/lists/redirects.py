@@ -34,21 +34,33 @@ class PublicListHandler:
         if request.view is LinkView.FEED and not request.extra:
             known = Headers(scope=scope).get("if-none-match", "")
             return (
-                await self._public.get_feed(found.id, request.feed, edition, known, self._frontend.get_network(scope)) or MissingOutcome()
+                await self._public.get_feed(
+                    found.id, request.feed, edition, known, self._frontend.get_network(scope)
+                )
+                or MissingOutcome()
             )
         if request.view is LinkView.CARD and not request.extra:
-            return await self._public.get_card(found.id, edition, self._frontend.get_network(scope)) or MissingOutcome()
+            return (
+                await self._public.get_card(found.id, edition, self._frontend.get_network(scope))
+                or MissingOutcome()
+            )
         if request.view in (LinkView.FOLLOW, LinkView.PREVIEW) and not request.extra.strip("/"):
             return await self._render_page(scope, await self._public.get_page(found.id, edition))
         if request.view is LinkView.FOLLOW:
-            return self._resolve_entry(found, await self._public.get_entry(found.id, request.extra, edition))
+            return self._resolve_entry(
+                found, await self._public.get_entry(found.id, request.extra, edition)
+            )
         return MissingOutcome()
 
-    async def _render_page(self, scope: Scope, page: PublicListPage | None) -> ASGIApp | MissingOutcome:
+    async def _render_page(
+        self, scope: Scope, page: PublicListPage | None
+    ) -> ASGIApp | MissingOutcome:
         if page is None:
             return MissingOutcome()
         if scope["method"] == "GET":
-            await self._engine.record_click(scope, RedirectTarget(kind="list", id=page.list_id, name=page.slug))
+            await self._engine.record_click(
+                scope, RedirectTarget(kind="list", id=page.list_id, name=page.slug)
+            )
         manage_url = await self._get_manage_url(scope, page)
         response = await self._frontend.render_slow_page(
             scope, "lists/public.html", page_title=page.title, manage_url=manage_url, **page.context
@@ -66,13 +78,24 @@ class PublicListHandler:
         return f"/app/lists/{page.list_id}" if may else None
 
     @staticmethod
-    def _resolve_entry(found: RedirectTarget, entry: EntryTarget | None) -> RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome:
+    def _resolve_entry(
+        found: RedirectTarget, entry: EntryTarget | None
+    ) -> RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome:
         if entry is None:
             return MissingOutcome()
-        target = RedirectTarget(kind="entry", id=entry.id, name=f"{found.name}/{entry.position}", flag_reason=entry.flag_reason)
+        target = RedirectTarget(
+            kind="entry",
+            id=entry.id,
+            name=f"{found.name}/{entry.position}",
+            flag_reason=entry.flag_reason,
+        )
         if entry.state != "live":
             return DeadOutcome(target, "blocked" if entry.state == "blocked" else "deleted")
-        return WarningOutcome(target, entry.href) if entry.flag_reason else RedirectOutcome(target, entry.href)
+        return (
+            WarningOutcome(target, entry.href)
+            if entry.flag_reason
+            else RedirectOutcome(target, entry.href)
+        )
 
 
 def _parse_edition(query: str) -> int | None:

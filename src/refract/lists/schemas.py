@@ -19,9 +19,18 @@ def _none_if_empty(text: str) -> str | None:
     return text or None
 
 
-ListTitle = Annotated[str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_none_if_empty)]
-ListDescription = Annotated[str, StringConstraints(strip_whitespace=True, max_length=2000), AfterValidator(_none_if_empty)]
-EntryUrl = Annotated[str, Field(json_schema_extra={"maxLength": MAX_URL_LENGTH}, examples=["https://example.com/reading"])]
+ListTitle = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=200), AfterValidator(_none_if_empty)
+]
+ListDescription = Annotated[
+    str, StringConstraints(strip_whitespace=True, max_length=2000), AfterValidator(_none_if_empty)
+]
+EntryUrl = Annotated[
+    str,
+    Field(
+        json_schema_extra={"maxLength": MAX_URL_LENGTH}, examples=["https://example.com/reading"]
+    ),
+]
 
 
 class ListCreate(InputSchema):
@@ -37,16 +46,23 @@ class ListPatch(InputSchema):
 
     title: ListTitle | None = None
     description: ListDescription | None = None
-    palette: Palette | None = Field(default=None, description="The colours of the public page; null: those of the house.")
+    palette: Palette | None = Field(
+        default=None, description="The colours of the public page; null: those of the house."
+    )
 
 
 class EntriesCreate(InputSchema):
     """One address, or many; an address without a scheme gets https."""
 
-    model_config = ConfigDict(json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["urls"]}]})
+    model_config = ConfigDict(
+        json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["urls"]}]}
+    )
 
     url: EntryUrl | SkipJsonSchema[None] = None
-    urls: Annotated[list[EntryUrl], Field(min_length=1, max_length=MAX_BATCH_ENTRIES)] | SkipJsonSchema[None] = None
+    urls: (
+        Annotated[list[EntryUrl], Field(min_length=1, max_length=MAX_BATCH_ENTRIES)]
+        | SkipJsonSchema[None]
+    ) = None
 
     @model_validator(mode="after")
     def _either(self) -> "EntriesCreate":
@@ -94,7 +110,12 @@ class EntryOut(OutputSchema):
     position: int
     duplicate: bool
     link_id: Id | None = Field(description="The link of ours whose destination this entry follows.")
-    state: str = Field(description="`live`, `blocked` (its domain is not allowed here) or `gone` (the link it follows leads nowhere).")
+    state: str = Field(
+        description=(
+            "`live`, `blocked` (its domain is not allowed here) or `gone` (the link it follows"
+            " leads nowhere)."
+        )
+    )
     clicks: int = Field(description="How often people followed it.")
 
 
@@ -107,7 +128,9 @@ class ListSummary(OutputSchema):
     palette: Palette
     slug: str | None
     status: ListStatus
-    on_hold: bool = Field(description="The account of its owner is suspended, so its page answers 410.")
+    on_hold: bool = Field(
+        description="The account of its owner is suspended, so its page answers 410."
+    )
     edition: int | None
     created_at: datetime
     updated_at: datetime

@@ -45,7 +45,9 @@ __all__ = [
     "read_schema_state",
 ]
 
-_ADVISORY_LOCK_ID = 7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
+_ADVISORY_LOCK_ID = (
+    7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
+)
 
 
 def list_revisions() -> tuple[str, ...]:
@@ -87,7 +89,9 @@ def _check_file(db: Database) -> None:
     if db.dialect != "sqlite" or not path.exists():
         return
     try:
-        with contextlib.closing(sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=5)) as file:
+        with contextlib.closing(
+            sqlite3.connect(f"file:{quote(str(path))}?mode=rw", uri=True, timeout=5)
+        ) as file:
             file.execute("PRAGMA schema_version")
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
@@ -101,7 +105,10 @@ def _check_file(db: Database) -> None:
 def _make_unusable_error(path: Path, reason: str) -> ConfigurationError:
     return ConfigurationError(
         problem=f"The database file {path} cannot be used ({reason}).",
-        remedy="Put that right, restore it from a backup, or name another data directory with --data-dir or REFRACT_DATA_DIR.",
+        remedy=(
+            "Put that right, restore it from a backup, or name another data directory with"
+            " --data-dir or REFRACT_DATA_DIR."
+        ),
     )
 
 
@@ -115,7 +122,11 @@ async def upgrade(db: Database, target: str | None = None) -> list[str]:
     async with _lock_migrations(db) as connection:
         state = await read_schema_state(connection)
         await connection.rollback()  # Alembic begins its own transactions
-        return [] if _is_reached(state, target or HEAD) else await _migrate(connection, "upgrade", target or HEAD)
+        return (
+            []
+            if _is_reached(state, target or HEAD)
+            else await _migrate(connection, "upgrade", target or HEAD)
+        )
 
 
 def _is_reached(state: SchemaState, target: str) -> bool:
@@ -137,7 +148,10 @@ async def _migrate(connection: AsyncConnection, direction: str, target: str) -> 
         if not is_permission_denied(exc):
             raise
         raise ConfigurationError(
-            problem=f"The schema must be brought to revision {target}, which this user of the database is not allowed to do.",
+            problem=(
+                f"The schema must be brought to revision {target}, which this user of the database"
+                " is not allowed to do."
+            ),
             remedy="Run refract migrate as the owner of the database.",
         ) from exc
 
@@ -156,7 +170,9 @@ def _run_alembic(connection: object, direction: str, target: str) -> list[str]:
     except CommandError as exc:
         raise ConfigurationError(
             problem=f"The schema cannot be brought to revision {target} ({exc}).",
-            remedy=f"This version knows revisions up to {HEAD}; use the version that made the schema.",
+            remedy=(
+                f"This version knows revisions up to {HEAD}; use the version that made the schema."
+            ),
         ) from exc
     return ran
 
@@ -172,13 +188,21 @@ async def _lock_migrations(db: Database) -> AsyncIterator[AsyncConnection]:
             async with db.engine.connect() as connection:
                 yield connection
         finally:
-            os.close(handle)  # the file stays: removing it would let two holders of two files both believe they are alone
+            os.close(
+                handle
+            )  # the file stays: removing it would let two holders of two files both believe they are alone
         return
     async with db.engine.connect() as keeper, db.engine.connect() as connection:
         take, give = (
-            (f"SELECT pg_advisory_lock({_ADVISORY_LOCK_ID})", f"SELECT pg_advisory_unlock({_ADVISORY_LOCK_ID})")
+            (
+                f"SELECT pg_advisory_lock({_ADVISORY_LOCK_ID})",
+                f"SELECT pg_advisory_unlock({_ADVISORY_LOCK_ID})",
+            )
             if db.dialect == "postgresql"
-            else ("SELECT GET_LOCK('refract-migrations', 600)", "SELECT RELEASE_LOCK('refract-migrations')")
+            else (
+                "SELECT GET_LOCK('refract-migrations', 600)",
+                "SELECT RELEASE_LOCK('refract-migrations')",
+            )
         )
         if db.dialect == "postgresql":
             await keeper.execute(text("SET lock_timeout = '600s'"))

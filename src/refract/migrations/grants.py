@@ -44,17 +44,25 @@ class DatabaseGrants:
         yield from self.iter_statements(passwords)
         yield from (("COMMIT",) if self.server == "postgresql" else ())
 
-    def _iter_user_statements(self, account: DatabaseAccount, password: str | None) -> Iterator[str]:
+    def _iter_user_statements(
+        self, account: DatabaseAccount, password: str | None
+    ) -> Iterator[str]:
         name = f"{self.prefix}_{account}"
         if self.server == "postgresql":
             exists = f"SELECT FROM pg_roles WHERE rolname = {_quote_text(name)}"
-            yield f"DO $do$ BEGIN IF NOT EXISTS ({exists}) THEN CREATE ROLE {_quote_identifier(name)} LOGIN; END IF; END $do$"
+            yield (
+                f"DO $do$ BEGIN IF NOT EXISTS ({exists}) THEN CREATE ROLE {_quote_identifier(name)}"
+                " LOGIN; END IF; END $do$"
+            )
             if password is not None:
                 yield f"ALTER ROLE {_quote_identifier(name)} PASSWORD {_quote_text(password)}"
         else:
             yield f"CREATE USER IF NOT EXISTS {self._format_mysql_user(account)} ACCOUNT LOCK"
             if password is not None:
-                yield f"ALTER USER {self._format_mysql_user(account)} IDENTIFIED BY {_quote_text(password)} ACCOUNT UNLOCK"
+                yield (
+                    f"ALTER USER {self._format_mysql_user(account)} IDENTIFIED BY"
+                    f" {_quote_text(password)} ACCOUNT UNLOCK"
+                )
 
     def _iter_grant_statements(self, account: DatabaseAccount) -> Iterator[str]:
         if self.server == "postgresql":
@@ -68,7 +76,10 @@ class DatabaseGrants:
         yield f"REVOKE ALL ON ALL SEQUENCES IN SCHEMA public FROM {user}"
         yield f"GRANT CONNECT ON DATABASE {_quote_identifier(self.database)} TO {user}"
         yield f"GRANT USAGE ON SCHEMA public TO {user}"
-        yield f"GRANT SELECT ON {_join_names(map(_quote_identifier, self._list_readable_tables(account)))} TO {user}"
+        yield (
+            "GRANT SELECT ON"
+            f" {_join_names(map(_quote_identifier, self._list_readable_tables(account)))} TO {user}"
+        )
         if written := self._list_writable_tables(account):
             yield f"GRANT {READ_WRITE} ON {_join_names(map(_quote_identifier, written))} TO {user}"
             yield f"GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA public TO {user}"
@@ -78,10 +89,17 @@ class DatabaseGrants:
         yield f"REVOKE ALL PRIVILEGES, GRANT OPTION FROM {user}"
         written = self._list_writable_tables(account)
         for table in self._list_readable_tables(account):
-            yield f"GRANT {READ_WRITE if table in written else 'SELECT'} ON {database}.{_quote_mysql_identifier(table)} TO {user}"
+            yield (
+                f"GRANT {READ_WRITE if table in written else 'SELECT'} ON"
+                f" {database}.{_quote_mysql_identifier(table)} TO {user}"
+            )
 
     def _list_readable_tables(self, account: DatabaseAccount) -> Sequence[str]:
-        chosen = {"web": self.tables, "ingest": self.ingest_tables, "redirect": self.redirect_tables}[account]
+        chosen = {
+            "web": self.tables,
+            "ingest": self.ingest_tables,
+            "redirect": self.redirect_tables,
+        }[account]
         return [*chosen, *(table for table in SCHEMA_TABLES if table not in chosen)]
 
     def _list_writable_tables(self, account: DatabaseAccount) -> Sequence[str]:

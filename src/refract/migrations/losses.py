@@ -31,7 +31,9 @@ async def read_losses(connection: AsyncConnection, newest: str, target: str) -> 
     for path in sorted((MIGRATIONS_DIR / "versions").glob("[0-9]*.py"), reverse=True):
         if target < path.stem.split("_", 1)[0] <= newest:
             for name, column in rehearse_downgrade(path, connection.dialect.name):
-                found.append(DowngradeLoss(name, column, await _count_values(connection, name, column)))
+                found.append(
+                    DowngradeLoss(name, column, await _count_values(connection, name, column))
+                )
     return found
 
 

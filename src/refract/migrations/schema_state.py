@@ -14,7 +14,9 @@ from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 
 MIGRATIONS_DIR = Path(__file__).parent
-REVISIONS: Final = tuple(sorted(path.stem.split("_", 1)[0] for path in (MIGRATIONS_DIR / "versions").glob("[0-9]*.py")))
+REVISIONS: Final = tuple(
+    sorted(path.stem.split("_", 1)[0] for path in (MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
+)
 HEAD: Final = REVISIONS[-1]
 """The newest revision this program knows. Read once: a newer version may be installed over a running process."""
 _RESTORING: Final = "restoring-"
@@ -62,7 +64,9 @@ class SchemaState:
         if self.is_restoring:
             return RestoreUnfinished()
         if self.needs is not None:
-            return SchemaTooNew(found=self.revision, needed=self.needs, version=__version__, known=HEAD)
+            return SchemaTooNew(
+                found=self.revision, needed=self.needs, version=__version__, known=HEAD
+            )
         if self.revision is None or self.revision < HEAD:
             return SchemaTooOld(found=self.revision or "none", needed=HEAD, version=__version__)
         return None

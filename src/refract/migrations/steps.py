@@ -44,7 +44,9 @@ def drop_table(name: str) -> None:
         op.drop_table(name)
 
 
-def create_index(name: str, table: str, columns: list[Any], *, unique: bool = False, **options: Any) -> None:
+def create_index(
+    name: str, table: str, columns: list[Any], *, unique: bool = False, **options: Any
+) -> None:
     """`columns` are names, or expressions such as `sa.text("created_at DESC")`."""
     if name not in {index["name"] for index in _inspect().get_indexes(table)}:
         op.create_index(name, table, columns, unique=unique, **options)
@@ -53,7 +55,9 @@ def create_index(name: str, table: str, columns: list[Any], *, unique: bool = Fa
 def create_trigram_index(name: str, table: str, column: str) -> None:
     """For parts of words and typing errors, on PostgreSQL. Where the extension cannot be had, all else works without."""
     if _has_trigrams():
-        create_index(name, table, [column], postgresql_using="gin", postgresql_ops={column: "gin_trgm_ops"})
+        create_index(
+            name, table, [column], postgresql_using="gin", postgresql_ops={column: "gin_trgm_ops"}
+        )
 
 
 def _has_trigrams() -> bool:
@@ -82,7 +86,9 @@ def add_column(table: str, column: sa.Column[Any]) -> None:
 
 def drop_column(table: str, column: str) -> None:
     if column in {existing["name"] for existing in _inspect().get_columns(table)}:
-        op.drop_column(table, column)  # in place on SQLite too: a table made anew would lose the rows that point at it
+        op.drop_column(
+            table, column
+        )  # in place on SQLite too: a table made anew would lose the rows that point at it
 
 
 def refuse_older_code(revision: str, version: str) -> None:

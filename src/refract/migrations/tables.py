@@ -29,7 +29,14 @@ def list_redirect_tables() -> list[str]:
     Neither the library nor the audit log, jobs, one-time links or visitors' salts.
     """
     read: list[type[Model]] = [
-        *(names.Name, links.Link, links.LinkOwner, links.LinkShare, links.LinkTotals, links.FeedEntry),
+        *(
+            names.Name,
+            links.Link,
+            links.LinkOwner,
+            links.LinkShare,
+            links.LinkTotals,
+            links.FeedEntry,
+        ),
         *(links_safety.BlockedDomain, links_safety.BlockEpoch),
         *(lists.LinkList, lists.ListEntry),
         *(identity.User, identity.ApiKey, identity.BrowserSession, identity.IssuerDocuments),
@@ -40,7 +47,11 @@ def list_redirect_tables() -> list[str]:
 
 def list_ingest_tables() -> list[str]:
     """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
-    clicks = {str(mapper.local_table) for mapper in Model.registry.mappers if mapper.class_.__module__.startswith("refract.clicks.")}
+    clicks = {
+        str(mapper.local_table)
+        for mapper in Model.registry.mappers
+        if mapper.class_.__module__.startswith("refract.clicks.")
+    }
     return sorted(clicks | {links.LinkTotals.__tablename__})
 
 

@@ -30,7 +30,18 @@ KEPT_WORDS: Final = frozenset({
 })  # fmt: skip
 """Words that no route uses, and that no name may be all the same."""
 
-SIGN_IN_WORDS = ("log-in", "logon", "log-out", "sign-in", "signin", "sign-out", "signout", "sign-up", "register-account", "admin-login")
+SIGN_IN_WORDS = (
+    "log-in",
+    "logon",
+    "log-out",
+    "sign-in",
+    "signin",
+    "sign-out",
+    "signout",
+    "sign-up",
+    "register-account",
+    "admin-login",
+)
 """Other spellings of our own sign-in pages: no new name may be one, but names given before keep working."""
 
 _SENSITIVE_WORDS = frozenset({
@@ -74,7 +85,9 @@ def validate_name(name: str, kind: NameTarget, reserved: Collection[str] = RESER
     """Return the comparison key of a name that may be claimed. Raises `SlugReserved` or `InvalidSlug`."""
     if name_key(name) in reserved or name_key(name) in _SIGN_IN_KEYS:
         raise SlugReserved(name=make_excerpt(name))
-    why = _find_link_name_problem(name) if kind is NameTarget.LINK else _find_list_name_problem(name)
+    why = (
+        _find_link_name_problem(name) if kind is NameTarget.LINK else _find_list_name_problem(name)
+    )
     if why:
         raise InvalidSlug(name=make_excerpt(name), why=why)
     return name_key(name)

@@ -24,7 +24,9 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
     """The names among these keys that are taken."""
     found: dict[str, Name] = {}
     for some in iter_batches(sorted(keys)):
-        found |= {name.key: name for name in await session.scalars(select(Name).where(Name.key.in_(some)))}
+        found |= {
+            name.key: name for name in await session.scalars(select(Name).where(Name.key.in_(some)))
+        }
     return found
 
 
@@ -36,11 +38,15 @@ async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -
     return list(await session.scalars(question))
 
 
-async def list_names(session: ReadSession, kind: NameTarget, target_ids: Collection[int]) -> dict[int, list[str]]:
+async def list_names(
+    session: ReadSession, kind: NameTarget, target_ids: Collection[int]
+) -> dict[int, list[str]]:
     """Return the chosen names of each target as they were typed, oldest first."""
     found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
     for some in iter_batches(sorted(target_ids)):
-        question = select(Name.target_id, Name.name).where(Name.kind == kind, Name.target_id.in_(some), ~Name.generated)
+        question = select(Name.target_id, Name.name).where(
+            Name.kind == kind, Name.target_id.in_(some), ~Name.generated
+        )
         for target_id, name in await session.execute(question.order_by(Name.created_at, Name.key)):
             found[target_id].append(name)
     return found
@@ -50,7 +56,11 @@ async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> se
     """Those of the ids whose codes lead to a link."""
     found: set[int] = set()
     for some in iter_batches(sorted(candidates), 2_048):
-        found.update(await session.scalars(select(_LINKS.c.id).where(_LINKS.c.id.in_(some), _LINKS.c.random_code.is_(None))))
+        found.update(
+            await session.scalars(
+                select(_LINKS.c.id).where(_LINKS.c.id.in_(some), _LINKS.c.random_code.is_(None))
+            )
+        )
     return found
 
 
@@ -80,8 +90,14 @@ async def find_similar_names(session: ReadSession, typed: str) -> list[SimilarNa
     if not similarity.MIN_LENGTH <= len(key) <= similarity.MAX_LENGTH:
         return []
     found: set[SimilarName] = set()
-    for part, wanted in zip((Name.head, Name.middle, Name.tail), similarity.generate_parts(key), strict=True):
-        question = select(Name.key, Name.name, Name.kind, Name.target_id).where(part.in_(wanted), _IS_LIVE).limit(_MAX_SIMILAR)
+    for part, wanted in zip(
+        (Name.head, Name.middle, Name.tail), similarity.generate_parts(key), strict=True
+    ):
+        question = (
+            select(Name.key, Name.name, Name.kind, Name.target_id)
+            .where(part.in_(wanted), _IS_LIVE)
+            .limit(_MAX_SIMILAR)
+        )
         for other, name, kind, target_id in await session.execute(question):
             edits = similarity.edit_distance(key, other)
             if edits and edits < max(len(key), len(other)):  # something must have been typed right

@@ -65,12 +65,18 @@ def lookups(typed: str) -> list[NameLookup]:
     In each of them the name comes first, then the code.
     """
     stripped = typed.rstrip(TRAILING_PUNCTUATION)
-    ways = [NameLookup(possible_key(text), decode_base62(text), text != typed) for text in dict.fromkeys((typed, stripped))]
+    ways = [
+        NameLookup(possible_key(text), decode_base62(text), text != typed)
+        for text in dict.fromkeys((typed, stripped))
+    ]
     return [way for way in ways if way.key is not None or way.link_id is not None]
 
 
 async def claim_names(
-    session: WriteSession, space: Namespace, kind: NameTarget, requested: Mapping[int, Sequence[str]]
+    session: WriteSession,
+    space: Namespace,
+    kind: NameTarget,
+    requested: Mapping[int, Sequence[str]],
 ) -> dict[int, RefractError]:
     """Give each target every name it wishes for, or none of them; the answer says why for those that got none.
 
@@ -83,21 +89,38 @@ async def claim_names(
     for target, wanted in keys.items():
         for place, (key, name) in enumerate(wanted.items()):
             if contested.setdefault(key, (target, name)) == (target, name):
-                rows.append(_build_row(key, name, kind, target, now + timedelta(microseconds=place)))  # keeps the order they were given in
-    await insert_or_skip(session, cast("Table", Name.__table__), sorted(rows, key=itemgetter("key")))
+                rows.append(
+                    _build_row(key, name, kind, target, now + timedelta(microseconds=place))
+                )  # keeps the order they were given in
+    await insert_or_skip(
+        session, cast("Table", Name.__table__), sorted(rows, key=itemgetter("key"))
+    )
     holders = await _load_holders(session, list(contested))
     granted: dict[str, tuple[int, str]] = {}
     for target, wanted in keys.items():
-        lost = next((name for key, name in wanted.items() if holders.get(key) not in keys or key in granted), None)
+        lost = next(
+            (
+                name
+                for key, name in wanted.items()
+                if holders.get(key) not in keys or key in granted
+            ),
+            None,
+        )
         if lost is None:
             granted |= {key: (target, name) for key, name in wanted.items()}
         else:
             refused[target] = SlugTaken(name=lost)
-    await _reassign_names(session, {key: holder for key, holder in contested.items() if holders.get(key) in keys}, granted)
+    await _reassign_names(
+        session,
+        {key: holder for key, holder in contested.items() if holders.get(key) in keys},
+        granted,
+    )
     return refused
 
 
-async def assign_codes(session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]) -> dict[int, str]:
+async def assign_codes(
+    session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]
+) -> dict[int, str]:
     """Give each link a random code, or the one it wishes for if it is free, and return them.
 
     The primary key decides here too: a code that is taken is drawn again.
@@ -107,21 +130,28 @@ async def assign_codes(session: WriteSession, space: Namespace, wanted: Mapping[
     while left := [target for target in wanted if target not in found]:
         drawn = {wishes.pop(target, None) or generate_code(): target for target in left}
         drawn = {code: target for code, target in drawn.items() if code not in space.reserved}
-        rows = [_build_row(code, code, NameTarget.LINK, drawn[code], space.clock.now(), generated=True) for code in sorted(drawn)]
+        rows = [
+            _build_row(code, code, NameTarget.LINK, drawn[code], space.clock.now(), generated=True)
+            for code in sorted(drawn)
+        ]
         await insert_or_skip(session, cast("Table", Name.__table__), rows)
         holders = await _load_holders(session, list(drawn))
         found |= {target: code for code, target in drawn.items() if holders.get(code) == target}
     return found
 
 
-async def claim_names_for(session: WriteSession, space: Namespace, kind: NameTarget, target: int, names: Sequence[str]) -> None:
+async def claim_names_for(
+    session: WriteSession, space: Namespace, kind: NameTarget, target: int, names: Sequence[str]
+) -> None:
     """Give one target all of these names, or raise why not."""
     refused = await claim_names(session, space, kind, {target: names})
     if target in refused:
         raise refused[target]
 
 
-async def release_names(session: WriteSession, kind: NameTarget, target: int, keys: Collection[str] | None = None) -> int:
+async def release_names(
+    session: WriteSession, kind: NameTarget, target: int, keys: Collection[str] | None = None
+) -> int:
     """Free these names of a target, or all of them; the answer is how many there were."""
     question = delete(Name).where(Name.kind == kind, Name.target_id == target)
     if keys is not None:
@@ -129,25 +159,36 @@ async def release_names(session: WriteSession, kind: NameTarget, target: int, ke
     return cast("CursorResult[Any]", await session.execute(question)).rowcount
 
 
-async def hold_names(session: WriteSession, kind: NameTarget, target: int, until: datetime | None) -> int:
+async def hold_names(
+    session: WriteSession, kind: NameTarget, target: int, until: datetime | None
+) -> int:
     """Keep the names of a deleted target until then; None ends it, because the target is back.
 
     Returns how many names it has.
     """
     names = update(Name).where(Name.kind == kind, Name.target_id == target).values(held_until=until)
-    return cast("CursorResult[Any]", await session.execute(names.execution_options(synchronize_session=False))).rowcount
+    return cast(
+        "CursorResult[Any]",
+        await session.execute(names.execution_options(synchronize_session=False)),
+    ).rowcount
 
 
 async def release_expired_names(session: WriteSession, now: datetime) -> int:
     """Free the names that were kept until now; return how many there were."""
-    return cast("CursorResult[Any]", await session.execute(delete(Name).where(Name.held_until <= now))).rowcount
+    return cast(
+        "CursorResult[Any]", await session.execute(delete(Name).where(Name.held_until <= now))
+    ).rowcount
 
 
-async def check_availability(session: ReadSession, space: Namespace, name: str, kind: NameTarget) -> NameAvailability:
+async def check_availability(
+    session: ReadSession, space: Namespace, name: str, kind: NameTarget
+) -> NameAvailability:
     """Whether the name could be had at this moment, and if not, why."""
     try:
         key = validate_name(name, kind, space.reserved)
-        if key in await queries.find_names(session, [key]) or key in await _find_code_clashes(session, space, [key]):
+        if key in await queries.find_names(session, [key]) or key in await _find_code_clashes(
+            session, space, [key]
+        ):
             raise SlugTaken(name=name)
     except RefractError as exc:
         return NameAvailability(name=name, available=False, reason=exc.code, detail=exc.message)
@@ -158,7 +199,10 @@ async def allocate_ids(session: ReadSession, space: Namespace, count: int) -> li
     """New ids, ascending, whose codes nobody could mistake for a name that is taken or reserved."""
     found: list[int] = []
     while len(found) < count:
-        fresh = [(name_key(encode_base62(number)), number) for number in space.ids.next_ids(count - len(found))]
+        fresh = [
+            (name_key(encode_base62(number)), number)
+            for number in space.ids.next_ids(count - len(found))
+        ]
         taken = await queries.find_names(session, {key for key, _ in fresh})
         found += [number for key, number in fresh if key not in taken and key not in space.reserved]
     return found
@@ -174,11 +218,15 @@ async def _validate_requested(
         try:
             wanted: dict[str, str] = {}
             for name in names:
-                wanted.setdefault(validate_name(name, kind, space.reserved), name)  # of two alike, the first is kept
+                wanted.setdefault(
+                    validate_name(name, kind, space.reserved), name
+                )  # of two alike, the first is kept
             keys[target] = wanted
         except RefractError as exc:
             refused[target] = exc
-    mistakable = await _find_code_clashes(session, space, {key for wanted in keys.values() for key in wanted})
+    mistakable = await _find_code_clashes(
+        session, space, {key for wanted in keys.values() for key in wanted}
+    )
     for target, wanted in list(keys.items()):
         if clash := next((name for key, name in wanted.items() if key in mistakable), None):
             refused[target] = SlugTaken(name=clash)
@@ -186,7 +234,9 @@ async def _validate_requested(
     return keys, refused
 
 
-async def _find_code_clashes(session: ReadSession, space: Namespace, keys: Collection[str]) -> set[str]:
+async def _find_code_clashes(
+    session: ReadSession, space: Namespace, keys: Collection[str]
+) -> set[str]:
     """Those keys that spell, in some mixture of cases, the code of a link that exists or of an id of about this minute."""
     if not any(is_possible_code(key) for key in keys):
         return set()
@@ -195,15 +245,21 @@ async def _find_code_clashes(session: ReadSession, space: Namespace, keys: Colle
     low = recent if oldest is None else min(oldest, recent)
     by_key = {key: find_spellings(key, low, _get_newest_id(space)) for key in keys}
     clashing = {key for key, numbers in by_key.items() if numbers and numbers[-1] >= recent}
-    candidates = {number: key for key, numbers in by_key.items() if key not in clashing for number in numbers}
-    return clashing | {candidates[number] for number in await queries.find_used_ids(session, candidates)}
+    candidates = {
+        number: key for key, numbers in by_key.items() if key not in clashing for number in numbers
+    }
+    return clashing | {
+        candidates[number] for number in await queries.find_used_ids(session, candidates)
+    }
 
 
 def _get_newest_id(space: Namespace) -> int:
     return get_min_id(space.clock.now() + CODE_MARGIN)
 
 
-def _build_row(key: str, name: str, kind: NameTarget, target: int, at: datetime, *, generated: bool = False) -> dict[str, Any]:
+def _build_row(
+    key: str, name: str, kind: NameTarget, target: int, at: datetime, *, generated: bool = False
+) -> dict[str, Any]:
     """Return a row of the table. A generated name has no parts, so that nothing looks like it."""
     head, middle, tail = similarity.split_key(key) if not generated else ("", "", "")
     return {
@@ -215,14 +271,24 @@ def _build_row(key: str, name: str, kind: NameTarget, target: int, at: datetime,
 async def _load_holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for some in iter_batches(keys):
-        found |= dict((await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))).all())
+        found |= dict(
+            (
+                await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))
+            ).all()
+        )
     return found
 
 
-async def _reassign_names(session: WriteSession, inserted: Mapping[str, tuple[int, str]], granted: Mapping[str, tuple[int, str]]) -> None:
+async def _reassign_names(
+    session: WriteSession,
+    inserted: Mapping[str, tuple[int, str]],
+    granted: Mapping[str, tuple[int, str]],
+) -> None:
     """Free what was inserted for a target that lost another of its names, or hand it to the next in line."""
     for some in iter_batches([key for key in inserted if key not in granted]):
         await session.execute(delete(Name).where(Name.key.in_(some)))
     for key, (target, name) in granted.items():
         if inserted[key] != (target, name):
-            await session.execute(update(Name).where(Name.key == key).values(target_id=target, name=name))
+            await session.execute(
+                update(Name).where(Name.key == key).values(target_id=target, name=name)
+            )

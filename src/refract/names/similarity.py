@@ -22,7 +22,11 @@ def split_key(key: str) -> tuple[str, str, str]:
     """The three parts of a key as they are stored: its length, then the text."""
     size = len(key)
     cuts = _find_cuts(size)
-    return _format_part(size, key[: cuts[0]]), _format_part(size, key[cuts[0] : cuts[1]]), _format_part(size, key[cuts[1] :])
+    return (
+        _format_part(size, key[: cuts[0]]),
+        _format_part(size, key[cuts[0] : cuts[1]]),
+        _format_part(size, key[cuts[1] :]),
+    )
 
 
 def generate_parts(typed: str) -> tuple[list[str], list[str], list[str]]:
@@ -47,7 +51,11 @@ def edit_distance(one: str, other: str, limit: int = MAX_EDITS) -> int | None:
         line = [limit + 1] * (len(other) + 1)
         line[0] = row
         for column in range(low, high + 1):
-            line[column] = min(above[column] + 1, line[column - 1] + 1, above[column - 1] + (character != other[column - 1]))
+            line[column] = min(
+                above[column] + 1,
+                line[column - 1] + 1,
+                above[column - 1] + (character != other[column - 1]),
+            )
         above = line
     return above[-1] if above[-1] <= limit else None
 

@@ -32,7 +32,13 @@ class JsonRecords:
     `value_holders` are keys whose object holds records as its values.
     """
 
-    def __init__(self, text: TextIO, holders: Collection[str], value_holders: Collection[str] = (), max_record: int = MAX_RECORD) -> None:
+    def __init__(
+        self,
+        text: TextIO,
+        holders: Collection[str],
+        value_holders: Collection[str] = (),
+        max_record: int = MAX_RECORD,
+    ) -> None:
         self._holders = holders
         self._value_holders = value_holders
         self._feed = _Feed(text, max_record)
@@ -172,5 +178,7 @@ def _descend(depth: int, event: str) -> int:
 def _reason(exc: JSONError) -> str:
     """Return the first line of the parser's message; it draws the place below."""
     message = exc.args[0]
-    first = (message.decode(errors="replace") if isinstance(message, bytes) else str(message)).partition("\n")[0]
+    first = (
+        message.decode(errors="replace") if isinstance(message, bytes) else str(message)
+    ).partition("\n")[0]
     return first.removeprefix("parse error: ").removeprefix("lexical error: ").rstrip(".")

@@ -62,7 +62,9 @@ class RowReader(ABC, Generic[Row]):
         """Yield the rows. Raises `UnreadableFile` if the file has no known format."""
 
     @abstractmethod
-    def choose_format(self, fields: Sequence[str], what: str, *, in_table: bool) -> Callable[[Fields], Any]:
+    def choose_format(
+        self, fields: Sequence[str], what: str, *, in_table: bool
+    ) -> Callable[[Fields], Any]:
         """Return the function that reads records with these fields; `what` names them in an error.
 
         Raises `UnreadableFile` if no format has them.
@@ -79,7 +81,9 @@ class RowReader(ABC, Generic[Row]):
     def read_fields(self, fields: Fields) -> Any:
         """Read a record in the format of the file, which the first record decides."""
         if self._read is None:
-            self._read = self.choose_format(list(fields), "The fields of the first record", in_table=False)
+            self._read = self.choose_format(
+                list(fields), "The fields of the first record", in_table=False
+            )
         return self._read(fields)
 
     def rows_of_table(self) -> Iterator[Row | UnreadableRow]:
@@ -89,7 +93,9 @@ class RowReader(ABC, Generic[Row]):
         if first is None:
             raise UnreadableFile(problem="The file is empty.")
         if first.problem is not None:
-            raise UnreadableFile(problem=f"The file does not begin like a CSV file. {first.problem}")
+            raise UnreadableFile(
+                problem=f"The file does not begin like a CSV file. {first.problem}"
+            )
         heading = self.name_columns(first.cells)
         if heading is not None:
             records = chain([first], records)
@@ -106,7 +112,9 @@ class RowReader(ABC, Generic[Row]):
         if self.is_width_strict and len(record.cells) > len(heading):
             why = f"It has {len(record.cells)} cells, and the heading has {len(heading)}."
             return UnreadableRow(where, why, _quote(record.cells))
-        return self.row_of_fields(where, dict(zip(heading, record.cells, strict=False)), record.cells)
+        return self.row_of_fields(
+            where, dict(zip(heading, record.cells, strict=False)), record.cells
+        )
 
     def rows_of_lines(self) -> Iterator[Row | UnreadableRow]:
         """Yield the rows of a file with one JSON object on each line."""
@@ -118,7 +126,9 @@ class RowReader(ABC, Generic[Row]):
                 try:
                     record = json.loads(line.text)
                 except (ValueError, RecursionError) as exc:
-                    yield UnreadableRow(where, f"The line is not JSON: {exc}.", line.text[:MAX_SHOWN].strip())
+                    yield UnreadableRow(
+                        where, f"The line is not JSON: {exc}.", line.text[:MAX_SHOWN].strip()
+                    )
                 else:
                     yield self._row_of_object(where, record)
 
@@ -126,10 +136,21 @@ class RowReader(ABC, Generic[Row]):
         """Yield the rows of a JSON document."""
         records = JsonRecords(self.source.text, self.holders, self.value_holders, self.max_record)
         missing = f"The file is not JSON that has {self.noun}s"
-        return self.rows_until_broken(records, "item", self._row_of_object, missing, "From here on the file cannot be read as JSON")
+        return self.rows_until_broken(
+            records,
+            "item",
+            self._row_of_object,
+            missing,
+            "From here on the file cannot be read as JSON",
+        )
 
     def rows_until_broken(
-        self, records: Iterable[Item], place: str, make: Callable[[str, Item], Row | UnreadableRow], missing: str, broken: str
+        self,
+        records: Iterable[Item],
+        place: str,
+        make: Callable[[str, Item], Row | UnreadableRow],
+        missing: str,
+        broken: str,
     ) -> Iterator[Row | UnreadableRow]:
         """Yield a row for each record up to where the file breaks, then one that says so.
 
@@ -146,11 +167,15 @@ class RowReader(ABC, Generic[Row]):
 
     def _row_of_object(self, where: str, record: Any) -> Row | UnreadableRow:
         if not isinstance(record, Mapping):
-            return UnreadableRow(where, f"It is not an object with the fields of a {self.noun}.", _quote([record]))
+            return UnreadableRow(
+                where, f"It is not an object with the fields of a {self.noun}.", _quote([record])
+            )
         fields = {str(name).strip().lower(): value for name, value in record.items()}
         return self.row_of_fields(where, fields, record.values())
 
-    def row_of_fields(self, where: str, fields: Fields, shown: Iterable[Any]) -> Row | UnreadableRow:
+    def row_of_fields(
+        self, where: str, fields: Fields, shown: Iterable[Any]
+    ) -> Row | UnreadableRow:
         """Return the row of a record, or one that says why there is none and quotes `shown`."""
         try:
             check_text(fields)

@@ -15,7 +15,11 @@ MAX_LINE = 64 * 1024
 A record fits several times; of a longer line only the beginning is kept in memory.
 """
 
-_BYTE_ORDER_MARKS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_BYTE_ORDER_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +50,9 @@ class TextSource:
         self._counted = _CountedBytes(head, stream)
         errors = "surrogateescape" if chosen.startswith("utf-8") else "replace"
         self.head = head.decode(chosen, "ignore")
-        self.text: TextIO = io.TextIOWrapper(io.BufferedReader(self._counted), chosen, errors=errors, newline="")
+        self.text: TextIO = io.TextIOWrapper(
+            io.BufferedReader(self._counted), chosen, errors=errors, newline=""
+        )
 
     @property
     def position(self) -> int:

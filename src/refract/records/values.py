@@ -47,7 +47,9 @@ def parse_moment(value: Any, name: str) -> datetime | None:
         moment = datetime.fromisoformat(text)
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as exc:
-        raise BadRecord(f'{name}: "{text[:40]}" is not a moment such as 2026-12-31T18:00:00Z.') from exc
+        raise BadRecord(
+            f'{name}: "{text[:40]}" is not a moment such as 2026-12-31T18:00:00Z.'
+        ) from exc
 
 
 def guess_moment(value: Any) -> datetime | None:
@@ -74,7 +76,10 @@ def check_text(values: Any) -> None:
         if "\0" in values:
             raise BadRecord("It contains the character U+0000.")
         if INVALID_TEXT in values or not _is_valid(values):
-            raise BadRecord("It is not valid text in the encoding of the file: save the file as UTF-8, or name its encoding.")
+            raise BadRecord(
+                "It is not valid text in the encoding of the file: save the file as UTF-8, or name"
+                " its encoding."
+            )
     elif isinstance(values, Mapping):
         for key, value in values.items():
             check_text(key)

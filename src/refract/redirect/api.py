@@ -40,33 +40,55 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
     """Say where a path would lead, and why. Nothing changes; what does not exist counts against the limit of misses."""
     follow: RedirectApp = request.app.state.redirects
     path, query = split_own_path(asked.path, rt.settings.public_url)
-    wish = parse_path(path.encode("utf-8", "surrogateescape"), query.encode("utf-8", "surrogateescape"))
+    wish = parse_path(
+        path.encode("utf-8", "surrogateescape"), query.encode("utf-8", "surrogateescape")
+    )
 
     async def who() -> Caller:
         return actor
 
     if not wish.name or is_reserved(wish.name):
         return _build_result(path, "own_page", 200, "This address belongs to Refract itself.")
-    outcome = await _entry(follow, request, wish, await resolve(follow.lookup, wish, who, rt.clock.now))
-    if isinstance(outcome, MissingOutcome) or (isinstance(outcome, DeadOutcome) and rt.settings.dead_link_status == 404):
+    outcome = await _entry(
+        follow, request, wish, await resolve(follow.lookup, wish, who, rt.clock.now)
+    )
+    if isinstance(outcome, MissingOutcome) or (
+        isinstance(outcome, DeadOutcome) and rt.settings.dead_link_status == 404
+    ):
         await rt.singleton(MissLimit).charge_network(client_network(request, rt), actor.user.id)
-    suggestions = await follow.lookup.suggest(wish.name, actor) if isinstance(outcome, MissingOutcome | DeadOutcome) else []
+    suggestions = (
+        await follow.lookup.suggest(wish.name, actor)
+        if isinstance(outcome, MissingOutcome | DeadOutcome)
+        else []
+    )
     said = _describe_outcome(path, wish, outcome, rt.settings.dead_link_status, suggestions)
     if (
         said.outcome == "deleted"
         and isinstance(outcome, DeadOutcome)
         and await follow.frontend.get_manage_url(actor, outcome.found) is None
     ):
-        return said.model_copy(update={"link_id": None})  # a deleted link is seen by its owners and administrators alone
+        return said.model_copy(
+            update={"link_id": None}
+        )  # a deleted link is seen by its owners and administrators alone
     return said
 
 
-async def _entry(follow: RedirectApp, request: Request, wish: ShortLinkRequest, outcome: ResolveOutcome) -> ResolveOutcome:
+async def _entry(
+    follow: RedirectApp, request: Request, wish: ShortLinkRequest, outcome: ResolveOutcome
+) -> ResolveOutcome:
     """Return what becomes of an entry of a list; any other outcome as it is."""
-    if not (isinstance(outcome, ListOutcome) and wish.extra.strip("/") and follow.hooks.lists is not None):
+    if not (
+        isinstance(outcome, ListOutcome)
+        and wish.extra.strip("/")
+        and follow.hooks.lists is not None
+    ):
         return outcome
     answer = await follow.hooks.lists(request.scope, outcome.found, wish)
-    return answer if isinstance(answer, RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome) else outcome
+    return (
+        answer
+        if isinstance(answer, RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome)
+        else outcome
+    )
 
 
 def split_own_path(typed: str, public_url: str) -> tuple[str, str]:
@@ -82,32 +104,61 @@ def split_own_path(typed: str, public_url: str) -> tuple[str, str]:
 
 
 def _describe_outcome(  # noqa: PLR0911 - one for each outcome
-    path: str, request: ShortLinkRequest, outcome: ResolveOutcome, dead_status: int, suggestions: list[str]
+    path: str,
+    request: ShortLinkRequest,
+    outcome: ResolveOutcome,
+    dead_status: int,
+    suggestions: list[str],
 ) -> ResolveOut:
     match outcome:
         case RedirectOutcome(found, href):
-            why = f"The entry /{found.name} of a list leads to {href}." if found.kind == "entry" else _explain_redirect(found, request)
+            why = (
+                f"The entry /{found.name} of a list leads to {href}."
+                if found.kind == "entry"
+                else _explain_redirect(found, request)
+            )
             return _build_result(path, "redirect", found.redirect_status, why, found, href)
         case WarningOutcome(found, href):
-            why = f"The {found.kind} /{found.name} is flagged ({found.flag_reason}): visitors see its preview before they are led on."
+            why = (
+                f"The {found.kind} /{found.name} is flagged ({found.flag_reason}): visitors see its"
+                " preview before they are led on."
+            )
             return _build_result(path, "preview", 200, why, found, href)
         case PreviewOutcome(found, href):
             code = request.view is LinkView.QR
-            why = f"The QR code of /{found.name}." if code else f"The page that says where /{found.name} leads."
+            why = (
+                f"The QR code of /{found.name}."
+                if code
+                else f"The page that says where /{found.name} leads."
+            )
             return _build_result(path, "qr" if code else "preview", 200, why, found, href)
         case ListOutcome(found) if request.view is LinkView.QR:
-            return _build_result(path, "qr", 200, f"The QR code of the published list /{found.name}.", found)
+            return _build_result(
+                path, "qr", 200, f"The QR code of the published list /{found.name}.", found
+            )
         case ListOutcome(found):
-            return _build_result(path, "list", 200, f"The name /{found.name} is a published list.", found)
+            return _build_result(
+                path, "list", 200, f"The name /{found.name} is a published list.", found
+            )
         case MismatchOutcome(found, reason, usage):
-            return _build_result(path, "does_not_fit", 404, f"{reason} Write it like {usage}.", found)
-        case DeadOutcome(found, state) if dead_status != 404:  # else nobody is to see the difference, here as little as there
-            return _build_result(path, state, dead_status, f"The {found.kind} /{found.name} is {state.replace('_', ' ')}.", found)
+            return _build_result(
+                path, "does_not_fit", 404, f"{reason} Write it like {usage}.", found
+            )
+        case DeadOutcome(found, state) if (
+            dead_status != 404
+        ):  # else nobody is to see the difference, here as little as there
+            return _build_result(
+                path,
+                state,
+                dead_status,
+                f"The {found.kind} /{found.name} is {state.replace('_', ' ')}.",
+                found,
+            )
         case MissingOutcome() | SignInOutcome() | DeadOutcome():
             pass
-    return _build_result(path, "not_found", 404, f"Nothing lives at /{request.display_name}.").model_copy(
-        update={"suggestions": suggestions}
-    )
+    return _build_result(
+        path, "not_found", 404, f"Nothing lives at /{request.display_name}."
+    ).model_copy(update={"suggestions": suggestions})
 
 
 def _explain_redirect(found: RedirectTarget, request: ShortLinkRequest) -> str:
@@ -125,12 +176,19 @@ def _explain_redirect(found: RedirectTarget, request: ShortLinkRequest) -> str:
     elif any(request.segments):
         said.append("the path is added behind it")
     if request.query:
-        said.append("the query goes along" if found.forward_query else "the query does not go along")
+        said.append(
+            "the query goes along" if found.forward_query else "the query does not go along"
+        )
     return "; ".join(said) + "."
 
 
 def _build_result(
-    path: str, outcome: str, status: int, why: str, found: RedirectTarget | None = None, location: str | None = None
+    path: str,
+    outcome: str,
+    status: int,
+    why: str,
+    found: RedirectTarget | None = None,
+    location: str | None = None,
 ) -> ResolveOut:
     return ResolveOut.model_validate(
         {

@@ -59,7 +59,12 @@ from refract.redirect.responses import (
     strip_body,
 )
 from refract.web import return_path
-from refract.web.problems import MethodNotAllowed, build_problem_headers, is_html_accepted, make_problem_response
+from refract.web.problems import (
+    MethodNotAllowed,
+    build_problem_headers,
+    is_html_accepted,
+    make_problem_response,
+)
 
 STALE_TIMEOUT = 0.25
 STALE_GRACE = 0.5
@@ -83,7 +88,13 @@ _GONE_ERRORS: dict[TargetState, type[LinkGone]] = {
 class RedirectApp:
     """The ASGI application behind every name and code."""
 
-    def __init__(self, rt: Runtime, lookup: LinkLookup, frontend: RedirectFrontend, hooks: RedirectHooks | None = None) -> None:
+    def __init__(
+        self,
+        rt: Runtime,
+        lookup: LinkLookup,
+        frontend: RedirectFrontend,
+        hooks: RedirectHooks | None = None,
+    ) -> None:
         self.rt = rt
         self.lookup = lookup
         self.frontend = frontend
@@ -138,7 +149,9 @@ class _RedirectRequest:
 
     def _is_allowed(self, outcome: ResolveOutcome) -> bool:
         """Return whether the method fits: any does for a redirect that keeps it, and where there is nothing to see."""
-        if self._scope["method"] in _ALLOWED_METHODS or isinstance(outcome, MissingOutcome | SignInOutcome):
+        if self._scope["method"] in _ALLOWED_METHODS or isinstance(
+            outcome, MissingOutcome | SignInOutcome
+        ):
             return True
         return (
             isinstance(outcome, RedirectOutcome | DeadOutcome | MismatchOutcome)
@@ -155,7 +168,9 @@ class _RedirectRequest:
             return stale
         try:
             async with asyncio.timeout(STALE_TIMEOUT if stale is not None else None):
-                return await resolve(follow.lookup, self._request, self._get_user, self._rt.clock.now)
+                return await resolve(
+                    follow.lookup, self._request, self._get_user, self._rt.clock.now
+                )
         except (Unavailable, TimeoutError):
             if stale is None:
                 raise
@@ -175,7 +190,11 @@ class _RedirectRequest:
             case WarningOutcome(found, href):
                 return await self._render_warning(found, href)
             case PreviewOutcome(found, href):
-                return await self._render_preview(found, href) if self._request.view is LinkView.PREVIEW else await self._render_qr(found)
+                return (
+                    await self._render_preview(found, href)
+                    if self._request.view is LinkView.PREVIEW
+                    else await self._render_qr(found)
+                )
             case ListOutcome(found) if self._app.hooks.lists is not None:
                 return await self._render_list(found, self._app.hooks.lists)
             case SignInOutcome():
@@ -199,7 +218,9 @@ class _RedirectRequest:
 
     async def _render_redirect(self, found: RedirectTarget, href: str) -> ASGIApp:
         if found.is_cacheable and not (found.forward_query and self._request.query):
-            self._app.hooks.fill(self._raw_path, found, href)  # at once: the next who asks should not have to ask for it again
+            self._app.hooks.fill(
+                self._raw_path, found, href
+            )  # at once: the next who asks should not have to ask for it again
         if self._scope["method"] != "HEAD":
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
@@ -219,13 +240,23 @@ class _RedirectRequest:
         now, network = self._rt.clock.now(), self._frontend.get_network(self._scope)
         confirmation, query = split_confirmation(self._request.query)
         if confirmation and is_confirmed(self._rt.secret, found, network, now, confirmation):
-            fitted = apply_path(found, found.template, replace(self._request, query=query)) if found.template is not None else None
-            return await self._render_redirect(found, fitted.href if isinstance(fitted, RedirectOutcome) else href)
+            fitted = (
+                apply_path(found, found.template, replace(self._request, query=query))
+                if found.template is not None
+                else None
+            )
+            return await self._render_redirect(
+                found, fitted.href if isinstance(fitted, RedirectOutcome) else href
+            )
         asked = f"{CONFIRM_PARAMETER}={sign_confirmation(self._rt.secret, found, network, now)}"
         path = self._raw_path.decode("latin-1")
-        return await self._render_preview(found, href, continue_url=f"{path}?{asked}&{query}" if query else f"{path}?{asked}")
+        return await self._render_preview(
+            found, href, continue_url=f"{path}?{asked}&{query}" if query else f"{path}?{asked}"
+        )
 
-    async def _render_preview(self, found: RedirectTarget, href: str, *, continue_url: str | None = None) -> Response:
+    async def _render_preview(
+        self, found: RedirectTarget, href: str, *, continue_url: str | None = None
+    ) -> Response:
         short_url = self._build_short_url(found)
         if not self._wants_page:
             return build_json_preview(found, short_url, href, continue_url)
@@ -237,7 +268,11 @@ class _RedirectRequest:
             "created_at": found.created_at,
             "state": "active",
         }
-        address = f"/{found.name}.qr{'/' + self._request.extra if self._request.extra else ''}" if found.kind == "link" else None
+        address = (
+            f"/{found.name}.qr{'/' + self._request.extra if self._request.extra else ''}"
+            if found.kind == "link"
+            else None
+        )
         return self._frontend.render_page(
             self._scope,
             await self._get_user(),
@@ -254,12 +289,18 @@ class _RedirectRequest:
 
     async def _render_qr(self, found: RedirectTarget) -> Response:
         asked = QueryParams(self._scope["query_string"])
-        response = await render_qr_image(self._rt, self._build_short_url(found), self._frontend.get_network(self._scope), asked)
-        response.headers["Cache-Control"] = "no-store" if found.restricted else "private, max-age=300"
+        response = await render_qr_image(
+            self._rt, self._build_short_url(found), self._frontend.get_network(self._scope), asked
+        )
+        response.headers["Cache-Control"] = (
+            "no-store" if found.restricted else "private, max-age=300"
+        )
         return response
 
     def _build_short_url(self, found: RedirectTarget) -> str:
-        extra = f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""  # the name of an entry has its number
+        extra = (
+            f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""
+        )  # the name of an entry has its number
         return f"{self._rt.settings.public_url}/{found.name}{extra}"
 
     async def _render_gone(self, found: RedirectTarget, state: TargetState) -> Response:

@@ -16,10 +16,26 @@ _METHOD_PRESERVING_STATUSES: Final = frozenset({b"307", b"308"})
 class CachedRedirect:
     """An answer ready to leave. `target` is the link's id, or the list entry's, as `kind` says."""
 
-    __slots__ = ("any_method", "expires_ns", "forwards_query", "head", "kind", "path", "seen", "target", "version")
+    __slots__ = (
+        "any_method",
+        "expires_ns",
+        "forwards_query",
+        "head",
+        "kind",
+        "path",
+        "seen",
+        "target",
+        "version",
+    )
 
     def __init__(
-        self, target: int, version: int, head: bytes, expires_ns: int = NEVER, forwards_query: bool = False, kind: int = LINK_CLICK
+        self,
+        target: int,
+        version: int,
+        head: bytes,
+        expires_ns: int = NEVER,
+        forwards_query: bool = False,
+        kind: int = LINK_CLICK,
     ) -> None:
         self.target = target
         self.version = version
@@ -57,7 +73,10 @@ class RecentInvalidations:
 
     def has_any_since(self, began: float, *tokens: Hashable) -> bool:
         """Whether any of these was forgotten after `began`, or may have been: too long ago to remember counts as yes."""
-        if began <= self._all_recorded_at or began <= self._monotonic() - INVALIDATION_MEMORY_SECONDS:
+        if (
+            began <= self._all_recorded_at
+            or began <= self._monotonic() - INVALIDATION_MEMORY_SECONDS
+        ):
             return True
         return any(self._recorded_at.get(token, float("-inf")) >= began for token in tokens)
 
@@ -71,8 +90,16 @@ class RedirectCache:
     Whoever fills takes `now()` before reading the store and hands it to `fill`. Times are monotonic seconds.
     """
 
-    def __init__(self, capacity: int, *, paths_per_target: int = 16, monotonic: Callable[[], float] = time.monotonic) -> None:
-        self.paths: dict[bytes, CachedRedirect] = {}  # the lane keeps a reference: this object never changes
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        paths_per_target: int = 16,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.paths: dict[
+            bytes, CachedRedirect
+        ] = {}  # the lane keeps a reference: this object never changes
         self.trusted_until_ns = NEVER
         """From this moment on, by the clock of expiries, no hit counts: whoever brings the news has not been heard of for too long."""
         self.now = monotonic
@@ -145,7 +172,9 @@ class RedirectCache:
     def _drop(self, path: bytes) -> None:
         entry = self.paths.pop(path, None) or self._stale.pop(path, None)
         if entry is not None:
-            rest = tuple(known for known in self._paths_by_target.get(entry.target, ()) if known != path)
+            rest = tuple(
+                known for known in self._paths_by_target.get(entry.target, ()) if known != path
+            )
             if rest:
                 self._paths_by_target[entry.target] = rest
             else:
@@ -171,7 +200,13 @@ class RedirectCache:
 class NegativeCache:
     """Keys known to lead nowhere, apart from the links, so that a flood of unknown names evicts none of them."""
 
-    def __init__(self, capacity: int, *, seconds: float = MAX_NEGATIVE_SECONDS, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        capacity: int,
+        *,
+        seconds: float = MAX_NEGATIVE_SECONDS,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.now = monotonic
         self._capacity = capacity
         self._seconds = min(seconds, MAX_NEGATIVE_SECONDS)

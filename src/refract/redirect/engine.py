@@ -32,7 +32,13 @@ from refract.redirect.invalidation import CacheInvalidator, ChangeBroadcaster
 from refract.redirect.lookup import UNKNOWN_TIME, DatabaseLookup, TieredLookup
 from refract.redirect.protocol import RedirectConnections
 from refract.redirect.redis_cache import RedisLinkCache
-from refract.redirect.resolver import RedirectOutcome, RedirectTarget, SignedInUser, parse_path, resolve
+from refract.redirect.resolver import (
+    RedirectOutcome,
+    RedirectTarget,
+    SignedInUser,
+    parse_path,
+    resolve,
+)
 from refract.web.connections import ConnectionLimits
 from refract.web.hosts import create_accepted_hosts
 
@@ -50,7 +56,10 @@ class RedirectEngine:
     def __init__(self, rt: Runtime) -> None:
         settings, monotonic = rt.settings, rt.clock.monotonic
         self._rt = rt
-        self._reader, self._feed_reader = open_raw_reader(rt.db, connections=READER_CONNECTIONS), open_raw_reader(rt.db)
+        self._reader, self._feed_reader = (
+            open_raw_reader(rt.db, connections=READER_CONNECTIONS),
+            open_raw_reader(rt.db),
+        )
         self.spool = SpoolWriter(
             settings.effective_spool_dir,
             node=socket.gethostname(),
@@ -69,22 +78,38 @@ class RedirectEngine:
             now_ns=rt.clock.now_ns,
         )
         redis = rt.singleton(create_redis)
-        self.redis_cache = RedisLinkCache(redis, rt.clock.now, monotonic) if redis is not None else None
-        self.broadcaster = ChangeBroadcaster(rt, redis, self.redis_cache) if redis is not None and self.redis_cache is not None else None
-        self.lookup = TieredLookup(DatabaseLookup(rt, self._reader), self.negative_cache, self.redis_cache)
-        self.invalidator = CacheInvalidator(rt, self._feed_reader, self.cache, self.negative_cache, self.lookup, self.redis_cache)
+        self.redis_cache = (
+            RedisLinkCache(redis, rt.clock.now, monotonic) if redis is not None else None
+        )
+        self.broadcaster = (
+            ChangeBroadcaster(rt, redis, self.redis_cache)
+            if redis is not None and self.redis_cache is not None
+            else None
+        )
+        self.lookup = TieredLookup(
+            DatabaseLookup(rt, self._reader), self.negative_cache, self.redis_cache
+        )
+        self.invalidator = CacheInvalidator(
+            rt, self._feed_reader, self.cache, self.negative_cache, self.lookup, self.redis_cache
+        )
         self._exit_stack = contextlib.ExitStack()
-        self._exit_stack.enter_context(rt.signals.subscribe(feed.TOPIC, self.invalidator.apply_changes))
+        self._exit_stack.enter_context(
+            rt.signals.subscribe(feed.TOPIC, self.invalidator.apply_changes)
+        )
         rt.metrics.registry.register(EngineMetrics(self))
 
     def build_hooks(self, lists: ListHandler | None = None) -> RedirectHooks:
-        return RedirectHooks(record=self.record_click, fill=self.fill_cache, stale=self.find_stale, lists=lists)
+        return RedirectHooks(
+            record=self.record_click, fill=self.fill_cache, stale=self.find_stale, lists=lists
+        )
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
         """The sweep and the bus; at the end what is left is sent and written."""
         ready = asyncio.Event()
-        tasks: list[asyncio.Task[Any]] = [asyncio.create_task(self.invalidator.run(ready), name="redirect-bus")]
+        tasks: list[asyncio.Task[Any]] = [
+            asyncio.create_task(self.invalidator.run(ready), name="redirect-bus")
+        ]
         if self.broadcaster is not None:
             tasks += [
                 asyncio.create_task(work)
@@ -97,7 +122,11 @@ class RedirectEngine:
         try:
             await ready.wait()
             most = self._rt.settings.cached_links // 2
-            tasks.append(asyncio.create_task(warm_up(self, self._reader, self._rt.clock.now, most), name="warm-up"))
+            tasks.append(
+                asyncio.create_task(
+                    warm_up(self, self._reader, self._rt.clock.now, most), name="warm-up"
+                )
+            )
             yield
         finally:
             for task in tasks:
@@ -132,16 +161,27 @@ class RedirectEngine:
         if found.asked_at == UNKNOWN_TIME or len(path) > MAX_CACHED_PATH_BYTES:
             return
         head = responses.build_head(found.redirect_status, href.encode("ascii"))
-        entry = CachedRedirect(found.id, found.version, head, _to_nanoseconds(found.expires_at), found.forward_query)
+        entry = CachedRedirect(
+            found.id, found.version, head, _to_nanoseconds(found.expires_at), found.forward_query
+        )
         self.cache.fill(path, entry, found.asked_at, name_key(found.name))
 
     def find_stale(self, path: bytes, query: bytes) -> RedirectOutcome | None:
         """Where an address led before we lost touch; never past its expiry, and not where its answer depends on the query."""
         entry = self.cache.get_stale(path)
-        if entry is None or self.connections.now_ns() >= entry.expires_ns or (entry.forwards_query and query):
+        if (
+            entry is None
+            or self.connections.now_ns() >= entry.expires_ns
+            or (entry.forwards_query and query)
+        ):
             return None
         status, href = responses.parse_head(entry.head)
-        return RedirectOutcome(RedirectTarget(kind="link", id=entry.target, name="", redirect_status=status, version=entry.version), href)
+        return RedirectOutcome(
+            RedirectTarget(
+                kind="link", id=entry.target, name="", redirect_status=status, version=entry.version
+            ),
+            href,
+        )
 
 
 def _to_nanoseconds(moment: datetime | None) -> int:
@@ -161,12 +201,18 @@ _TOP_LINKS_QUERY = "SELECT link_id FROM link_totals ORDER BY total_clicks DESC L
 _NAMES_QUERY = "SELECT name FROM names WHERE kind = 'link' AND target_id = ?"
 
 
-async def warm_up(engine: "RedirectEngine", reader: RawReader, now: "Callable[[], datetime]", max_links: int) -> int:
+async def warm_up(
+    engine: "RedirectEngine", reader: RawReader, now: "Callable[[], datetime]", max_links: int
+) -> int:
     """Have the most used links ready under their names, or their codes; the answer is how many addresses. Ends early without a database."""
     filled = 0
     with contextlib.suppress(Unavailable):
-        for number, (link_id,) in enumerate(await reader.fetch_rows(_TOP_LINKS_QUERY, min(max_links, MAX_WARM_LINKS))):
-            names = [str(row[0]) for row in await reader.fetch_rows(_NAMES_QUERY, link_id)] or [encode_base62(link_id)]
+        for number, (link_id,) in enumerate(
+            await reader.fetch_rows(_TOP_LINKS_QUERY, min(max_links, MAX_WARM_LINKS))
+        ):
+            names = [str(row[0]) for row in await reader.fetch_rows(_NAMES_QUERY, link_id)] or [
+                encode_base62(link_id)
+            ]
             for name in names:
                 filled += await _warm_name(engine, name, now)
             if number % WARM_UP_YIELD_EVERY == 0:
@@ -214,22 +260,52 @@ class EngineMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         engine = self._engine
-        table, negatives, tiers, bus, spool = engine.cache, engine.negative_cache, engine.lookup, engine.invalidator, engine.spool
-        asked = CounterMetricFamily("refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"])
+        table, negatives, tiers, bus, spool = (
+            engine.cache,
+            engine.negative_cache,
+            engine.lookup,
+            engine.invalidator,
+            engine.spool,
+        )
+        asked = CounterMetricFamily(
+            "refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"]
+        )
         asked.add_metric(["memory"], engine.connections.turn.answered)
         asked.add_metric(["negative"], tiers.negative_hits)
-        asked.add_metric(["shared"], engine.redis_cache.hits if engine.redis_cache is not None else 0)
+        asked.add_metric(
+            ["shared"], engine.redis_cache.hits if engine.redis_cache is not None else 0
+        )
         asked.add_metric(["database"], tiers.queries)
         asked.add_metric(["failed"], tiers.failed)
         yield asked
         yield GaugeMetricFamily("refract_cached_links", "Answers kept ready in memory", len(table))
         yield GaugeMetricFamily("refract_cached_misses", "Unknown names remembered", len(negatives))
-        yield CounterMetricFamily("refract_cache_evicted", "Answers that made room for others", table.evicted)
-        yield CounterMetricFamily("refract_cache_refused", "Answers whose link changed while they were read", table.refused)
-        yield CounterMetricFamily("refract_cache_forgotten", "Changes of links heard of", bus.invalidated)
-        yield GaugeMetricFamily("refract_changes_unheard", "1 while changes of links cannot be heard of", int(bus.feed_lost))
-        yield CounterMetricFamily("refract_clicks_kept", "Clicks written to the spool before their redirect left", spool.written)
-        yield GaugeMetricFamily(
-            "refract_spool_bytes", "Clicks in the spools of this node that are not removed yet", get_spool_bytes(spool.directory.parent)
+        yield CounterMetricFamily(
+            "refract_cache_evicted", "Answers that made room for others", table.evicted
         )
-        yield CounterMetricFamily("refract_clicks_not_kept", "Clicks that found no room on the disk", spool.dropped)
+        yield CounterMetricFamily(
+            "refract_cache_refused",
+            "Answers whose link changed while they were read",
+            table.refused,
+        )
+        yield CounterMetricFamily(
+            "refract_cache_forgotten", "Changes of links heard of", bus.invalidated
+        )
+        yield GaugeMetricFamily(
+            "refract_changes_unheard",
+            "1 while changes of links cannot be heard of",
+            int(bus.feed_lost),
+        )
+        yield CounterMetricFamily(
+            "refract_clicks_kept",
+            "Clicks written to the spool before their redirect left",
+            spool.written,
+        )
+        yield GaugeMetricFamily(
+            "refract_spool_bytes",
+            "Clicks in the spools of this node that are not removed yet",
+            get_spool_bytes(spool.directory.parent),
+        )
+        yield CounterMetricFamily(
+            "refract_clicks_not_kept", "Clicks that found no room on the disk", spool.dropped
+        )

@@ -48,12 +48,19 @@ class WebFrontend:
         forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         return get_network(self._proxies.find_client(peer, forwarded)).hex()
 
-    async def get_manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:
+    async def get_manage_url(
+        self, visitor: SignedInUser | None, found: RedirectTarget
+    ) -> str | None:
         if not isinstance(visitor, Caller) or found.kind != "link":
             return None
         try:
             async with self._rt.db.read() as session:
-                await view_link(session, LinkCaller(visitor.user.id, visitor.is_admin), found.id, AccessRight.EDIT)
+                await view_link(
+                    session,
+                    LinkCaller(visitor.user.id, visitor.is_admin),
+                    found.id,
+                    AccessRight.EDIT,
+                )
         except (LinkNotFound, NotYours, Unavailable):
             return None
         return f"/app/links/{found.id}"
@@ -69,13 +76,31 @@ class WebFrontend:
             return False
 
     def render_page(
-        self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any
+        self,
+        scope: Scope,
+        visitor: SignedInUser | None,
+        template: str,
+        *,
+        status: int,
+        page_title: str,
+        **context: Any,
     ) -> Response:
         actor = visitor if isinstance(visitor, Caller) else None
-        return render_response(self._build_request(scope), actor, template, status=status, page_title=page_title, **context)
+        return render_response(
+            self._build_request(scope),
+            actor,
+            template,
+            status=status,
+            page_title=page_title,
+            **context,
+        )
 
-    async def render_slow_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
-        rendering = partial(self.render_page, scope, None, template, status=200, page_title=page_title, **context)
+    async def render_slow_page(
+        self, scope: Scope, template: str, *, page_title: str, **context: Any
+    ) -> Response:
+        rendering = partial(
+            self.render_page, scope, None, template, status=200, page_title=page_title, **context
+        )
         return await self._rt.singleton(WorkThreadPool).run(rendering)
 
     def _build_request(self, scope: Scope) -> Request:
@@ -99,4 +124,9 @@ def build_standalone_app(
     frame.state.areas = []
     frame.state.key_usage = rt.singleton(KeyUsageTracker)
     surface = WebFrontend(rt, frame)
-    return RedirectApp(rt, engine.lookup, surface, engine.build_hooks(build_list_handler(surface) if build_list_handler else None))
+    return RedirectApp(
+        rt,
+        engine.lookup,
+        surface,
+        engine.build_hooks(build_list_handler(surface) if build_list_handler else None),
+    )

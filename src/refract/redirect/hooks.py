@@ -18,7 +18,8 @@ from refract.redirect.resolver import (
 )
 
 ListHandler = Callable[
-    [Scope, RedirectTarget, ShortLinkRequest], Awaitable[ASGIApp | RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome]
+    [Scope, RedirectTarget, ShortLinkRequest],
+    Awaitable[ASGIApp | RedirectOutcome | WarningOutcome | DeadOutcome | MissingOutcome],
 ]
 RecordHook = Callable[[Scope, RedirectTarget], Awaitable[None]]
 FillHook = Callable[[bytes, RedirectTarget, str], None]
@@ -33,17 +34,28 @@ class RedirectFrontend(Protocol):
     def get_network(self, scope: Scope) -> str:
         """The network a request comes from, as far as misses are counted by it."""
 
-    async def get_manage_url(self, visitor: SignedInUser | None, found: RedirectTarget) -> str | None:
+    async def get_manage_url(
+        self, visitor: SignedInUser | None, found: RedirectTarget
+    ) -> str | None:
         """Where the visitor can change what was found, if they may."""
 
     async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
         """Return whether the visitor could create a link with this name now."""
 
     def render_page(
-        self, scope: Scope, visitor: SignedInUser | None, template: str, *, status: int, page_title: str, **context: Any
+        self,
+        scope: Scope,
+        visitor: SignedInUser | None,
+        template: str,
+        *,
+        status: int,
+        page_title: str,
+        **context: Any,
     ) -> Response: ...
 
-    async def render_slow_page(self, scope: Scope, template: str, *, page_title: str, **context: Any) -> Response:
+    async def render_slow_page(
+        self, scope: Scope, template: str, *, page_title: str, **context: Any
+    ) -> Response:
         """Render a page that takes long, as strangers see it, outside of the event loop."""
 
 

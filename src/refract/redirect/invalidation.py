@@ -41,7 +41,9 @@ MAX_GAPS = 500
 _NEWEST_QUERY = "SELECT COALESCE(MAX(number), 0) FROM link_feed"
 _CHANGES_QUERY = "SELECT number, target_id, version, names FROM link_feed WHERE number >= ?"
 _CHANGES_ORDER = f" ORDER BY number LIMIT {MAX_ROWS + 1}"
-_RECENT_QUERY = f"SELECT target_id, version FROM link_feed ORDER BY number DESC LIMIT {MAX_ROWS + 1}"  # noqa: S608 - a number of ours
+_RECENT_QUERY = (
+    f"SELECT target_id, version FROM link_feed ORDER BY number DESC LIMIT {MAX_ROWS + 1}"  # noqa: S608 - a number of ours
+)
 FeedChange = tuple[int, int, Iterable[str]]
 """Target, version, names."""
 
@@ -76,7 +78,10 @@ class CacheInvalidator:
         """Until cancelled. `ready` is set once the feed was looked at for the first time, whether or not it could be read."""
         listening = self._rt.db.dialect == "postgresql"
         ear = (
-            asyncio.create_task(listen_for_notifications(self._rt.db, feed.TOPIC, self._wake.set), name="redirect-listen")
+            asyncio.create_task(
+                listen_for_notifications(self._rt.db, feed.TOPIC, self._wake.set),
+                name="redirect-listen",
+            )
             if listening
             else None
         )
@@ -86,7 +91,9 @@ class CacheInvalidator:
                 ready.set()
                 await asyncio.sleep(YIELD_SECONDS)
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LISTENING_POLL_INTERVAL if listening and well else POLL_INTERVAL):
+                    async with asyncio.timeout(
+                        LISTENING_POLL_INTERVAL if listening and well else POLL_INTERVAL
+                    ):
                         await self._wake.wait()
                 self._wake.clear()
         finally:
@@ -100,10 +107,17 @@ class CacheInvalidator:
 
     async def poll(self) -> bool:
         """Read what is new in the feed; False when it cannot be read."""
-        now, began = self._rt.clock.monotonic, self._rt.clock.now_ns()  # a process may fall asleep between question and answer
+        now, began = (
+            self._rt.clock.monotonic,
+            self._rt.clock.now_ns(),
+        )  # a process may fall asleep between question and answer
         try:
             async with asyncio.timeout(POLL_TIMEOUT):
-                await (self._start_following() if self._position is None else self._read_changes(self._position))
+                await (
+                    self._start_following()
+                    if self._position is None
+                    else self._read_changes(self._position)
+                )
         except (Unavailable, TimeoutError) as exc:
             if self._position is None or now() - self._last_read_at >= FEED_LOST_TIMEOUT:
                 self._on_feed_lost(str(exc))
@@ -145,17 +159,27 @@ class CacheInvalidator:
             self._invalidate([(feed.ALL_TARGETS, 0, ())])
             await self._start_following()
             return
-        self._invalidate((row[1], row[2], _parse_names(row)) for row in rows if row[0] > position or row[0] in self._gaps)
+        self._invalidate(
+            (row[1], row[2], _parse_names(row))
+            for row in rows
+            if row[0] > position or row[0] in self._gaps
+        )
         self._track_gaps(position, numbers)
 
     def _track_gaps(self, position: int, numbers: set[int]) -> None:
         now = self._rt.clock.monotonic()
         newest = max(numbers, default=position)
-        self._gaps = {gap: since for gap, since in self._gaps.items() if gap not in numbers and now - since < GAP_TIMEOUT}
+        self._gaps = {
+            gap: since
+            for gap, since in self._gaps.items()
+            if gap not in numbers and now - since < GAP_TIMEOUT
+        }
         if newest - position > len(numbers) + MAX_GAPS:
             self._gaps |= dict.fromkeys(range(newest - MAX_GAPS, newest), now)
         else:
-            self._gaps |= {number: now for number in range(position + 1, newest) if number not in numbers}
+            self._gaps |= {
+                number: now for number in range(position + 1, newest) if number not in numbers
+            }
         self._position = newest
 
     def _invalidate(self, changes: Iterable[FeedChange]) -> None:
@@ -248,7 +272,9 @@ class ChangeBroadcaster:
         """Hand on what others tell until cancelled."""
         while True:
             with contextlib.suppress(RedisAway):
-                async with contextlib.aclosing(self._redis.subscribe(CHANGES_CHANNEL, lambda: None)) as messages:
+                async with contextlib.aclosing(
+                    self._redis.subscribe(CHANGES_CHANNEL, lambda: None)
+                ) as messages:
                     async for message in messages:
                         if changes := self._parse_message(message):
                             apply_changes(changes)
@@ -261,17 +287,29 @@ class ChangeBroadcaster:
         self._wake.set()
 
     async def _publish(self, changes: Sequence[feed.TargetChange]) -> None:
-        await self._redis_cache.invalidate([(change.target_id, change.version) for change in changes])
+        await self._redis_cache.invalidate(
+            [(change.target_id, change.version) for change in changes]
+        )
         for begin in range(0, len(changes), MAX_CHANGES_PER_MESSAGE):
-            some = [[change.target_id, change.version, list(change.names)] for change in changes[begin : begin + MAX_CHANGES_PER_MESSAGE]]
-            await self._redis.execute("PUBLISH", CHANGES_CHANNEL, json.dumps([self._sender_id, some], separators=(",", ":")))
+            some = [
+                [change.target_id, change.version, list(change.names)]
+                for change in changes[begin : begin + MAX_CHANGES_PER_MESSAGE]
+            ]
+            await self._redis.execute(
+                "PUBLISH",
+                CHANGES_CHANNEL,
+                json.dumps([self._sender_id, some], separators=(",", ":")),
+            )
 
     def _parse_message(self, message: bytes) -> list[feed.TargetChange]:
         try:
             sender, changes = json.loads(message)
             if sender == self._sender_id:
                 return []
-            return [feed.TargetChange(int(target), int(version), tuple(map(str, names))) for target, version, names in changes]
+            return [
+                feed.TargetChange(int(target), int(version), tuple(map(str, names)))
+                for target, version, names in changes
+            ]
         except (ValueError, TypeError):
             self._log.warning("news_not_understood")
             return []

@@ -30,7 +30,10 @@ _NO_ID = -1
 _LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query,
 l.title, l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
 (SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id WHERE o.primary_link_id = l.id)"""
-_LIST_HELD_AT = "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND s.id = n.target_id)"
+_LIST_HELD_AT = (
+    "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND"
+    " s.id = n.target_id)"
+)
 LOOKUP_QUERY = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD_AT}, n.held_until, {_LINK_COLUMNS}
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
@@ -51,12 +54,23 @@ class DatabaseLookup:
     async def find(self, text: str, asked_at: float = UNKNOWN_TIME) -> RedirectTarget | None:
         """`asked_at` goes into what is found, for whoever wants to keep it."""
         link_id = decode_base62(text)
-        rows = await self._reader.fetch_rows(LOOKUP_QUERY, name_key(text), _NO_ID if link_id is None else link_id)
+        rows = await self._reader.fetch_rows(
+            LOOKUP_QUERY, name_key(text), _NO_ID if link_id is None else link_id
+        )
         for row in sorted(rows, key=lambda row: int(row[0])):
             _, kind, target_id, name, list_held, kept_until, number = row[:7]
             if kind == NameTarget.LIST:
-                status = "active" if kept_until is None else "deleted"  # then its name is kept, so that this can be undone
-                return RedirectTarget(kind="list", id=target_id, name=name, status=status, on_hold=list_held is not None, asked_at=asked_at)
+                status = (
+                    "active" if kept_until is None else "deleted"
+                )  # then its name is kept, so that this can be undone
+                return RedirectTarget(
+                    kind="list",
+                    id=target_id,
+                    name=name,
+                    status=status,
+                    on_hold=list_held is not None,
+                    asked_at=asked_at,
+                )
             if number is not None:  # else a name whose link was removed
                 return await self._build_target(row, text, asked_at)
         return None
@@ -65,7 +79,9 @@ class DatabaseLookup:
         if visitor.is_admin or found.audience == Visibility.SIGNED_IN:
             return True
         user_id = visitor.user.id
-        mine = select(Link.id).where(Link.id == found.id, or_(is_owned_by(user_id), is_shared_with(user_id)))
+        mine = select(Link.id).where(
+            Link.id == found.id, or_(is_owned_by(user_id), is_shared_with(user_id))
+        )
         async with self._rt.db.read() as session:
             return await session.scalar(mine) is not None
 
@@ -76,7 +92,19 @@ class DatabaseLookup:
 
     async def _build_target(self, row: RawRow, text: str, asked_at: float) -> RedirectTarget:
         name, _, _, number, destination, host, redirect_status, status, expires_at = row[3:12]
-        visibility, forward_query, title, made, version, audience, random_code, epoch, flagged, flag_reason, held_at = row[12:]
+        (
+            visibility,
+            forward_query,
+            title,
+            made,
+            version,
+            audience,
+            random_code,
+            epoch,
+            flagged,
+            flag_reason,
+            held_at,
+        ) = row[12:]
         return RedirectTarget(
             kind="link",
             id=number,
@@ -162,7 +190,12 @@ def build_missing_code_key(code: str) -> bytes:
 class TieredLookup:
     """Looks a name or a code up, as cheaply as it can be known."""
 
-    def __init__(self, database: DatabaseLookup, negatives: NegativeCache, shared: SharedLinkCache | None = None) -> None:
+    def __init__(
+        self,
+        database: DatabaseLookup,
+        negatives: NegativeCache,
+        shared: SharedLinkCache | None = None,
+    ) -> None:
         self.queries = 0
         self.negative_hits = 0
         self.failed = 0
@@ -172,7 +205,9 @@ class TieredLookup:
         self._shared = shared
         self._inflight: dict[str, asyncio.Task[RedirectTarget | None]] = {}
         self._unavailable_until = float("-inf")
-        self._suggestion_buckets = MemoryBuckets(size=SUGGESTION_BURST, per_second=SUGGESTIONS_PER_SECOND)
+        self._suggestion_buckets = MemoryBuckets(
+            size=SUGGESTION_BURST, per_second=SUGGESTIONS_PER_SECOND
+        )
 
     async def find(self, text: str) -> RedirectTarget | None:
         if all(fact in self._negatives for fact in build_negative_keys(text)):
@@ -182,7 +217,9 @@ class TieredLookup:
         if flight is None:
             if self._shared is None and self._now() < self._unavailable_until:
                 raise StoreUnavailable
-            flight = self._inflight[text] = asyncio.create_task(self._read_target(text), name="redirect-read")
+            flight = self._inflight[text] = asyncio.create_task(
+                self._read_target(text), name="redirect-read"
+            )
             flight.add_done_callback(partial(self._on_read_done, text))
         return await asyncio.shield(flight)  # whoever gives up leaves the others their answer
 
@@ -216,9 +253,13 @@ class TieredLookup:
         well = not flight.cancelled() and flight.exception() is None
         if not well:
             self.failed += not flight.cancelled()
-        self._expire_inflight(text, flight, LINGER_TURNS if well and flight.result() is not None else 0)
+        self._expire_inflight(
+            text, flight, LINGER_TURNS if well and flight.result() is not None else 0
+        )
 
-    def _expire_inflight(self, text: str, flight: asyncio.Task[RedirectTarget | None], turns: int) -> None:
+    def _expire_inflight(
+        self, text: str, flight: asyncio.Task[RedirectTarget | None], turns: int
+    ) -> None:
         if self._inflight.get(text) is not flight:
             return
         if turns:
@@ -233,7 +274,9 @@ class TieredLookup:
         try:
             found = await self._query_database(text, began)
         except StoreUnavailable:
-            found = await self._shared.get(text, allow_stale=True) if self._shared is not None else None
+            found = (
+                await self._shared.get(text, allow_stale=True) if self._shared is not None else None
+            )
             if found is None:
                 raise
             return replace(found, asked_at=began)

@@ -21,7 +21,9 @@ from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
 from refract.web.protocol import CLOSE_HEADER, BoundedHttpProtocol
 
-_NON_PLAIN_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
+_NON_PLAIN_HEADERS: Final = frozenset(
+    {b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
+)
 _SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | _NON_PLAIN_HEADERS
 _FORWARDED_HEADER: Final = b"x-forwarded-for"
 
@@ -30,7 +32,11 @@ class RedirectProtocol(BoundedHttpProtocol):
     """One connection. Its hits go to the turn: first the click to the spool, then the answer to the client, in order."""
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.redirect_connections: RedirectConnections = app_state[CONNECTIONS_STATE_KEY]
@@ -79,11 +85,17 @@ class RedirectProtocol(BoundedHttpProtocol):
         """Put click and answer into the turn; return False when this is not a plain hit after all."""
         cycle: RequestResponseCycle | None = self.cycle
         now = self.now_ns()
-        if now >= entry.expires_ns or now >= self.cache.trusted_until_ns or (cycle is not None and not cycle.response_complete):
+        if (
+            now >= entry.expires_ns
+            or now >= self.cache.trusted_until_ns
+            or (cycle is not None and not cycle.response_complete)
+        ):
             return False
         lines = self.headers
         headers = dict(lines)
-        if headers.get(b"host") not in self.hosts or (len(headers) != len(lines) and self._has_two_hosts()):
+        if headers.get(b"host") not in self.hosts or (
+            len(headers) != len(lines) and self._has_two_hosts()
+        ):
             return False
         flags = 0
         if not _SPECIAL_HEADERS.isdisjoint(headers):
@@ -109,7 +121,9 @@ class RedirectProtocol(BoundedHttpProtocol):
         if method != b"HEAD":
             network = self._get_forwarded_network() if self.is_proxied else self.network
             agent, referrer = headers.get(b"user-agent", b""), headers.get(b"referer", b"")
-            turn.frames.append(encode_frame(entry.kind, entry.target, now, flags, network, agent, referrer, query))
+            turn.frames.append(
+                encode_frame(entry.kind, entry.target, now, flags, network, agent, referrer, query)
+            )
         self.last_turn = turn.number
         if stays:
             turn.answers.append((self.transport, entry.head))
@@ -125,7 +139,9 @@ class RedirectProtocol(BoundedHttpProtocol):
     def _get_forwarded_network(self) -> bytes:
         peer = self.client[0] if self.client else ""
         return get_network(
-            self.redirect_connections.proxies.find_client(peer, [value for name, value in self.headers if name == _FORWARDED_HEADER])
+            self.redirect_connections.proxies.find_client(
+                peer, [value for name, value in self.headers if name == _FORWARDED_HEADER]
+            )
         )
 
 
@@ -152,7 +168,9 @@ class RedirectConnections(OpenConnections):
     ) -> None:
         super().__init__(proxies=proxies, limits=limits, hosts=hosts, count_refusal=count_refusal)
         self.cache = cache
-        self.turn = TurnBuffer(spool, lambda call: asyncio.get_running_loop().call_soon(call), self._build_tail())
+        self.turn = TurnBuffer(
+            spool, lambda call: asyncio.get_running_loop().call_soon(call), self._build_tail()
+        )
         self.now_ns = now_ns
 
     def stop(self) -> None:

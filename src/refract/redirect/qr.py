@@ -23,8 +23,16 @@ MAX_TEXT = 300
 A code of more cannot be read from paper, and takes a tenth of a second to draw.
 """
 
-DRAW_SVG = ExtractionTask("qr_svg", "refract.redirect.qr:draw_svg", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024)
-DRAW_PNG = ExtractionTask("qr_png", "refract.redirect.qr:draw_png", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024)
+DRAW_SVG = ExtractionTask(
+    "qr_svg", "refract.redirect.qr:draw_svg", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024
+)
+DRAW_PNG = ExtractionTask(
+    "qr_png",
+    "refract.redirect.qr:draw_png",
+    cpu_seconds=2,
+    wall_seconds=20.0,
+    max_output=1024 * 1024,
+)
 
 
 def draw_svg(body: bytes) -> bytes:
@@ -52,7 +60,16 @@ def make_qr_code(text: str) -> segno.QRCode:
 
 def render_svg(text: str) -> bytes:
     out = io.BytesIO()
-    make_qr_code(text).save(out, kind="svg", border=QUIET_ZONE, light="#fff", xmldecl=False, svgclass=None, lineclass=None, omitsize=True)
+    make_qr_code(text).save(
+        out,
+        kind="svg",
+        border=QUIET_ZONE,
+        light="#fff",
+        xmldecl=False,
+        svgclass=None,
+        lineclass=None,
+        omitsize=True,
+    )
     return out.getvalue()
 
 

@@ -72,7 +72,12 @@ end
 class RedisLinkCache:
     """The shared cache as one process sees it. Nothing in it is believed that the process knows to be older than a change."""
 
-    def __init__(self, redis: RedisClient, now: Callable[[], datetime], monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        redis: RedisClient,
+        now: Callable[[], datetime],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.hits = 0
         self.key_mismatches = 0
         self.feed_stale = True
@@ -88,7 +93,9 @@ class RedisLinkCache:
 
     async def get(self, text: str, *, allow_stale: bool = False) -> RedirectTarget | None:
         """What is known of a text. `whatever` is for when the database cannot be asked: an answer that may be old is better than none."""
-        if not allow_stale and (self.feed_stale or self._epoch is None or self._monotonic() < self._distrusted_until):
+        if not allow_stale and (
+            self.feed_stale or self._epoch is None or self._monotonic() < self._distrusted_until
+        ):
             return None
         keys = _build_keys(text)
         try:
@@ -114,13 +121,26 @@ class RedisLinkCache:
             left = min(left, (found.expires_at - self._now()).total_seconds())
         if not found.is_cacheable or found.template is None or left <= 0:
             return
-        named = not found.by_code or decode_base62(text) is None  # a random code is kept like a name
-        key, known = (f"{NAME_PREFIX}{name_key(text)}", name_key(text)) if named else (f"{CODE_PREFIX}{text}", text)
-        target = json.dumps(_encode_target(found, known, found.template.href), separators=(",", ":"))
+        named = (
+            not found.by_code or decode_base62(text) is None
+        )  # a random code is kept like a name
+        key, known = (
+            (f"{NAME_PREFIX}{name_key(text)}", name_key(text))
+            if named
+            else (f"{CODE_PREFIX}{text}", text)
+        )
+        target = json.dumps(
+            _encode_target(found, known, found.template.href), separators=(",", ":")
+        )
         value = f"{found.id} {found.version} {found.epoch} {target}"
         try:
             await self._redis.run_script(
-                PUT_SCRIPT, [key, _build_min_version_key(found.id)], found.id, found.version, value, max(1, int(left * 1000))
+                PUT_SCRIPT,
+                [key, _build_min_version_key(found.id)],
+                found.id,
+                found.version,
+                value,
+                max(1, int(left * 1000)),
             )
         except RedisAway:
             return
@@ -143,8 +163,14 @@ class RedisLinkCache:
         if target == ALL_TARGETS:
             self._epoch, self._epoch_unknown_since = None, now
             return
-        self._min_versions[target] = (max(version, self._min_versions.pop(target, (0, 0.0))[0]), now)
-        while self._min_versions and next(iter(self._min_versions.values()))[1] < now - MIN_VERSION_TTL_SECONDS:
+        self._min_versions[target] = (
+            max(version, self._min_versions.pop(target, (0, 0.0))[0]),
+            now,
+        )
+        while (
+            self._min_versions
+            and next(iter(self._min_versions.values()))[1] < now - MIN_VERSION_TTL_SECONDS
+        ):
             self._min_versions.popitem(last=False)
         if len(self._min_versions) > MAX_MIN_VERSIONS:
             self._min_versions.clear()

@@ -219,12 +219,22 @@ class MismatchOutcome:
 
 
 ResolveOutcome = (
-    RedirectOutcome | WarningOutcome | PreviewOutcome | ListOutcome | MissingOutcome | SignInOutcome | DeadOutcome | MismatchOutcome
+    RedirectOutcome
+    | WarningOutcome
+    | PreviewOutcome
+    | ListOutcome
+    | MissingOutcome
+    | SignInOutcome
+    | DeadOutcome
+    | MismatchOutcome
 )
 
 
 async def resolve(
-    lookup: LinkLookup, request: ShortLinkRequest, get_user: Callable[[], Awaitable[SignedInUser | None]], now: Callable[[], datetime]
+    lookup: LinkLookup,
+    request: ShortLinkRequest,
+    get_user: Callable[[], Awaitable[SignedInUser | None]],
+    now: Callable[[], datetime],
 ) -> ResolveOutcome:
     """`who` is asked only when the answer depends on it, `now` after everything that takes time."""
     found = await find_target(lookup, request.name)
@@ -240,7 +250,11 @@ async def resolve(
     if state != "active" or found.template is None:
         return DeadOutcome(found, state)
     outcome = apply_path(found, found.template, request)
-    return WarningOutcome(found, outcome.href) if found.flag_reason and isinstance(outcome, RedirectOutcome) else outcome
+    return (
+        WarningOutcome(found, outcome.href)
+        if found.flag_reason and isinstance(outcome, RedirectOutcome)
+        else outcome
+    )
 
 
 async def find_target(lookup: LinkLookup, name: str) -> RedirectTarget | None:
@@ -258,7 +272,13 @@ def apply_path(
     """Put the extra path and the query into a live link's destination."""
     if request.view is not LinkView.FOLLOW and not request.extra:
         return PreviewOutcome(found, template.href)
-    href = expand_template(template, request.segments, request.query, forward_query=found.forward_query)
+    href = expand_template(
+        template, request.segments, request.query, forward_query=found.forward_query
+    )
     if isinstance(href, ExpansionFailure):
         return MismatchOutcome(found, href.reason, template.format_usage(found.name))
-    return RedirectOutcome(found, href) if request.view is LinkView.FOLLOW else PreviewOutcome(found, href)
+    return (
+        RedirectOutcome(found, href)
+        if request.view is LinkView.FOLLOW
+        else PreviewOutcome(found, href)
+    )

@@ -32,7 +32,9 @@ class ShortLinkRedirect:
         await send({"type": "http.response.body", "body": b""})
 
 
-def build_json_preview(found: RedirectTarget, short_url: str, href: str, continue_url: str | None = None) -> Response:
+def build_json_preview(
+    found: RedirectTarget, short_url: str, href: str, continue_url: str | None = None
+) -> Response:
     """Tell a program where a link leads. `continue_url` is where a flagged one redirects."""
     facts = {
         "name": found.name,
@@ -42,7 +44,9 @@ def build_json_preview(found: RedirectTarget, short_url: str, href: str, continu
         "title": found.title,
         "flag_reason": found.flag_reason,
         **({"continue_url": continue_url} if continue_url else {}),
-        "created_at": found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None,
+        "created_at": (
+            found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None
+        ),
     }
     return JSONResponse(facts, headers={"Cache-Control": "no-store"})
 
@@ -59,15 +63,21 @@ def strip_body(send: Send) -> Send:
 async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryParams) -> Response:
     """Draw the QR code of a short URL as it is asked for: SVG, or a PNG of some size."""
     kind, size = params.get("format", "svg").lower(), params.get("size", "512")
-    if kind not in ("svg", "png") or not (size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST):
+    if kind not in ("svg", "png") or not (
+        size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST
+    ):
         raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
     if len(text) > qr.MAX_TEXT:
         raise QrTooLong
     renders = rt.singleton(RenderCache)
     if kind == "svg":
-        return Response(await renders.render(qr.DRAW_SVG, text, network), media_type="image/svg+xml")
+        return Response(
+            await renders.render(qr.DRAW_SVG, text, network), media_type="image/svg+xml"
+        )
     try:
-        return Response(await renders.render(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png")
+        return Response(
+            await renders.render(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png"
+        )
     except TaskRefused as exc:
         raise QrTooDense(least=exc.details["least"]) from exc
 
@@ -88,7 +98,9 @@ _COMMON_HEADERS: Final = (
 )
 
 
-def build_redirect_headers(status: int, location: bytes, *, cacheable: bool = True) -> list[tuple[bytes, bytes]]:
+def build_redirect_headers(
+    status: int, location: bytes, *, cacheable: bool = True
+) -> list[tuple[bytes, bytes]]:
     """Return every header of a redirect but `Date`, which the server adds. Without `keep` no browser keeps it, whatever the status."""
     return [*_build_own_headers(status, location, cacheable=cacheable), *_COMMON_HEADERS]
 
@@ -99,7 +111,9 @@ def build_head(status: int, location: bytes) -> bytes:
     The location must be a serialised URL; a control character or a space in it is refused, never sent.
     """
     phrase = HTTPStatus(status).phrase.encode()
-    return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _encode_headers(_build_own_headers(status, location))
+    return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _encode_headers(
+        _build_own_headers(status, location)
+    )
 
 
 def parse_head(head: bytes) -> tuple[int, str]:
@@ -110,7 +124,10 @@ def parse_head(head: bytes) -> tuple[int, str]:
 
 def build_tail(at: float) -> bytes:
     """What all redirects of one second have in common, up to and including the blank line."""
-    return _encode_headers((*_COMMON_HEADERS, (b"date", formatdate(at, usegmt=True).encode()))) + b"\r\n"
+    return (
+        _encode_headers((*_COMMON_HEADERS, (b"date", formatdate(at, usegmt=True).encode())))
+        + b"\r\n"
+    )
 
 
 def render_redirect(status: int, location: bytes, at: float) -> bytes:
@@ -118,12 +135,18 @@ def render_redirect(status: int, location: bytes, at: float) -> bytes:
     return build_head(status, location) + build_tail(at)
 
 
-def _build_own_headers(status: int, location: bytes, *, cacheable: bool = True) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
+def _build_own_headers(
+    status: int, location: bytes, *, cacheable: bool = True
+) -> tuple[tuple[bytes, bytes], tuple[bytes, bytes]]:
     if status not in REDIRECT_STATUSES:
         raise ValueError(f"{status} is not one of the redirects {REDIRECT_STATUSES}")
     if not _match_visible(location):
         raise ValueError("a location is a serialised URL: visible ASCII alone")
-    kept = b"private, max-age=30" if cacheable and status in _BROWSER_CACHEABLE else b"private, no-store"
+    kept = (
+        b"private, max-age=30"
+        if cacheable and status in _BROWSER_CACHEABLE
+        else b"private, no-store"
+    )
     return (b"location", location), (b"cache-control", kept)
 
 
@@ -141,9 +164,14 @@ _CONFIRM_PURPOSE: Final = "continue"
 _CONFIRM_PATTERN: Final = re.compile(rf"{CONFIRM_PARAMETER}=([0-9a-f]{{24}})(?:&(.*))?", re.DOTALL)
 _FLAG_EXPLANATIONS: Final = {
     FlagReason.UNCHECKED: "The address could not be checked yet. Continue only if you know it.",
-    FlagReason.LOOKALIKE: "The address mixes letters of several alphabets, so it may imitate another site. Read it with care.",
+    FlagReason.LOOKALIKE: (
+        "The address mixes letters of several alphabets, so it may imitate another site. Read it"
+        " with care."
+    ),
     FlagReason.DANGEROUS: "The address is listed as dangerous. Go back unless you are sure.",
-    FlagReason.BLOCKED: "The address is on the block list of this service. Go back unless you are sure.",
+    FlagReason.BLOCKED: (
+        "The address is on the block list of this service. Go back unless you are sure."
+    ),
 }
 
 
@@ -163,10 +191,18 @@ def sign_confirmation(secret: Secret, found: RedirectTarget, network: str, now: 
     return _sign_slot(secret, found, network, int(now.timestamp()) // CONFIRMATION_SECONDS)
 
 
-def is_confirmed(secret: Secret, found: RedirectTarget, network: str, now: datetime, confirmation: str) -> bool:
+def is_confirmed(
+    secret: Secret, found: RedirectTarget, network: str, now: datetime, confirmation: str
+) -> bool:
     slot = int(now.timestamp()) // CONFIRMATION_SECONDS
-    return any(_sign_slot(secret, found, network, known) == confirmation for known in (slot, slot - 1))
+    return any(
+        _sign_slot(secret, found, network, known) == confirmation for known in (slot, slot - 1)
+    )
 
 
 def _sign_slot(secret: Secret, found: RedirectTarget, network: str, slot: int) -> str:
-    return secret.sign(_CONFIRM_PURPOSE, f"{found.kind} {found.id} {found.version} {network} {slot}".encode(), size=12).hex()
+    return secret.sign(
+        _CONFIRM_PURPOSE,
+        f"{found.kind} {found.id} {found.version} {network} {slot}".encode(),
+        size=12,
+    ).hex()

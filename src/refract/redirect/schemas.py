@@ -10,7 +10,11 @@ from refract.core.schemas import Id, InputSchema, OutputSchema
 class ResolveIn(InputSchema):
     """A path as somebody would type it, with or without its query; a whole short URL works too."""
 
-    path: str = Field(min_length=1, max_length=8192, examples=["/jira/PROJ-1", "roadmap", "https://go.example.com/docs/setup?v=2"])
+    path: str = Field(
+        min_length=1,
+        max_length=8192,
+        examples=["/jira/PROJ-1", "roadmap", "https://go.example.com/docs/setup?v=2"],
+    )
 
 
 class ResolveOut(OutputSchema):
@@ -18,13 +22,34 @@ class ResolveOut(OutputSchema):
 
     path: str = Field(description="The path that was looked at, without scheme and host.")
     outcome: Literal[
-        "redirect", "preview", "qr", "list", "not_found", "does_not_fit", "expired", "disabled", "deleted", "blocked", "on_hold", "own_page"
+        "redirect",
+        "preview",
+        "qr",
+        "list",
+        "not_found",
+        "does_not_fit",
+        "expired",
+        "disabled",
+        "deleted",
+        "blocked",
+        "on_hold",
+        "own_page",
     ]
     status: int = Field(description="The HTTP status of the answer.", examples=[302])
     location: str | None = Field(
-        description="Where it would lead, exactly as it would be sent.", examples=["https://jira.example/browse/PROJ-1"]
+        description="Where it would lead, exactly as it would be sent.",
+        examples=["https://jira.example/browse/PROJ-1"],
     )
-    why: str = Field(examples=["The name /jira leads to https://jira.example/browse/{1}; the path fills its placeholders."])
+    why: str = Field(
+        examples=[
+            (
+                "The name /jira leads to https://jira.example/browse/{1}; the path fills its"
+                " placeholders."
+            )
+        ]
+    )
     name: str | None = Field(description="The name or code that was found.", examples=["jira"])
     link_id: Id | None = Field(description="The link that was found.")
-    suggestions: list[str] = Field(description="Names that may have been meant, when nothing was found.")
+    suggestions: list[str] = Field(
+        description="Names that may have been meant, when nothing was found."
+    )

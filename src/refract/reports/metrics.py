@@ -8,7 +8,11 @@ from refract.reports.models import Report, ReportStatus
 
 async def observe_reports(rt: Runtime) -> None:
     """Read the number of open reports into its gauge."""
-    waiting = rt.metrics.gauge("refract_reports_open", "Abuse reports that wait for an administrator.")
+    waiting = rt.metrics.gauge(
+        "refract_reports_open", "Abuse reports that wait for an administrator."
+    )
     async with rt.db.read() as session:
-        open_reports = select(func.count()).select_from(Report).where(Report.status == ReportStatus.OPEN)
+        open_reports = (
+            select(func.count()).select_from(Report).where(Report.status == ReportStatus.OPEN)
+        )
         waiting.set(await session.scalar(open_reports) or 0)

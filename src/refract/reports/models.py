@@ -45,7 +45,9 @@ class Report(Model):
     name: Mapped[str] = mapped_column(text_key(64))  # under which it was reported
     reason: Mapped[str] = mapped_column(String(10))
     details: Mapped[str | None] = mapped_column(Text)
-    network: Mapped[str] = mapped_column(text_key(32))  # keyed digest: tells repeats apart, and nothing else
+    network: Mapped[str] = mapped_column(
+        text_key(32)
+    )  # keyed digest: tells repeats apart, and nothing else
     status: Mapped[str] = mapped_column(String(10))
     outcome: Mapped[str | None] = mapped_column(String(20))  # what the administrator did
     created_at: Mapped[datetime]

@@ -24,7 +24,9 @@ PATH = "/app/report"
 
 
 @router.get(PATH)
-async def report_page(request: Request, actor: OptionalCaller, name: Annotated[str, Query(max_length=MAX_TARGET)] = "") -> Response:
+async def report_page(
+    request: Request, actor: OptionalCaller, name: Annotated[str, Query(max_length=MAX_TARGET)] = ""
+) -> Response:
     """Ask what is wrong. Whether there is anything under the name is not told."""
     return _render_form(request, actor, {"target": name})
 
@@ -39,7 +41,9 @@ async def submit_report(
     details: Annotated[str, Form(max_length=10_000)] = "",
 ) -> Response:
     """Take the report, and thank for it whatever became of it."""
-    if not await csrf.is_valid(rt, request, get_session_token(request, rt) if actor else get_visit_cookie(request)):
+    if not await csrf.is_valid(
+        rt, request, get_session_token(request, rt) if actor else get_visit_cookie(request)
+    ):
         raise OriginUnproven
     values = {"target": target, "reason": reason, "details": details}
     try:

@@ -39,13 +39,22 @@ async def count_open_reports(session: ReadSession) -> int:
 
 
 async def load_reports_page(
-    session: ReadSession, cursors: CursorCodec, status: ReportStatus, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    status: ReportStatus,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> Page[ReportGroupOut]:
     """Return reports by target: open ones with the oldest first, closed ones with the latest first."""
     question = ["reports", status.value]
     first = func.min(Report.id)
     groups = select(first, func.count(), func.max(Report.id), Report.target_id)
-    groups = groups.where(Report.status == status).group_by(Report.kind, Report.target_id).limit(limit + 1)
+    groups = (
+        groups.where(Report.status == status)
+        .group_by(Report.kind, Report.target_id)
+        .limit(limit + 1)
+    )
     is_open = status == ReportStatus.OPEN
     groups = groups.order_by(first if is_open else first.desc())
     if cursor:
@@ -56,13 +65,21 @@ async def load_reports_page(
     return Page(await _build_groups(session, status, page.items), page.next_cursor)
 
 
-async def _build_groups(session: ReadSession, status: ReportStatus, groups: Sequence[tuple[Any, ...]]) -> list[ReportGroupOut]:
+async def _build_groups(
+    session: ReadSession, status: ReportStatus, groups: Sequence[tuple[Any, ...]]
+) -> list[ReportGroupOut]:
     if not groups:
         return []
     ids = [number for first, _, last, _ in groups for number in (first, last)]
-    ends = {report.id: report for report in await session.scalars(select(Report).where(Report.id.in_(ids)))}
+    ends = {
+        report.id: report
+        for report in await session.scalars(select(Report).where(Report.id.in_(ids)))
+    }
     target_ids = [target_id for *_, target_id in groups]
-    reasons, texts = await _count_reasons(session, status, target_ids), await _load_texts(session, status, target_ids)
+    reasons, texts = (
+        await _count_reasons(session, status, target_ids),
+        await _load_texts(session, status, target_ids),
+    )
     targets = await load_targets(session, [ends[first] for first, *_ in groups])
     outs = []
     for first, count, last, target_id in groups:
@@ -92,21 +109,31 @@ async def _build_groups(session: ReadSession, status: ReportStatus, groups: Sequ
     return outs
 
 
-async def _count_reasons(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, dict[ReportReason, int]]:
+async def _count_reasons(
+    session: ReadSession, status: ReportStatus, target_ids: Sequence[int]
+) -> dict[int, dict[ReportReason, int]]:
     counted = select(Report.target_id, Report.reason, func.count())
     counted = counted.where(Report.status == status, Report.target_id.in_(target_ids))
     found: dict[int, dict[ReportReason, int]] = {}
-    for target_id, reason, count in await session.execute(counted.group_by(Report.target_id, Report.reason)):
+    for target_id, reason, count in await session.execute(
+        counted.group_by(Report.target_id, Report.reason)
+    ):
         found.setdefault(target_id, {})[ReportReason(reason)] = count
     return found
 
 
-async def _load_texts(session: ReadSession, status: ReportStatus, target_ids: Sequence[int]) -> dict[int, list[str]]:
+async def _load_texts(
+    session: ReadSession, status: ReportStatus, target_ids: Sequence[int]
+) -> dict[int, list[str]]:
     """Return what the latest reporters of each target wrote."""
     written = select(Report.target_id, Report.details)
-    written = written.where(Report.status == status, Report.target_id.in_(target_ids), Report.details.is_not(None))
+    written = written.where(
+        Report.status == status, Report.target_id.in_(target_ids), Report.details.is_not(None)
+    )
     found: dict[int, list[str]] = {}
-    for target_id, text in await session.execute(written.order_by(Report.id.desc()).limit(_TEXTS_PER_PAGE)):
+    for target_id, text in await session.execute(
+        written.order_by(Report.id.desc()).limit(_TEXTS_PER_PAGE)
+    ):
         texts = found.setdefault(target_id, [])
         if text and len(texts) < MAX_TEXTS:
             texts.append(text)
@@ -125,16 +152,31 @@ async def _load_links(session: ReadSession, ids: Sequence[int]) -> dict[int, Rep
     if not ids:
         return {}
     owned = select(Link, User).outerjoin(LinkOwner, LinkOwner.primary_link_id == Link.id)
-    rows = await session.execute(owned.outerjoin(User, User.id == LinkOwner.user_id).where(Link.id.in_(ids)))
-    return {link.id: ReportTarget(link.title, link.status, link.href, (link.destination_host,), owner) for link, owner in rows}
+    rows = await session.execute(
+        owned.outerjoin(User, User.id == LinkOwner.user_id).where(Link.id.in_(ids))
+    )
+    return {
+        link.id: ReportTarget(link.title, link.status, link.href, (link.destination_host,), owner)
+        for link, owner in rows
+    }
 
 
 async def _load_lists(session: ReadSession, ids: Sequence[int]) -> dict[int, ReportTarget]:
     if not ids:
         return {}
-    owned = select(LinkList, User).outerjoin(User, User.id == LinkList.owner_id).where(LinkList.id.in_(ids))
+    owned = (
+        select(LinkList, User)
+        .outerjoin(User, User.id == LinkList.owner_id)
+        .where(LinkList.id.in_(ids))
+    )
     hosts = await list_hosts(session, ids)
     return {
-        one.id: ReportTarget(one.title, "deleted" if one.deleted_at else one.status, None, hosts.get(one.id, ()), owner)
+        one.id: ReportTarget(
+            one.title,
+            "deleted" if one.deleted_at else one.status,
+            None,
+            hosts.get(one.id, ()),
+            owner,
+        )
         for one, owner in await session.execute(owned)
     }

@@ -25,21 +25,33 @@ def extract_name(target: str) -> str:
     return parse_path(f"/{path}".encode()).name
 
 
-async def receive_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> None:
+async def receive_report(
+    session: WriteSession, rt: Runtime, network: str, new: ReportCreate
+) -> None:
     """Count a report against its network, or raise `RateLimited`; then keep it if it is about anything."""
-    await charge(session, f"reports:{network}", 1, per_hour=rt.settings.reports_per_hour, now=rt.clock.now())
+    await charge(
+        session, f"reports:{network}", 1, per_hour=rt.settings.reports_per_hour, now=rt.clock.now()
+    )
     await file_report(session, rt, network, new)
 
 
-async def file_report(session: WriteSession, rt: Runtime, network: str, new: ReportCreate) -> Report | None:
+async def file_report(
+    session: WriteSession, rt: Runtime, network: str, new: ReportCreate
+) -> Report | None:
     """Keep a report of what exists; None if nothing does. A network that reports the same again replaces its report."""
     name = extract_name(new.target)
     found = await resolve_name(session, name)
     if found is None:
         return None
     digest = rt.secret.sign("report", network.encode(), size=_DIGEST_SIZE).hex()
-    same = (Report.kind == found.kind, Report.target_id == found.target_id, Report.status == ReportStatus.OPEN)
-    report = await session.scalar(select(Report).where(*same, Report.network == digest).limit(1).with_for_update())
+    same = (
+        Report.kind == found.kind,
+        Report.target_id == found.target_id,
+        Report.status == ReportStatus.OPEN,
+    )
+    report = await session.scalar(
+        select(Report).where(*same, Report.network == digest).limit(1).with_for_update()
+    )
     if report is None:
         report = Report(
             id=rt.ids.next_id(),
@@ -64,21 +76,41 @@ async def lock_report(session: WriteSession, report_id: int) -> Report:
     return report
 
 
-async def close_reports(session: WriteSession, report: Report, outcome: str, by: int, now: datetime) -> None:
+async def close_reports(
+    session: WriteSession, report: Report, outcome: str, by: int, now: datetime
+) -> None:
     """Close every open report of the same target."""
-    closed: dict[str, Any] = {"status": ReportStatus.CLOSED.value, "outcome": outcome, "closed_at": now, "closed_by": by}
+    closed: dict[str, Any] = {
+        "status": ReportStatus.CLOSED.value,
+        "outcome": outcome,
+        "closed_at": now,
+        "closed_by": by,
+    }
     await _update_all(session, report, ReportStatus.OPEN, closed)
 
 
 async def reopen_reports(session: WriteSession, report: Report) -> None:
     """Open the closed reports of the same target again."""
-    reopened: dict[str, Any] = {"status": ReportStatus.OPEN.value, "outcome": None, "closed_at": None, "closed_by": None}
+    reopened: dict[str, Any] = {
+        "status": ReportStatus.OPEN.value,
+        "outcome": None,
+        "closed_at": None,
+        "closed_by": None,
+    }
     await _update_all(session, report, ReportStatus.CLOSED, reopened)
 
 
-async def _update_all(session: WriteSession, report: Report, status: ReportStatus, values: dict[str, Any]) -> None:
-    same = (Report.kind == report.kind, Report.target_id == report.target_id, Report.status == status)
-    await session.execute(update(Report).where(*same).values(values).execution_options(synchronize_session=False))
+async def _update_all(
+    session: WriteSession, report: Report, status: ReportStatus, values: dict[str, Any]
+) -> None:
+    same = (
+        Report.kind == report.kind,
+        Report.target_id == report.target_id,
+        Report.status == status,
+    )
+    await session.execute(
+        update(Report).where(*same).values(values).execution_options(synchronize_session=False)
+    )
 
 
 async def purge_closed_reports(session: WriteSession, now: datetime, days: int) -> None:

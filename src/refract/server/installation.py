@@ -13,7 +13,10 @@ from refract.core.errors import ConfigurationError
 from refract.core.settings.model import Settings
 
 _ADDRESS_FILE = "served.json"
-LOCATION_HINT = "Name the data directory with --data-dir or REFRACT_DATA_DIR, or the service's environment with refract --env-file FILE"
+LOCATION_HINT = (
+    "Name the data directory with --data-dir or REFRACT_DATA_DIR, or the service's environment with"
+    " refract --env-file FILE"
+)
 
 
 class ServedAddress(NamedTuple):
@@ -29,7 +32,10 @@ def require_installation(settings: Settings) -> None:
     file = Path(make_url(settings.effective_database_url).database or "").absolute()
     if settings.dialect == "sqlite" and not file.is_file():
         raise ConfigurationError(
-            problem=f"There is no installation here: the data directory is {directory}, and there is no database {file}.",
+            problem=(
+                f"There is no installation here: the data directory is {directory}, and there is no"
+                f" database {file}."
+            ),
             remedy=f"{LOCATION_HINT}; refract serve starts a new one.",
         )
 
@@ -38,10 +44,16 @@ def require_schema(settings: Settings, revision: str | None) -> None:
     """Raise if the database server holds no installation."""
     if revision is None:
         url = make_url(settings.effective_database_url)
-        where = url.database if settings.dialect == "sqlite" else f"{url.host or 'localhost'}:{url.port or ''}/{url.database}"
+        where = (
+            url.database
+            if settings.dialect == "sqlite"
+            else f"{url.host or 'localhost'}:{url.port or ''}/{url.database}"
+        )
         raise ConfigurationError(
             problem=f"There is no installation in the database {where}: it is empty.",
-            remedy=f"Correct REFRACT_DATABASE_URL, or run refract migrate to fill it. {LOCATION_HINT}.",
+            remedy=(
+                f"Correct REFRACT_DATABASE_URL, or run refract migrate to fill it. {LOCATION_HINT}."
+            ),
         )
 
 
@@ -51,10 +63,14 @@ def record_address(settings: Settings) -> None:
     draft = path.with_name(f".{_ADDRESS_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
         draft.touch(mode=0o600)
-        draft.write_text(json.dumps({"url": settings.public_url, "signin_links": settings.signin_links_allowed}))
+        draft.write_text(
+            json.dumps({"url": settings.public_url, "signin_links": settings.signin_links_allowed})
+        )
         draft.replace(path)
     except OSError as exc:  # a full disk is no reason not to serve
-        structlog.get_logger("refract.server").warning("address_not_recorded", path=str(path), reason=exc.strerror)
+        structlog.get_logger("refract.server").warning(
+            "address_not_recorded", path=str(path), reason=exc.strerror
+        )
         draft.unlink(missing_ok=True)
 
 

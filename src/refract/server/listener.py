@@ -16,13 +16,21 @@ SHUTDOWN_TIMEOUT: Final = 10.0
 
 _SO_ATTACH_FILTER: Final = 26
 _TCP_INFO: Final = 11
-_UNACKED_OFFSET: Final = 24  # of `struct tcp_info`; of a listening socket it is the length of the accept queue
+_UNACKED_OFFSET: Final = (
+    24  # of `struct tcp_info`; of a listening socket it is the length of the accept queue
+)
 _POLL_INTERVAL: Final = 0.01
 _STEADY_POLLS: Final = 3
 
 # "Load the byte of flags; is SYN among them? Drop, else keep." A client whose SYN is dropped sends it again, and is then refused.
 _DROP_SYN: Final = b"".join(
-    struct.pack("HBBI", *instruction) for instruction in ((0x30, 0, 0, 13), (0x45, 0, 1, 0x02), (0x06, 0, 0, 0), (0x06, 0, 0, 0xFFFFFFFF))
+    struct.pack("HBBI", *instruction)
+    for instruction in (
+        (0x30, 0, 0, 13),
+        (0x45, 0, 1, 0x02),
+        (0x06, 0, 0, 0),
+        (0x06, 0, 0, 0xFFFFFFFF),
+    )
 )
 
 
@@ -33,7 +41,9 @@ async def stop_accepting(listener: socket.socket, wait_seconds: float = 1.0) -> 
         await wait_until_empty(listener, wait_seconds, steady=_STEADY_POLLS)
 
 
-async def wait_until_empty(listener: socket.socket, wait_seconds: float = 1.0, *, steady: int = 1) -> None:
+async def wait_until_empty(
+    listener: socket.socket, wait_seconds: float = 1.0, *, steady: int = 1
+) -> None:
     """Wait until nobody is in the queue, several times in a row if need be."""
     empty = 0
     deadline = asyncio.get_running_loop().time() + wait_seconds
@@ -51,4 +61,8 @@ def get_accept_queue_length(listener: socket.socket) -> int:
 
 def _drop_new_connections(listener: socket.socket) -> None:
     program = ctypes.create_string_buffer(_DROP_SYN, len(_DROP_SYN))
-    listener.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program)))
+    listener.setsockopt(
+        socket.SOL_SOCKET,
+        _SO_ATTACH_FILTER,
+        struct.pack("HP", len(_DROP_SYN) // 8, ctypes.addressof(program)),
+    )

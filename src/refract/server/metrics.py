@@ -28,24 +28,46 @@ class NodeMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         settings = self._settings
-        build = GaugeMetricFamily("refract_build_info", "1, with the version and the role of the process", labels=["version", "role"])
+        build = GaugeMetricFamily(
+            "refract_build_info",
+            "1, with the version and the role of the process",
+            labels=["version", "role"],
+        )
         build.add_metric([__version__, settings.role], 1)
         yield build
         yield from self._collect_disks()
         spool = settings.effective_spool_dir
         if settings.role != "worker":
             attended = settings.spool_reader == "elsewhere" or has_ingester(spool)
-            yield GaugeMetricFamily("refract_spool_unattended", "1 while no process stores or ships clicks of this node", int(not attended))
+            yield GaugeMetricFamily(
+                "refract_spool_unattended",
+                "1 while no process stores or ships clicks of this node",
+                int(not attended),
+            )
         damaged = len(list_quarantined(spool))
-        yield GaugeMetricFamily("refract_spool_damaged", "Unreadable pieces of the spool that nobody acknowledged", damaged)
+        yield GaugeMetricFamily(
+            "refract_spool_damaged",
+            "Unreadable pieces of the spool that nobody acknowledged",
+            damaged,
+        )
         if settings.role in BACKED_UP_ROLES:
             at = get_last_backup(settings)
-            yield GaugeMetricFamily("refract_backup_timestamp_seconds", "When the last good backup was made; 0 if never", at)
+            yield GaugeMetricFamily(
+                "refract_backup_timestamp_seconds",
+                "When the last good backup was made; 0 if never",
+                at,
+            )
 
     def _collect_disks(self) -> Iterator[Metric]:
-        free = GaugeMetricFamily("refract_disk_free_bytes", "Room on the disk under a directory", labels=["directory"])
-        whole = GaugeMetricFamily("refract_disk_size_bytes", "Size of the disk under a directory", labels=["directory"])
-        inodes = GaugeMetricFamily("refract_disk_free_inodes_ratio", "Share of inodes that are free", labels=["directory"])
+        free = GaugeMetricFamily(
+            "refract_disk_free_bytes", "Room on the disk under a directory", labels=["directory"]
+        )
+        whole = GaugeMetricFamily(
+            "refract_disk_size_bytes", "Size of the disk under a directory", labels=["directory"]
+        )
+        inodes = GaugeMetricFamily(
+            "refract_disk_free_inodes_ratio", "Share of inodes that are free", labels=["directory"]
+        )
         for name, path in list_disks(self._settings).items():
             with contextlib.suppress(OSError):  # not made yet
                 found = os.statvfs(path)

@@ -53,7 +53,11 @@ class UnattendedSpool(Unavailable):
 
 def is_spool_unattended(settings: Settings) -> bool:
     """Whether clicks of this process would lie in its spool for good: it may not store them, and nobody else is there to do so."""
-    if settings.role != "redirect" or settings.redis_url is not None or settings.spool_reader == "elsewhere":
+    if (
+        settings.role != "redirect"
+        or settings.redis_url is not None
+        or settings.spool_reader == "elsewhere"
+    ):
         return False
     return not has_ingester(settings.effective_spool_dir)
 
@@ -65,12 +69,20 @@ class ServerNode:
         self.rt = rt
         self.engine = _build_engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         schema = SchemaCheck()
-        self.vitals = HealthEndpoints(rt, {"schema": schema.probe, **_build_probes(self.engine)}, self._list_problems)
+        self.vitals = HealthEndpoints(
+            rt, {"schema": schema.probe, **_build_probes(self.engine)}, self._list_problems
+        )
         self.vitals.has_mismatch = lambda: schema.problem is not None
-        if rt.settings.role in ("all", "web", "worker"):  # web too: when all workers are dead, somebody must say that jobs wait
+        if rt.settings.role in (
+            "all",
+            "web",
+            "worker",
+        ):  # web too: when all workers are dead, somebody must say that jobs wait
             self.vitals.before_metrics = self._update_gauges
         rt.metrics.registry.register(NodeMetrics(rt.settings))
-        self.connections = self.engine.connections if self.engine is not None else _build_connections(rt)
+        self.connections = (
+            self.engine.connections if self.engine is not None else _build_connections(rt)
+        )
         self._middleware = RequestMiddleware(_with_spans(self.build_application(), rt), rt)
         self._log = structlog.get_logger("refract.server.node")
 
@@ -81,7 +93,10 @@ class ServerNode:
 
     def build_application(self) -> ASGIApp:
         """What answers what the lane does not."""
-        return RedirectOnlyApp(self.vitals, build_redirect_app(self.rt, self.engine) if self.engine is not None else None)
+        return RedirectOnlyApp(
+            self.vitals,
+            build_redirect_app(self.rt, self.engine) if self.engine is not None else None,
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._middleware(scope, receive, send)
@@ -91,7 +106,9 @@ class ServerNode:
         """What speaks HTTP on a connection."""
         if self.engine is None:
             return BoundedHttpProtocol
-        from refract.redirect.protocol import RedirectProtocol  # noqa: PLC0415 - a worker has no lane
+        from refract.redirect.protocol import (  # noqa: PLC0415 - a worker has no lane
+            RedirectProtocol,
+        )
 
         return RedirectProtocol
 
@@ -121,7 +138,9 @@ class ServerNode:
     async def run_essentials(self) -> AsyncIterator[None]:
         """What must run before the first answer."""
         async with AsyncExitStack() as open_parts:
-            await open_parts.enter_async_context(self.run_in_background("loop-probe", LoopLagProbe(self.rt).run))
+            await open_parts.enter_async_context(
+                self.run_in_background("loop-probe", LoopLagProbe(self.rt).run)
+            )
             if self.engine is not None:
                 await open_parts.enter_async_context(self.engine.run())
             else:
@@ -148,7 +167,9 @@ class ServerNode:
             async with self.run_in_background("key-usage", usage.run):
                 yield
         finally:
-            with contextlib.suppress(Unavailable):  # counts of the last second, on a database that is away
+            with contextlib.suppress(
+                Unavailable
+            ):  # counts of the last second, on a database that is away
                 await usage.flush()
 
     def _build_carriers(self) -> dict[str, Callable[[], Awaitable[None]]]:
@@ -162,13 +183,18 @@ class ServerNode:
         if role in ("redirect", "web"):
             return {"ship": _build_shipper(self.rt, redis, can_write=role == "web").run}
         carriers: dict[str, Callable[[], Awaitable[None]]]
-        carriers = {"ingest": _build_ingester(self.rt).run, "consume": _build_consumer(self.rt, redis).run}
+        carriers = {
+            "ingest": _build_ingester(self.rt).run,
+            "consume": _build_consumer(self.rt, redis).run,
+        }
         if self.engine is None:
             carriers["news"] = _build_broadcast(self.rt, redis)
         return carriers
 
     @asynccontextmanager
-    async def run_in_background(self, name: str, run: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
+    async def run_in_background(
+        self, name: str, run: Callable[[], Awaitable[None]]
+    ) -> AsyncIterator[None]:
         """Run this for as long as the block, and begin it again should it ever fail."""
         task = asyncio.create_task(self._restart_on_failure(name, run), name=name)
         try:
@@ -210,7 +236,11 @@ class RedirectOnlyApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_health_path(scope["path"]):
             await self._vitals(scope, receive, send)
-        elif scope["path"].startswith("/") and scope["path"].split("/", 2)[1] and self._redirects is not None:
+        elif (
+            scope["path"].startswith("/")
+            and scope["path"].split("/", 2)[1]
+            and self._redirects is not None
+        ):
             await self._redirects(scope, receive, send)
         else:
             await make_problem_response(NoSuchPage())(scope, receive, send)
@@ -234,10 +264,17 @@ def build_redirect_app(rt: Runtime, engine: "RedirectEngine") -> "RedirectApp":
     """What answers for names and codes without the web app."""
     from refract.redirect.frontend import build_standalone_app  # noqa: PLC0415 - not in every role
 
-    return build_standalone_app(rt, engine, lambda surface: build_list_handler(rt, engine, surface), templates=("redirect", "lists"))
+    return build_standalone_app(
+        rt,
+        engine,
+        lambda surface: build_list_handler(rt, engine, surface),
+        templates=("redirect", "lists"),
+    )
 
 
-def build_list_handler(rt: Runtime, engine: "RedirectEngine", frontend: "RedirectFrontend") -> "ListHandler":
+def build_list_handler(
+    rt: Runtime, engine: "RedirectEngine", frontend: "RedirectFrontend"
+) -> "ListHandler":
     """What answers for the names of lists, in whatever role follows names."""
     from refract.lists.redirects import PublicListHandler  # noqa: PLC0415 - not in every role
 
@@ -288,7 +325,9 @@ def _build_broadcast(rt: Runtime, redis: RedisClient) -> Callable[[], Awaitable[
     from refract.redirect.invalidation import ChangeBroadcaster  # noqa: PLC0415 - only with Redis
     from refract.redirect.redis_cache import RedisLinkCache  # noqa: PLC0415
 
-    return ChangeBroadcaster(rt, redis, RedisLinkCache(redis, rt.clock.now, rt.clock.monotonic)).broadcast
+    return ChangeBroadcaster(
+        rt, redis, RedisLinkCache(redis, rt.clock.now, rt.clock.monotonic)
+    ).broadcast
 
 
 @asynccontextmanager

@@ -41,10 +41,15 @@ class MetricsPeers:
 
     async def collect(self, own: bytes) -> bytes:
         """The figures of all processes that answer."""
-        numbers = sorted(int(path.stem) for path in self._directory.glob("*.socket") if path.stem.isdigit())
+        numbers = sorted(
+            int(path.stem) for path in self._directory.glob("*.socket") if path.stem.isdigit()
+        )
         others = [number for number in numbers if number != self._number]
         told = await asyncio.gather(*(self._fetch_peer(number) for number in others))
-        texts = {self._number: own, **{number: text for number, text in zip(others, told, strict=True) if text}}
+        texts = {
+            self._number: own,
+            **{number: text for number, text in zip(others, told, strict=True) if text},
+        }
         return merge_expositions({number: texts[number] for number in sorted(texts)})
 
     async def _fetch_peer(self, number: int) -> bytes:
@@ -78,7 +83,10 @@ def merge_expositions(texts: dict[int, bytes]) -> bytes:
             elif line:
                 samples.setdefault(family, []).append(_add_process_label(line, number))
     lines = [line for family, head in heads.items() for line in (*head, *samples.get(family, ()))]
-    processes = ["# HELP refract_processes Server processes of this node that answered", "# TYPE refract_processes gauge"]
+    processes = [
+        "# HELP refract_processes Server processes of this node that answered",
+        "# TYPE refract_processes gauge",
+    ]
     return ("\n".join([*lines, *processes, f"refract_processes {len(texts)}"]) + "\n").encode()
 
 

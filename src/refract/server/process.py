@@ -27,7 +27,9 @@ async def serve_process(
     handover: ListenerHandover | None = None,
 ) -> None:
     """Serve until a signal, until the parent is gone, or until `handover` has found a successor."""
-    async with open_runtime(settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")) as rt:
+    async with open_runtime(
+        settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")
+    ) as rt:
         await _require_schema(rt)
         application = load_node_class(settings.role)(rt)
         config = uvicorn.Config(
@@ -43,7 +45,10 @@ async def serve_process(
             backlog=4096,
         )
         application.vitals.peers = peers
-        async with application.run_background(), peers.serve(rt.metrics.render) if peers is not None else nullcontext():
+        async with (
+            application.run_background(),
+            peers.serve(rt.metrics.render) if peers is not None else nullcontext(),
+        ):
             server = GracefulServer(config, application)
             if lifeline is not None:
                 _stop_with_parent(server, lifeline)

@@ -42,9 +42,22 @@ def _announce(settings: Settings) -> None:
     """Say what starts where, and keep the address for commands that print it."""
     log = structlog.get_logger("refract.server")
     where = {"address": settings.public_url, "host": settings.host, "port": settings.port}
-    log.info("server_starting", role=settings.role, version=__version__, schema=migrations.HEAD, processes=settings.workers, **where)
+    log.info(
+        "server_starting",
+        role=settings.role,
+        version=__version__,
+        schema=migrations.HEAD,
+        processes=settings.workers,
+        **where,
+    )
     if settings.listens_everywhere and settings.base_url is None:
-        log.warning("base_url_missing", sentence=f"Short URLs will say {settings.public_url}: set REFRACT_BASE_URL to the public address.")
+        log.warning(
+            "base_url_missing",
+            sentence=(
+                f"Short URLs will say {settings.public_url}: set REFRACT_BASE_URL to the public"
+                " address."
+            ),
+        )
     if settings.role in ("all", "web"):
         record_address(settings)
     _print_line(settings, f"Refract is at {settings.public_url}")
@@ -111,9 +124,15 @@ async def _greet_owner(rt: Runtime) -> None:
     shows = rt.settings.log_format != "json"
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
-        link = await create_signin_link(session, rt, owner) if new and shows and rt.settings.signin_links_allowed else None
+        link = (
+            await create_signin_link(session, rt, owner)
+            if new and shows and rt.settings.signin_links_allowed
+            else None
+        )
     if new:
-        structlog.get_logger("refract.server").info("owner_created", next="refract signin-link prints a link to sign in with")
+        structlog.get_logger("refract.server").info(
+            "owner_created", next="refract signin-link prints a link to sign in with"
+        )
     if link:
         _print_line(rt.settings, f"Sign in once with {link}")
     elif rt.settings.signin_links_allowed:
@@ -121,7 +140,12 @@ async def _greet_owner(rt: Runtime) -> None:
     else:
         names = " or ".join(one.display_name for one in rt.settings.issuers.values())
         _print_line(
-            rt.settings, f"Sign in with {names}" if names else "Sign-in links are switched off, and no identity provider is configured."
+            rt.settings,
+            (
+                f"Sign in with {names}"
+                if names
+                else "Sign-in links are switched off, and no identity provider is configured."
+            ),
         )
 
 

@@ -25,8 +25,16 @@ from refract.core.settings.model import Settings
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
 from refract.server.terminal import is_terminal_closed
 
-CHILD_COMMAND = (sys.executable, "-c", "import gc; gc.disable(); from refract.server.child import main; main()")
-PREPARE_COMMAND = (sys.executable, "-c", "import gc; gc.disable(); from refract.server.startup import main; main()")
+CHILD_COMMAND = (
+    sys.executable,
+    "-c",
+    "import gc; gc.disable(); from refract.server.child import main; main()",
+)
+PREPARE_COMMAND = (
+    sys.executable,
+    "-c",
+    "import gc; gc.disable(); from refract.server.startup import main; main()",
+)
 EXIT_SCHEMA_TOO_OLD = 75
 """The exit status of a server process whose code needs a newer schema than there is."""
 START_TIMEOUT = 30.0
@@ -51,7 +59,11 @@ class ChildProcess:
 class ProcessSlot:
     """One place among the processes, always to be filled. Each slot looks after itself, so that none waits for another's trouble."""
 
-    def __init__(self, spawn: Callable[[], Awaitable[ChildProcess]], stop: Callable[[ChildProcess], Awaitable[None]]) -> None:
+    def __init__(
+        self,
+        spawn: Callable[[], Awaitable[ChildProcess]],
+        stop: Callable[[ChildProcess], Awaitable[None]],
+    ) -> None:
         self._spawn = spawn
         self._stop = stop
         self._child: ChildProcess | None = None
@@ -66,7 +78,9 @@ class ProcessSlot:
             if child is not None:
                 await child.process.wait()
             async with self._change_lock:
-                if self._child is child:  # else it was replaced on purpose, and we wait for its successor
+                if (
+                    self._child is child
+                ):  # else it was replaced on purpose, and we wait for its successor
                     await self._restart_child(child)
 
     async def replace_child(self) -> bool:
@@ -86,8 +100,16 @@ class ProcessSlot:
         """Start another in place of one that died, ever more slowly if they keep dying young."""
         if dead is not None:
             young = time.monotonic() - dead.started_at < MIN_LIFETIME_SECONDS or not dead.ready
-            self._restart_delay = min(MAX_RESTART_SECONDS, max(MIN_RESTART_SECONDS, self._restart_delay * 2)) if young else 0.0
-            self._log.error("server_process_died", code=dead.process.returncode, next_in_seconds=self._restart_delay)
+            self._restart_delay = (
+                min(MAX_RESTART_SECONDS, max(MIN_RESTART_SECONDS, self._restart_delay * 2))
+                if young
+                else 0.0
+            )
+            self._log.error(
+                "server_process_died",
+                code=dead.process.returncode,
+                next_in_seconds=self._restart_delay,
+            )
             await self._stop(dead)
             self._child = None
             await asyncio.sleep(self._restart_delay)
@@ -102,8 +124,13 @@ class ProcessSupervisor:
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
         self._listener = listener
-        self._peers_dir = Path(tempfile.mkdtemp(prefix="refract-"))  # a short path: a socket's name may have 107 characters
-        self._slots = [ProcessSlot(partial(self._spawn_child, number), self._stop_child) for number in range(settings.workers)]
+        self._peers_dir = Path(
+            tempfile.mkdtemp(prefix="refract-")
+        )  # a short path: a socket's name may have 107 characters
+        self._slots = [
+            ProcessSlot(partial(self._spawn_child, number), self._stop_child)
+            for number in range(settings.workers)
+        ]
         self._children: set[ChildProcess] = set()
         self._first_start_lock = asyncio.Lock()
         self._prepared = asyncio.Event()
@@ -122,7 +149,10 @@ class ProcessSupervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop_requested.set)
         loop.add_signal_handler(signal.SIGHUP, self._on_sighup)
-        tasks = [asyncio.create_task(work) for work in (self._run_replacements(), *(slot.run() for slot in self._slots))]
+        tasks = [
+            asyncio.create_task(work)
+            for work in (self._run_replacements(), *(slot.run() for slot in self._slots))
+        ]
         try:
             await self._wait_until_stopped(tasks)
         finally:
@@ -165,7 +195,9 @@ class ProcessSupervisor:
     async def _prepare_database(self) -> bool:
         """Run the migration in a process of its own, for as long as it takes: the old processes go on serving meanwhile."""
         async with self._prepare_lock:
-            process = await asyncio.create_subprocess_exec(*PREPARE_COMMAND, env=self._build_environment())
+            process = await asyncio.create_subprocess_exec(
+                *PREPARE_COMMAND, env=self._build_environment()
+            )
             try:
                 code = await process.wait()
             except asyncio.CancelledError:
@@ -173,7 +205,9 @@ class ProcessSupervisor:
                 await process.wait()
                 raise
         if code != 0:
-            self._log.error("database_not_prepared", code=code, consequence="the running processes are kept")
+            self._log.error(
+                "database_not_prepared", code=code, consequence="the running processes are kept"
+            )
         return code == 0
 
     async def close(self) -> None:
@@ -204,14 +238,25 @@ class ProcessSupervisor:
         told, tell = os.pipe()
         held, lifeline = os.pipe()
         listener = self._listener.fileno()
-        words = (*CHILD_COMMAND, str(listener), str(tell), str(held), str(self._peers_dir), str(number))
-        process = await asyncio.create_subprocess_exec(*words, env=self._build_environment(), pass_fds=(listener, tell, held))
+        words = (
+            *CHILD_COMMAND,
+            str(listener),
+            str(tell),
+            str(held),
+            str(self._peers_dir),
+            str(number),
+        )
+        process = await asyncio.create_subprocess_exec(
+            *words, env=self._build_environment(), pass_fds=(listener, tell, held)
+        )
         os.close(tell)
         os.close(held)
         child = ChildProcess(process, lifeline, time.monotonic(), ready=False)
         self._children.add(child)
         await self._prepared.wait()
-        with contextlib.suppress(BrokenPipeError):  # it has died meanwhile, which is found out in a moment
+        with contextlib.suppress(
+            BrokenPipeError
+        ):  # it has died meanwhile, which is found out in a moment
             os.write(lifeline, b"1")
         child.ready = await self._wait_for_ready(told, process)
         if not child.ready:

@@ -36,7 +36,9 @@ class GracefulServer(Server):
         """What SIGHUP does to a process that serves alone."""
         self._log = structlog.get_logger("refract.server")
 
-    async def run_until_stopped(self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False) -> None:
+    async def run_until_stopped(
+        self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False
+    ) -> None:
         """Serve on a socket, our own or shared with others. `ready` is told once everything is answered; links are followed before that."""
         self._shares_listener = shared
         loop = asyncio.get_running_loop()
@@ -104,7 +106,9 @@ class GracefulServer(Server):
         for one in sockets or []:
             one.close()
         self._disable_keep_alive()
-        await self._wait_for_connections(self._grace)  # clients of this moment get an answer that tells them to go elsewhere
+        await self._wait_for_connections(
+            self._grace
+        )  # clients of this moment get an answer that tells them to go elsewhere
         await self._wait_for_connections(SHUTDOWN_TIMEOUT, closing=True)
         for task in list(self.server_state.tasks):
             self._log.warning("request_cut_off")

@@ -15,8 +15,12 @@ def check_shared(name: str) -> str:
     name = _trim_name(name)
     if not _is_letter(name[0]):
         raise InvalidTag(name=make_excerpt(name), why="it must begin with a letter or a digit")
-    if not all(_is_letter(character) or _is_mark(character) or character in " _-" for character in name):
-        raise InvalidTag(name=make_excerpt(name), why="only letters, digits, spaces, - and _ are allowed")
+    if not all(
+        _is_letter(character) or _is_mark(character) or character in " _-" for character in name
+    ):
+        raise InvalidTag(
+            name=make_excerpt(name), why="only letters, digits, spaces, - and _ are allowed"
+        )
     return name
 
 
@@ -26,7 +30,10 @@ def check_personal(name: str) -> str:
     if not any(_is_letter(character) for character in name):
         raise InvalidTag(name=make_excerpt(name), why="it needs a letter or a digit")
     if not all(character.isprintable() and character not in ',<>"' for character in name):
-        raise InvalidTag(name=make_excerpt(name), why="commas, quotes, < and > are not allowed, nor what cannot be seen")
+        raise InvalidTag(
+            name=make_excerpt(name),
+            why="commas, quotes, < and > are not allowed, nor what cannot be seen",
+        )
     return name
 
 
@@ -51,7 +58,10 @@ def _trim_name(name: str) -> str:
     if not name:
         raise InvalidTag(name=make_excerpt(name), why="it is empty")
     if len(name) > MAX_NAME_LENGTH:
-        raise InvalidTag(name=make_excerpt(name, MAX_NAME_LENGTH), why=f"it has more than {MAX_NAME_LENGTH} characters")
+        raise InvalidTag(
+            name=make_excerpt(name, MAX_NAME_LENGTH),
+            why=f"it has more than {MAX_NAME_LENGTH} characters",
+        )
     return name
 
 

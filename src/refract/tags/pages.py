@@ -18,7 +18,11 @@ from refract.tags.queries import TagSort, load_tags_page
 from refract.web.dependencies import CursorParam
 
 PER_PAGE = 100
-SORT_CHOICES = [(TagSort.USAGE.value, "Most used"), (TagSort.NAME.value, "A to Z"), (TagSort.LAST_USED.value, "Used last")]
+SORT_CHOICES = [
+    (TagSort.USAGE.value, "Most used"),
+    (TagSort.NAME.value, "A to Z"),
+    (TagSort.LAST_USED.value, "Used last"),
+]
 TagFormError = tuple[str, str, str]
 """Which tag, what was typed for its name, and what is wrong with that."""
 
@@ -33,7 +37,9 @@ class TagPageFilter:
 
 
 def _read_filter(
-    cursor: CursorParam = None, q: Annotated[str | None, Query(max_length=200)] = None, sort: TagSort = TagSort.USAGE
+    cursor: CursorParam = None,
+    q: Annotated[str | None, Query(max_length=200)] = None,
+    sort: TagSort = TagSort.USAGE,
 ) -> TagPageFilter:
     return TagPageFilter(cursor, q, sort)
 
@@ -41,15 +47,39 @@ def _read_filter(
 TagPageFilterQuery = Annotated[TagPageFilter, Depends(_read_filter)]
 
 
-async def load_tags(session: ReadSession, rt: Runtime, visible: ColumnElement[bool], asker: object, filters: TagPageFilter) -> Page[Tag]:
+async def load_tags(
+    session: ReadSession,
+    rt: Runtime,
+    visible: ColumnElement[bool],
+    asker: object,
+    filters: TagPageFilter,
+) -> Page[Tag]:
     return await load_tags_page(
-        session, CursorCodec(rt.secret), visible, asker, q=filters.q, sort=filters.sort, limit=PER_PAGE, cursor=filters.cursor
+        session,
+        CursorCodec(rt.secret),
+        visible,
+        asker,
+        q=filters.q,
+        sort=filters.sort,
+        limit=PER_PAGE,
+        cursor=filters.cursor,
     )
 
 
-def render_tags(request: Request, actor: Caller, path: str, page: Page[Tag], filters: TagPageFilter, **context: Any) -> Response:
+def render_tags(
+    request: Request,
+    actor: Caller,
+    path: str,
+    page: Page[Tag],
+    filters: TagPageFilter,
+    **context: Any,
+) -> Response:
     """`here` is the address of the page."""
-    further = {**({"q": filters.q} if filters.q else {}), "sort": filters.sort.value, "cursor": page.next_cursor}
+    further = {
+        **({"q": filters.q} if filters.q else {}),
+        "sort": filters.sort.value,
+        "cursor": page.next_cursor,
+    }
     return render_response(
         request,
         actor,

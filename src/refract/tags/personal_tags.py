@@ -16,7 +16,9 @@ from refract.tags.grammar import check_color, check_personal, personal_key
 from refract.tags.models import DEFAULT_COLOR, Tag, TagAlias, TagScope
 
 
-async def ensure_tags(session: WriteSession, ids: IdSource, user_id: int, names: Collection[str], now: datetime) -> dict[str, Tag]:
+async def ensure_tags(
+    session: WriteSession, ids: IdSource, user_id: int, names: Collection[str], now: datetime
+) -> dict[str, Tag]:
     """The person's tag for each name as given: an alias wins, then the tag that has the name, revived if it was deleted, else a new one.
 
     Raises `InvalidTag` for a name outside the grammar. The unique key settles who makes a new one.
@@ -28,7 +30,10 @@ async def ensure_tags(session: WriteSession, ids: IdSource, user_id: int, names:
     known = await find_tags_by_key(session, user_id, list(wanted))
     missing = sorted(set(wanted) - set(known))
     if missing:
-        rows = [_build_row(number, user_id, key, wanted[key], now) for number, key in zip(ids.next_ids(len(missing)), missing, strict=True)]
+        rows = [
+            _build_row(number, user_id, key, wanted[key], now)
+            for number, key in zip(ids.next_ids(len(missing)), missing, strict=True)
+        ]
         await insert_or_skip(session, cast("Table", Tag.__table__), rows)
         known |= await find_tags_by_key(session, user_id, missing)
     for tag in known.values():
@@ -46,15 +51,25 @@ class EnsuredTag:
     how: Literal["new", "revived", "existing"]
 
 
-async def create_tag(session: WriteSession, ids: IdSource, user_id: int, name: str, color: str | None, now: datetime) -> EnsuredTag:
+async def create_tag(
+    session: WriteSession, ids: IdSource, user_id: int, name: str, color: str | None, now: datetime
+) -> EnsuredTag:
     """The tag of this name. A colour is given to a new or revived one; an existing one keeps its own."""
     color = None if color is None else check_color(color)
     clean = check_personal(name)
-    before = (await find_tags_by_key(session, user_id, [personal_key(clean)])).get(personal_key(clean))
-    how: Literal["new", "revived", "existing"] = "new" if before is None else "existing" if before.deleted_at is None else "revived"
+    before = (await find_tags_by_key(session, user_id, [personal_key(clean)])).get(
+        personal_key(clean)
+    )
+    how: Literal["new", "revived", "existing"] = (
+        "new" if before is None else "existing" if before.deleted_at is None else "revived"
+    )
     number = ids.next_id() if before is None else 0
     if before is None:
-        await insert_or_skip(session, cast("Table", Tag.__table__), [_build_row(number, user_id, personal_key(clean), clean, now)])
+        await insert_or_skip(
+            session,
+            cast("Table", Tag.__table__),
+            [_build_row(number, user_id, personal_key(clean), clean, now)],
+        )
     tag = (await ensure_tags(session, ids, user_id, [clean], now))[clean]
     if how == "new" and tag.id != number:
         return EnsuredTag(tag, "existing")  # somebody else made it a moment ago
@@ -64,18 +79,26 @@ async def create_tag(session: WriteSession, ids: IdSource, user_id: int, name: s
     return EnsuredTag(tag, how)
 
 
-async def find_tags_by_key(session: ReadSession, user_id: int, keys: Collection[str]) -> dict[str, Tag]:
+async def find_tags_by_key(
+    session: ReadSession, user_id: int, keys: Collection[str]
+) -> dict[str, Tag]:
     """The person's tags by folded name, deleted ones too; a merged name finds what it was merged into."""
     found: dict[str, Tag] = {}
     for some in iter_batches(sorted(keys)):
         own = select(Tag).where(Tag.space == user_id, Tag.key.in_(some))
         found |= {tag.key: tag for tag in await session.scalars(own)}
-        merged = select(TagAlias.key, Tag).join(Tag, Tag.id == TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(some))
+        merged = (
+            select(TagAlias.key, Tag)
+            .join(Tag, Tag.id == TagAlias.tag_id)
+            .where(TagAlias.space == user_id, TagAlias.key.in_(some))
+        )
         found |= {key: tag for key, tag in (await session.execute(merged)).all()}  # noqa: C416 - rows are no pairs to mypy
     return found
 
 
-async def lock_tags(session: WriteSession, user_id: int, tag_ids: Collection[int]) -> dict[int, Tag]:
+async def lock_tags(
+    session: WriteSession, user_id: int, tag_ids: Collection[int]
+) -> dict[int, Tag]:
     """The person's tags of these ids, deleted ones too, locked and as they are now.
 
     Whoever puts tags on items or takes them off holds the tags first, in the order of their ids: so no merge, no deletion and no other
@@ -83,8 +106,16 @@ async def lock_tags(session: WriteSession, user_id: int, tag_ids: Collection[int
     """
     found: dict[int, Tag] = {}
     for some in iter_batches(sorted(set(tag_ids))):
-        rows = select(Tag).where(Tag.space == user_id, Tag.id.in_(some)).order_by(Tag.id).with_for_update()
-        found |= {tag.id: tag for tag in await session.scalars(rows.execution_options(populate_existing=True))}
+        rows = (
+            select(Tag)
+            .where(Tag.space == user_id, Tag.id.in_(some))
+            .order_by(Tag.id)
+            .with_for_update()
+        )
+        found |= {
+            tag.id: tag
+            for tag in await session.scalars(rows.execution_options(populate_existing=True))
+        }
     return found
 
 
@@ -95,7 +126,14 @@ async def lock_live_tag(session: WriteSession, user_id: int, tag_id: int) -> Tag
     return tag
 
 
-async def change_tag(session: WriteSession, user_id: int, tag_id: int, *, name: str | None = None, color: str | None = None) -> Tag:
+async def change_tag(
+    session: WriteSession,
+    user_id: int,
+    tag_id: int,
+    *,
+    name: str | None = None,
+    color: str | None = None,
+) -> Tag:
     """Give a tag another name or colour. The old name is free then."""
     tag = await lock_live_tag(session, user_id, tag_id)
     if color is not None:
@@ -120,18 +158,28 @@ async def _reject_taken_name(session: ReadSession, user_id: int, key: str) -> No
     other = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.key == key))
     if alias is not None:
         means = await session.get_one(Tag, alias.tag_id)
-        raise TagNameKept(name=alias.name, why=f'it means "{means.name}" since a merge; delete that alias first')
+        raise TagNameKept(
+            name=alias.name, why=f'it means "{means.name}" since a merge; delete that alias first'
+        )
     if other is not None and other.deleted_at is None:
         raise TagExists(name=other.name)
     if other is not None:
-        raise TagNameKept(name=other.name, why="it belongs to a tag that was deleted; create that again, and merge this one into it")
+        raise TagNameKept(
+            name=other.name,
+            why=(
+                "it belongs to a tag that was deleted; create that again, and merge this one"
+                " into it"
+            ),
+        )
 
 
 async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[int, list[str]]:
     """The names that mean each tag since a merge, by name."""
     found: dict[int, list[str]] = {tag_id: [] for tag_id in tag_ids}
     for some in iter_batches(sorted(tag_ids)):
-        for alias in await session.scalars(select(TagAlias).where(TagAlias.tag_id.in_(some)).order_by(TagAlias.key)):
+        for alias in await session.scalars(
+            select(TagAlias).where(TagAlias.tag_id.in_(some)).order_by(TagAlias.key)
+        ):
             found[alias.tag_id].append(alias.name)
     return found
 
@@ -139,7 +187,11 @@ async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[i
 async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: str) -> None:
     """From now on the name no longer means this tag: typed again, it revives the tag that once had it."""
     await lock_live_tag(session, user_id, tag_id)
-    gone = delete(TagAlias).where(TagAlias.space == user_id, TagAlias.key == personal_key(name.strip()), TagAlias.tag_id == tag_id)
+    gone = delete(TagAlias).where(
+        TagAlias.space == user_id,
+        TagAlias.key == personal_key(name.strip()),
+        TagAlias.tag_id == tag_id,
+    )
     result: Any = await session.execute(gone.execution_options(synchronize_session=False))
     if not result.rowcount:
         raise AliasNotFound

@@ -27,7 +27,9 @@ async def find_shared_tags(session: ReadSession, keys: Collection[str]) -> dict[
     """Shared tags by what they are or were called: a tag's own key goes before another tag's present name."""
     found: dict[str, Tag] = {}
     for some in iter_batches(sorted(keys)):
-        question = select(Tag).where(Tag.space == SHARED_SPACE, or_(Tag.key.in_(some), Tag.name_key.in_(some)))
+        question = select(Tag).where(
+            Tag.space == SHARED_SPACE, or_(Tag.key.in_(some), Tag.name_key.in_(some))
+        )
         tags = (await session.scalars(question.order_by(Tag.id))).all()
         found |= {tag.name_key: tag for tag in tags} | {tag.key: tag for tag in tags}
     return {key: found[key] for key in keys if key in found}
@@ -61,9 +63,18 @@ async def load_tags_page(  # noqa: PLR0913 - each part of the question is one
     if unused is not None:
         wanted = wanted.where(Tag.usage_count == 0 if unused else Tag.usage_count > 0)
     if cursor:
-        wanted = wanted.where(build_after_clause(columns, cursors.decode(question, cursor), descending=descending))
-    ordered = wanted.order_by(*(column.desc() if descending else column.asc() for column in columns)).limit(limit + 1)
-    return cursors.build_page(question, list(await session.scalars(ordered)), limit, lambda tag: [_sort_value(tag, sort), tag.id])
+        wanted = wanted.where(
+            build_after_clause(columns, cursors.decode(question, cursor), descending=descending)
+        )
+    ordered = wanted.order_by(
+        *(column.desc() if descending else column.asc() for column in columns)
+    ).limit(limit + 1)
+    return cursors.build_page(
+        question,
+        list(await session.scalars(ordered)),
+        limit,
+        lambda tag: [_sort_value(tag, sort), tag.id],
+    )
 
 
 _NEVER_USED = datetime(1970, 1, 1, tzinfo=UTC)

@@ -20,7 +20,9 @@ class TagOut(BaseModel):
     color: str
     usage_count: int
     last_used_at: datetime | None
-    aliases: list[str] = Field(default=[], description="Names of tags that were merged into this one: they mean it now.")
+    aliases: list[str] = Field(
+        default=[], description="Names of tags that were merged into this one: they mean it now."
+    )
 
     @classmethod
     def from_tag(cls, tag: Tag, aliases: Sequence[str] = ()) -> "TagOut":
@@ -44,11 +46,18 @@ class TagCreate(InputSchema):
 
     name: str = Field(max_length=200, examples=["Machine learning"])
     color: str | None = Field(default=None, max_length=20, examples=["#2563EB"])
-    scope: Literal["personal", "shared"] = Field(default="personal", description="Administrators may make shared ones.")
+    scope: Literal["personal", "shared"] = Field(
+        default="personal", description="Administrators may make shared ones."
+    )
 
 
 class TagMerge(InputSchema):
     """Several tags that are to become one."""
 
     target: Id = Field(description="The tag that stays, under its name.")
-    sources: list[Id] = Field(min_length=1, max_length=100, description="The tags that become part of it.", examples=[["361890234523649"]])
+    sources: list[Id] = Field(
+        min_length=1,
+        max_length=100,
+        description="The tags that become part of it.",
+        examples=[["361890234523649"]],
+    )

@@ -16,7 +16,9 @@ from refract.tags.grammar import check_color, check_shared, slugify
 from refract.tags.models import DEFAULT_COLOR, SHARED_SPACE, Tag, TagScope
 
 
-async def ensure_shared_tags(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[str, Tag]:
+async def ensure_shared_tags(
+    session: WriteSession, ids: IdSource, names: Collection[str], now: datetime
+) -> dict[str, Tag]:
     """The shared tag for each name, made or revived where there is none. The slug decides which names are the same tag.
 
     The unique key settles who makes a new one; names must have passed `check_shared`.
@@ -28,14 +30,19 @@ async def ensure_shared_tags(session: WriteSession, ids: IdSource, names: Collec
     missing = sorted(set(wanted) - set(known))
     if missing:
         numbers = ids.next_ids(len(missing))
-        rows = [_build_row(number, key, wanted[key], now) for number, key in zip(numbers, missing, strict=True)]
+        rows = [
+            _build_row(number, key, wanted[key], now)
+            for number, key in zip(numbers, missing, strict=True)
+        ]
         await insert_or_skip(session, cast("Table", Tag.__table__), rows)
         known |= await queries.find_shared_tags(session, missing)
     await _revive_tags(session, [known[key] for key in wanted])
     return {name: known[slugify(name)] for name in names}
 
 
-async def create_shared_tag(session: WriteSession, ids: IdSource, name: str, color: str | None, now: datetime) -> tuple[Tag, bool]:
+async def create_shared_tag(
+    session: WriteSession, ids: IdSource, name: str, color: str | None, now: datetime
+) -> tuple[Tag, bool]:
     """The shared tag of this name, and whether it is new or revived. A colour is given to such a one only."""
     clean = check_shared(name)
     color = None if color is None else check_color(color)
@@ -56,15 +63,27 @@ async def find_live_shared_tags(session: ReadSession, names: Collection[str]) ->
 
 async def adjust_usage(session: WriteSession, changes: Mapping[int, int], now: datetime) -> None:
     """Move the usage count of each tag up or down; being used more is being used now."""
-    for tag_id, change in sorted(changes.items()):  # one order for everybody, so that nobody waits in a circle
+    for tag_id, change in sorted(
+        changes.items()
+    ):  # one order for everybody, so that nobody waits in a circle
         if change:
             used = {"last_used_at": now} if change > 0 else {}
-            moved = update(Tag).where(Tag.id == tag_id).values(usage_count=Tag.usage_count + change, **used)
+            moved = (
+                update(Tag)
+                .where(Tag.id == tag_id)
+                .values(usage_count=Tag.usage_count + change, **used)
+            )
             await session.execute(moved.execution_options(synchronize_session=False))
 
 
 async def change_shared_tag(
-    session: WriteSession, tag: Tag, *, by: int | None, at: datetime, name: str | None = None, color: str | None = None
+    session: WriteSession,
+    tag: Tag,
+    *,
+    by: int | None,
+    at: datetime,
+    name: str | None = None,
+    color: str | None = None,
 ) -> Tag:
     """Give a shared tag another name or colour. Its slug stays, so nothing that refers to it breaks."""
     if name is not None:

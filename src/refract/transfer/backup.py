@@ -57,7 +57,13 @@ class ArchiveAbsent(Conflict):
 
 
 async def create_backup(
-    settings: Settings, db: Database, path: Path, now: datetime, progress: BackupProgress, *, without_archive: bool = False
+    settings: Settings,
+    db: Database,
+    path: Path,
+    now: datetime,
+    progress: BackupProgress,
+    *,
+    without_archive: bool = False,
 ) -> BackupManifest:
     """Write a backup and read it again; the file appears under its name when it is complete."""
     state = await migrations.check_schema(db)
@@ -65,10 +71,15 @@ async def create_backup(
         raise state.problem
     if state.revision is None or state.is_ahead:
         raise ConfigurationError(
-            problem=f"This database was upgraded by a newer Refract, to revision {state.revision}; this one knows {migrations.HEAD}.",
+            problem=(
+                f"This database was upgraded by a newer Refract, to revision {state.revision}; this"
+                f" one knows {migrations.HEAD}."
+            ),
             remedy="Make the backup with the newer version, which knows everything in it.",
         )
-    manifest = BackupManifest(state.revision, now.isoformat(), db.dialect, without_archive=without_archive)
+    manifest = BackupManifest(
+        state.revision, now.isoformat(), db.dialect, without_archive=without_archive
+    )
     with _open_draft(path) as (draft, file):
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
             _copy_files(archive, _list_data_files(settings), manifest)
@@ -78,7 +89,11 @@ async def create_backup(
                 for model in list_tables(EXCLUDED_CREDENTIALS):
                     form = TableCodec(model)
                     manifest.tables[form.name] = await _dump_table(
-                        archive, form, read_lines(connection, form), await count_rows(connection, form), progress
+                        archive,
+                        form,
+                        read_lines(connection, form),
+                        await count_rows(connection, form),
+                        progress,
                     )
             archive.writestr(MANIFEST, json.dumps(manifest.as_json(), indent=1))
         file.flush()
@@ -112,7 +127,11 @@ def _open_draft(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
 
 async def _dump_table(
-    archive: zipfile.ZipFile, form: TableCodec, rows: AsyncIterator[list[bytes]], all_rows: int, progress: BackupProgress
+    archive: zipfile.ZipFile,
+    form: TableCodec,
+    rows: AsyncIterator[list[bytes]],
+    all_rows: int,
+    progress: BackupProgress,
 ) -> str:
     found = TableChecksum()
     progress(form.name, 0, all_rows)
@@ -135,18 +154,29 @@ def _list_data_files(settings: Settings) -> Iterator[tuple[str, Path]]:
             yield f"spool/{path.relative_to(spool)}", path
 
 
-async def _list_archived_files(connection: AsyncConnection, settings: Settings) -> list[tuple[str, Path]]:
+async def _list_archived_files(
+    connection: AsyncConnection, settings: Settings
+) -> list[tuple[str, Path]]:
     directory = settings.effective_archive_dir
-    wanted = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None)).order_by(ArchiveFile.day, ArchiveFile.part)
+    wanted = (
+        select(ArchiveFile.name)
+        .where(ArchiveFile.dropped_at.is_(None))
+        .order_by(ArchiveFile.day, ArchiveFile.part)
+    )
     names = list((await connection.execute(wanted)).scalars())
     if absent := [name for name in names if not (directory / name).is_file()]:
         raise ArchiveAbsent(path=directory, names=summarise_names(absent))
     return [(f"archive/{name}", directory / name) for name in names]
 
 
-def _copy_files(archive: zipfile.ZipFile, files: Iterable[tuple[str, Path]], manifest: BackupManifest) -> None:
+def _copy_files(
+    archive: zipfile.ZipFile, files: Iterable[tuple[str, Path]], manifest: BackupManifest
+) -> None:
     for name, path in files:
-        with contextlib.suppress(FileNotFoundError, IsADirectoryError), path.open("rb") as source:  # finished and removed meanwhile
+        with (
+            contextlib.suppress(FileNotFoundError, IsADirectoryError),
+            path.open("rb") as source,
+        ):  # finished and removed meanwhile
             found = hashlib.sha256()  # of what was copied: a spool grows meanwhile
             with archive.open(f"files/{name}", "w", force_zip64=True) as target:
                 while data := source.read(1 << 20):
@@ -171,6 +201,8 @@ def verify_backup(path: Path, *, without_archive: bool = False) -> BackupManifes
             with open_member(archive, f"files/{name}") as member:
                 if hash_file(member) != wanted:
                     raise BackupDamaged(what=f"the file {name}")
-        if not (without_archive or manifest.without_archive) and (missing := find_missing_archives(archive, manifest)):
+        if not (without_archive or manifest.without_archive) and (
+            missing := find_missing_archives(archive, manifest)
+        ):
             raise ArchiveLeftOut(names=summarise_names(missing))
     return manifest

@@ -79,7 +79,9 @@ def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     try:
         told = json.loads(archive.read(MANIFEST))
         if told.get("format") != FORMAT_VERSION:
-            raise NotABackup(path=path, reason=f"its format is {told.get('format')}, not {FORMAT_VERSION}")
+            raise NotABackup(
+                path=path, reason=f"its format is {told.get('format')}, not {FORMAT_VERSION}"
+            )
         return BackupManifest(**told)
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise NotABackup(path=path, reason="it has no manifest, so it is not complete") from exc
@@ -104,7 +106,11 @@ def find_missing_archives(archive: zipfile.ZipFile, manifest: BackupManifest) ->
         columns = json.loads(member.readline())
         name, dropped = columns.index("name"), columns.index("dropped_at")
         rows = [json.loads(line) for line in member]
-    return [row[name] for row in rows if row[dropped] is None and f"archive/{row[name]}" not in manifest.files]
+    return [
+        row[name]
+        for row in rows
+        if row[dropped] is None and f"archive/{row[name]}" not in manifest.files
+    ]
 
 
 def summarise_names(names: list[str]) -> str:

@@ -49,7 +49,9 @@ class MoveResult:
     resumed: bool
 
 
-async def move_database(source: Database, target: Database, progress: MoveProgress, *, again: bool = False) -> MoveResult:
+async def move_database(
+    source: Database, target: Database, progress: MoveProgress, *, again: bool = False
+) -> MoveResult:
     """Copy and compare. Nobody can write to the source meanwhile; it is left as it was."""
     if source.dialect != "sqlite":
         raise NotFromHere(dialect=source.dialect)
@@ -74,7 +76,9 @@ async def move_database(source: Database, target: Database, progress: MoveProgre
     return MoveResult(len(list_tables()), rows, resumed)
 
 
-async def _copy_table(old: AsyncConnection, new: AsyncConnection, form: TableCodec, progress: MoveProgress) -> tuple[TableChecksum, int]:
+async def _copy_table(
+    old: AsyncConnection, new: AsyncConnection, form: TableCodec, progress: MoveProgress
+) -> tuple[TableChecksum, int]:
     """One table; the answer is what the old one adds up to, and how many rows were over before."""
     there = await compute_checksum(new, form)
     await new.rollback()

@@ -14,7 +14,12 @@ from refract.core.runtime import Runtime
 from refract.identity import tombstones
 from refract.identity.account_deletion import delete_restored_account
 from refract.identity.models import ApiKey, KeyStatus, User, UserRole, UserStatus
-from refract.identity.revocation_log import Revocation, append_revocations, get_log_path, read_revocations
+from refract.identity.revocation_log import (
+    Revocation,
+    append_revocations,
+    get_log_path,
+    read_revocations,
+)
 
 
 class ReplayListAbsent(Invalid):
@@ -46,11 +51,29 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayR
     check_lists(extra)
     entries = list(read_revocations(get_log_path(rt.settings), *extra).values())
     async with rt.db.write() as session:
-        keys = await _change(session, ApiKey, _ids(entries, "revoked"), "status", KeyStatus.ACTIVE, KeyStatus.REVOKED)
+        keys = await _change(
+            session, ApiKey, _ids(entries, "revoked"), "status", KeyStatus.ACTIVE, KeyStatus.REVOKED
+        )
         held = {"held_at": rt.clock.now()}
-        suspended = await _change(session, User, _ids(entries, "suspended"), "status", UserStatus.ACTIVE, UserStatus.SUSPENDED, **held)
+        suspended = await _change(
+            session,
+            User,
+            _ids(entries, "suspended"),
+            "status",
+            UserStatus.ACTIVE,
+            UserStatus.SUSPENDED,
+            **held,
+        )
         by_hand = {"admin_by_setting": None}
-        demoted = await _change(session, User, _ids(entries, "demoted"), "role", UserRole.ADMIN, UserRole.USER, **by_hand)
+        demoted = await _change(
+            session,
+            User,
+            _ids(entries, "demoted"),
+            "role",
+            UserRole.ADMIN,
+            UserRole.USER,
+            **by_hand,
+        )
         for some in iter_batches(_ids(entries, "allowed")):
             await tombstones.lift_bans(session, some)
         barred_before = await tombstones.count_tombstones(session)
@@ -68,7 +91,9 @@ def _ids(entries: Iterable[Revocation], state: str) -> list[int]:
     return [entry.id for entry in entries if entry.state == state]
 
 
-async def _change(session: WriteSession, model: Any, ids: list[int], field: str, old: str, new: str, **more: Any) -> int:
+async def _change(
+    session: WriteSession, model: Any, ids: list[int], field: str, old: str, new: str, **more: Any
+) -> int:
     """Change `field` from `old` to `new` in the rows that still have the old value. Return how many were changed."""
     changed = 0
     for some in iter_batches(ids):
@@ -83,6 +108,11 @@ async def _delete_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
     for entry in sorted(entry for entry in entries if entry.state == "deleted"):
         async with rt.db.write() as session:
             deleted += await delete_restored_account(
-                session, rt, entry.id, PERSONAL_DATA_HOOKS, heir_id=entry.heir, bar=entry.id not in allowed
+                session,
+                rt,
+                entry.id,
+                PERSONAL_DATA_HOOKS,
+                heir_id=entry.heir,
+                bar=entry.id not in allowed,
             )
     return deleted

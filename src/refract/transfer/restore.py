@@ -16,7 +16,13 @@ from refract.core.errors import ConfigurationError, Conflict
 from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
 from refract.transfer.backup import EXCLUDED_CREDENTIALS, BackupProgress, verify_backup
-from refract.transfer.manifest import BackupManifest, NotABackup, get_table_member, open_backup, open_member
+from refract.transfer.manifest import (
+    BackupManifest,
+    NotABackup,
+    get_table_member,
+    open_backup,
+    open_member,
+)
 from refract.transfer.row_format import TableCodec, list_tables
 from refract.transfer.table_io import (
     BATCH_SIZE,
@@ -34,10 +40,18 @@ class NotEmpty(Conflict):
 
 
 async def restore_backup(
-    settings: Settings, db: Database, path: Path, progress: BackupProgress, *, again: bool = False, without_archive: bool = False
+    settings: Settings,
+    db: Database,
+    path: Path,
+    progress: BackupProgress,
+    *,
+    again: bool = False,
+    without_archive: bool = False,
 ) -> BackupManifest:
     """Check a backup, write it into an empty database and data directory, and compare."""
-    manifest = await load_backup(settings, db, path, progress, again=again, without_archive=without_archive)
+    manifest = await load_backup(
+        settings, db, path, progress, again=again, without_archive=without_archive
+    )
     await finish_restore(db)
     return manifest
 
@@ -49,7 +63,13 @@ async def finish_restore(db: Database) -> None:
 
 
 async def load_backup(
-    settings: Settings, db: Database, path: Path, progress: BackupProgress, *, again: bool = False, without_archive: bool = False
+    settings: Settings,
+    db: Database,
+    path: Path,
+    progress: BackupProgress,
+    *,
+    again: bool = False,
+    without_archive: bool = False,
 ) -> BackupManifest:
     """Do what `restore` does, and leave the database marked: nobody uses it before `finish_restore`."""
     manifest = verify_backup(path, without_archive=without_archive)
@@ -61,11 +81,16 @@ async def load_backup(
         await migrations.upgrade(db, manifest.revision)
     elif there != manifest.revision:
         raise ConfigurationError(
-            problem=f"The database is at revision {there}, the backup at {manifest.revision}.", remedy="Restore into an empty database."
+            problem=f"The database is at revision {there}, the backup at {manifest.revision}.",
+            remedy="Restore into an empty database.",
         )
     with open_backup(path) as archive:
         async with db.engine.connect() as connection:
-            if there is not None and not may_empty and (full := await list_filled_tables(connection)):
+            if (
+                there is not None
+                and not may_empty
+                and (full := await list_filled_tables(connection))
+            ):
                 raise NotEmpty(table=full[0])
             await migrations.mark_restore(connection, manifest.revision, is_finished=False)
             await empty_known_tables(connection, manifest)
@@ -97,7 +122,9 @@ async def empty_known_tables(connection: Any, manifest: BackupManifest) -> None:
     await connection.commit()
 
 
-async def _load_table(archive: zipfile.ZipFile, connection: Any, name: str, wanted: str, progress: BackupProgress) -> None:
+async def _load_table(
+    archive: zipfile.ZipFile, connection: Any, name: str, wanted: str, progress: BackupProgress
+) -> None:
     all_rows, done = int(wanted.split(":", maxsplit=1)[0]), 0
     with open_member(archive, get_table_member(name)) as member:
         form = _build_codec(name, json.loads(member.readline()))
@@ -117,7 +144,9 @@ def _build_codec(name: str, columns: list[str]) -> TableCodec:
     unknown = [column for column in columns if column not in model.columns]
     if unknown:
         raise ConfigurationError(
-            problem=f"The backup has a column {name}.{unknown[0]} that this version no longer knows.",
+            problem=(
+                f"The backup has a column {name}.{unknown[0]} that this version no longer knows."
+            ),
             remedy="Restore it with the version that made it.",
         )
     return TableCodec(model, columns)
@@ -126,7 +155,8 @@ def _build_codec(name: str, columns: list[str]) -> TableCodec:
 def _get_table(name: str) -> Any:
     if name not in metadata.tables:
         raise ConfigurationError(
-            problem=f"The backup has a table {name} that this version no longer knows.", remedy="Restore it with the version that made it."
+            problem=f"The backup has a table {name} that this version no longer knows.",
+            remedy="Restore it with the version that made it.",
         )
     return metadata.tables[name]
 
@@ -152,6 +182,9 @@ def _restore_files(archive: zipfile.ZipFile, settings: Settings, manifest: Backu
             continue
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         draft = target.with_name(f".{target.name}.part")
-        with archive.open(f"files/{name}") as source, os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as sink:
+        with (
+            archive.open(f"files/{name}") as source,
+            os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as sink,
+        ):
             shutil.copyfileobj(source, sink)
         draft.replace(target)

@@ -8,7 +8,19 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any, Final
 
-from sqlalchemy import ARRAY, JSON, ColumnElement, Select, Table, Text, bindparam, column, func, select, table
+from sqlalchemy import (
+    ARRAY,
+    JSON,
+    ColumnElement,
+    Select,
+    Table,
+    Text,
+    bindparam,
+    column,
+    func,
+    select,
+    table,
+)
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.dialects.postgresql import TSVECTOR
 from sqlalchemy.sql.expression import Insert, TableClause, insert
@@ -25,7 +37,11 @@ _POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchem
 
 def list_tables(exclude: Collection[str] = ()) -> list[Table]:
     """Return every table that is carried over, each after the ones it refers to."""
-    return [model for model in metadata.sorted_tables if model.name not in EXCLUDED_TABLES and model.name not in exclude]
+    return [
+        model
+        for model in metadata.sorted_tables
+        if model.name not in EXCLUDED_TABLES and model.name not in exclude
+    ]
 
 
 @dataclass(slots=True)
@@ -37,7 +53,9 @@ class TableChecksum:
 
     def add(self, line: bytes) -> None:
         self.rows += 1
-        self.total = (self.total + int.from_bytes(hashlib.blake2b(line, digest_size=16).digest())) % _MODULUS
+        self.total = (
+            self.total + int.from_bytes(hashlib.blake2b(line, digest_size=16).digest())
+        ) % _MODULUS
 
     @property
     def text(self) -> str:
@@ -52,11 +70,19 @@ class TableCodec:
         self.columns = list(columns) if columns is not None else [one.name for one in model.columns]
         self.keys = [one.name for one in model.primary_key.columns]
         self.serial_column = (
-            model.autoincrement_column.name if model.autoincrement_column is not None and _has_serial_column(model) else None
+            model.autoincrement_column.name
+            if model.autoincrement_column is not None and _has_serial_column(model)
+            else None
         )
         self._kinds = [_get_column_kind(model.columns[name].type) for name in self.columns]
-        self.table: TableClause = table(self.name, *(column(name, model.columns[name].type) for name in self.columns))
-        self._nullable_json = {name for name in self.columns if isinstance(model.columns[name].type, JSON) and model.columns[name].nullable}
+        self.table: TableClause = table(
+            self.name, *(column(name, model.columns[name].type) for name in self.columns)
+        )
+        self._nullable_json = {
+            name
+            for name in self.columns
+            if isinstance(model.columns[name].type, JSON) and model.columns[name].nullable
+        }
 
     @property
     def order(self) -> list[ColumnElement[Any]]:
@@ -64,31 +90,47 @@ class TableCodec:
 
     def build_select(self, dialect: str) -> Select[Any]:
         """All columns, in the order of the key."""
-        return select(*(self._select_column(name, kind, dialect) for name, kind in zip(self.columns, self._kinds, strict=True))).order_by(
-            *self.order
-        )
+        return select(
+            *(
+                self._select_column(name, kind, dialect)
+                for name, kind in zip(self.columns, self._kinds, strict=True)
+            )
+        ).order_by(*self.order)
 
     def build_insert(self, dialect: str) -> Insert:
         """A missing JSON value is missing, not the word null; SQLAlchemy would write the latter."""
         return insert(self.table).values(
-            {name: self._bind_value(name, kind, dialect) for name, kind in zip(self.columns, self._kinds, strict=True)}
+            {
+                name: self._bind_value(name, kind, dialect)
+                for name, kind in zip(self.columns, self._kinds, strict=True)
+            }
         )
 
     def encode_row(self, row: Sequence[Any]) -> bytes:
         values = [_ENCODERS[kind](value) for kind, value in zip(self._kinds, row, strict=True)]
-        return json.dumps(values, ensure_ascii=False, sort_keys=True, separators=(",", ":")).encode()
+        return json.dumps(
+            values, ensure_ascii=False, sort_keys=True, separators=(",", ":")
+        ).encode()
 
     def decode_row(self, line: bytes, dialect: str) -> dict[str, Any]:
         values = json.loads(line)
         lists = dialect == "postgresql"
         return {
-            name: value.split() if kind == "words" and lists and value is not None else _from_json_value(kind, value)
+            name: (
+                value.split()
+                if kind == "words" and lists and value is not None
+                else _from_json_value(kind, value)
+            )
             for name, kind, value in zip(self.columns, self._kinds, values, strict=True)
         }
 
     def _select_column(self, name: str, kind: str, dialect: str) -> ColumnElement[Any]:
         chosen: ColumnElement[Any] = self.table.c[name]
-        return func.tsvector_to_array(chosen, type_=ARRAY(Text)) if kind == "words" and dialect == "postgresql" else chosen
+        return (
+            func.tsvector_to_array(chosen, type_=ARRAY(Text))
+            if kind == "words" and dialect == "postgresql"
+            else chosen
+        )
 
     def _bind_value(self, name: str, kind: str, dialect: str) -> ColumnElement[Any]:
         if kind == "words" and dialect == "postgresql":
@@ -112,7 +154,11 @@ def _get_column_kind(kind: TypeEngine[Any]) -> str:
 
 def _sort_words(value: Any) -> str | None:
     """A set has no order: the same words are the same."""
-    return None if value is None else " ".join(sorted(set(value.split() if isinstance(value, str) else value)))
+    return (
+        None
+        if value is None
+        else " ".join(sorted(set(value.split() if isinstance(value, str) else value)))
+    )
 
 
 def _to_json_value(value: Any) -> Any:
@@ -135,4 +181,8 @@ def _from_json_value(kind: str, value: Any) -> Any:
     return date.fromisoformat(told) if what == "day" else base64.b64decode(told)
 
 
-_ENCODERS: dict[str, Callable[[Any], Any]] = {"words": _sort_words, "json": lambda value: value, "plain": _to_json_value}
+_ENCODERS: dict[str, Callable[[Any], Any]] = {
+    "words": _sort_words,
+    "json": lambda value: value,
+    "plain": _to_json_value,
+}

@@ -48,7 +48,9 @@ def _get_dialect(connection: AsyncConnection) -> str:
 
 
 async def count_rows(connection: AsyncConnection, form: TableCodec) -> int:
-    return int((await connection.execute(select(func.count()).select_from(form.table))).scalar_one())
+    return int(
+        (await connection.execute(select(func.count()).select_from(form.table))).scalar_one()
+    )
 
 
 async def compute_checksum(connection: AsyncConnection, form: TableCodec) -> TableChecksum:
@@ -65,7 +67,9 @@ async def write_lines(connection: AsyncConnection, form: TableCodec, some: Seque
         return
     try:
         dialect = _get_dialect(connection)
-        await connection.execute(form.build_insert(dialect), [form.decode_row(line, dialect) for line in some])
+        await connection.execute(
+            form.build_insert(dialect), [form.decode_row(line, dialect) for line in some]
+        )
         await connection.commit()
     except DBAPIError as exc:
         if (word := translate_db_error(exc)) is not None:
@@ -102,6 +106,11 @@ async def advance_sequences(db: Database, connection: AsyncConnection) -> None:
             newest = int((await connection.execute(select(highest))).scalar_one())
             await connection.execute(
                 text("SELECT setval(pg_get_serial_sequence(:name, :field), :newest, :used)"),
-                {"name": form.name, "field": form.serial_column, "newest": max(1, newest), "used": newest > 0},
+                {
+                    "name": form.name,
+                    "field": form.serial_column,
+                    "newest": max(1, newest),
+                    "used": newest > 0,
+                },
             )
     await connection.commit()

@@ -69,14 +69,20 @@ class ApiSection:
 
 def build_sections(document: DocumentJson) -> list[ApiSection]:
     """The whole document, in the order of its tags."""
-    found = {tag["name"]: ApiSection(tag["name"], tag["description"], []) for tag in document["tags"]}
+    found = {
+        tag["name"]: ApiSection(tag["name"], tag["description"], []) for tag in document["tags"]
+    }
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            found[operation["tags"][0]].operations.append(_build_operation(document, path, method.upper(), operation))
+            found[operation["tags"][0]].operations.append(
+                _build_operation(document, path, method.upper(), operation)
+            )
     return list(found.values())
 
 
-def _build_operation(document: DocumentJson, path: str, method: str, operation: DocumentJson) -> ApiOperation:
+def _build_operation(
+    document: DocumentJson, path: str, method: str, operation: DocumentJson
+) -> ApiOperation:
     schemas = document["components"]["schemas"]
     description = operation.get("description", "")
     ways = [way for way in operation.get("security", ()) if way]
@@ -90,7 +96,13 @@ def _build_operation(document: DocumentJson, path: str, method: str, operation: 
         is_open=not ways or {} in operation["security"],
         fields=[*_iter_parameters(operation, schemas), *_iter_members(operation, schemas)],
         answers=[
-            (status, response["description"], _format_example(response.get("content", {}).get("application/json", {}).get("example")))
+            (
+                status,
+                response["description"],
+                _format_example(
+                    response.get("content", {}).get("application/json", {}).get("example")
+                ),
+            )
             for status, response in operation["responses"].items()
             if status < "400"
         ],
@@ -103,7 +115,13 @@ def _iter_parameters(operation: DocumentJson, schemas: DocumentJson) -> Iterator
     for one in operation.get("parameters", ()):
         schema = one["schema"]
         described = one.get("description") or schema.get("description", "")
-        yield ApiField(one["name"], one["in"], describe_schema(schema, schemas), one.get("required", False), described)
+        yield ApiField(
+            one["name"],
+            one["in"],
+            describe_schema(schema, schemas),
+            one.get("required", False),
+            described,
+        )
 
 
 def _iter_members(operation: DocumentJson, schemas: DocumentJson) -> Iterator[ApiField]:
@@ -111,8 +129,16 @@ def _iter_members(operation: DocumentJson, schemas: DocumentJson) -> Iterator[Ap
     if body is not None:
         schema = resolve_schema(body["schema"], schemas)
         for name, inner in schema.get("properties", {}).items():
-            described = resolve_schema(inner, schemas).get("description", "") if "$ref" not in inner else ""
-            yield ApiField(name, "body", describe_schema(inner, schemas), name in schema.get("required", ()), described)
+            described = (
+                resolve_schema(inner, schemas).get("description", "") if "$ref" not in inner else ""
+            )
+            yield ApiField(
+                name,
+                "body",
+                describe_schema(inner, schemas),
+                name in schema.get("required", ()),
+                described,
+            )
 
 
 def _iter_errors(operation: DocumentJson, examples: DocumentJson) -> Iterator[ApiError]:
@@ -139,12 +165,17 @@ def _describe_type(schema: DocumentJson, schemas: DocumentJson) -> str:
     if "const" in schema:
         return str(schema["const"])
     if schema.get("type") == "array":
-        return f"list of {describe_schema(schema.get('items', {}), schemas)}{_describe_bounds(schema, 'minItems', 'maxItems', '')}"
+        return (
+            "list of"
+            f" {describe_schema(schema.get('items', {}), schemas)}{_describe_bounds(schema, 'minItems', 'maxItems', '')}"
+        )
     if schema.get("format") == "date-time":
         return "date and time"
     if schema.get("type") == "string":
         return "text" + _describe_bounds(schema, "minLength", "maxLength", " characters")
-    return _TYPE_NAMES.get(schema.get("type", ""), "any value") + _describe_bounds(schema, "minimum", "maximum", "")
+    return _TYPE_NAMES.get(schema.get("type", ""), "any value") + _describe_bounds(
+        schema, "minimum", "maximum", ""
+    )
 
 
 def _describe_bounds(schema: DocumentJson, min_key: str, max_key: str, unit: str) -> str:
@@ -156,7 +187,9 @@ def _describe_bounds(schema: DocumentJson, min_key: str, max_key: str, unit: str
     return f", at least {low}{unit}" if low else ""
 
 
-def _build_curl(base: str, path: str, method: str, operation: DocumentJson, schemas: DocumentJson) -> str:
+def _build_curl(
+    base: str, path: str, method: str, operation: DocumentJson, schemas: DocumentJson
+) -> str:
     """A command to paste into a terminal; the key comes from the environment."""
     for one in operation.get("parameters", ()):
         if one["in"] == "path":
@@ -166,7 +199,12 @@ def _build_curl(base: str, path: str, method: str, operation: DocumentJson, sche
         words += ["-H", '"X-API-Key: $API_KEY"']
     body = operation.get("requestBody", {}).get("content", {}).get("application/json")
     if body is not None:
-        words += ["-H", "'Content-Type: application/json'", "-d", shlex.quote(json.dumps(body["example"], ensure_ascii=False))]
+        words += [
+            "-H",
+            "'Content-Type: application/json'",
+            "-d",
+            shlex.quote(json.dumps(body["example"], ensure_ascii=False)),
+        ]
     return " ".join([*words, shlex.quote(base + path)])
 
 

@@ -40,7 +40,10 @@ async def asset(digest: str, name: str, request: Request) -> Response:
     if found is None:
         raise NoSuchPage
     body, compressed, kind = found
-    headers = {"Cache-Control": _IMMUTABLE if digest == static_digest() else "no-cache", "Vary": "Accept-Encoding"}
+    headers = {
+        "Cache-Control": _IMMUTABLE if digest == static_digest() else "no-cache",
+        "Vary": "Accept-Encoding",
+    }
     if compressed is not None and "gzip" in request.headers.get("accept-encoding", ""):
         return Response(compressed, headers=headers | {"Content-Encoding": "gzip"}, media_type=kind)
     return Response(body, headers=headers, media_type=kind)
@@ -51,7 +54,9 @@ async def favicon() -> Response:
     found = _load_asset("favicon.ico")
     if found is None:
         raise NoSuchPage
-    return Response(found[0], headers={"Cache-Control": "public, max-age=86400"}, media_type=found[2])
+    return Response(
+        found[0], headers={"Cache-Control": "public, max-age=86400"}, media_type=found[2]
+    )
 
 
 @router.get("/robots.txt")

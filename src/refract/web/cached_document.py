@@ -21,7 +21,12 @@ class CachedDocument:
     @classmethod
     def from_bytes(cls, body: bytes, media_type: str) -> Self:
         """Compress and sign a body: work for a thread."""
-        return cls(body, gzip.compress(body, 9, mtime=0), f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"', media_type)
+        return cls(
+            body,
+            gzip.compress(body, 9, mtime=0),
+            f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"',
+            media_type,
+        )
 
     def to_response(self, request: Request) -> Response:
         """Answer with whichever form the client reads, or 304 if it has this one already."""
@@ -29,5 +34,9 @@ class CachedDocument:
         if self.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)
         if "gzip" in request.headers.get("accept-encoding", ""):
-            return Response(self.compressed, headers=headers | {"Content-Encoding": "gzip"}, media_type=self.media_type)
+            return Response(
+                self.compressed,
+                headers=headers | {"Content-Encoding": "gzip"},
+                media_type=self.media_type,
+            )
         return Response(self.body, headers=headers, media_type=self.media_type)

@@ -51,7 +51,9 @@ def own_token(rt: Runtime, cookie: str | None, given: str | None) -> bool:
         raw = base64.b64decode(given.encode("ascii"), altchars=b"-_", validate=True)
     except (ValueError, binascii.Error):
         return False
-    return len(raw) == 2 * _SIZE and hmac.compare_digest(_masked(raw[_SIZE:], raw[:_SIZE]), _signature(rt, cookie))
+    return len(raw) == 2 * _SIZE and hmac.compare_digest(
+        _masked(raw[_SIZE:], raw[:_SIZE]), _signature(rt, cookie)
+    )
 
 
 async def is_valid(rt: Runtime, request: Request, cookie: str | None) -> bool:

@@ -29,13 +29,21 @@ def page_router() -> APIRouter:
     return APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
-LimitParam = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many rows to answer at most.")]
-CursorParam = Annotated[str | None, Query(max_length=MAX_CURSOR_LENGTH, description="`next_cursor` of the page before.")]
+LimitParam = Annotated[
+    int, Query(ge=1, le=MAX_LIMIT, description="How many rows to answer at most.")
+]
+CursorParam = Annotated[
+    str | None, Query(max_length=MAX_CURSOR_LENGTH, description="`next_cursor` of the page before.")
+]
 DEFAULT_PAGE_SIZE = DEFAULT_LIMIT
 
 IfMatchHeader = Annotated[
     str | None,
-    Header(alias="If-Match", max_length=100, description='Change only this version: the ETag of the last answer, such as `"3"`.'),
+    Header(
+        alias="If-Match",
+        max_length=100,
+        description='Change only this version: the ETag of the last answer, such as `"3"`.',
+    ),
 ]
 
 

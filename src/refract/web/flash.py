@@ -19,15 +19,36 @@ _SIGNATURE = 16
 _LONGEST = 3800
 
 
-def add(response: Response, rt: Runtime, message: str, *, undo: str | None = None, kind: str = "done") -> None:
+def add(
+    response: Response, rt: Runtime, message: str, *, undo: str | None = None, kind: str = "done"
+) -> None:
     """Show this once, on the next page. `undo` is the address of ours that a POST takes it back at."""
-    said = {"message": message[:300], "kind": kind, "undo": undo, "until": int(rt.clock.now().timestamp()) + SECONDS}
+    said = {
+        "message": message[:300],
+        "kind": kind,
+        "undo": undo,
+        "until": int(rt.clock.now().timestamp()) + SECONDS,
+    }
     payload = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
-    value = base64.urlsafe_b64encode(rt.secret.sign("flash", payload, size=_SIGNATURE) + payload).rstrip(b"=").decode()
-    if len(value) > _LONGEST and undo is not None:  # more than a cookie holds: the words matter more than the way back
+    value = (
+        base64.urlsafe_b64encode(rt.secret.sign("flash", payload, size=_SIGNATURE) + payload)
+        .rstrip(b"=")
+        .decode()
+    )
+    if (
+        len(value) > _LONGEST and undo is not None
+    ):  # more than a cookie holds: the words matter more than the way back
         add(response, rt, message, kind=kind)
         return
-    response.set_cookie(_name(rt), value, max_age=SECONDS, path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    response.set_cookie(
+        _name(rt),
+        value,
+        max_age=SECONDS,
+        path="/",
+        secure=rt.settings.https,
+        httponly=True,
+        samesite="lax",
+    )
 
 
 def read(request: Request, rt: Runtime) -> dict[str, Any] | None:
@@ -48,7 +69,9 @@ def read(request: Request, rt: Runtime) -> dict[str, Any] | None:
 
 def clear(request: Request, response: Response, rt: Runtime) -> None:
     if _name(rt) in request.cookies:
-        response.delete_cookie(_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+        response.delete_cookie(
+            _name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+        )
 
 
 def _name(rt: Runtime) -> str:

@@ -20,7 +20,11 @@ def format_date(at: date | datetime, zone: tzinfo = UTC) -> str:
     """Aug 20, 2026 · 20.08.2026 · 2026年8月20日."""
     from babel.dates import format_date as by_cldr  # noqa: PLC0415 - see above
 
-    return by_cldr(at.astimezone(zone) if isinstance(at, datetime) else at, "medium", locale=load_cldr(current_locale().folder))
+    return by_cldr(
+        at.astimezone(zone) if isinstance(at, datetime) else at,
+        "medium",
+        locale=load_cldr(current_locale().folder),
+    )
 
 
 def format_time(at: time) -> str:
@@ -42,7 +46,9 @@ def format_relative(at: datetime, now: datetime) -> str:
     """2 min. ago · in 3 days."""
     from babel.dates import format_timedelta as by_cldr  # noqa: PLC0415 - see above
 
-    return by_cldr(at - now, add_direction=True, format="short", locale=load_cldr(current_locale().folder))
+    return by_cldr(
+        at - now, add_direction=True, format="short", locale=load_cldr(current_locale().folder)
+    )
 
 
 def format_list(items: Sequence[str]) -> str:

@@ -78,7 +78,12 @@ class MetricsCollector(Protocol):
 class HealthEndpoints:
     """The state of one process, and an ASGI application that tells it."""
 
-    def __init__(self, rt: Runtime, probes: Mapping[str, HealthProbe] | None = None, problems: Callable[[], list[str]] = list) -> None:
+    def __init__(
+        self,
+        rt: Runtime,
+        probes: Mapping[str, HealthProbe] | None = None,
+        problems: Callable[[], list[str]] = list,
+    ) -> None:
         self.is_starting = False
         """Set while something is still being loaded: links are followed already, everything else waits."""
         self.is_stopping = False
@@ -95,7 +100,9 @@ class HealthEndpoints:
         if self._redis is not None:
             self._probes["redis"] = self._probe_redis
         self._problems = problems
-        self._requires_all = rt.settings.role != "redirect"  # links that are cached go on without the database
+        self._requires_all = (
+            rt.settings.role != "redirect"
+        )  # links that are cached go on without the database
 
     def can_see_detail(self, scope: Scope) -> bool:
         """Return whether a request has the token; without one set, whether it comes from this machine and no proxy.
@@ -109,7 +116,9 @@ class HealthEndpoints:
         if self._rt.settings.trusted_proxies or any(_is_from_proxy(name) for name in headers):
             return False
         host = headers.get("host", "").encode("latin-1")
-        named = is_loopback(parse_host(host) or "") or self._rt.singleton(create_accepted_hosts).is_accepted(host)
+        named = is_loopback(parse_host(host) or "") or self._rt.singleton(
+            create_accepted_hosts
+        ).is_accepted(host)
         return named and is_loopback(scope["client"][0] if scope.get("client") else "")
 
     async def get_visible_readiness(self, scope: Scope) -> tuple[int, Readiness]:
@@ -119,14 +128,26 @@ class HealthEndpoints:
 
     async def check_readiness(self) -> tuple[int, ReadinessDetail]:
         """Return the HTTP status, and the state of everything the process depends on."""
-        measured = await asyncio.gather(*(_run_probe(self._rt, probe) for probe in self._probes.values()))
+        measured = await asyncio.gather(
+            *(_run_probe(self._rt, probe) for probe in self._probes.values())
+        )
         found = dict(zip(self._probes, measured, strict=True))
         problems = self._problems()
         fine = not problems and all(one.status == "ok" for one in found.values())
-        needed = all(one.status == "ok" for name, one in found.items() if name != "redis")  # the database does its work meanwhile
-        refused = self.is_starting or self.is_stopping or self.has_mismatch() or (not needed and self._requires_all)
+        needed = all(
+            one.status == "ok" for name, one in found.items() if name != "redis"
+        )  # the database does its work meanwhile
+        refused = (
+            self.is_starting
+            or self.is_stopping
+            or self.has_mismatch()
+            or (not needed and self._requires_all)
+        )
         return 503 if refused else 200, ReadinessDetail(
-            status=self._get_status(fine=fine), version=__version__, dependencies=found, problems=problems
+            status=self._get_status(fine=fine),
+            version=__version__,
+            dependencies=found,
+            problems=problems,
         )
 
     def _get_status(self, *, fine: bool) -> ReadyStatus:
@@ -188,8 +209,14 @@ async def _run_probe(rt: Runtime, probe: HealthProbe) -> DependencyHealth:
     except Exception as exc:  # noqa: BLE001 - whatever is wrong with a dependency, readiness itself is answered
         known = exc if isinstance(exc, Unavailable) else translate_db_error(exc)
         if known is None:
-            structlog.get_logger("refract.vitals").warning("probe_failed", error=f"{type(exc).__name__}: {format_driver_error(exc)}")
-        return DependencyHealth(status="down", latency_ms=None, detail=known.message if known is not None else "It does not answer.")
+            structlog.get_logger("refract.vitals").warning(
+                "probe_failed", error=f"{type(exc).__name__}: {format_driver_error(exc)}"
+            )
+        return DependencyHealth(
+            status="down",
+            latency_ms=None,
+            detail=known.message if known is not None else "It does not answer.",
+        )
     return DependencyHealth(status="ok", latency_ms=round((time.perf_counter() - began) * 1000, 3))
 
 

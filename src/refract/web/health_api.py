@@ -2,7 +2,14 @@
 
 from fastapi import APIRouter, Request, Response
 
-from refract.web.health import METRICS_TYPE, HealthEndpoints, Liveness, MetricsTokenNeeded, Readiness, ReadinessDetail
+from refract.web.health import (
+    METRICS_TYPE,
+    HealthEndpoints,
+    Liveness,
+    MetricsTokenNeeded,
+    Readiness,
+    ReadinessDetail,
+)
 from refract.web.problems import problems
 from refract.web.routing import PageRoute
 
@@ -27,7 +34,13 @@ async def ready(request: Request, response: Response) -> ReadinessDetail | Readi
     return state
 
 
-@router.get("/metrics", responses={200: {"content": {"text/plain": {}}}, **problems(MetricsTokenNeeded)}, response_class=Response)
+@router.get(
+    "/metrics",
+    responses={200: {"content": {"text/plain": {}}}, **problems(MetricsTokenNeeded)},
+    response_class=Response,
+)
 async def metrics(request: Request) -> Response:
     """Counters and gauges in the format of Prometheus."""
-    return Response(await _get_health(request).render_metrics(request.scope), media_type=METRICS_TYPE)
+    return Response(
+        await _get_health(request).render_metrics(request.scope), media_type=METRICS_TYPE
+    )

@@ -43,7 +43,12 @@ class AcceptedHosts:
         names = {public.hostname or ""}
         if settings.base_url is None:
             machine = socket.gethostname().lower()
-            names |= {*_LOOPBACK, machine, machine.partition(".")[0], f"{machine.partition('.')[0]}.local"}
+            names |= {
+                *_LOOPBACK,
+                machine,
+                machine.partition(".")[0],
+                f"{machine.partition('.')[0]}.local",
+            }
             names |= {settings.host.lower()} - {*_WILDCARD_ADDRESSES}
         elif is_loopback(public.hostname or ""):
             names |= {*_LOOPBACK}
@@ -55,7 +60,9 @@ class AcceptedHosts:
         if value in self.spellings:
             return True
         name = parse_host(value)
-        known = name in self._names or (self._accepts_any_address and name is not None and _is_local_name(name))
+        known = name in self._names or (
+            self._accepts_any_address and name is not None and _is_local_name(name)
+        )
         if known and len(self.spellings) < MAX_SPELLINGS:
             self.spellings.add(value)
         return known

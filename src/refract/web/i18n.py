@@ -55,7 +55,9 @@ class TranslatedLocale(Locale):
 
     @cached_property
     def translations(self) -> NullTranslations:
-        from refract.web.catalogues import read_translations  # noqa: PLC0415 - loads Babel, which only pages need
+        from refract.web.catalogues import (  # noqa: PLC0415 - loads Babel, which only pages need
+            read_translations,
+        )
 
         return read_translations(self.folder)
 

@@ -51,7 +51,9 @@ class _AlreadyAnswered(Exception):
 
 
 async def run_once(
-    request: Request, endpoint: Callable[[Request], Coroutine[Any, Any, Response]], secret_fields: frozenset[str]
+    request: Request,
+    endpoint: Callable[[Request], Coroutine[Any, Any, Response]],
+    secret_fields: frozenset[str],
 ) -> Response:
     """Run the endpoint, or give the answer it gave before."""
     rt: Runtime = request.app.state.rt
@@ -68,7 +70,9 @@ async def run_once(
             response = await endpoint(request)
             if around.session is not None and not around.failed:
                 if 200 <= response.status_code < 300:
-                    await _store_response(around.session, _get_actor(request), key, response, secret_fields)
+                    await _store_response(
+                        around.session, _get_actor(request), key, response, secret_fields
+                    )
                 else:
                     around.failed = True  # refusals are not remembered, and change nothing
     except _AlreadyAnswered:
@@ -82,16 +86,25 @@ def _get_actor(request: Request) -> str:
 
 
 async def _compute_fingerprint(request: Request) -> str:
-    asked = f"{request.method}\n{request.url.path}\n{request.url.query}\n".encode() + await request.body()
+    asked = (
+        f"{request.method}\n{request.url.path}\n{request.url.query}\n".encode()
+        + await request.body()
+    )
     return hashlib.blake2b(asked, digest_size=32).hexdigest()
 
 
-async def _claim_key(session: WriteSession, rt: Runtime, actor: str, key: str, fingerprint: str) -> None:
+async def _claim_key(
+    session: WriteSession, rt: Runtime, actor: str, key: str, fingerprint: str
+) -> None:
     now = rt.clock.now()
     mine = (StoredResponse.actor == actor, StoredResponse.key == key)
     try:
         await session.execute(delete(StoredResponse).where(*mine, StoredResponse.expires_at < now))
-        session.add(StoredResponse(actor=actor, key=key, fingerprint=fingerprint, expires_at=now + RESPONSE_RETENTION))
+        session.add(
+            StoredResponse(
+                actor=actor, key=key, fingerprint=fingerprint, expires_at=now + RESPONSE_RETENTION
+            )
+        )
         await session.flush()
     except IntegrityError as exc:
         raise _AlreadyAnswered from exc
@@ -101,13 +114,19 @@ async def _claim_key(session: WriteSession, rt: Runtime, actor: str, key: str, f
         raise
 
 
-async def _store_response(session: WriteSession, actor: str, key: str, response: Response, secret_fields: frozenset[str]) -> None:
+async def _store_response(
+    session: WriteSession, actor: str, key: str, response: Response, secret_fields: frozenset[str]
+) -> None:
     body = bytes(response.body)
     if secret_fields and body:
         shown = json.loads(body)
-        body = json.dumps({name: (None if name in secret_fields else value) for name, value in shown.items()}).encode()
+        body = json.dumps(
+            {name: None if name in secret_fields else value for name, value in shown.items()}
+        ).encode()
     kept = body.decode() if len(body) <= MAX_STORED_BYTES else None
-    headers = {name: response.headers[name] for name in _REPLAYED_HEADERS if name in response.headers}
+    headers = {
+        name: response.headers[name] for name in _REPLAYED_HEADERS if name in response.headers
+    }
     await session.execute(
         update(StoredResponse)
         .where(StoredResponse.actor == actor, StoredResponse.key == key)
@@ -117,7 +136,9 @@ async def _store_response(session: WriteSession, actor: str, key: str, response:
 
 async def _replay_response(rt: Runtime, actor: str, key: str, fingerprint: str) -> Response:
     async with rt.db.read() as session:
-        stored = await session.scalar(select(StoredResponse).where(StoredResponse.actor == actor, StoredResponse.key == key))
+        stored = await session.scalar(
+            select(StoredResponse).where(StoredResponse.actor == actor, StoredResponse.key == key)
+        )
     if stored is None or stored.status is None:
         raise StillRunning  # it was undone between our attempt and this look
     if stored.fingerprint != fingerprint:

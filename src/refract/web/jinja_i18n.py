@@ -3,8 +3,23 @@
 from jinja2 import Environment
 from markupsafe import Markup
 
-from refract.web.formats import format_date, format_datetime, format_list, format_percent, format_relative, format_time
-from refract.web.i18n import LANGUAGES, current_locale, format_number, gettext, ngettext, pgettext, use_locale
+from refract.web.formats import (
+    format_date,
+    format_datetime,
+    format_list,
+    format_percent,
+    format_relative,
+    format_time,
+)
+from refract.web.i18n import (
+    LANGUAGES,
+    current_locale,
+    format_number,
+    gettext,
+    ngettext,
+    pgettext,
+    use_locale,
+)
 
 
 def html_gettext(message: str, /, **values: object) -> Markup:
@@ -47,4 +62,10 @@ def load_languages() -> None:
     """Read every catalogue and its formats, so that no page waits for that. Takes a while: work for a thread."""
     for locale in LANGUAGES.values():
         with use_locale(locale):
-            _ = locale.translations, locale.javascript, format_number(0), format_percent(0), format_list([])
+            _ = (
+                locale.translations,
+                locale.javascript,
+                format_number(0),
+                format_percent(0),
+                format_list([]),
+            )

@@ -14,7 +14,13 @@ from refract.limits.errors import TooManyOpenRequests
 from refract.limits.network_shares import NetworkShare
 from refract.web.hosts import create_accepted_hosts
 from refract.web.networks import open_share
-from refract.web.problems import BodyTooLarge, ClientGone, InternalError, MalformedAddress, make_problem_response
+from refract.web.problems import (
+    BodyTooLarge,
+    ClientGone,
+    InternalError,
+    MalformedAddress,
+    make_problem_response,
+)
 
 RawHeaders = list[tuple[bytes, bytes]]
 
@@ -22,11 +28,14 @@ COMMON_HEADERS: dict[bytes, bytes] = {
     b"x-content-type-options": b"nosniff",
     b"referrer-policy": b"strict-origin-when-cross-origin",
     b"cross-origin-resource-policy": b"same-origin",
-    b"permissions-policy": b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()",
+    b"permissions-policy": (
+        b"camera=(), geolocation=(), microphone=(), payment=(), usb=(), browsing-topics=()"
+    ),
 }
 PAGE_POLICY = (
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; "
-    b"manifest-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src"
+    b" 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none';"
+    b" base-uri 'none'"
 )
 PAGE_HEADERS: dict[bytes, bytes] = {
     b"content-security-policy": PAGE_POLICY,
@@ -62,8 +71,14 @@ class RequestMiddleware:
         self._rt = rt
         self._metrics = rt.metrics
         self._log = structlog.get_logger("refract.http")
-        self._requests = rt.metrics.counter("refract_http_requests", "Requests answered outside the redirect lane", ("method", "status"))
-        self._seconds = rt.metrics.histogram("refract_http_seconds", "Time to the first byte of an answer outside the redirect lane")
+        self._requests = rt.metrics.counter(
+            "refract_http_requests",
+            "Requests answered outside the redirect lane",
+            ("method", "status"),
+        )
+        self._seconds = rt.metrics.histogram(
+            "refract_http_seconds", "Time to the first byte of an answer outside the redirect lane"
+        )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -73,7 +88,9 @@ class RequestMiddleware:
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = _ResponseSender(send, scope, request_id, https=self._https, closing=self.is_closing)
+        answer = _ResponseSender(
+            send, scope, request_id, https=self._https, closing=self.is_closing
+        )
         began = perf_counter()
         try:
             if wrong := self._find_problem(scope):
@@ -94,7 +111,9 @@ class RequestMiddleware:
             if reason := scope["state"].get("refusal") or _REFUSALS.get(answer.status):
                 self._metrics.count_refusal(reason)
             self._seconds.observe(perf_counter() - began)
-            self._requests.labels(scope["method"] if scope["method"] in _METHODS else "other", str(answer.status)).inc()
+            self._requests.labels(
+                scope["method"] if scope["method"] in _METHODS else "other", str(answer.status)
+            ).inc()
 
     def _find_problem(self, scope: Scope) -> RefractError | None:
         if wrong := self._hosts.find_problem(scope):
@@ -134,7 +153,9 @@ class BoundedBody:
 class _ResponseSender:
     """Adds what is missing to the head of an answer."""
 
-    def __init__(self, send: Send, scope: Scope, request_id: str, *, https: bool, closing: bool) -> None:
+    def __init__(
+        self, send: Send, scope: Scope, request_id: str, *, https: bool, closing: bool
+    ) -> None:
         self._send = send
         self._scope = scope
         self._request_id = request_id
@@ -149,7 +170,9 @@ class _ResponseSender:
             self.is_started = True
             self.status = message["status"]
             headers: RawHeaders = list(message.get("headers", ()))
-            if self.share is not None and _get_content_type(headers).startswith(b"text/event-stream"):
+            if self.share is not None and _get_content_type(headers).startswith(
+                b"text/event-stream"
+            ):
                 self.share.become_stream()
             message = {**message, "headers": self._complete_headers(headers)}
         await self._send(message)
@@ -162,9 +185,15 @@ class _ResponseSender:
             return headers  # the same as those of the lane, so that nobody can tell which of them answered
         headers.append((b"x-request-id", self._request_id.encode()))
         headers += [
-            (name, value) for name, value in iter_security_headers(_get_content_type(headers), https=self._https) if name not in present
+            (name, value)
+            for name, value in iter_security_headers(_get_content_type(headers), https=self._https)
+            if name not in present
         ]
-        headers += [(name, value) for name, value in self._scope["state"].get("rate_headers", ()) if name not in present]
+        headers += [
+            (name, value)
+            for name, value in self._scope["state"].get("rate_headers", ())
+            if name not in present
+        ]
         return headers
 
 

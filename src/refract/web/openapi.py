@@ -88,9 +88,20 @@ ANSWERS = {
 METHODS = ("get", "put", "post", "patch", "delete")
 
 HEADERS: Json = {
-    "X-Request-Id": {"description": "Names this request in the logs.", "required": True, "schema": {"type": "string"}},
-    "Retry-After": {"description": "Seconds after which to try again.", "schema": {"type": "string", "pattern": "^[0-9]+$"}},
-    "WWW-Authenticate": {"description": "How to prove who one is.", "required": True, "schema": {"type": "string"}},
+    "X-Request-Id": {
+        "description": "Names this request in the logs.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
+    "Retry-After": {
+        "description": "Seconds after which to try again.",
+        "schema": {"type": "string", "pattern": "^[0-9]+$"},
+    },
+    "WWW-Authenticate": {
+        "description": "How to prove who one is.",
+        "required": True,
+        "schema": {"type": "string"},
+    },
 }
 _HEADERS_BY_STATUS = {"401": "WWW-Authenticate", "429": "Retry-After"}
 
@@ -98,8 +109,15 @@ IDEMPOTENCY_KEY: Json = {
     "name": "Idempotency-Key",
     "in": "header",
     "required": False,
-    "description": "Makes the call safe to repeat for 24 hours: the same key with the same request gets the same answer.",
-    "schema": {"type": "string", "pattern": "^[!-~]([ -~]{0,253}[!-~])?$", "examples": ["7f3c1e52"]},
+    "description": (
+        "Makes the call safe to repeat for 24 hours: the same key with the same request gets the"
+        " same answer."
+    ),
+    "schema": {
+        "type": "string",
+        "pattern": "^[!-~]([ -~]{0,253}[!-~])?$",
+        "examples": ["7f3c1e52"],
+    },
 }
 
 
@@ -149,7 +167,9 @@ class _Operation:
 
     @property
     def guards(self) -> list[Guard]:
-        found = (getattr(call, _GUARD, None) for call in iter_dependency_calls(self.route.dependant))
+        found = (
+            getattr(call, _GUARD, None) for call in iter_dependency_calls(self.route.dependant)
+        )
         return [guard for guard in found if guard is not None]
 
     def common_errors(self) -> Iterator[type[RefractError]]:
@@ -190,7 +210,9 @@ class _Operation:
         return [*anonymous, *({way: scopes} for way in ("api_key", "bearer", "session"))]
 
 
-def describe(api: FastAPI, *, public_url: str, security_schemes: Json, tags: dict[str, str]) -> Json:
+def describe(
+    api: FastAPI, *, public_url: str, security_schemes: Json, tags: dict[str, str]
+) -> Json:
     """Return the whole document."""
     document = get_openapi(
         title=api.title,
@@ -210,8 +232,15 @@ def describe(api: FastAPI, *, public_url: str, security_schemes: Json, tags: dic
         _complete(operation)
         _add_examples(operation.described, schemas)
     document["components"]["examples"] = _hoist_examples(document)
-    used = {tag for path in document["paths"].values() for operation in path.values() for tag in operation.get("tags", ())}
-    document["tags"] = [{"name": name, "description": words} for name, words in tags.items() if name in used]
+    used = {
+        tag
+        for path in document["paths"].values()
+        for operation in path.values()
+        for tag in operation.get("tags", ())
+    }
+    document["tags"] = [
+        {"name": name, "description": words} for name, words in tags.items() if name in used
+    ]
     return document
 
 
@@ -224,7 +253,9 @@ def _operations(api: FastAPI, document: Json) -> Iterator[_Operation]:
     for route in iter_route_contexts(api.routes):
         if isinstance(route.original_route, APIRoute) and route.include_in_schema:
             for method in route.methods or ():
-                yield _Operation(route, method, document["paths"][route.path_format][method.lower()])
+                yield _Operation(
+                    route, method, document["paths"][route.path_format][method.lower()]
+                )
 
 
 def _complete(operation: _Operation) -> None:
@@ -238,7 +269,9 @@ def _complete(operation: _Operation) -> None:
         del described["responses"]["422"]  # FastAPI's own shape, which is never sent
     _add_problems(described["responses"], list(operation.common_errors()))
     for status, response in described["responses"].items():
-        response.setdefault("headers", {})["X-Request-Id"] = {"$ref": "#/components/headers/X-Request-Id"}
+        response.setdefault("headers", {})["X-Request-Id"] = {
+            "$ref": "#/components/headers/X-Request-Id"
+        }
         if name := _HEADERS_BY_STATUS.get(status):
             response["headers"][name] = {"$ref": f"#/components/headers/{name}"}
     described["responses"] = dict(sorted(described["responses"].items()))
@@ -258,8 +291,13 @@ def _reword(operation: Json) -> None:
 def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None:
     for number, described in problems(*errors).items():
         here = responses.setdefault(str(number), {"description": described["description"]})
-        content = here.setdefault("content", {}).setdefault(MEDIA_TYPE, {**described["content"][MEDIA_TYPE], "examples": {}})
-        content["examples"] = {**content.get("examples", {}), **described["content"][MEDIA_TYPE]["examples"]}
+        content = here.setdefault("content", {}).setdefault(
+            MEDIA_TYPE, {**described["content"][MEDIA_TYPE], "examples": {}}
+        )
+        content["examples"] = {
+            **content.get("examples", {}),
+            **described["content"][MEDIA_TYPE]["examples"],
+        }
 
 
 def _hoist_examples(document: Json) -> Json:
@@ -271,12 +309,18 @@ def _hoist_examples(document: Json) -> Json:
                 content = response.get("content", {}).get(MEDIA_TYPE, {})
                 found |= content.get("examples", {})
                 if "examples" in content:
-                    content["examples"] = {code: {"$ref": f"#/components/examples/{code}"} for code in content["examples"]}
+                    content["examples"] = {
+                        code: {"$ref": f"#/components/examples/{code}"}
+                        for code in content["examples"]
+                    }
     return dict(sorted(found.items()))
 
 
 def _add_examples(operation: Json, schemas: Json) -> None:
-    bodies = [operation.get("requestBody", {}), *(response for status, response in operation["responses"].items() if status < "300")]
+    bodies = [
+        operation.get("requestBody", {}),
+        *(response for status, response in operation["responses"].items() if status < "300"),
+    ]
     for content in (body.get("content", {}).get("application/json", {}) for body in bodies):
         if "schema" in content and "example" not in content and "examples" not in content:
             content["example"] = make_example(content["schema"], schemas)

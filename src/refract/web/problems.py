@@ -10,10 +10,20 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from structlog.contextvars import get_contextvars
 
-from refract.core.errors import FieldError, Invalid, Limited, Malformed, NotFound, RefractError, Unavailable
+from refract.core.errors import (
+    FieldError,
+    Invalid,
+    Limited,
+    Malformed,
+    NotFound,
+    RefractError,
+    Unavailable,
+)
 
 if TYPE_CHECKING:
-    from fastapi.exceptions import RequestValidationError  # not loaded for its name alone: every role has problems
+    from fastapi.exceptions import (
+        RequestValidationError,
+    )  # not loaded for its name alone: every role has problems
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FIELD_ERRORS = 20
@@ -31,7 +41,11 @@ class ValidationFailed(Invalid):
     """Some values are not acceptable: see errors for {which}."""
 
     def __init__(self, *, errors: list[FieldError]) -> None:
-        which = "each of them" if len(errors) <= MAX_FIELD_ERRORS else f"the first {MAX_FIELD_ERRORS} of {len(errors)}"
+        which = (
+            "each of them"
+            if len(errors) <= MAX_FIELD_ERRORS
+            else f"the first {MAX_FIELD_ERRORS} of {len(errors)}"
+        )
         super().__init__(errors=errors[:MAX_FIELD_ERRORS], which=which)
 
 
@@ -117,7 +131,9 @@ def build_problem(error: RefractError) -> dict[str, Any]:
         "code": error.code,
         "detail": error.message,
         "request_id": get_contextvars().get("request_id"),
-        "errors": [{"field": one.field, "message": one.message} for one in error.errors[:MAX_FIELD_ERRORS]],
+        "errors": [
+            {"field": one.field, "message": one.message} for one in error.errors[:MAX_FIELD_ERRORS]
+        ],
         **getattr(error, "extra", {}),
     }
 
@@ -153,7 +169,10 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
     by_status: dict[int | str, dict[str, Any]] = {}
     for error in errors:
         content = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
-        entry = by_status.setdefault(error.status, {"description": STATUS_TITLES[error.status], "content": {MEDIA_TYPE: content}})
+        entry = by_status.setdefault(
+            error.status,
+            {"description": STATUS_TITLES[error.status], "content": {MEDIA_TYPE: content}},
+        )
         example = {
             "type": "about:blank",
             "title": STATUS_TITLES[error.status],
@@ -163,7 +182,10 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
             "request_id": "0f8b6c1d2e3f4a5b",
             "errors": [],
         }
-        entry["content"][MEDIA_TYPE]["examples"][error.code] = {"summary": error.template, "value": example}
+        entry["content"][MEDIA_TYPE]["examples"][error.code] = {
+            "summary": error.template,
+            "value": example,
+        }
     return by_status
 
 
@@ -182,7 +204,9 @@ def list_field_errors(found: Sequence[Any]) -> list[FieldError]:
 
 
 def _format_location(location: tuple[Any, ...]) -> str:
-    parts = [str(part) for part in location if part not in ("body", "query", "path", "header", "cookie")]
+    parts = [
+        str(part) for part in location if part not in ("body", "query", "path", "header", "cookie")
+    ]
     return ".".join(parts) or str(location[0] if location else "body")
 
 

@@ -12,7 +12,11 @@ import httptools
 from uvicorn._types import ASGI3Application
 from uvicorn.config import Config
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT, FlowControl
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 from uvicorn.server import ServerState
 
 from refract.core.ip_addresses import get_network
@@ -58,7 +62,11 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     flow: PacedFlowControl
 
     def __init__(
-        self, config: Config, server_state: ServerState, app_state: dict[str, Any], _loop: asyncio.AbstractEventLoop | None = None
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.shared: OpenConnections = app_state[CONNECTIONS_STATE_KEY]
@@ -112,7 +120,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
         # There is no backlog here: while there is one, reading is paused.
-        if len(data) > MAX_UNCHECKED_BYTES and (len(data) > MAX_BYTES_PER_TURN or data.find(HEAD_END) != len(data) - 4):
+        if len(data) > MAX_UNCHECKED_BYTES and (
+            len(data) > MAX_BYTES_PER_TURN or data.find(HEAD_END) != len(data) - 4
+        ):
             self.backlog += data
             self._parse_backlog()
             return
@@ -188,7 +198,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _is_body_full(self) -> bool:
         cycle: RequestResponseCycle | None = self.cycle
-        return cycle is not None and not cycle.response_complete and len(cycle.body) > HIGH_WATER_LIMIT
+        return (
+            cycle is not None and not cycle.response_complete and len(cycle.body) > HIGH_WATER_LIMIT
+        )
 
     # -- messages
 
@@ -218,7 +230,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self.url = url
         self.scope["headers"] = self.headers = headers
-        self.expect_100_continue = any(name == b"expect" and value.lower() == b"100-continue" for name, value in headers)
+        self.expect_100_continue = any(
+            name == b"expect" and value.lower() == b"100-continue" for name, value in headers
+        )
         self.body_size = 0
         super().on_headers_complete()
 
@@ -243,14 +257,19 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self.head_size += len(data)
             end = data.rfind(HEAD_END)
             if end >= 0:
-                self.head_size = len(data) - end - 4  # what went before belonged to an earlier message
+                self.head_size = (
+                    len(data) - end - 4
+                )  # what went before belonged to an earlier message
             if self.head_size > self.max_head:
                 self._reject(HeadTooLong())
 
     def check_head(self) -> None:
         """Stop the parser if the head that is now complete is too long."""
         self.head_size = 0
-        if len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers) > self.max_head:
+        if (
+            len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
+            > self.max_head
+        ):
             raise HeadTooLong
 
     def _reject(self, exc: Exception) -> None:
@@ -269,7 +288,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _close_with_status(self, status: int, lines: bytes = b"") -> None:
         self.flush()
         dates = b"".join(b"%b: %b\r\n" % pair for pair in self.server_state.default_headers)
-        self.transport.write(STATUS_LINE[status] + dates + lines + b"content-length: 0\r\n" + CLOSE_HEADER + b"\r\n")
+        self.transport.write(
+            STATUS_LINE[status] + dates + lines + b"content-length: 0\r\n" + CLOSE_HEADER + b"\r\n"
+        )
         self.transport.close()
 
     # -- clients that do not read, and clients that do not write
@@ -292,7 +313,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
                 self.transport.abort()
             return
         cycle: RequestResponseCycle | None = self.cycle
-        ignored = cycle is not None and cycle.response_complete and cycle.more_body  # a body that nobody reads
+        ignored = (
+            cycle is not None and cycle.response_complete and cycle.more_body
+        )  # a body that nobody reads
         patience = self._get_timeout(limits)
         if patience is None:
             self.ticks = 0
@@ -313,7 +336,9 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self.receiving or self.headers is None:
             return limits.head_seconds
         if cycle is None or cycle.response_complete:
-            return limits.idle_seconds if cycle is None or not cycle.more_body else limits.body_seconds
+            return (
+                limits.idle_seconds if cycle is None or not cycle.more_body else limits.body_seconds
+            )
         if cycle.more_body and not self.flow.read_paused:
             return limits.body_seconds + self.body_size // limits.body_rate
         return None

@@ -27,7 +27,9 @@ class RenderCache:
         self._images: OrderedDict[tuple[Any, ...], bytes] = OrderedDict()
         self._size = 0
 
-    async def render(self, task: ExtractionTask, text: str, network: str, **arguments: str | int) -> bytes:
+    async def render(
+        self, task: ExtractionTask, text: str, network: str, **arguments: str | int
+    ) -> bytes:
         """Return the image that a task draws of a text. One that is kept costs the network nothing; raises `TaskRefused`."""
         key = (task.kind, text, *arguments.values())
         if (image := self._images.get(key)) is not None:
@@ -44,7 +46,9 @@ class RenderCache:
         return image
 
     def _store(self, key: tuple[Any, ...], image: bytes) -> None:
-        self._size += len(image) - len(self._images.pop(key, b""))  # two may have drawn the same one
+        self._size += len(image) - len(
+            self._images.pop(key, b"")
+        )  # two may have drawn the same one
         self._images[key] = image
         while len(self._images) > MAX_CACHED_IMAGES or self._size > MAX_CACHED_BYTES:
             self._size -= len(self._images.popitem(last=False)[1])

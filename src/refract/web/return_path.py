@@ -25,9 +25,19 @@ def remember_path(response: Response, rt: Runtime, path: str) -> None:
         return
     until = int(rt.clock.now().timestamp()) + RETURN_PATH_MINUTES * 60
     message = until.to_bytes(_MOMENT, "big") + path.encode()
-    value = base64.urlsafe_b64encode(rt.secret.sign("return", message, size=_SIGNATURE) + message).rstrip(b"=").decode()
+    value = (
+        base64.urlsafe_b64encode(rt.secret.sign("return", message, size=_SIGNATURE) + message)
+        .rstrip(b"=")
+        .decode()
+    )
     response.set_cookie(
-        _name(rt), value, max_age=RETURN_PATH_MINUTES * 60, path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+        _name(rt),
+        value,
+        max_age=RETURN_PATH_MINUTES * 60,
+        path="/",
+        secure=rt.settings.https,
+        httponly=True,
+        samesite="lax",
     )
 
 
@@ -56,7 +66,9 @@ def get_return_path(request: Request, rt: Runtime) -> str | None:
 
 def clear_path(request: Request, response: Response, rt: Runtime) -> None:
     if _name(rt) in request.cookies:
-        response.delete_cookie(_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+        response.delete_cookie(
+            _name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+        )
 
 
 def _name(rt: Runtime) -> str:
@@ -65,11 +77,24 @@ def _name(rt: Runtime) -> str:
 
 def _own(path: str) -> bool:
     """A path on this host and nothing else: visible ASCII, one slash at the beginning."""
-    return path.startswith("/") and not path.startswith(("//", "/\\")) and path.isascii() and path.isprintable() and " " not in path
+    return (
+        path.startswith("/")
+        and not path.startswith(("//", "/\\"))
+        and path.isascii()
+        and path.isprintable()
+        and " " not in path
+    )
 
 
 def get_referring_path(request: Request, rt: Runtime, otherwise: str) -> str:
     """The page of ours that a form was sent from, as the browser says: the start page or one below /app."""
     came_from = request.headers.get("referer", "")
     path = came_from.removeprefix(rt.settings.public_url)
-    return path if path != came_from and (path == "/" or path.startswith("/app/")) and _own(path) and len(path) <= _LONGEST else otherwise
+    return (
+        path
+        if path != came_from
+        and (path == "/" or path.startswith("/app/"))
+        and _own(path)
+        and len(path) <= _LONGEST
+        else otherwise
+    )

@@ -106,20 +106,29 @@ class StrictRequest(Request):
             body, rt = await self.body(), _get_runtime(self)
             large = len(body) > rt.settings.max_json_bytes
             self._json = (
-                await rt.singleton(WorkThreadPool).run(parse_json, body, MAX_LARGE_MEMBERS) if large else parse_json(body, MAX_MEMBERS)
+                await rt.singleton(WorkThreadPool).run(parse_json, body, MAX_LARGE_MEMBERS)
+                if large
+                else parse_json(body, MAX_MEMBERS)
             )
         return self._json
 
     async def _get_form(self, **limits: Any) -> FormData:
         form = await super()._get_form(**limits)
-        if not all(is_clean_text(text) for pair in form.multi_items() for text in pair if isinstance(text, str)):
+        if not all(
+            is_clean_text(text)
+            for pair in form.multi_items()
+            for text in pair
+            if isinstance(text, str)
+        ):
             raise MalformedBody(why=_UNCLEAN_MESSAGE)
         return form
 
     def has_json(self) -> bool:
         """Whether the body claims to be JSON, in any of the spellings of that."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
-        return kind == "application/json" or (kind.startswith("application/") and kind.endswith("+json"))
+        return kind == "application/json" or (
+            kind.startswith("application/") and kind.endswith("+json")
+        )
 
 
 def parse_json(body: bytes, max_members: int | None = None) -> Any:
@@ -204,7 +213,9 @@ class PageRoute(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
-        if self.param_convertors and scope["path"] in getattr(scope["app"].state, "literal_paths", ()):
+        if self.param_convertors and scope["path"] in getattr(
+            scope["app"].state, "literal_paths", ()
+        ):
             return Match.NONE, {}
         return super().matches(scope)
 
@@ -217,17 +228,25 @@ class PageRoute(APIRoute):
             strict = StrictRequest(request.scope, body)
             request.scope.setdefault("state", {})["translated"] = self.translated
             try:
-                with use_locale(negotiate(request.headers.get("accept-language", "")) if self.translated else ENGLISH):
+                with use_locale(
+                    negotiate(request.headers.get("accept-language", ""))
+                    if self.translated
+                    else ENGLISH
+                ):
                     if request.method not in SAFE_METHODS:
                         await _authorize_before_body(strict, calls)
                         body.check_length()
                     return await _retry_when_busy(partial(answer, strict))
             finally:
-                await strict.close()  # files of a form, which may have been read for its proof of origin alone
+                await (
+                    strict.close()
+                )  # files of a form, which may have been read for its proof of origin alone
 
         return handle
 
-    def wrap_handler(self, endpoint: RouteHandler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
+    def wrap_handler(
+        self, endpoint: RouteHandler
+    ) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
         return endpoint
 
 
@@ -245,13 +264,17 @@ async def _authorize_before_body(request: Request, calls: frozenset[Callable[...
     """Refuse a caller before the body is read. What strangers send is counted by their network."""
     rt = _get_runtime(request)
     known = await request.app.state.admit(request, rt, calls)
-    has_body = request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    has_body = (
+        request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
+    )
     if has_body and not known:
         await rt.singleton(_create_anonymous_body_limit).charge(client_network(request, rt))
 
 
 def _create_anonymous_body_limit(rt: Runtime) -> SharedLimit:
-    return SharedLimit(rt, "stranger-body", rt.settings.stranger_bodies_per_minute, per="a minute for each network")
+    return SharedLimit(
+        rt, "stranger-body", rt.settings.stranger_bodies_per_minute, per="a minute for each network"
+    )
 
 
 def _get_runtime(request: Request) -> Runtime:
@@ -266,7 +289,9 @@ class ApiRoute(PageRoute):
 
     @property
     def takes_json(self) -> bool:
-        return self.body_field is not None and not isinstance(self.body_field.field_info, params.Form)
+        return self.body_field is not None and not isinstance(
+            self.body_field.field_info, params.Form
+        )
 
     @property
     def large_response(self) -> bool:
@@ -277,14 +302,24 @@ class ApiRoute(PageRoute):
         """Return the methods for which an Idempotency-Key works."""
         return frozenset() if getattr(self.endpoint, _READ_ONLY, False) else frozenset({"POST"})
 
-    def wrap_handler(self, endpoint: RouteHandler) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
+    def wrap_handler(
+        self, endpoint: RouteHandler
+    ) -> Callable[[StrictRequest], Coroutine[Any, Any, Response]]:
         secret_fields = frozenset((self.openapi_extra or {}).get("x-secret-fields", ()))
         takes_json, repeatable = self.takes_json, self.repeatable_methods
-        known = {field.alias for field in get_flat_params(self.dependant) if isinstance(field.field_info, params.Query)}
+        known = {
+            field.alias
+            for field in get_flat_params(self.dependant)
+            if isinstance(field.field_info, params.Query)
+        }
 
         async def answer(request: StrictRequest) -> Response:
             if unknown := [name for name in request.query_params if name not in known]:
-                raise ValidationFailed(errors=[FieldError(name[:100], "There is no such parameter.") for name in unknown])
+                raise ValidationFailed(
+                    errors=[
+                        FieldError(name[:100], "There is no such parameter.") for name in unknown
+                    ]
+                )
             if takes_json and not request.has_json() and await request.body():
                 raise UnsupportedMedia
             if request.method in repeatable and "idempotency-key" in request.headers:

@@ -3,8 +3,18 @@
 from typing import Any
 
 SchemaJson = dict[str, Any]
-_PLAIN: dict[str, Any] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
-_FORMATS = {"date-time": "2026-06-01T12:00:00Z", "date": "2026-06-01", "uri": "https://example.com/"}
+_PLAIN: dict[str, Any] = {
+    "string": "text",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "null": None,
+}
+_FORMATS = {
+    "date-time": "2026-06-01T12:00:00Z",
+    "date": "2026-06-01",
+    "uri": "https://example.com/",
+}
 
 
 def make_example(schema: SchemaJson, schemas: SchemaJson) -> Any:
@@ -28,7 +38,11 @@ def resolve_schema(schema: SchemaJson, schemas: SchemaJson) -> SchemaJson:
     """The schema behind references and "or null", with what is said beside them."""
     for member in ("anyOf", "oneOf", "allOf"):
         if real := [one for one in schema.get(member, ()) if one.get("type") != "null"]:
-            beside = {name: value for name, value in schema.items() if name not in (member, "title", "default")}
+            beside = {
+                name: value
+                for name, value in schema.items()
+                if name not in (member, "title", "default")
+            }
             return {**resolve_schema(real[0], schemas), **beside}
     if reference := schema.get("$ref"):
         beside = {name: value for name, value in schema.items() if name != "$ref"}
@@ -39,6 +53,11 @@ def resolve_schema(schema: SchemaJson, schemas: SchemaJson) -> SchemaJson:
 def _make_object_example(schema: SchemaJson, schemas: SchemaJson) -> SchemaJson:
     required = schema.get("required", ())
     shown = {
-        name: inner for name, inner in schema["properties"].items() if name in required or resolve_schema(inner, schemas).get("examples")
+        name: inner
+        for name, inner in schema["properties"].items()
+        if name in required or resolve_schema(inner, schemas).get("examples")
     }
-    return {name: make_example(inner, schemas) for name, inner in (shown or schema["properties"]).items()}
+    return {
+        name: make_example(inner, schemas)
+        for name, inner in (shown or schema["properties"]).items()
+    }

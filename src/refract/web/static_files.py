@@ -14,7 +14,11 @@ _COMMENT_OR_INDENT = re.compile(r"/\*.*?\*/|^\s+", re.DOTALL | re.MULTILINE)
 @cache
 def static_files() -> dict[str, Path]:
     """Return every static file by its name in addresses."""
-    return {path.relative_to(STATIC).as_posix(): path for path in sorted(STATIC.rglob("*")) if path.is_file()}
+    return {
+        path.relative_to(STATIC).as_posix(): path
+        for path in sorted(STATIC.rglob("*"))
+        if path.is_file()
+    }
 
 
 @cache

@@ -3,7 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from jinja2 import BaseLoader, ChoiceLoader, Environment, FileSystemLoader, PrefixLoader, StrictUndefined, select_autoescape
+from jinja2 import (
+    BaseLoader,
+    ChoiceLoader,
+    Environment,
+    FileSystemLoader,
+    PrefixLoader,
+    StrictUndefined,
+    select_autoescape,
+)
 
 from refract import __version__
 from refract.core.lookalikes import to_ascii_url
@@ -18,7 +26,9 @@ def template_loader(*features: str) -> BaseLoader:
 
     A feature's templates lie in its own folder. `web` knows none of them by itself: the caller names those it has.
     """
-    folders: dict[str, BaseLoader] = {feature: FileSystemLoader(WEB_DIR.parent / feature / "templates") for feature in features}
+    folders: dict[str, BaseLoader] = {
+        feature: FileSystemLoader(WEB_DIR.parent / feature / "templates") for feature in features
+    }
     return ChoiceLoader([FileSystemLoader(WEB_DIR / "templates"), PrefixLoader(folders)])
 
 

@@ -21,7 +21,9 @@ async def security_txt(rt: Rt) -> Response:
     settings = rt.settings
     if settings.security_contact is None:
         raise NoSuchPage
-    until = (rt.clock.now() + SECURITY_TXT_LIFETIME).replace(hour=0, minute=0, second=0, microsecond=0)
+    until = (rt.clock.now() + SECURITY_TXT_LIFETIME).replace(
+        hour=0, minute=0, second=0, microsecond=0
+    )
     lines = [
         f"Contact: {settings.security_contact}",
         f"Expires: {until.isoformat().replace('+00:00', 'Z')}",
@@ -35,4 +37,8 @@ async def security_txt(rt: Rt) -> Response:
 @router.get("/gpc.json")
 async def gpc() -> Response:
     """Global Privacy Control is honoured: clicks of such a visitor are counted without agent, referrer, campaign or network."""
-    return Response(f'{{"gpc": true, "lastUpdate": "{GPC_SINCE}"}}\n', media_type="application/json", headers=_CACHE_HEADERS)
+    return Response(
+        f'{{"gpc": true, "lastUpdate": "{GPC_SINCE}"}}\n',
+        media_type="application/json",
+        headers=_CACHE_HEADERS,
+    )

@@ -24,9 +24,13 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.parametrize("work", ["import time; time.sleep(600)", "while True: pass"], ids=["idle", "busy"])
+@pytest.mark.parametrize(
+    "work", ["import time; time.sleep(600)", "while True: pass"], ids=["idle", "busy"]
+)
 async def test_children_end_with_a_server_that_is_killed(work: str) -> None:
-    server = await asyncio.create_subprocess_exec(sys.executable, "-c", SERVER, work, stdout=asyncio.subprocess.PIPE)
+    server = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", SERVER, work, stdout=asyncio.subprocess.PIPE
+    )
     assert server.stdout is not None
     pid = int(await server.stdout.readline())
 

@@ -25,7 +25,9 @@ from tests.client import on_sqlite
 from tests.waiting import eventually
 
 pytestmark = on_sqlite
-ECHO = ExtractionTask("echo", "builtins:bytes", cpu_seconds=5, wall_seconds=60.0, max_output=4 * 1024 * 1024)
+ECHO = ExtractionTask(
+    "echo", "builtins:bytes", cpu_seconds=5, wall_seconds=60.0, max_output=4 * 1024 * 1024
+)
 INFLATE = replace(ECHO, kind="inflate", function="zlib:decompress")
 EXEC = replace(ECHO, kind="exec", function="builtins:exec", cpu_seconds=60, slow=True)
 ENDLESS = b"while True: pass"
@@ -72,7 +74,11 @@ async def test_one_process_is_started_when_needed_and_kept(pool: ExtractionPool)
 @pytest.mark.parametrize(
     ("task", "body", "ending"),
     [
-        (replace(EXEC, cpu_seconds=1), ENDLESS, ExtractionCrashed),  # the kernel ends it for its CPU time
+        (
+            replace(EXEC, cpu_seconds=1),
+            ENDLESS,
+            ExtractionCrashed,
+        ),  # the kernel ends it for its CPU time
         (replace(ECHO, kind="late", wall_seconds=0.0), b"", ExtractionTimeout),
         (replace(ECHO, kind="long", max_output=100), b"x" * 101, OutputTooLarge),
         (FLOOD, b"x" * 1000, OutputTooLarge),
@@ -83,13 +89,20 @@ async def test_one_process_is_started_when_needed_and_kept(pool: ExtractionPool)
     ids=["cpu", "wall", "output", "flood", "memory", "error", "unknown"],
 )
 async def test_a_task_that_goes_wrong_ends_alone(
-    rt: Runtime, pool: ExtractionPool, task: ExtractionTask, body: bytes, ending: type[ExtractionError]
+    rt: Runtime,
+    pool: ExtractionPool,
+    task: ExtractionTask,
+    body: bytes,
+    ending: type[ExtractionError],
 ) -> None:
     with pytest.raises(ending):
         await pool.run(task, body, owner="eve")
 
     assert await pool.run(ECHO, b"next", owner="ada") == [b"next"]
-    assert samples(rt, "refract_extraction_tasks_total") == {(task.kind, ending.outcome): 1.0, ("echo", "done"): 1.0}
+    assert samples(rt, "refract_extraction_tasks_total") == {
+        (task.kind, ending.outcome): 1.0,
+        ("echo", "done"): 1.0,
+    }
 
 
 async def test_a_killed_process_is_replaced(pool: ExtractionPool) -> None:
@@ -104,7 +117,9 @@ async def test_a_killed_process_is_replaced(pool: ExtractionPool) -> None:
     assert first not in pids(pool)
 
 
-async def test_a_cancelled_task_takes_its_process_along_and_no_result_is_mixed_up(pool: ExtractionPool) -> None:
+async def test_a_cancelled_task_takes_its_process_along_and_no_result_is_mixed_up(
+    pool: ExtractionPool,
+) -> None:
     running = asyncio.create_task(pool.run(EXEC, ENDLESS, owner="eve"))
     await eventually(lambda: bool(pids(pool)))
     (first,) = pids(pool)
@@ -118,7 +133,9 @@ async def test_a_cancelled_task_takes_its_process_along_and_no_result_is_mixed_u
 
 
 async def test_quick_tasks_pass_by_a_slow_one(rt: Runtime, pool: ExtractionPool) -> None:
-    slow = [asyncio.create_task(pool.run(EXEC, ENDLESS, owner=f"eve{number}")) for number in range(3)]
+    slow = [
+        asyncio.create_task(pool.run(EXEC, ENDLESS, owner=f"eve{number}")) for number in range(3)
+    ]
     await eventually(lambda: bool(pids(pool)))
 
     assert await pool.run(ECHO, b"quick", owner="ada") == [b"quick"]
@@ -130,7 +147,9 @@ async def test_quick_tasks_pass_by_a_slow_one(rt: Runtime, pool: ExtractionPool)
     assert samples(rt, "refract_extraction_waiting") == {(): 0.0}
 
 
-async def test_children_know_nothing_of_the_server(pool: ExtractionPool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_children_know_nothing_of_the_server(
+    pool: ExtractionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("REFRACT_SECRET_KEY", "s" * 40)
     await pool.run(ECHO, b"a", owner="ada")
     (pid,) = pids(pool)
@@ -145,4 +164,8 @@ def _oom_score(pid: int) -> str:
 
 
 def _environment(pid: int) -> set[bytes]:
-    return {entry.split(b"=")[0] for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0") if entry}
+    return {
+        entry.split(b"=")[0]
+        for entry in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        if entry
+    }

@@ -13,7 +13,9 @@ SMALL = FetchLimits(decoded=10_000, ratio=10, ratio_from=1_000)
 NOISE = random.Random(1).randbytes(20_000)
 
 
-def _read(data: bytes, encoding: str = "", *, enough: int | None = None, step: int = 7) -> ResponseBody:
+def _read(
+    data: bytes, encoding: str = "", *, enough: int | None = None, step: int = 7
+) -> ResponseBody:
     body = ResponseBody(encoding, SMALL, enough)
     for start in range(0, len(data), step):
         if not body.is_full:
@@ -21,7 +23,10 @@ def _read(data: bytes, encoding: str = "", *, enough: int | None = None, step: i
     return body
 
 
-@pytest.mark.parametrize(("encoding", "pack"), [("", bytes), ("identity", bytes), ("gzip", gzip.compress), ("x-gzip", gzip.compress)])
+@pytest.mark.parametrize(
+    ("encoding", "pack"),
+    [("", bytes), ("identity", bytes), ("gzip", gzip.compress), ("x-gzip", gzip.compress)],
+)
 @pytest.mark.parametrize("size", [0, 1, 999, 9_999, 10_000])
 def test_what_fits_arrives_whole(encoding: str, pack: type[bytes], size: int) -> None:
     body = _read(pack(NOISE[:size]), encoding)
@@ -55,7 +60,9 @@ def test_an_empty_compressed_body_is_an_empty_body() -> None:
     assert ResponseBody("gzip", SMALL, None).finish() == b""
 
 
-@pytest.mark.parametrize("encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1", "compress", "gzipped"])
+@pytest.mark.parametrize(
+    "encoding", ["br", "deflate", "zstd", "gzip, gzip", "gzip;q=1", "compress", "gzipped"]
+)
 def test_what_was_not_asked_for_is_not_decoded(encoding: str) -> None:
     with pytest.raises(BadAnswer):
         ResponseBody(encoding, SMALL, None)
@@ -103,18 +110,28 @@ def test_text_is_read_as_browsers_read_it(body: bytes, declared: str | None, tex
 
 @pytest.mark.parametrize("label", sorted(_BY_LABEL))
 def test_every_label_has_a_codec_that_never_fails(label: str) -> None:
-    assert decode_html(b"plain " + bytes(range(128, 256)), label).startswith("plain ") or label.startswith("utf-16")
+    assert decode_html(b"plain " + bytes(range(128, 256)), label).startswith(
+        "plain "
+    ) or label.startswith("utf-16")
 
 
 def test_a_page_cut_within_a_character_keeps_its_charset() -> None:
     cut = "Grüße".encode()[:3]
 
     assert decode_html(cut, None, whole=False) == "Gr"
-    assert FetchedPage("http://x.test/", 200, {"content-type": "text/html"}, cut, truncated=True).text == "Gr"
+    assert (
+        FetchedPage("http://x.test/", 200, {"content-type": "text/html"}, cut, truncated=True).text
+        == "Gr"
+    )
 
 
 def test_a_page_knows_its_type_and_charset() -> None:
-    page = FetchedPage("http://x.test/", 200, {"content-type": 'Text/HTML ; Charset="windows-1251"'}, "мир".encode("cp1251"))
+    page = FetchedPage(
+        "http://x.test/",
+        200,
+        {"content-type": 'Text/HTML ; Charset="windows-1251"'},
+        "мир".encode("cp1251"),
+    )
 
     assert page.content_type == "text/html"
     assert page.text == "мир"

@@ -6,7 +6,15 @@ from ipaddress import ip_address
 import pytest
 
 from proofs.security import COUNTED
-from refract.core.net import AddressGuard, FetchError, HostResolver, IpAddress, RefusedAddress, Unreachable, is_public
+from refract.core.net import (
+    AddressGuard,
+    FetchError,
+    HostResolver,
+    IpAddress,
+    RefusedAddress,
+    Unreachable,
+    is_public,
+)
 from refract.core.net.fetcher import _parse_url
 from refract.core.net.resolver import resolve_allowed_addresses
 from tests.core.net import corpus
@@ -68,7 +76,10 @@ async def test_no_public_form_is_refused() -> None:
 
 
 @pytest.mark.parametrize("bad", corpus.OF["v4"] + corpus.OF["v6"])
-@pytest.mark.parametrize("shape", ["{bad}", "{good} {bad}", "{bad} {good}", "{good} {good6} {bad}", "{good6} {bad} {good}"])
+@pytest.mark.parametrize(
+    "shape",
+    ["{bad}", "{good} {bad}", "{bad} {good}", "{good} {good6} {bad}", "{good6} {bad} {good}"],
+)
 async def test_one_forbidden_answer_among_good_ones_is_enough(bad: str, shape: str) -> None:
     answers = shape.format(bad=bad, good=GOOD, good6=GOOD6).split()
 
@@ -88,10 +99,14 @@ async def test_an_address_is_never_looked_up() -> None:
         raise AssertionError(host)
 
     assert await _judge("http://0x5db8d70e/", resolve) == [ip_address(PUBLIC)]
-    assert await _judge("http://[2606:4700:4700::1111]/", resolve) == [ip_address("2606:4700:4700::1111")]
+    assert await _judge("http://[2606:4700:4700::1111]/", resolve) == [
+        ip_address("2606:4700:4700::1111")
+    ]
 
 
-@pytest.mark.parametrize("host", ["a" * 64 + ".test", ".".join(["a" * 60] * 5), "a." * 130 + "test"])
+@pytest.mark.parametrize(
+    "host", ["a" * 64 + ".test", ".".join(["a" * 60] * 5), "a." * 130 + "test"]
+)
 async def test_a_name_that_no_dns_can_hold_is_refused(host: str) -> None:
     with pytest.raises(RefusedAddress):
         await _judge(f"http://{host}/", answering(GOOD))

@@ -8,7 +8,14 @@ import time
 
 import pytest
 
-from refract.core.net.html_head import MAX_ATTRIBUTES, MAX_MARKUP, MAX_OPEN, PageTooDeep, TooManyAttributes, parse_head
+from refract.core.net.html_head import (
+    MAX_ATTRIBUTES,
+    MAX_MARKUP,
+    MAX_OPEN,
+    PageTooDeep,
+    TooManyAttributes,
+    parse_head,
+)
 from refract.core.net.metadata import PageMetadata, parse_metadata
 from tests.hostile_pages import SHAPES
 
@@ -40,7 +47,8 @@ def test_what_is_in_a_head_is_found() -> None:
         "<noscript><meta name=robots content=none></noscript><link rel=icon href=/x>"
         "<TITLE>Tom &amp; <i>Jerry</i></TITLE ><title>two</title>"
         """<meta name='Description' content="a > 'b' &#39;c&#39;"/><meta property = og:title content = Loud >"""
-        "<meta content=empty><meta name=x name=y content='1' content='2'></head><meta name=late content=no><body>"
+        "<meta content=empty><meta name=x name=y content='1' content='2'></head><meta name=late"
+        " content=no><body>"
     )
 
     assert head.title == "Tom & <i>Jerry</i>"
@@ -90,7 +98,10 @@ def test_reading_stops_where_no_head_goes_on_but_scripts_are_passed_over() -> No
 
     assert title("<p>" + "x" * MAX_MARKUP + late) is None
     assert title("<p>" + "x" * (MAX_MARKUP - 10) + late) == "late"
-    assert title(f"<script>{'x' * 8 * MAX_MARKUP}</script><style>{'x' * 8 * MAX_MARKUP}</style>{late}") == "late"
+    assert (
+        title(f"<script>{'x' * 8 * MAX_MARKUP}</script><style>{'x' * 8 * MAX_MARKUP}</style>{late}")
+        == "late"
+    )
 
 
 def test_what_only_an_attacker_would_write_is_refused() -> None:

@@ -36,14 +36,25 @@ def good(rows: list[BookmarkRow]) -> list[Bookmark]:
 def test_a_browser_s_bookmarks() -> None:
     rows = sample("chrome.html", Kind.NETSCAPE)
     bread, soup, pinboard, single = good(rows)
-    assert (bread.text, bread.title, bread.tags) == ("https://example.com/bread?a=1&b=2", "Bread & butter", ())
+    assert (bread.text, bread.title, bread.tags) == (
+        "https://example.com/bread?a=1&b=2",
+        "Bread & butter",
+        (),
+    )
     assert bread.created_at == bread.confirmed_at == datetime.fromtimestamp(1_600_000_000, UTC)
-    assert (soup.title, soup.summary, soup.tags) == ("Soup", "A warm one,\nfor winter.", ("Recipes",))
+    assert (soup.title, soup.summary, soup.tags) == (
+        "Soup",
+        "A warm one,\nfor winter.",
+        ("Recipes",),
+    )
     assert pinboard.tags == ("c++", "late night")
     assert (single.text, single.title) == ("https://example.org/single", "Quoted otherwise")
     assert single.created_at == datetime.fromtimestamp(1_600_000_003, UTC)
     (refused,) = [row for row in rows if isinstance(row, UnreadableRow)]
-    assert (refused.where, refused.why) == ("bookmark 3", "Only http and https addresses can be kept, not javascript:.")
+    assert (refused.where, refused.why) == (
+        "bookmark 3",
+        "Only http and https addresses can be kept, not javascript:.",
+    )
 
 
 def test_pocket() -> None:
@@ -62,14 +73,23 @@ def test_raindrop() -> None:
 
 def test_linkding() -> None:
     (ding,) = good(sample("linkding.json", Kind.LINKDING))
-    assert (ding.text, ding.title, ding.summary, ding.tags) == ("https://example.com/ding", "Ding", "Noted\n\nDescribed", ("one", "two"))
+    assert (ding.text, ding.title, ding.summary, ding.tags) == (
+        "https://example.com/ding",
+        "Ding",
+        "Noted\n\nDescribed",
+        ("one", "two"),
+    )
     assert ding.created_at == datetime(2022, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
 def test_karakeep() -> None:
     kept, thought, scan = sample("karakeep.json", Kind.KARAKEEP)
     assert isinstance(kept, Bookmark)
-    assert (kept.text, kept.summary, kept.tags) == ("https://example.com/kept", "Mine", ("ai", "Later"))
+    assert (kept.text, kept.summary, kept.tags) == (
+        "https://example.com/kept",
+        "Mine",
+        ("ai", "Later"),
+    )
     assert isinstance(thought, Bookmark)
     assert thought.text == "A thought\nin two lines"
     assert isinstance(scan, UnreadableRow)
@@ -78,7 +98,8 @@ def test_karakeep() -> None:
 
 def test_our_own_tags() -> None:
     rows, kind = read(
-        '{"tags": [{"name": "k", "color": "#abcdef", "aliases": ["k8s"]}], "items": [{"text": "x", "tags": [{"name": "k"}]}]}'
+        '{"tags": [{"name": "k", "color": "#abcdef", "aliases": ["k8s"]}], "items": [{"text": "x",'
+        ' "tags": [{"name": "k"}]}]}'
     )
     assert kind is Kind.REFRACT
     assert rows[0] == TagRow("item 1", "k", "#ABCDEF", ["k8s"])
@@ -104,7 +125,10 @@ def test_a_file_that_is_none_says_so(data: bytes, why: str) -> None:
 
 
 def test_broken_text_costs_its_row_alone() -> None:
-    rows, _ = read(b'<DL><DT><A HREF="https://a.test/1">\xff\xfe</A><DT><A HREF="https://a.test/2">Fine</A></DL>')
+    rows, _ = read(
+        b'<DL><DT><A HREF="https://a.test/1">\xff\xfe</A><DT><A'
+        b' HREF="https://a.test/2">Fine</A></DL>'
+    )
     assert [type(row) for row in rows] == [UnreadableRow, Bookmark]
     rows, _ = read(b'<DL><DT><A HREF="https://a.test/1">a&#0;b&#xD800;</A></DL>')
     assert isinstance(rows[0], Bookmark)
@@ -119,18 +143,36 @@ def test_a_file_cut_off_keeps_what_came_before() -> None:
 
 
 def test_folders_may_be_nested_as_deep_as_they_like() -> None:
-    deep = "<DL><DT><H3>f</H3>" * 5_000 + '<DL><DT><A HREF="https://a.test/">Deep</A></DL>' + "</DL>" * 5_000
+    deep = (
+        "<DL><DT><H3>f</H3>" * 5_000
+        + '<DL><DT><A HREF="https://a.test/">Deep</A></DL>'
+        + "</DL>" * 5_000
+    )
     (row,) = read(deep + '<DT><A HREF="https://a.test/2">Out</A>')[0][:1]
     assert isinstance(row, Bookmark)
     assert row.tags == ("f",)
 
 
 @pytest.mark.parametrize(
-    "piece", ['<a "', "<a '", "<!--", '<A HREF="', "<", "<A <A <A ", '<A HREF="https://a.test/" X=', "&#x110000;&amp", "<DD>x", "<H3>"]
+    "piece",
+    [
+        '<a "',
+        "<a '",
+        "<!--",
+        '<A HREF="',
+        "<",
+        "<A <A <A ",
+        '<A HREF="https://a.test/" X=',
+        "&#x110000;&amp",
+        "<DD>x",
+        "<H3>",
+    ],
 )
 def test_hostile_markup_is_read_to_its_end(piece: str) -> None:
     """Whatever looked back over all that came before would not end."""
-    rows, _ = read('<DL><DT><A HREF="https://a.test/">x</A>' + piece * (200_000 // len(piece)), Kind.NETSCAPE)
+    rows, _ = read(
+        '<DL><DT><A HREF="https://a.test/">x</A>' + piece * (200_000 // len(piece)), Kind.NETSCAPE
+    )
     assert isinstance(rows[0], Bookmark)
 
 
@@ -156,7 +198,12 @@ def test_nothing_that_can_be_sent_breaks_a_reader(data: bytes) -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_no_json_breaks_a_reader(value: object) -> None:
     for record in (
         {"url": value, "tag_names": value, "title": value},

@@ -30,15 +30,31 @@ def _filled(unit: str, head: str = "", tail: str = "", size: int = SIZE) -> byte
 
 
 def _page(html: str) -> dict[str, Any]:
-    return {"text": "https://example.com/", "created_at": "2026-01-01T00:00:00Z", "page": {"html": html, "text": html}}
+    return {
+        "text": "https://example.com/",
+        "created_at": "2026-01-01T00:00:00Z",
+        "page": {"html": html, "text": html},
+    }
 
 
 READABLE = {
-    "many bookmarks": (HEAD + "".join(f"<A HREF=http://a.example/{number}>x</A>\n" for number in range(SIZE // 40))).encode(),
+    "many bookmarks": (
+        (
+            HEAD
+            + "".join(f"<A HREF=http://a.example/{number}>x</A>\n" for number in range(SIZE // 40))
+        ).encode()
+    ),
     "the same bookmark": _filled("<A HREF=http://a.example>x</A>", HEAD),
-    "notes": json.dumps({"items": [{"text": f"note {number}"} for number in range(SIZE // 24)]}).encode(),
+    "notes": (
+        json.dumps({"items": [{"text": f"note {number}"} for number in range(SIZE // 24)]}).encode()
+    ),
     "a saved page": json.dumps({"items": [_page("<b>" * (SIZE // 6))]}).encode(),
-    "many tags": (HEAD + f"<A HREF=http://a.example/ TAGS='{','.join(f't{number}' for number in range(100_000))}'>x</A>").encode(),
+    "many tags": (
+        (
+            HEAD + "<A HREF=http://a.example/"
+            f" TAGS='{','.join(f't{number}' for number in range(100_000))}'>x</A>"
+        ).encode()
+    ),
     "deep folders": _filled("<DL><H3>x</H3>", HEAD, "<A HREF=http://a.example/>x</A>"),
     "endless entity": (HEAD + f"<A HREF=http://a.example/>&#{'9' * 100_000};</A>").encode(),
 }
@@ -62,7 +78,9 @@ async def as_ada(client: AsyncClient, rt: Runtime, ada: User) -> AsyncClient:
 
 async def test_no_file_holds_up_the_loop(rt: Runtime, as_ada: AsyncClient) -> None:
     async def bring(content: bytes, *, dry_run: bool) -> tuple[int, dict[str, Any]]:
-        answer = await as_ada.post(f"/api/v1/library/imports?dry_run={str(dry_run).lower()}", content=content)
+        answer = await as_ada.post(
+            f"/api/v1/library/imports?dry_run={str(dry_run).lower()}", content=content
+        )
         return answer.status_code, answer.json()
 
     for dry_run in (True, False):
@@ -79,12 +97,19 @@ async def test_no_file_holds_up_the_loop(rt: Runtime, as_ada: AsyncClient) -> No
         with measure_loop_cpu() as cpu:
             for dry_run in (True, False):
                 status, answered = await bring(content, dry_run=dry_run)
-                assert answered.get("code") == "UNREADABLE_FILE" if status == 422 else "refused" in answered, name
+                assert (
+                    answered.get("code") == "UNREADABLE_FILE"
+                    if status == 422
+                    else "refused" in answered
+                ), name
         cpu.assert_below()
 
 
 async def test_a_file_of_too_many_rows_says_so(as_ada: AsyncClient) -> None:
-    answer = await as_ada.post("/api/v1/library/imports?dry_run=true", content=_filled("<A HREF=http://a>", HEAD, size=2 * 1024 * 1024))
+    answer = await as_ada.post(
+        "/api/v1/library/imports?dry_run=true",
+        content=_filled("<A HREF=http://a>", HEAD, size=2 * 1024 * 1024),
+    )
 
     assert answer.status_code == 422
     assert "more than 100,000 rows: bring it in parts" in answer.json()["detail"]

@@ -42,9 +42,14 @@ def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
 
     def tags(sort: TagSort) -> Question:
         mine = Tag.space == ada.id
-        return lambda session: load_tags_page(session, cursors, mine, ada.id, q=None, sort=sort, limit=50, cursor=None)
+        return lambda session: load_tags_page(
+            session, cursors, mine, ada.id, q=None, sort=sort, limit=50, cursor=None
+        )
 
-    rows = [Bookmark("1", "https://example.com/1000"), Bookmark("2", "A note", created_at=rt.clock.now())]
+    rows = [
+        Bookmark("1", "https://example.com/1000"),
+        Bookmark("2", "A note", created_at=rt.clock.now()),
+    ]
     return {
         "seed_004 library (idx_items_user_archived)": page(),
         "by type": page(type=ItemType.ARTICLE),
@@ -55,23 +60,37 @@ def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
         "search with a tag": page(q="word #t"),
         "search by beginnings": page(q="wor numb"),
         "filters with counts": lambda session: count_facets(session, LibraryFilter(ada.id)),
-        "filters of a search": lambda session: count_facets(session, LibraryFilter(ada.id, q="number1200")),
+        "filters of a search": lambda session: count_facets(
+            session, LibraryFilter(ada.id, q="number1200")
+        ),
         "similar": lambda session: find_similar_items(session, item, 10),
         "tags by name": tags(TagSort.NAME),
         "tags by usage": tags(TagSort.USAGE),
         "tags by last use": tags(TagSort.LAST_USED),
         "a tag by name": lambda session: personal_tags.find_tags_by_key(session, ada.id, ["t"]),
-        "what an import finds here": lambda session: preview_rows(session, ada.id, rows, SeenRows(), rt.clock.now()),
-        "rows of an import": lambda session: session.scalars(select(ImportRow).where(ImportRow.import_id == 1, ImportRow.outcome == "X")),
+        "what an import finds here": lambda session: preview_rows(
+            session, ada.id, rows, SeenRows(), rt.clock.now()
+        ),
+        "rows of an import": lambda session: session.scalars(
+            select(ImportRow).where(ImportRow.import_id == 1, ImportRow.outcome == "X")
+        ),
     }
 
 
-async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_no_question_reads_a_whole_table(
+    rt: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(plans, "BIG", BIG)
     ada, mine = await filled._fill(rt)
     async with rt.db.write() as session:
-        owners = {row.id: row.user_id for row in (await session.execute(select(Item.id, Item.user_id))).all()}
-        rows = [{"number": one, "words": build_tokens(owner, [f"Word number{one}"], ["text"])} for one, owner in owners.items()]
+        owners = {
+            row.id: row.user_id
+            for row in (await session.execute(select(Item.id, Item.user_id))).all()
+        }
+        rows = [
+            {"number": one, "words": build_tokens(owner, [f"Word number{one}"], ["text"])}
+            for one, owner in owners.items()
+        ]
         for some in iter_batches(rows, 2_000):
             await write_tokens(session, some)
         item = await session.get_one(Item, mine[0])
@@ -90,7 +109,10 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, monkeypatch: pytest.
             await question(reading)
         event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
         for statement, parameters in [one for one in asked if one[0].startswith("SELECT")]:
-            report += [f"{name}: {fault}\n{statement}" for fault in await plans._faults(rt, statement, parameters)]
+            report += [
+                f"{name}: {fault}\n{statement}"
+                for fault in await plans._faults(rt, statement, parameters)
+            ]
     assert not report, "\n\n".join(report)
 
 

@@ -5,7 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refract.core.settings.model import Dialect
-from refract.library.search.terms import SearchTerms, TokenMatch, match_any_field, match_title, parse_terms
+from refract.library.search.terms import (
+    SearchTerms,
+    TokenMatch,
+    match_any_field,
+    match_title,
+    parse_terms,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +47,13 @@ def test_nothing_that_is_typed_reaches_the_language_of_a_database(typed: str) ->
 
 def test_how_each_database_is_asked() -> None:
     match = TokenMatch(1, ["w0a", "w0b"], ["w0c"], ["w0d", "w0e"], ["t0a", "t0b"])
-    assert match.to_query("sqlite") == "(u01z AND w0a* AND w0b* AND (w0d* OR w0e*)) NOT (w0c* OR (t0a* AND t0b*))"
-    assert match.to_query("postgresql") == "u01z & w0a:* & w0b:* & (w0d:* | w0e:*) & !(t0a:* & t0b:*) & !w0c:*"
+    assert (
+        match.to_query("sqlite")
+        == "(u01z AND w0a* AND w0b* AND (w0d* OR w0e*)) NOT (w0c* OR (t0a* AND t0b*))"
+    )
+    assert (
+        match.to_query("postgresql")
+        == "u01z & w0a:* & w0b:* & (w0d:* | w0e:*) & !(t0a:* & t0b:*) & !w0c:*"
+    )
     assert match.to_query("mysql") == "+u01z +w0a* +w0b* +(w0d* w0e*) -w0c*"
     assert match.exception == TokenMatch(1, ["t0a", "t0b"])

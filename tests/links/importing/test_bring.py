@@ -15,8 +15,22 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
 from refract.links.export import LinkExportFormat, LinkExportWriter, build_record, iter_card_pages
-from refract.links.imports import LinkImporter, LinkImportOutcome, LinkImportResult, NameConflictPolicy, open_link_file
-from refract.links.models import FeedEntry, Link, LinkChange, LinkOwner, LinkShare, LinkTag, LinkTombstone
+from refract.links.imports import (
+    LinkImporter,
+    LinkImportOutcome,
+    LinkImportResult,
+    NameConflictPolicy,
+    open_link_file,
+)
+from refract.links.models import (
+    FeedEntry,
+    Link,
+    LinkChange,
+    LinkOwner,
+    LinkShare,
+    LinkTag,
+    LinkTombstone,
+)
 from refract.links.schemas import LinkPatch
 from refract.names.models import Name
 from refract.tags.models import Tag
@@ -25,7 +39,9 @@ from tests import make
 
 async def bring(rt: Runtime, owner: User, text: str, **how: Any) -> list[LinkImportResult]:
     rows = list(open_link_file(io.BytesIO(text.encode()), rt.clock.now()))
-    return await LinkImporter(rt, make.space(rt), owner, **{"keep_ids": True, **how}).import_batch(rows)
+    return await LinkImporter(rt, make.space(rt), owner, **{"keep_ids": True, **how}).import_batch(
+        rows
+    )
 
 
 def outcomes(results: Sequence[LinkImportResult]) -> list[LinkImportOutcome]:
@@ -39,7 +55,10 @@ async def count(rt: Runtime, model: type[Any] = Link) -> int:
 
 async def exported(rt: Runtime, form: LinkExportFormat = LinkExportFormat.JSONL) -> str:
     writer, now = LinkExportWriter(form), rt.clock.now()
-    pages = [writer.page(build_record(card, now) for card in cards) async for cards in iter_card_pages(rt)]
+    pages = [
+        writer.page(build_record(card, now) for card in cards)
+        async for cards in iter_card_pages(rt)
+    ]
     return writer.head() + "".join(pages) + writer.tail()
 
 
@@ -53,17 +72,35 @@ async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
     """Links of every kind."""
     async with rt.db.write() as session:
         named = await make.link(
-            session, rt, ada, "https://example.com/ü?q={name=x}", names=["Road_Map", "rm"], title="=1+1", tags=["b", "A c"]
+            session,
+            rt,
+            ada,
+            "https://example.com/ü?q={name=x}",
+            names=["Road_Map", "rm"],
+            title="=1+1",
+            tags=["b", "A c"],
         )
-        await make.link(session, rt, ada, notes="'-line\r\nanother\ttab", redirect_status=308, visibility="secure", forward_query=True)
-        await make.link(session, rt, ada, name="short-lived", expires_at=rt.clock.now() + service.UNDO_WINDOW)
+        await make.link(
+            session,
+            rt,
+            ada,
+            notes="'-line\r\nanother\ttab",
+            redirect_status=308,
+            visibility="secure",
+            forward_query=True,
+        )
+        await make.link(
+            session, rt, ada, name="short-lived", expires_at=rt.clock.now() + service.UNDO_WINDOW
+        )
         gone = await make.link(session, rt, ada, name="gone")
         await service.disable_link(session, make.who(ada), named.id, rt.clock.now())
         await service.delete_link(session, make.who(ada), gone.id, rt.clock.now())
     clock.advance(3 * 24 * 3600)
 
 
-async def test_an_export_brought_into_an_empty_installation_is_equal(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_an_export_brought_into_an_empty_installation_is_equal(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     await furnish(rt, clock, ada)
     for form in LinkExportFormat:
         before = await exported(rt, form)
@@ -75,13 +112,24 @@ async def test_an_export_brought_into_an_empty_installation_is_equal(rt: Runtime
         assert await exported(rt, form) == before
 
 
-async def test_a_link_that_was_changed_or_deleted_since_is_left_alone(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_link_that_was_changed_or_deleted_since_is_left_alone(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     await furnish(rt, clock, ada)
     before = await exported(rt)
     async with rt.db.write() as session:
-        _, second, third = list(await session.scalars(select(Link.id).where(Link.status != "deleted").order_by(Link.id)))
+        _, second, third = list(
+            await session.scalars(select(Link.id).where(Link.status != "deleted").order_by(Link.id))
+        )
         vetted = (await make.new_link(rt, "https://example.com/new")).vetted
-        await service.edit_link(session, make.space(rt), make.who(ada), second, LinkPatch(destination="https://example.com/new"), vetted)
+        await service.edit_link(
+            session,
+            make.space(rt),
+            make.who(ada),
+            second,
+            LinkPatch(destination="https://example.com/new"),
+            vetted,
+        )
         await service.delete_link(session, make.who(ada), third, rt.clock.now())
     after = await exported(rt)
 
@@ -95,7 +143,9 @@ async def test_a_link_that_was_changed_or_deleted_since_is_left_alone(rt: Runtim
     assert await exported(rt) == after
 
 
-async def test_ids_are_kept_only_where_nobody_could_have_them(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_ids_are_kept_only_where_nobody_could_have_them(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     async with rt.db.write() as session:
         theirs = (await make.link(session, rt, bob)).id
         clock.advance(3600)
@@ -105,20 +155,26 @@ async def test_ids_are_kept_only_where_nobody_could_have_them(rt: Runtime, clock
         session.add(LinkTombstone(link_id=purged, purged_at=rt.clock.now()))
     future = get_min_id(rt.clock.now() + timedelta(hours=1))
     numbers = [theirs, free, named, purged, future, free]
-    text = "id,destination\n" + "".join(f"{number},https://example.com/{place}\n" for place, number in enumerate(numbers))
+    text = "id,destination\n" + "".join(
+        f"{number},https://example.com/{place}\n" for place, number in enumerate(numbers)
+    )
 
     results = await bring(rt, ada, text)
 
     assert outcomes(results) == [LinkImportOutcome.CREATED] * 5 + [LinkImportOutcome.EXISTS]
     async with rt.db.read() as session:
-        mine = set(await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == ada.id)))
+        mine = set(
+            await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == ada.id))
+        )
     assert mine & set(numbers) == {free}
     assert [bool(one.remarks) for one in results[:5]] == [True, False, True, True, True]
     assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.EXISTS] * 6
     assert outcomes(await bring(rt, bob, text, keep_ids=False)) == [LinkImportOutcome.CREATED] * 6
 
 
-async def test_a_name_that_leads_elsewhere(rt: Runtime, clock: ManualClock, ada: User, bob: User) -> None:
+async def test_a_name_that_leads_elsewhere(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, bob, name="papers", destination="https://example.org/")
     text = "names,destination\npapers|guide,https://example.com/\nfree,https://example.com/free\n"
@@ -137,9 +193,15 @@ async def test_a_name_that_leads_elsewhere(rt: Runtime, clock: ManualClock, ada:
     assert await count(rt) == 3
 
 
-async def test_the_same_name_many_times_in_one_file(rt: Runtime, clock: ManualClock, ada: User) -> None:
-    rows = [("Papers", 1), ("papers", 2), ("PAPERS", 1), ("d_x", 3), ("d-x", 3)] + [("papers", number) for number in range(4, 40)]
-    text = "name,destination\n" + "".join(f"{name},https://example.com/{number}\n" for name, number in rows)
+async def test_the_same_name_many_times_in_one_file(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
+    rows = [("Papers", 1), ("papers", 2), ("PAPERS", 1), ("d_x", 3), ("d-x", 3)] + [
+        ("papers", number) for number in range(4, 40)
+    ]
+    text = "name,destination\n" + "".join(
+        f"{name},https://example.com/{number}\n" for name, number in rows
+    )
     skip = [
         LinkImportOutcome.CREATED,
         LinkImportOutcome.SKIPPED,
@@ -156,13 +218,20 @@ async def test_the_same_name_many_times_in_one_file(rt: Runtime, clock: ManualCl
     ] + [LinkImportOutcome.CREATED] * 36
 
     assert outcomes(await bring(rt, ada, text)) == skip
-    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.EXISTS if one is LinkImportOutcome.CREATED else one for one in skip]
+    assert outcomes(await bring(rt, ada, text)) == [
+        LinkImportOutcome.EXISTS if one is LinkImportOutcome.CREATED else one for one in skip
+    ]
     await forget_links(rt)
     assert outcomes(await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)) == rename
-    assert outcomes(await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)) == [LinkImportOutcome.EXISTS] * 41
+    assert (
+        outcomes(await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME))
+        == [LinkImportOutcome.EXISTS] * 41
+    )
 
 
-async def test_bad_rows_take_nothing_from_the_others(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_bad_rows_take_nothing_from_the_others(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     lines = [
         "fine,https://example.com/,,",
         "x1,javascript:alert(1),,",
@@ -178,13 +247,17 @@ async def test_bad_rows_take_nothing_from_the_others(rt: Runtime, clock: ManualC
     ]
     results = await bring(rt, ada, "\n".join(["name,destination,title,tags", *lines]))
 
-    assert outcomes(results) == [LinkImportOutcome.CREATED] + [LinkImportOutcome.REFUSED] * 9 + [LinkImportOutcome.CREATED]
+    assert outcomes(results) == [LinkImportOutcome.CREATED] + [LinkImportOutcome.REFUSED] * 9 + [
+        LinkImportOutcome.CREATED
+    ]
     assert all(one.why for one in results if one.outcome is LinkImportOutcome.REFUSED)
     assert await count(rt) == 2
     assert await count(rt, Name) == 2
 
 
-async def test_reserved_names_can_be_had_by_another_name(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_reserved_names_can_be_had_by_another_name(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     text = "keyword,url\nhelp,https://example.com/help\n"
 
     assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.REFUSED]
@@ -192,16 +265,26 @@ async def test_reserved_names_can_be_had_by_another_name(rt: Runtime, clock: Man
     assert [list(one.names) for one in renamed] == [["help-2"]]
 
 
-async def test_a_link_without_a_name_is_known_by_where_it_leads(rt: Runtime, clock: ManualClock, ada: User) -> None:
-    text = "destination,tags\nhttps://example.com/,a\nhttps://EXAMPLE.com,a\nhttps://example.com/,b\n"
+async def test_a_link_without_a_name_is_known_by_where_it_leads(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
+    text = (
+        "destination,tags\nhttps://example.com/,a\nhttps://EXAMPLE.com,a\nhttps://example.com/,b\n"
+    )
 
-    assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.CREATED, LinkImportOutcome.EXISTS, LinkImportOutcome.CREATED]
+    assert outcomes(await bring(rt, ada, text)) == [
+        LinkImportOutcome.CREATED,
+        LinkImportOutcome.EXISTS,
+        LinkImportOutcome.CREATED,
+    ]
     assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.EXISTS] * 3
     dead = await bring(rt, ada, "destination,status\nhttps://example.com/dead,disabled\n")
     assert outcomes(dead) == [LinkImportOutcome.REFUSED]
 
 
-async def test_a_dry_run_changes_nothing_and_remembers_its_earlier_batches(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_a_dry_run_changes_nothing_and_remembers_its_earlier_batches(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     text = "name,destination,tags\na,https://example.com/1,new\nb,https://example.com/2,new\n"
     rows = list(open_link_file(io.BytesIO(text.encode()), rt.clock.now()))
     trying = LinkImporter(rt, make.space(rt), ada, dry_run=True)
@@ -215,10 +298,15 @@ async def test_a_dry_run_changes_nothing_and_remembers_its_earlier_batches(rt: R
         assert await count(rt, model) == 0
 
 
-async def test_two_imports_of_one_file_at_once_make_every_link_once(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_two_imports_of_one_file_at_once_make_every_link_once(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     numbers = [rt.ids.next_id() for _ in range(200)]
     clock.advance(3600)
-    lines = [f"{number},{f'n{place}' if place % 2 else ''},https://example.com/{place}" for place, number in enumerate(numbers)]
+    lines = [
+        f"{number},{f'n{place}' if place % 2 else ''},https://example.com/{place}"
+        for place, number in enumerate(numbers)
+    ]
     text = "\n".join(["id,name,destination", *lines])
 
     both = await asyncio.gather(bring(rt, ada, text), bring(rt, ada, text))
@@ -227,11 +315,15 @@ async def test_two_imports_of_one_file_at_once_make_every_link_once(rt: Runtime,
     assert made == await count(rt) == 200
 
 
-async def test_the_number_of_queries_does_not_grow_with_the_rows(rt: Runtime, clock: ManualClock, ada: User) -> None:
+async def test_the_number_of_queries_does_not_grow_with_the_rows(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
     async def statements(start: int, rows: int) -> int:
         said: list[str] = []
         stop = count_statements(rt.db.engine, said.append)
-        text = "name,destination\n" + "".join(f"n{number},https://example.com/{number}\n" for number in range(start, start + rows))
+        text = "name,destination\n" + "".join(
+            f"n{number},https://example.com/{number}\n" for number in range(start, start + rows)
+        )
         assert outcomes(await bring(rt, ada, text)) == [LinkImportOutcome.CREATED] * rows
         stop()
         return len(said)

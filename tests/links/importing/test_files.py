@@ -21,7 +21,9 @@ SAMPLES = Path(__file__).parents[2] / "samples" / "imports"
 NOW = datetime(2026, 6, 1, tzinfo=UTC)
 
 
-def rows_of(data: bytes | str, kind: LinkFileFormat = LinkFileFormat.AUTO, encoding: str | None = None) -> list[LinkRow]:
+def rows_of(
+    data: bytes | str, kind: LinkFileFormat = LinkFileFormat.AUTO, encoding: str | None = None
+) -> list[LinkRow]:
     raw = data.encode() if isinstance(data, str) else data
     return list(open_link_file(io.BytesIO(raw), NOW, kind, encoding))
 
@@ -48,7 +50,9 @@ def bad(row: LinkRow) -> UnreadableRow:
         ("kutt_api.json", LinkFileFormat.KUTT, ["spring", "vault", "spam"]),
     ],
 )
-def test_every_system_is_recognised_and_read(sample: str, kind: LinkFileFormat, names: list[str]) -> None:
+def test_every_system_is_recognised_and_read(
+    sample: str, kind: LinkFileFormat, names: list[str]
+) -> None:
     with (SAMPLES / sample).open("rb") as file:
         rows = open_link_file(file, NOW)
         found = good(list(rows))
@@ -70,7 +74,11 @@ def test_a_yourls_table_without_a_heading_is_read_when_told_so() -> None:
 
 
 def test_yourls_titles_and_literal_braces() -> None:
-    rows = good(rows_of(f"keyword,url,title\na,https://example.com/{{id}},{'t' * 201}\nb,https://example.com/,NULL\n"))
+    rows = good(
+        rows_of(
+            f"keyword,url,title\na,https://example.com/{{id}},{'t' * 201}\nb,https://example.com/,NULL\n"
+        )
+    )
 
     assert rows[0].given["destination"] == "https://example.com/%7Bid%7D"
     assert rows[0].given["title"] == "t" * 200
@@ -95,8 +103,14 @@ def test_what_shlink_knows_of_a_short_url() -> None:
 
 
 def test_shlink_tags_of_both_exports() -> None:
-    assert good(rows_of((SAMPLES / "shlink_web.csv").read_bytes()))[0].given["tags"] == ["news", "Team Site"]
-    assert good(rows_of((SAMPLES / "shlink_web_old.csv").read_bytes()))[0].given["tags"] == ["one", "two"]
+    assert good(rows_of((SAMPLES / "shlink_web.csv").read_bytes()))[0].given["tags"] == [
+        "news",
+        "Team Site",
+    ]
+    assert good(rows_of((SAMPLES / "shlink_web_old.csv").read_bytes()))[0].given["tags"] == [
+        "one",
+        "two",
+    ]
 
 
 def test_what_kutt_knows_of_a_link() -> None:
@@ -127,7 +141,9 @@ def test_defusing_a_cell_can_always_be_undone(text: str) -> None:
 
 @pytest.mark.parametrize("form", list(LinkExportFormat))
 @given(_TEXT.filter(str.strip), _TEXT.filter(str.strip), st.booleans())
-def test_whatever_is_written_is_read_again(form: LinkExportFormat, title: str, notes: str, forward: bool) -> None:
+def test_whatever_is_written_is_read_again(
+    form: LinkExportFormat, title: str, notes: str, forward: bool
+) -> None:
     record: dict[str, Any] = {
         "id": "123456789012345678", "code": "97qS0b7N2m", "names": ["a-1", "B_2"], "destination": "https://example.com/?a=1|2",
         "title": title, "notes": notes, "tags": ["Engineering Tools", "ä"], "status": "disabled", "visibility": "secure",
@@ -137,7 +153,9 @@ def test_whatever_is_written_is_read_again(form: LinkExportFormat, title: str, n
     assert tuple(record) == COLUMNS
     writer = LinkExportWriter(form)
 
-    rows = good(rows_of(writer.head() + writer.page([record]) + writer.page([record]) + writer.tail()))
+    rows = good(
+        rows_of(writer.head() + writer.page([record]) + writer.page([record]) + writer.tail())
+    )
 
     assert len(rows) == 2
     assert rows[0].given == rows[1].given
@@ -146,7 +164,16 @@ def test_whatever_is_written_is_read_again(form: LinkExportFormat, title: str, n
     assert rows[0].given == {
         **{
             name: record[name]
-            for name in ("destination", "names", "title", "notes", "tags", "visibility", "redirect_status", "forward_query")
+            for name in (
+                "destination",
+                "names",
+                "title",
+                "notes",
+                "tags",
+                "visibility",
+                "redirect_status",
+                "forward_query",
+            )
         },
         "expires_at": datetime(2026, 12, 31, 23, 59, 59, 123456, tzinfo=UTC),
     }
@@ -156,7 +183,13 @@ def test_whatever_is_written_is_read_again(form: LinkExportFormat, title: str, n
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
 def test_spreadsheets_write_csv_in_many_ways(mark: bytes, end: str, delimiter: str) -> None:
-    text = end.join([delimiter.join(["Destination", " Name ", "Title"]), delimiter.join(["https://example.com/", "a", '"x, ""y"""']), ""])
+    text = end.join(
+        [
+            delimiter.join(["Destination", " Name ", "Title"]),
+            delimiter.join(["https://example.com/", "a", '"x, ""y"""']),
+            "",
+        ]
+    )
     row = good(rows_of(mark + text.encode()))[0]
 
     assert row.given["destination"] == "https://example.com/"
@@ -166,8 +199,15 @@ def test_spreadsheets_write_csv_in_many_ways(mark: bytes, end: str, delimiter: s
 
 
 def test_utf_16_and_a_named_encoding() -> None:
-    assert good(rows_of("destination,title\nhttps://example.com/,Größe\n".encode("utf-16")))[0].given["title"] == "Größe"
-    latin = "destination,title\nhttps://example.com/,Größe\nhttps://example.com/2,plain\n".encode("cp1252")
+    assert (
+        good(rows_of("destination,title\nhttps://example.com/,Größe\n".encode("utf-16")))[0].given[
+            "title"
+        ]
+        == "Größe"
+    )
+    latin = "destination,title\nhttps://example.com/,Größe\nhttps://example.com/2,plain\n".encode(
+        "cp1252"
+    )
     assert good(rows_of(latin, encoding="cp1252"))[0].given["title"] == "Größe"
     refused, kept = rows_of(latin)
     assert "save the file as UTF-8" in bad(refused).why
@@ -188,7 +228,10 @@ def test_a_line_of_ten_megabytes_costs_itself_alone() -> None:
 
 
 def test_an_open_quote_does_not_swallow_the_rest() -> None:
-    text = 'destination,title\nhttps://example.com/1,"open\nhttps://example.com/2,b\n' + "https://example.com/3,c\n" * 3
+    text = (
+        'destination,title\nhttps://example.com/1,"open\nhttps://example.com/2,b\n'
+        + "https://example.com/3,c\n" * 3
+    )
     rows = rows_of(text)
 
     assert bad(rows[0]).where == "line 2"
@@ -196,7 +239,11 @@ def test_an_open_quote_does_not_swallow_the_rest() -> None:
 
 
 def test_a_record_over_several_lines_is_named_by_its_first() -> None:
-    rows = good(rows_of('destination,notes\nhttps://example.com/1,"one\ntwo\r\nthree"\nhttps://example.com/2,\n'))
+    rows = good(
+        rows_of(
+            'destination,notes\nhttps://example.com/1,"one\ntwo\r\nthree"\nhttps://example.com/2,\n'
+        )
+    )
 
     assert [row.where for row in rows] == ["line 2", "line 5"]
     assert rows[0].given["notes"] == "one\ntwo\r\nthree"
@@ -267,23 +314,59 @@ def test_files_that_are_none_of_ours_end_in_words(text: str) -> None:
         rows_of(text)
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", '{"links": 5}', '{"links": {}}', "[1, 2]", '{"data": {"data": {"data": {}}}}'])
+@pytest.mark.parametrize(
+    "text",
+    ["{}", "[]", '{"links": 5}', '{"links": {}}', "[1, 2]", '{"data": {"data": {"data": {}}}}'],
+)
 def test_documents_without_links_have_none(text: str) -> None:
     assert not [row for row in rows_of(text, LinkFileFormat.JSON) if isinstance(row, Candidate)]
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.recursive(st.none() | st.booleans() | st.floats() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)))
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.floats() | st.text(),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    )
+)
 def test_no_json_breaks_a_reader(value: Any) -> None:
     for record in (
-        {"destination": value, "names": value, "tags": value, "status": value, "id": value, "expires_at": value, "title": value},
-        {"longUrl": value, "shortCode": value, "tags": value, "meta": value, "deviceLongUrls": value, "forwardQuery": value},
-        {"longUrl": "https://example.com/", "shortCode": "a", "meta": {"validUntil": value, "validSince": value}},
-        {"address": "a", "target": value, "description": value, "expire_in": value, "password": value},
+        {
+            "destination": value,
+            "names": value,
+            "tags": value,
+            "status": value,
+            "id": value,
+            "expires_at": value,
+            "title": value,
+        },
+        {
+            "longUrl": value,
+            "shortCode": value,
+            "tags": value,
+            "meta": value,
+            "deviceLongUrls": value,
+            "forwardQuery": value,
+        },
+        {
+            "longUrl": "https://example.com/",
+            "shortCode": "a",
+            "meta": {"validUntil": value, "validSince": value},
+        },
+        {
+            "address": "a",
+            "target": value,
+            "description": value,
+            "expire_in": value,
+            "password": value,
+        },
         {"keyword": value, "url": value, "title": value},
         {"shorturl": value, "url": value},
     ):
-        for text, kind in ((json.dumps([record]), LinkFileFormat.JSON), (json.dumps(record), LinkFileFormat.JSONL)):
+        for text, kind in (
+            (json.dumps([record]), LinkFileFormat.JSON),
+            (json.dumps(record), LinkFileFormat.JSONL),
+        ):
             try:
                 rows_of(text, LinkFileFormat.AUTO if "destination" not in record else kind)
             except UnreadableFile:
@@ -294,7 +377,12 @@ def test_no_json_breaks_a_reader(value: Any) -> None:
 def test_nesting_costs_its_record_alone(depth: int) -> None:
     """A line of 64 kB cannot nest so deeply that reading it, or telling of it, ends in anything but words."""
     deep = "[" * depth + "]" * depth
-    lines = [f'{{"destination": {deep}}}', f'{{"longUrl": 1, "tags": [{deep}]}}', deep, '{"destination": "https://example.com/"}']
+    lines = [
+        f'{{"destination": {deep}}}',
+        f'{{"longUrl": 1, "tags": [{deep}]}}',
+        deep,
+        '{"destination": "https://example.com/"}',
+    ]
 
     *broken, good = rows_of("\n".join(lines), LinkFileFormat.JSONL)
 
@@ -304,15 +392,22 @@ def test_nesting_costs_its_record_alone(depth: int) -> None:
 
 
 def test_a_record_across_the_pieces_a_file_is_read_in() -> None:
-    records = [{"destination": f"https://example.com/{number}", "notes": "n" * 1990} for number in range(200)]
+    records = [
+        {"destination": f"https://example.com/{number}", "notes": "n" * 1990}
+        for number in range(200)
+    ]
 
     rows = good(rows_of(json.dumps(records)))
 
-    assert [row.given["destination"] for row in rows] == [record["destination"] for record in records]
+    assert [row.given["destination"] for row in rows] == [
+        record["destination"] for record in records
+    ]
 
 
 def test_columns_that_mean_nothing_are_named() -> None:
-    rows = open_link_file(io.BytesIO(b"destination,colour,clicks\nhttps://example.com/,red,5\n"), NOW)
+    rows = open_link_file(
+        io.BytesIO(b"destination,colour,clicks\nhttps://example.com/,red,5\n"), NOW
+    )
 
     assert good(list(rows))
     assert rows.unread == ["colour"]

@@ -33,17 +33,29 @@ async def list_all_lists(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words that occur in title, name or an entry's host.")] = None,
-    anonymous: Annotated[bool | None, Query(description="Only lists without an owner, or only those with one.")] = None,
+    q: Annotated[
+        str | None,
+        Query(max_length=200, description="Words that occur in title, name or an entry's host."),
+    ] = None,
+    anonymous: Annotated[
+        bool | None, Query(description="Only lists without an owner, or only those with one.")
+    ] = None,
     status: Annotated[ListStatus | None, Query(description="Left out: both.")] = None,
-    removed: Annotated[bool, Query(description="Those deleted in the last 24 hours, instead of live ones.")] = False,
+    removed: Annotated[
+        bool, Query(description="Those deleted in the last 24 hours, instead of live ones.")
+    ] = False,
 ) -> AdminListPage:
     """Everybody's lists, newest first."""
     since = rt.clock.now() - service.UNDO_WINDOW if removed else None
     asked = AllListsFilter(q, anonymous, status, since)
     async with rt.db.read() as session:
         return await queries.load_admin_lists_page(
-            session, CursorCodec(rt.secret), asked, rt.settings.public_url, limit=limit, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            asked,
+            rt.settings.public_url,
+            limit=limit,
+            cursor=cursor,
         )
 
 
@@ -51,7 +63,9 @@ async def list_all_lists(
 async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
     """Take a list down: its page is gone at once, and its maker cannot bring it back. Undo within 24 hours."""
     async with rt.db.write() as session:
-        await service.delete_list(session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now())
+        await service.delete_list(
+            session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now()
+        )
     return Response(status_code=204)
 
 

@@ -28,24 +28,41 @@ links_router = api_router("/admin/links", "admin")
 
 
 @audit_router.get("")
-async def read_audit_log(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> AuditPage:  # noqa: ARG001 - it guards
+async def read_audit_log(
+    actor: AdminCaller,  # noqa: ARG001 - it guards
+    rt: Rt,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
+) -> AuditPage:
     """Who did what, newest first; kept for 90 days."""
     async with rt.db.read() as session:
         page = await audit.list_entries(session, CursorCodec(rt.secret), limit=limit, cursor=cursor)
-    return AuditPage(items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
+    return AuditPage(
+        items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor
+    )
 
 
 @jobs_router.get("")
-async def list_jobs(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> JobPage:  # noqa: ARG001 - it guards
+async def list_jobs(
+    actor: AdminCaller,  # noqa: ARG001 - it guards
+    rt: Rt,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
+) -> JobPage:
     """How full the queue is, and the jobs that wait for a person, the latest first."""
     async with rt.db.read() as session:
-        page = await jobs.list_dead_jobs(session, CursorCodec(rt.secret), cursor=cursor, limit=limit)
+        page = await jobs.list_dead_jobs(
+            session, CursorCodec(rt.secret), cursor=cursor, limit=limit
+        )
         depth = await jobs.count_open_jobs(session)
         oldest = await jobs.get_oldest_due_seconds(session, rt)
     return JobPage(
         items=[JobOut.model_validate(one) for one in page.items],
         next_cursor=page.next_cursor,
-        depth=[QueueDepth(kind=kind, status=status, jobs=count) for (status, kind), count in sorted(depth.items())],
+        depth=[
+            QueueDepth(kind=kind, status=status, jobs=count)
+            for (status, kind), count in sorted(depth.items())
+        ],
         oldest_due_seconds=oldest,
     )
 
@@ -70,13 +87,25 @@ async def list_all_links(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
+    status: Annotated[
+        LinkState | None, Query(description="As it is now; left out, everything but deleted links.")
+    ] = None,
+    q: Annotated[
+        str | None,
+        Query(
+            max_length=200, description="Words that name, title, notes or destination must contain."
+        ),
+    ] = None,
     sort: Annotated[LinkSort, Query(description="What comes first.")] = LinkSort.CREATED,
 ) -> LinksPage:
     """Everybody's links."""
     asked, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
     async with rt.db.read() as session:
-        page = await links.load_links_page(session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor)
+        page = await links.load_links_page(
+            session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor
+        )
         cards = await links.load_cards(session, page.items)
-    return LinksPage(items=[card.to_schema(rt.settings.public_url, now) for card in cards], next_cursor=page.next_cursor)
+    return LinksPage(
+        items=[card.to_schema(rt.settings.public_url, now) for card in cards],
+        next_cursor=page.next_cursor,
+    )

@@ -6,7 +6,14 @@ from fastapi import Query, Response
 
 from refract.admin import queries, service
 from refract.admin.queries import PeopleFilter
-from refract.admin.schemas import BarredOut, BarredPage, LinkDisposition, PersonOut, PersonPage, PersonPatch
+from refract.admin.schemas import (
+    BarredOut,
+    BarredPage,
+    LinkDisposition,
+    PersonOut,
+    PersonPage,
+    PersonPatch,
+)
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity import tombstones
@@ -24,19 +31,32 @@ async def list_people(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    q: Annotated[str | None, Query(max_length=255, description="A part of the email address.")] = None,
-    status: Annotated[
-        Literal["active", "suspended", "deleted"] | None, Query(description="Left out: everybody whose account is not deleted.")
+    q: Annotated[
+        str | None, Query(max_length=255, description="A part of the email address.")
     ] = None,
-    role: Annotated[Literal["user", "admin"] | None, Query(description="Only people with this role.")] = None,
-    plan: Annotated[Literal["free", "pro"] | None, Query(description="Only people with this plan.")] = None,
+    status: Annotated[
+        Literal["active", "suspended", "deleted"] | None,
+        Query(description="Left out: everybody whose account is not deleted."),
+    ] = None,
+    role: Annotated[
+        Literal["user", "admin"] | None, Query(description="Only people with this role.")
+    ] = None,
+    plan: Annotated[
+        Literal["free", "pro"] | None, Query(description="Only people with this plan.")
+    ] = None,
 ) -> PersonPage:
     """People, newest first."""
     async with rt.db.read() as session:
         page = await queries.load_people_page(
-            session, CursorCodec(rt.secret), PeopleFilter(q, status, role, plan), limit=limit, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            PeopleFilter(q, status, role, plan),
+            limit=limit,
+            cursor=cursor,
         )
-    return PersonPage(items=[PersonOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor)
+    return PersonPage(
+        items=[PersonOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor
+    )
 
 
 @router.get("/{user_id}", responses=problems(AccountNotFound))
@@ -50,23 +70,38 @@ async def read_person(user_id: Id, actor: AdminCaller, rt: Rt) -> PersonOut:  # 
 async def change_person(user_id: Id, changes: PersonPatch, actor: AdminCaller, rt: Rt) -> PersonOut:
     """Suspend or restore, promote or demote, change the plan."""
     async with rt.db.write() as session:
-        return PersonOut.model_validate(await service.change_person(session, rt, actor.user, user_id, changes))
+        return PersonOut.model_validate(
+            await service.change_person(session, rt, actor.user, user_id, changes)
+        )
 
 
-@router.delete("/{user_id}", status_code=204, responses=problems(AccountNotFound, LastAdministrator, HeirNeeded))
+@router.delete(
+    "/{user_id}",
+    status_code=204,
+    responses=problems(AccountNotFound, LastAdministrator, HeirNeeded),
+)
 async def delete_person(
     user_id: Id,
     actor: AdminCaller,
     rt: Rt,
     parts: PersonalDataHooks,
     links: Annotated[
-        LinkDisposition, Query(description="What becomes of links that are theirs alone; co-owned ones pass to the next owner.")
+        LinkDisposition,
+        Query(
+            description=(
+                "What becomes of links that are theirs alone; co-owned ones pass to the next owner."
+            )
+        ),
     ],
-    heir: Annotated[Id | None, Query(description="The account that takes over, with `links=reassign`.")] = None,
+    heir: Annotated[
+        Id | None, Query(description="The account that takes over, with `links=reassign`.")
+    ] = None,
 ) -> Response:
     """Delete an account, at once and for good."""
     async with rt.db.write() as session:
-        await service.delete_person(session, rt, actor.user, user_id, parts, links=links, heir_id=heir)
+        await service.delete_person(
+            session, rt, actor.user, user_id, parts, links=links, heir_id=heir
+        )
     return Response(status_code=204)
 
 
@@ -76,11 +111,20 @@ barred_router = api_router("/admin/barred", "admin")
 
 
 @barred_router.get("")
-async def list_barred(actor: AdminCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> BarredPage:  # noqa: ARG001 - it guards
+async def list_barred(
+    actor: AdminCaller,  # noqa: ARG001 - it guards
+    rt: Rt,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
+) -> BarredPage:
     """Deleted accounts whose people may not sign up again, newest first. Nothing but a digest is kept of them."""
     async with rt.db.read() as session:
-        page = await tombstones.list_tombstones(session, CursorCodec(rt.secret), limit=limit, cursor=cursor)
-    return BarredPage(items=[BarredOut.from_tombstone(row) for row in page.items], next_cursor=page.next_cursor)
+        page = await tombstones.list_tombstones(
+            session, CursorCodec(rt.secret), limit=limit, cursor=cursor
+        )
+    return BarredPage(
+        items=[BarredOut.from_tombstone(row) for row in page.items], next_cursor=page.next_cursor
+    )
 
 
 @barred_router.delete("/{barred_id}", status_code=204, responses=problems(BarredNotFound))

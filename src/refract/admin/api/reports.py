@@ -40,11 +40,15 @@ async def list_reports(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    status: Annotated[ReportStatus, Query(description="Closed ones are kept for 90 days by default.")] = ReportStatus.OPEN,
+    status: Annotated[
+        ReportStatus, Query(description="Closed ones are kept for 90 days by default.")
+    ] = ReportStatus.OPEN,
 ) -> ReportGroupPage:
     """Reports by target: open ones with the oldest first, closed ones with the latest first."""
     async with rt.db.read() as session:
-        page = await queries.load_reports_page(session, CursorCodec(rt.secret), status, limit=limit, cursor=cursor)
+        page = await queries.load_reports_page(
+            session, CursorCodec(rt.secret), status, limit=limit, cursor=cursor
+        )
         waiting = await queries.count_open_reports(session)
     return ReportGroupPage(items=list(page.items), next_cursor=page.next_cursor, open=waiting)
 

@@ -3,4 +3,10 @@
 from refract.admin.pages import lists, operations, people, reports
 from refract.admin.pages import people as pages_people
 
-ROUTERS = (operations.router, people.router, pages_people.barred_router, lists.router, reports.router)
+ROUTERS = (
+    operations.router,
+    people.router,
+    pages_people.barred_router,
+    lists.router,
+    reports.router,
+)

@@ -38,7 +38,12 @@ async def lists_page(
     asked = AllListsFilter(q or None, True if show == "anonymous" else None, None, since)
     async with rt.db.read() as session:
         page = await queries.load_admin_lists_page(
-            session, CursorCodec(rt.secret), asked, rt.settings.public_url, limit=PER_PAGE, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            asked,
+            rt.settings.public_url,
+            limit=PER_PAGE,
+            cursor=cursor,
         )
     kept = {name: value for name, value in (("q", q), ("show", show)) if value}
     return render_response(
@@ -50,7 +55,11 @@ async def lists_page(
         lists=page.items,
         q=q,
         show=show,
-        next_url=f"{PATH}?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,
+        next_url=(
+            f"{PATH}?{urlencode({**kept, 'cursor': page.next_cursor})}"
+            if page.next_cursor
+            else None
+        ),
         first_url=f"{PATH}?{urlencode(kept)}".rstrip("?") if cursor else None,
     )
 
@@ -61,9 +70,16 @@ async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
     response = RedirectResponse(PATH, 303)
     try:
         async with rt.db.write() as session:
-            found = await service.delete_list(session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now())
+            found = await service.delete_list(
+                session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now()
+            )
             title = found.title or found.slug or "Untitled list"
-        flash.add(response, rt, f"“{title}” is removed. You can undo this for 24 hours.", undo=f"{PATH}/{list_id}/undo")
+        flash.add(
+            response,
+            rt,
+            f"“{title}” is removed. You can undo this for 24 hours.",
+            undo=f"{PATH}/{list_id}/undo",
+        )
     except NotFound as exc:
         flash.add(response, rt, exc.message, kind="note")
     return response
@@ -75,7 +91,9 @@ async def restore_list(list_id: Id, actor: AdminCaller, rt: Rt, space: Space) ->
     response = RedirectResponse(PATH, 303)
     try:
         async with rt.db.write() as session:
-            found = await service.undo_delete(session, space, ListCaller(actor.user.id, is_admin=True), list_id)
+            found = await service.undo_delete(
+                session, space, ListCaller(actor.user.id, is_admin=True), list_id
+            )
             title = found.title or found.slug or "Untitled list"
         flash.add(response, rt, f"“{title}” is back.")
     except (Conflict, NotFound) as exc:

@@ -51,11 +51,15 @@ async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
 
 
 @router.get("/app/admin/jobs")
-async def jobs_page(request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None) -> Response:
+async def jobs_page(
+    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
+) -> Response:
     """How much waits of each kind, and what has been given up."""
     async with rt.db.read() as session:
         depth = await jobs.count_open_jobs(session)
-        page = await jobs.list_dead_jobs(session, CursorCodec(rt.secret), cursor=cursor, limit=DEAD_PER_PAGE)
+        page = await jobs.list_dead_jobs(
+            session, CursorCodec(rt.secret), cursor=cursor, limit=DEAD_PER_PAGE
+        )
     kinds = sorted({kind for _, kind in depth})
     return render_response(
         request,
@@ -63,7 +67,17 @@ async def jobs_page(request: Request, actor: AdminCaller, rt: Rt, cursor: Cursor
         "admin/jobs.html",
         page_title="Jobs",
         here="jobs",
-        kinds=[(kind, {status.value: depth.get((status, kind), 0) for status in JobStatus if status != JobStatus.DONE}) for kind in kinds],
+        kinds=[
+            (
+                kind,
+                {
+                    status.value: depth.get((status, kind), 0)
+                    for status in JobStatus
+                    if status != JobStatus.DONE
+                },
+            )
+            for kind in kinds
+        ],
         dead=page.items,
         next_url=f"/app/admin/jobs?cursor={page.next_cursor}" if page.next_cursor else None,
     )
@@ -102,7 +116,9 @@ async def block_domain(
             name = row.domain
     except Invalid as exc:
         values, errors = {"domain": domain, "reason": reason}, {"domain": exc.message}
-        return await _render_blocked(request, actor, rt, status=exc.status, values=values, errors=errors)
+        return await _render_blocked(
+            request, actor, rt, status=exc.status, values=values, errors=errors
+        )
     response = RedirectResponse("/app/admin/blocked-domains", 303)
     flash.add(response, rt, f"{name} is blocked.", undo=f"/app/admin/blocked-domains/{name}/remove")
     return response
@@ -114,16 +130,29 @@ async def unblock_domain(domain: str, actor: AdminCaller, rt: Rt) -> Response:
     response = RedirectResponse("/app/admin/blocked-domains", 303)
     try:
         async with rt.db.write() as session:
-            await safety_blocked_domains.unblock_domain(session, domain, by=actor.user.id, at=rt.clock.now())
+            await safety_blocked_domains.unblock_domain(
+                session, domain, by=actor.user.id, at=rt.clock.now()
+            )
         flash.add(response, rt, f"{domain[:100]} is allowed again.")
     except NotFound as exc:
         flash.add(response, rt, exc.message, kind="note")
     return response
 
 
-async def _render_blocked(request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **context: Any) -> Response:
+async def _render_blocked(
+    request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **context: Any
+) -> Response:
     async with rt.db.read() as session:
-        found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain).limit(1_000)))
+        found = list(
+            await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain).limit(1_000))
+        )
     return render_response(
-        request, actor, "admin/blocked_domains.html", status=status, page_title="Blocked domains", here="blocked", domains=found, **context
+        request,
+        actor,
+        "admin/blocked_domains.html",
+        status=status,
+        page_title="Blocked domains",
+        here="blocked",
+        domains=found,
+        **context,
     )

@@ -41,7 +41,11 @@ _ACCOUNT_PATCHES: dict[str, PersonPatch] = {
 
 @router.get("/app/admin/people")
 async def people_page(
-    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None, q: Annotated[str, Query(max_length=255)] = ""
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    cursor: CursorParam = None,
+    q: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
     """Everybody, newest first, or those whose address matches."""
     return await _render_people(request, actor, rt, q=q, cursor=cursor)
@@ -60,8 +64,14 @@ async def delete_person(
     """Delete somebody's account; their own links go to the person with that address, or are deleted."""
     try:
         async with rt.db.write() as session:
-            to = (await get_user_by_email(session, heir)).id if links is LinkDisposition.REASSIGN and heir.strip() else None
-            await service.delete_person(session, rt, actor.user, user_id, parts, links=links, heir_id=to)
+            to = (
+                (await get_user_by_email(session, heir)).id
+                if links is LinkDisposition.REASSIGN and heir.strip()
+                else None
+            )
+            await service.delete_person(
+                session, rt, actor.user, user_id, parts, links=links, heir_id=to
+            )
     except RefractError as exc:
         if exc.status >= 500:
             raise
@@ -71,34 +81,60 @@ async def delete_person(
 
 @router.post("/app/admin/people/{user_id}/quota")
 async def set_quota(
-    user_id: Id, request: Request, actor: AdminCaller, rt: Rt, day: Annotated[str, Form()] = "", limit: Annotated[str, Form()] = ""
+    user_id: Id,
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    day: Annotated[str, Form()] = "",
+    limit: Annotated[str, Form()] = "",
 ) -> Response:
     """Another limit for one day; an empty field gives the plan's back."""
     try:
         wish = QuotaOverride.model_validate({"day": day, "limit": limit.strip() or None})
         async with rt.db.write() as session:
-            person = await quota.override_limit(session, rt, actor.user, user_id, wish.day, wish.limit)
+            person = await quota.override_limit(
+                session, rt, actor.user, user_id, wish.day, wish.limit
+            )
             name = person.public_name
     except ValidationError:
-        return await _render_people(request, actor, rt, status=422, problem="Give a day, and a whole number up to 1,000,000 or nothing.")
+        return await _render_people(
+            request,
+            actor,
+            rt,
+            status=422,
+            problem="Give a day, and a whole number up to 1,000,000 or nothing.",
+        )
     except RefractError as exc:
         if exc.status >= 500:
             raise
         return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
     response = RedirectResponse("/app/admin/people", 303)
-    given = f"may ask the assistant {wish.limit} times" if wish.limit is not None else "has the plan’s limit again"
+    given = (
+        f"may ask the assistant {wish.limit} times"
+        if wish.limit is not None
+        else "has the plan’s limit again"
+    )
     flash.add(response, rt, f"{name or 'The person'} {given} on {wish.day}.")
     return response
 
 
 @router.post("/app/admin/people/{user_id}/{step}")
 async def change_person(
-    user_id: Id, step: AccountAction, request: Request, actor: AdminCaller, rt: Rt, keep_links: Annotated[bool, Form()] = False
+    user_id: Id,
+    step: AccountAction,
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    keep_links: Annotated[bool, Form()] = False,
 ) -> Response:
     try:
         async with rt.db.write() as session:
             await service.change_person(
-                session, rt, actor.user, user_id, _ACCOUNT_PATCHES[step].model_copy(update={"keep_links": keep_links})
+                session,
+                rt,
+                actor.user,
+                user_id,
+                _ACCOUNT_PATCHES[step].model_copy(update={"keep_links": keep_links}),
             )
     except RefractError as exc:
         if exc.status >= 500:
@@ -108,19 +144,44 @@ async def change_person(
 
 
 @router.get("/app/admin/audit")
-async def audit_page(request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None) -> Response:
+async def audit_page(
+    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
+) -> Response:
     """Who did what, newest first."""
     async with rt.db.read() as session:
-        page = await audit.list_entries(session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor)
+        page = await audit.list_entries(
+            session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
+        )
     paging = build_pager("/app/admin/audit", {}, cursor, page.next_cursor)
-    return render_response(request, actor, "admin/audit_log.html", page_title="Audit log", here="audit", lines=page.items, **paging)
+    return render_response(
+        request,
+        actor,
+        "admin/audit_log.html",
+        page_title="Audit log",
+        here="audit",
+        lines=page.items,
+        **paging,
+    )
 
 
 async def _render_people(
-    request: Request, actor: Caller, rt: Runtime, *, q: str = "", cursor: str | None = None, status: int = 200, problem: str | None = None
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    *,
+    q: str = "",
+    cursor: str | None = None,
+    status: int = 200,
+    problem: str | None = None,
 ) -> HTMLResponse:
     async with rt.db.read() as session:
-        page = await queries.load_people_page(session, CursorCodec(rt.secret), PeopleFilter(q=q or None), limit=PER_PAGE, cursor=cursor)
+        page = await queries.load_people_page(
+            session,
+            CursorCodec(rt.secret),
+            PeopleFilter(q=q or None),
+            limit=PER_PAGE,
+            cursor=cursor,
+        )
         standings = await quota.get_balances(session, rt, page.items)
     return render_response(
         request,
@@ -138,11 +199,25 @@ async def _render_people(
 
 
 def _build_row(user: User, standing: quota.QuotaBalance) -> dict[str, Any]:
-    fields = ("email", "email_verified", "issuer", "plan", "role", "status", "held_at", "created_at", "last_sync_at")
-    return {"id": str(user.id), "name": user.public_name, "quota": standing} | {field: getattr(user, field) for field in fields}
+    fields = (
+        "email",
+        "email_verified",
+        "issuer",
+        "plan",
+        "role",
+        "status",
+        "held_at",
+        "created_at",
+        "last_sync_at",
+    )
+    return {"id": str(user.id), "name": user.public_name, "quota": standing} | {
+        field: getattr(user, field) for field in fields
+    }
 
 
-def build_pager(path: str, kept: dict[str, str], cursor: str | None, following: str | None) -> dict[str, Any]:
+def build_pager(
+    path: str, kept: dict[str, str], cursor: str | None, following: str | None
+) -> dict[str, Any]:
     """Return the addresses of the next and the first page, for the pager."""
     return {
         "next_url": f"{path}?{urlencode({**kept, 'cursor': following})}" if following else None,
@@ -156,10 +231,14 @@ barred_router = page_router()
 
 
 @barred_router.get("/app/admin/barred")
-async def barred_page(request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None) -> Response:
+async def barred_page(
+    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
+) -> Response:
     """Show who may not sign up again, newest first."""
     async with rt.db.read() as session:
-        page = await tombstones.list_tombstones(session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor)
+        page = await tombstones.list_tombstones(
+            session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
+        )
     return render_response(
         request,
         actor,

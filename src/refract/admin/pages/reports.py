@@ -25,12 +25,18 @@ PATH = "/app/admin/reports"
 
 @router.get(PATH)
 async def reports_page(
-    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None, status: Annotated[str, Query(max_length=10)] = ""
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    cursor: CursorParam = None,
+    status: Annotated[str, Query(max_length=10)] = "",
 ) -> Response:
     """What was reported, by target; and what was decided before."""
     chosen = ReportStatus.CLOSED if status == ReportStatus.CLOSED else ReportStatus.OPEN
     async with rt.db.read() as session:
-        page = await queries.load_reports_page(session, CursorCodec(rt.secret), chosen, limit=PER_PAGE, cursor=cursor)
+        page = await queries.load_reports_page(
+            session, CursorCodec(rt.secret), chosen, limit=PER_PAGE, cursor=cursor
+        )
         waiting = await queries.count_open_reports(session)
     kept = {"status": chosen.value} if chosen is ReportStatus.CLOSED else {}
     return render_response(
@@ -42,7 +48,11 @@ async def reports_page(
         groups=page.items,
         shown=chosen.value,
         reports_waiting=waiting,
-        next_url=f"{PATH}?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,
+        next_url=(
+            f"{PATH}?{urlencode({**kept, 'cursor': page.next_cursor})}"
+            if page.next_cursor
+            else None
+        ),
         first_url=f"{PATH}?{urlencode(kept)}".rstrip("?") if cursor else None,
     )
 
@@ -67,7 +77,9 @@ async def decide_report(
     response = RedirectResponse(PATH, 303)
     try:
         async with rt.db.write() as session:
-            done = await moderation.decide_report(session, rt, actor.user, report_id, action, domain.strip() or None)
+            done = await moderation.decide_report(
+                session, rt, actor.user, report_id, action, domain.strip() or None
+            )
         flash.add(response, rt, done.message, undo=done.undo)
     except RefractError as exc:
         if exc.status >= 500:

@@ -39,7 +39,9 @@ class NotFresh(Conflict):
 
 def demo(
     data_dir: DataDir = None,
-    days: Annotated[int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")] = DEFAULT_DAYS,
+    days: Annotated[
+        int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")
+    ] = DEFAULT_DAYS,
 ) -> None:
     """Fill a fresh data directory with links, lists, items, people, tags and clicks that look lived in."""
     settings = load_command_settings(data_dir, creates=True)
@@ -53,7 +55,9 @@ async def _fill_data(settings: Settings, days: int) -> str:
 
     The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
     """
-    clock = ManualClock(datetime.now(UTC) - timedelta(days=days, minutes=30))  # lists and items come last, and not from the future
+    clock = ManualClock(
+        datetime.now(UTC) - timedelta(days=days, minutes=30)
+    )  # lists and items come last, and not from the future
     db = Database(settings)
     try:
         await migrations.upgrade(db)
@@ -76,7 +80,12 @@ async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
         owner, _ = await ensure_owner(session, rt)
         if await queries.has_visible_link(session, LinkCaller(owner.id, is_admin=True)):
             raise NotFresh(place=settings.data_dir)
-        others = [await create_local_user(session, rt, email, subject=email, role=UserRole.USER, name=name) for email, name in DEMO_USERS]
+        others = [
+            await create_local_user(
+                session, rt, email, subject=email, role=UserRole.USER, name=name
+            )
+            for email, name in DEMO_USERS
+        ]
     return [owner, *others]
 
 
@@ -89,7 +98,9 @@ async def fill_clicks(rt: Runtime, made: Mapping[int, tuple[datetime, datetime, 
     for link_id, (begin, end, daily) in made.items():
         wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))
         if wanted and begin < end:
-            every += make_visits(TrafficPlan([link_id], begin, end, wanted, seed=zlib.crc32(str(link_id).encode())))
+            every += make_visits(
+                TrafficPlan([link_id], begin, end, wanted, seed=zlib.crc32(str(link_id).encode()))
+            )
     every.sort(key=lambda visit: visit.time_ns)
     write_spool(rt.settings.effective_spool_dir, every, node="demo")
     await Ingester(rt).apply_all()

@@ -35,7 +35,10 @@ CONFIRMED_SAMPLES = (
         "databases",
     ),
     SampleItem(
-        "https://arxiv.org/abs/1706.03762", "Attention is all you need", "The paper that replaced recurrence by attention.", "papers,models"
+        "https://arxiv.org/abs/1706.03762",
+        "Attention is all you need",
+        "The paper that replaced recurrence by attention.",
+        "papers,models",
     ),
     SampleItem(
         "https://www.postgresql.org/docs/current/explicit-locking.html",
@@ -50,7 +53,10 @@ CONFIRMED_SAMPLES = (
         "web,standards",
     ),
     SampleItem(
-        "https://en.wikipedia.org/wiki/Bloom_filter", "Bloom filter", "A small set that may be wrong in one direction only.", "algorithms"
+        "https://en.wikipedia.org/wiki/Bloom_filter",
+        "Bloom filter",
+        "A small set that may be wrong in one direction only.",
+        "algorithms",
     ),
     SampleItem(
         "A queue is a table: claim by an update, give back by a lease, wake by a notification.",
@@ -59,7 +65,10 @@ CONFIRMED_SAMPLES = (
         "queues,databases",
     ),
     SampleItem(
-        "Line length 66 characters, line height 1.6, one variable font. Everything else is taste.", "Typography in one line", "", "design"
+        "Line length 66 characters, line height 1.6, one variable font. Everything else is taste.",
+        "Typography in one line",
+        "",
+        "design",
     ),
 )
 PENDING_SAMPLES = (
@@ -68,7 +77,11 @@ PENDING_SAMPLES = (
         "HTTP semantics",
         "Methods, status codes and fields, in one place at last.",
         "",
-        (("web", 0.93, "2 similar items have it"), ("standards", 0.81, "in the address"), ("http", 0.46, "in the title")),
+        (
+            ("web", 0.93, "2 similar items have it"),
+            ("standards", 0.81, "in the address"),
+            ("http", 0.46, "in the title"),
+        ),
     ),
     SampleItem(
         "https://en.wikipedia.org/wiki/HyperLogLog",
@@ -85,7 +98,11 @@ PENDING_SAMPLES = (
         (("databases", 0.95, "3 similar items have it"), ("sqlite", 0.64, "the host")),
     ),
     SampleItem(
-        "Idea: show on every link who else in the team uses it.", "Idea: who uses a link", "", "", (("ideas", 0.58, "the first word"),)
+        "Idea: show on every link who else in the team uses it.",
+        "Idea: who uses a link",
+        "",
+        "",
+        (("ideas", 0.58, "the first word"),),
     ),
     SampleItem(
         "https://www.nngroup.com/articles/response-times-3-important-limits/",
@@ -106,7 +123,9 @@ async def fill_items(rt: Runtime, clock: ManualClock, owner: User) -> int:
 
 async def _create_item(rt: Runtime, owner: User, sample: SampleItem) -> None:
     """Captured, described, and perhaps confirmed: the same steps as always, without asking the pages themselves."""
-    proposal = EnrichmentProposal(sample.title, sample.summary or None, [SuggestedTag(*one) for one in sample.proposed])
+    proposal = EnrichmentProposal(
+        sample.title, sample.summary or None, [SuggestedTag(*one) for one in sample.proposed]
+    )
     async with rt.db.write() as session:
         item = (await service.capture_item(session, rt, owner, ItemCreate(text=sample.text))).item
         await service.apply_proposal(session, rt, item, proposal, final=True)

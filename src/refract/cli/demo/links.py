@@ -86,7 +86,9 @@ TAG_COLORS = {
 LinkLifetime = tuple[datetime, datetime, float]
 
 
-async def fill_links(rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], days: int) -> dict[int, LinkLifetime]:
+async def fill_links(
+    rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], days: int
+) -> dict[int, LinkLifetime]:
     """Make the links one after the other, and let a few things happen to them. For each: since when, until when, how many a day."""
     now = clock.now() + timedelta(days=days)
     step = timedelta(days=days) / (len(SAMPLES) + 2)
@@ -102,14 +104,21 @@ async def fill_links(rt: Runtime, clock: ManualClock, space: Namespace, people: 
 
 
 async def _create_link(
-    rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], sample: SampleLink, step: timedelta
+    rt: Runtime,
+    clock: ManualClock,
+    space: Namespace,
+    people: Sequence[User],
+    sample: SampleLink,
+    step: timedelta,
 ) -> tuple[int, datetime, datetime | None]:
     names = [name for name in (sample.name, *sample.more) if name]
     given: dict[str, Any] = {"visibility": Visibility.UNLISTED, **dict(sample.given)}
     if sample.then == "expire":
         given["expires_at"] = clock.now() + step * 4
     tags = [tag for tag in sample.tags.split(",") if tag]
-    new = LinkCreate(destination=sample.destination, names=names, title=sample.title or None, tags=tags, **given)
+    new = LinkCreate(
+        destination=sample.destination, names=names, title=sample.title or None, tags=tags, **given
+    )
     checked = await service.check_link(rt, new)
     owner = people[sample.by]
     async with rt.db.write() as session:
@@ -121,7 +130,9 @@ async def _create_link(
             await service.add_owner(session, who, link_id, people[0].email, clock.now())
         if sample.daily > 15:
             clock.advance(3_600)
-            await service.edit_link(session, space, who, link_id, LinkPatch(notes="Shared in the team channel."))
+            await service.edit_link(
+                session, space, who, link_id, LinkPatch(notes="Shared in the team channel.")
+            )
         if sample.then in ("disable", "delete"):
             clock.advance(step.total_seconds() / 2)
             end = clock.now()
@@ -135,4 +146,6 @@ async def _create_link(
 async def _set_tag_colors(rt: Runtime) -> None:
     async with rt.db.write() as session:
         for tag in (await tag_service.find_live_shared_tags(session, TAG_COLORS)).values():
-            await tag_service.change_shared_tag(session, tag, by=None, at=rt.clock.now(), color=TAG_COLORS.get(tag.key))
+            await tag_service.change_shared_tag(
+                session, tag, by=None, at=rt.clock.now(), color=TAG_COLORS.get(tag.key)
+            )

@@ -32,11 +32,31 @@ SAMPLES = (
         "reading",
         "forest",
         (
-            ("https://handbook.example.com/start", "Team handbook", "How we decide, write and meet."),
-            ("https://docs.example.com/platform/2026/roadmap", "Roadmap 2026", "What we do this year, and what we do not."),
-            ("https://www.w3.org/Provider/Style/URI", "Cool URIs don’t change", "Tim Berners-Lee, 1998. Still the best page about links."),
-            ("https://www.sqlite.org/whentouse.html", "Appropriate uses for SQLite", "Why one file is often enough."),
-            ("https://www.postgresql.org/docs/current/explicit-locking.html", "Explicit locking", "Read before you touch the queue."),
+            (
+                "https://handbook.example.com/start",
+                "Team handbook",
+                "How we decide, write and meet.",
+            ),
+            (
+                "https://docs.example.com/platform/2026/roadmap",
+                "Roadmap 2026",
+                "What we do this year, and what we do not.",
+            ),
+            (
+                "https://www.w3.org/Provider/Style/URI",
+                "Cool URIs don’t change",
+                "Tim Berners-Lee, 1998. Still the best page about links.",
+            ),
+            (
+                "https://www.sqlite.org/whentouse.html",
+                "Appropriate uses for SQLite",
+                "Why one file is often enough.",
+            ),
+            (
+                "https://www.postgresql.org/docs/current/explicit-locking.html",
+                "Explicit locking",
+                "Read before you touch the queue.",
+            ),
         ),
     ),
     SampleList(
@@ -45,9 +65,21 @@ SAMPLES = (
         "talks",
         "plum",
         (
-            ("https://speakers.example.com/2026/one-home", "One home for every link", "Ours, with slides."),
-            ("https://speakers.example.com/2026/queues", "A queue is a table", "Why we never ran a broker."),
-            ("https://speakers.example.com/2026/keyboard", "Everything by keyboard", "Interfaces for people in a hurry."),
+            (
+                "https://speakers.example.com/2026/one-home",
+                "One home for every link",
+                "Ours, with slides.",
+            ),
+            (
+                "https://speakers.example.com/2026/queues",
+                "A queue is a table",
+                "Why we never ran a broker.",
+            ),
+            (
+                "https://speakers.example.com/2026/keyboard",
+                "Everything by keyboard",
+                "Interfaces for people in a hurry.",
+            ),
         ),
     ),
     SampleList(
@@ -56,7 +88,11 @@ SAMPLES = (
         "",
         "ocean",
         (
-            ("https://maps.example.com/place/lake-house", "Lake house", "Twelve beds, one long table."),
+            (
+                "https://maps.example.com/place/lake-house",
+                "Lake house",
+                "Twelve beds, one long table.",
+            ),
             ("https://maps.example.com/place/old-mill", "The old mill", ""),
         ),
     ),
@@ -70,11 +106,18 @@ async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: U
         found = await addresses.check_addresses(rt, [url for url, _, _ in sample.entries])
         good = [one for one in found if not isinstance(one, RefractError)]
         async with rt.db.write() as session:
-            new = ListCreate(title=sample.title, description=sample.about or None, palette=sample.palette)
+            new = ListCreate(
+                title=sample.title, description=sample.about or None, palette=sample.palette
+            )
             made = await service.create_list(session, space, who, new)
             entries = await service.add_entries(session, space, who, made.id, good)
             for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
-                await service.fill_entry(session, entry.id, PageMetadata(title=title, description=about or None), clock.now())
+                await service.fill_entry(
+                    session,
+                    entry.id,
+                    PageMetadata(title=title, description=about or None),
+                    clock.now(),
+                )
             if sample.slug:
                 await service.set_draft_slug(session, space, who, made.id, sample.slug)
                 await service.publish_list(session, space, who, made.id)

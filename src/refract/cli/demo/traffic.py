@@ -17,7 +17,16 @@ from itertools import accumulate, islice
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from refract.cli.demo.world import AGENTS, BOTS, BY_HOUR, BY_WEEKDAY, CAMPAIGNS, COUNTRIES, PREVIEWS, REFERRERS
+from refract.cli.demo.world import (
+    AGENTS,
+    BOTS,
+    BY_HOUR,
+    BY_WEEKDAY,
+    CAMPAIGNS,
+    COUNTRIES,
+    PREVIEWS,
+    REFERRERS,
+)
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import EPOCH
@@ -64,7 +73,16 @@ class Visit(NamedTuple):
 
     @property
     def frame(self) -> bytes:
-        return encode_frame(self.kind, self.target, self.time_ns, self.flags, self.network, self.agent, self.referrer, self.query)
+        return encode_frame(
+            self.kind,
+            self.target,
+            self.time_ns,
+            self.flags,
+            self.network,
+            self.agent,
+            self.referrer,
+            self.query,
+        )
 
 
 def make_visits(plan: TrafficPlan) -> Iterator[Visit]:
@@ -80,7 +98,9 @@ def make_visits(plan: TrafficPlan) -> Iterator[Visit]:
         yield from maker.hour(begin, length, count)
 
 
-def write_spool(root: Path, visits: Iterable[Visit], *, node: str = "generated", segment_bytes: int = 8 << 20) -> int:
+def write_spool(
+    root: Path, visits: Iterable[Visit], *, node: str = "generated", segment_bytes: int = 8 << 20
+) -> int:
     """Write visits into a spool below `root`, for the ingester; return how many were kept."""
     spool = SpoolWriter(root, node=node, segment_bytes=segment_bytes)
     every = iter(visits)
@@ -100,12 +120,16 @@ class _Maker:
         self._chance = chance
         self._targets = list(plan.targets)
         chance.shuffle(self._targets)  # the most popular is not always the oldest
-        self._popular = list(accumulate(1 / (rank + 1) ** 0.9 for rank in range(len(self._targets))))
+        self._popular = list(
+            accumulate(1 / (rank + 1) ** 0.9 for rank in range(len(self._targets)))
+        )
         people = plan.clicks * (1 - plan.bots - plan.previews) / plan.loyalty
         everybody = sum(country.weight for country in COUNTRIES)
         self._people = [1 + int(people * country.weight / everybody) for country in COUNTRIES]
         self._kinds = (_BOT, _PREVIEW, _PERSON)
-        self._of_kinds = list(accumulate((plan.bots, plan.previews, max(0.0, 1 - plan.bots - plan.previews))))
+        self._of_kinds = list(
+            accumulate((plan.bots, plan.previews, max(0.0, 1 - plan.bots - plan.previews)))
+        )
 
     def hour(self, begin: int, length: int, count: int) -> Iterator[Visit]:
         """Yield `count` visits from `begin` on, within `length` nanoseconds."""
@@ -120,16 +144,36 @@ class _Maker:
         for at, target, kind in zip(times, targets, kinds, strict=True):
             if kind == _PERSON:
                 country = _pick(_COUNTRIES, awake, chance.random())
-                network, agent = _person(plan.seed, country, chance.randrange(self._people[country]))
+                network, agent = _person(
+                    plan.seed, country, chance.randrange(self._people[country])
+                )
                 private = chance.random() < plan.private
                 referrer = _pick(_REFERRERS, _BY_REFERRER, chance.random())
                 campaign = _pick(_CAMPAIGNS, _BY_CAMPAIGN, chance.random())
-                yield Visit(plan.kind, target, at, PRIVATE if private else 0, network, agent, referrer, campaign)
+                yield Visit(
+                    plan.kind,
+                    target,
+                    at,
+                    PRIVATE if private else 0,
+                    network,
+                    agent,
+                    referrer,
+                    campaign,
+                )
             else:
                 agents, weights = (_BOTS, _BY_BOT) if kind == _BOT else (_PREVIEWS, _BY_PREVIEW)
                 agent = _pick(agents, weights, chance.random())
                 flags = PREFETCH if kind == _PREVIEW and chance.random() < 0.5 else 0
-                yield Visit(plan.kind, target, at, flags, _NETWORKS[0][chance.randrange(len(_NETWORKS[0]))], agent, b"", b"")
+                yield Visit(
+                    plan.kind,
+                    target,
+                    at,
+                    flags,
+                    _NETWORKS[0][chance.randrange(len(_NETWORKS[0]))],
+                    agent,
+                    b"",
+                    b"",
+                )
 
     def _targets_of_hour(self, count: int) -> list[int]:
         """Draw targets by popularity; now and then one gets a third of all clicks for an hour."""
@@ -156,7 +200,10 @@ def _shares(plan: TrafficPlan) -> Iterator[int]:
     Rounding carries over, so that they add up to the plan.
     """
     begin, whole = _ns(plan.start), _ns(plan.end) - _ns(plan.start)
-    weights = [length * sum(_busy(at // _HOUR_NS % 168)) * plan.growth ** ((at - begin) / whole) for at, length in _hours(plan)]
+    weights = [
+        length * sum(_busy(at // _HOUR_NS % 168)) * plan.growth ** ((at - begin) / whole)
+        for at, length in _hours(plan)
+    ]
     total, given, sofar = sum(weights), 0, 0.0
     for number, weight in enumerate(weights):
         sofar += weight
@@ -214,7 +261,9 @@ def _ns(moment: datetime) -> int:
 
 
 def _table(weighted: Sequence[tuple[int, Thing]]) -> tuple[list[Thing], list[float]]:
-    return [thing for _, thing in weighted], [float(sofar) for sofar in accumulate(weight for weight, _ in weighted)]
+    return [thing for _, thing in weighted], [
+        float(sofar) for sofar in accumulate(weight for weight, _ in weighted)
+    ]
 
 
 _COUNTRIES: Final = range(len(COUNTRIES))

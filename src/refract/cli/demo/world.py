@@ -40,15 +40,33 @@ AGENTS: Final = (
     (180, f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {_CHROME}/{{}}.0.0.0 Safari/537.36"),
     (70, f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {_CHROME}/{{}}.0.0.0 Safari/537.36"),
     (30, f"Mozilla/5.0 (X11; Linux x86_64) {_CHROME}/{{}}.0.0.0 Safari/537.36"),
-    (50, f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {_CHROME}/{{}}.0.0.0 Safari/537.36 Edg/{{}}.0.0.0"),
+    (
+        50,
+        (
+            f"Mozilla/5.0 (Windows NT 10.0; Win64; x64) {_CHROME}/{{}}.0.0.0 Safari/537.36"
+            " Edg/{}.0.0.0"
+        ),
+    ),
     (170, f"Mozilla/5.0 (Linux; Android 10; K) {_CHROME}/{{}}.0.0.0 Mobile Safari/537.36"),
     (15, f"Mozilla/5.0 (Linux; Android 14; SM-X200) {_CHROME}/{{}}.0.0.0 Safari/537.36"),
     (25, "Mozilla/5.0 (Windows NT 10.0; Win64; x64; rv:{}.0) Gecko/20100101 Firefox/{}.0"),
     (25, "Mozilla/5.0 (X11; Linux x86_64; rv:{}.0) Gecko/20100101 Firefox/{}.0"),
     (60, f"Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) {_SAFARI} Safari/605.1.15"),
-    (190, f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_{{}} like Mac OS X) {_SAFARI} Mobile/15E148 Safari/604.1"),
+    (
+        190,
+        (
+            f"Mozilla/5.0 (iPhone; CPU iPhone OS 17_{{}} like Mac OS X) {_SAFARI} Mobile/15E148"
+            " Safari/604.1"
+        ),
+    ),
     (25, f"Mozilla/5.0 (iPad; CPU OS 17_{{}} like Mac OS X) {_SAFARI} Mobile/15E148 Safari/604.1"),
-    (12, "Mozilla/5.0 (Linux; Android 13; SM-G991B) AppleWebKit/537.36 (KHTML, like Gecko) SamsungBrowser/2{}.0 Mobile Safari/537.36"),
+    (
+        12,
+        (
+            "Mozilla/5.0 (Linux; Android 13; SM-G991B) AppleWebKit/537.36 (KHTML, like Gecko)"
+            " SamsungBrowser/2{}.0 Mobile Safari/537.36"
+        ),
+    ),
     (8, ""),
 )
 """Weight and pattern; `{}` is a version."""
@@ -98,6 +116,31 @@ CAMPAIGNS: Final = (
     (20, b"utm_source=flyer&utm_medium=qr&utm_campaign=fair"),
 )
 
-BY_HOUR: Final = (5, 3, 2, 2, 2, 4, 10, 22, 42, 58, 62, 60, 55, 58, 60, 58, 54, 50, 46, 44, 42, 36, 24, 12)
+BY_HOUR: Final = (
+    5,
+    3,
+    2,
+    2,
+    2,
+    4,
+    10,
+    22,
+    42,
+    58,
+    62,
+    60,
+    55,
+    58,
+    60,
+    58,
+    54,
+    50,
+    46,
+    44,
+    42,
+    36,
+    24,
+    12,
+)
 """How busy people are at each hour of their own clocks."""
 BY_WEEKDAY: Final = (100, 106, 108, 104, 92, 52, 48)

@@ -16,13 +16,20 @@ from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
 from refract.server.installation import read_address
 
-_STATUS_COLORS = {FindingStatus.OK: "green", FindingStatus.WARNING: "yellow", FindingStatus.ERROR: "red"}
+_STATUS_COLORS = {
+    FindingStatus.OK: "green",
+    FindingStatus.WARNING: "yellow",
+    FindingStatus.ERROR: "red",
+}
 
 
 def doctor(
     data_dir: DataDir = None,
     as_json: AsJson = False,
-    role: Annotated[str | None, typer.Option(help="Look at it as this role would. [env: REFRACT_ROLE]", show_default="all")] = None,
+    role: Annotated[
+        str | None,
+        typer.Option(help="Look at it as this role would. [env: REFRACT_ROLE]", show_default="all"),
+    ] = None,
 ) -> None:
     """Say what is wrong with this set-up, and what to do about it. Nothing is changed; status 1 when something is wrong."""
     settings = load_settings(data_dir=data_dir, role=role)
@@ -39,7 +46,10 @@ def doctor(
 async def run_checks(settings: Settings) -> list[DoctorFinding]:
     """Everything that can be found out without changing anything."""
     served = read_address(settings)
-    found = [*configuration.check_configuration(settings, served.url if served else None), *machine.check_machine(settings)]
+    found = [
+        *configuration.check_configuration(settings, served.url if served else None),
+        *machine.check_machine(settings),
+    ]
     for look in (
         backends.check_database,
         backends.check_redis,

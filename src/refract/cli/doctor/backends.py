@@ -26,31 +26,54 @@ MAX_CLOCK_SKEW_SECONDS = 2.0
 EXTRA_CONNECTIONS = 6
 """Connections a process opens besides its pool: look-ups, the feed, LISTEN."""
 
-MIN_VERSIONS = {"sqlite": (3, 35), "postgresql": (13, 0), "mysql": (8, 0), "mariadb": (10, 6), "redis": (7, 0)}
+MIN_VERSIONS = {
+    "sqlite": (3, 35),
+    "postgresql": (13, 0),
+    "mysql": (8, 0),
+    "mariadb": (10, 6),
+    "redis": (7, 0),
+}
 
 
 async def check_database(settings: Settings) -> list[DoctorFinding]:
     if (absent := _find_absent_file(settings)) is not None:
         sentence = (
-            f"There is no installation here: the data directory is {settings.data_dir.absolute()}, and there is no database {absent}."
+            f"There is no installation here: the data directory is {settings.data_dir.absolute()},"
+            f" and there is no database {absent}."
         )
-        return [report_error("database", sentence, f"{LOCATION_HINT}; refract serve starts a new one.")]
+        return [
+            report_error("database", sentence, f"{LOCATION_HINT}; refract serve starts a new one.")
+        ]
     db = Database(settings)
     try:
         state = await migrations.check_schema(db)
         found = [_check_revision(state)]
         began = time.perf_counter()
-        async with db.engine.connect() if db.dialect != "sqlite" else db.read_engine.connect() as connection:
+        async with (
+            db.engine.connect() if db.dialect != "sqlite" else db.read_engine.connect()
+        ) as connection:
             await connection.execute(text("SELECT 1"))
-            found.append(report_ok("database", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms."))
-            found += [finding async for finding in _CHECKS_BY_DIALECT[db.dialect](connection, settings)]
+            found.append(
+                report_ok(
+                    "database", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms."
+                )
+            )
+            found += [
+                finding async for finding in _CHECKS_BY_DIALECT[db.dialect](connection, settings)
+            ]
             if state.problem is None:
                 found += [finding async for finding in _check_tables(connection, settings)]
     except RefractError as exc:
         return [report_error("database", exc.message, "")]
     except Exception as exc:  # noqa: BLE001 - whatever a driver says is what the operator must hear
         reason = " ".join(str(exc).split())[:200]
-        return [report_error("database", f"It cannot be used: {reason}.", "Start it, or correct REFRACT_DATABASE_URL.")]
+        return [
+            report_error(
+                "database",
+                f"It cannot be used: {reason}.",
+                "Start it, or correct REFRACT_DATABASE_URL.",
+            )
+        ]
     finally:
         await db.close()
     return found
@@ -67,38 +90,68 @@ def _check_revision(state: migrations.SchemaState) -> DoctorFinding:
     if state.is_restoring and state.problem is not None:
         return report_error("schema", state.problem.message, "")
     if revision is None:
-        return report_warning("schema", "The database is empty.", "refract serve and refract migrate fill it.")
+        return report_warning(
+            "schema", "The database is empty.", "refract serve and refract migrate fill it."
+        )
     if revision > newest:
         return report_error(
-            "schema", f"The database is at {revision}, this program at {newest}.", "Start the version that made it, or a newer one."
+            "schema",
+            f"The database is at {revision}, this program at {newest}.",
+            "Start the version that made it, or a newer one.",
         )
     if revision < newest:
         return report_warning(
-            "schema", f"The database is at {revision}, this program at {newest}.", "refract serve migrates; or run refract migrate now."
+            "schema",
+            f"The database is at {revision}, this program at {newest}.",
+            "refract serve migrates; or run refract migrate now.",
         )
     return report_ok("schema", f"It is at {newest}.")
 
 
-async def _check_sqlite(connection: AsyncConnection, settings: Settings) -> AsyncIterator[DoctorFinding]:
-    yield _check_version("SQLite", await _fetch_value(connection, "SELECT sqlite_version()"), MIN_VERSIONS["sqlite"])
+async def _check_sqlite(
+    connection: AsyncConnection, settings: Settings
+) -> AsyncIterator[DoctorFinding]:
+    yield _check_version(
+        "SQLite", await _fetch_value(connection, "SELECT sqlite_version()"), MIN_VERSIONS["sqlite"]
+    )
     broken = await _fetch_value(connection, "PRAGMA quick_check(1)")
     if broken != "ok":
-        yield report_error("database", f"The file is damaged: {broken}.", "Restore it from a backup: refract restore.")
+        yield report_error(
+            "database",
+            f"The file is damaged: {broken}.",
+            "Restore it from a backup: refract restore.",
+        )
     mode = await _fetch_value(connection, "PRAGMA journal_mode")
     if mode != "wal":
         yield report_warning(
-            "database", f"Its journal is {mode}; readers and the writer wait for each other.", "Put it on a local disk, not on a share."
+            "database",
+            f"Its journal is {mode}; readers and the writer wait for each other.",
+            "Put it on a local disk, not on a share.",
         )
     if settings.role != "all" or settings.redis_url is not None:
-        yield report_warning("database", "SQLite serves one machine.", "For several machines: refract move --to postgresql://…")
+        yield report_warning(
+            "database",
+            "SQLite serves one machine.",
+            "For several machines: refract move --to postgresql://…",
+        )
 
 
-async def _check_postgresql(connection: AsyncConnection, settings: Settings) -> AsyncIterator[DoctorFinding]:
-    yield _check_version("PostgreSQL", await _fetch_value(connection, "SHOW server_version"), MIN_VERSIONS["postgresql"])
+async def _check_postgresql(
+    connection: AsyncConnection, settings: Settings
+) -> AsyncIterator[DoctorFinding]:
+    yield _check_version(
+        "PostgreSQL",
+        await _fetch_value(connection, "SHOW server_version"),
+        MIN_VERSIONS["postgresql"],
+    )
     encoding = await _fetch_value(connection, "SHOW server_encoding")
     if encoding != "UTF8":
-        yield report_error("locale", f"The database is encoded in {encoding}.", "Make it with ENCODING 'UTF8'.")
-    ctype = await _fetch_value(connection, "SELECT datctype FROM pg_database WHERE datname = current_database()")
+        yield report_error(
+            "locale", f"The database is encoded in {encoding}.", "Make it with ENCODING 'UTF8'."
+        )
+    ctype = await _fetch_value(
+        connection, "SELECT datctype FROM pg_database WHERE datname = current_database()"
+    )
     if ctype in ("C", "POSIX"):
         yield report_warning(
             "locale",
@@ -111,33 +164,56 @@ async def _check_postgresql(connection: AsyncConnection, settings: Settings) -> 
     yield _check_connections(settings, int(await _fetch_value(connection, "SHOW max_connections")))
 
 
-async def _check_mysql(connection: AsyncConnection, settings: Settings) -> AsyncIterator[DoctorFinding]:
+async def _check_mysql(
+    connection: AsyncConnection, settings: Settings
+) -> AsyncIterator[DoctorFinding]:
     told = str(await _fetch_value(connection, "SELECT VERSION()"))
     maria = "mariadb" in told.lower()
-    yield _check_version("MariaDB" if maria else "MySQL", told, MIN_VERSIONS["mariadb" if maria else "mysql"])
+    yield _check_version(
+        "MariaDB" if maria else "MySQL", told, MIN_VERSIONS["mariadb" if maria else "mysql"]
+    )
     charset = await _fetch_value(connection, "SELECT @@character_set_database")
     if charset != "utf8mb4":
         yield report_warning(
-            "locale", f"The database's character set is {charset}.", "Our own tables are utf8mb4 all the same; make it so for new ones."
+            "locale",
+            f"The database's character set is {charset}.",
+            "Our own tables are utf8mb4 all the same; make it so for new ones.",
         )
-    yield _check_clock((await _fetch_value(connection, "SELECT UTC_TIMESTAMP(6)")).replace(tzinfo=UTC))
-    yield _check_connections(settings, int(await _fetch_value(connection, "SELECT @@max_connections")))
+    yield _check_clock(
+        (await _fetch_value(connection, "SELECT UTC_TIMESTAMP(6)")).replace(tzinfo=UTC)
+    )
+    yield _check_connections(
+        settings, int(await _fetch_value(connection, "SELECT @@max_connections"))
+    )
 
 
-_CHECKS_BY_DIALECT = {"sqlite": _check_sqlite, "postgresql": _check_postgresql, "mysql": _check_mysql}
+_CHECKS_BY_DIALECT = {
+    "sqlite": _check_sqlite,
+    "postgresql": _check_postgresql,
+    "mysql": _check_mysql,
+}
 
 
-async def _check_tables(connection: AsyncConnection, settings: Settings) -> AsyncIterator[DoctorFinding]:
+async def _check_tables(
+    connection: AsyncConnection, settings: Settings
+) -> AsyncIterator[DoctorFinding]:
     """Look at what the tables say, with no more rights than the role has."""
     if settings.dialect != "sqlite":
         yield await _check_rights(connection, settings)
     if settings.role in ("redirect", "ingest"):
         return
-    if settings.role in BACKED_UP_ROLES and (finding := await _check_archived_files(connection, settings)) is not None:
+    if (
+        settings.role in BACKED_UP_ROLES
+        and (finding := await _check_archived_files(connection, settings)) is not None
+    ):
         yield finding
     dead = int(await _fetch_value(connection, "SELECT COUNT(*) FROM jobs WHERE status = 'DEAD'"))
     if dead:
-        yield report_warning("jobs", f"{dead} jobs have failed for good.", "Administrators see why, and can have them tried again.")
+        yield report_warning(
+            "jobs",
+            f"{dead} jobs have failed for good.",
+            "Administrators see why, and can have them tried again.",
+        )
 
 
 async def _check_rights(connection: AsyncConnection, settings: Settings) -> DoctorFinding:
@@ -152,14 +228,21 @@ async def _check_rights(connection: AsyncConnection, settings: Settings) -> Doct
     except DBAPIError as exc:
         if not is_permission_denied(exc):
             raise
-        remedy = "Use the user that refract admin grants makes for this role (docs/how-to/least-privilege.md)."
-        return report_error("database user", f"{user} may not write, and a {settings.role} node must.", remedy)
+        remedy = (
+            "Use the user that refract admin grants makes for this role"
+            " (docs/how-to/least-privilege.md)."
+        )
+        return report_error(
+            "database user", f"{user} may not write, and a {settings.role} node must.", remedy
+        )
     finally:
         await connection.rollback()
     return report_ok("database user", f"{user} may write.")
 
 
-async def _check_archived_files(connection: AsyncConnection, settings: Settings) -> DoctorFinding | None:
+async def _check_archived_files(
+    connection: AsyncConnection, settings: Settings
+) -> DoctorFinding | None:
     """Compare the files of archived clicks that the table names with those that this node sees."""
     wanted = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))
     names = list((await connection.execute(wanted)).scalars())
@@ -168,10 +251,15 @@ async def _check_archived_files(connection: AsyncConnection, settings: Settings)
     if absent:
         return report_error(
             "archive",
-            f"{len(absent)} of {len(names)} files of archived clicks are not in {directory}, such as {absent[0]}.",
+            f"{len(absent)} of {len(names)} files of archived clicks are not in {directory}, such"
+            f" as {absent[0]}.",
             "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
         )
-    return report_ok("archive", f"All {len(names)} files of archived clicks are in {directory}.") if names else None
+    return (
+        report_ok("archive", f"All {len(names)} files of archived clicks are in {directory}.")
+        if names
+        else None
+    )
 
 
 async def _fetch_value(connection: AsyncConnection, question: str) -> Any:
@@ -181,7 +269,11 @@ async def _fetch_value(connection: AsyncConnection, question: str) -> Any:
 def _check_version(name: str, told: object, oldest: tuple[int, ...]) -> DoctorFinding:
     numbers = tuple(map(int, re.findall(r"\d+", str(told))[:2]))
     if numbers < oldest:
-        return report_error("version", f"{name} {told} is too old.", f"Use {name} {'.'.join(map(str, oldest))} or newer.")
+        return report_error(
+            "version",
+            f"{name} {told} is too old.",
+            f"Use {name} {'.'.join(map(str, oldest))} or newer.",
+        )
     return report_ok("version", f"{name} {told}.")
 
 
@@ -189,7 +281,9 @@ def _check_clock(there: datetime) -> DoctorFinding:
     apart = abs((datetime.now(UTC) - there).total_seconds())
     if apart > MAX_CLOCK_SKEW_SECONDS:
         return report_warning(
-            "clock", f"The database's clock and this machine's are {apart:.1f} s apart.", "Let both follow a time server."
+            "clock",
+            f"The database's clock and this machine's are {apart:.1f} s apart.",
+            "Let both follow a time server.",
         )
     return report_ok("clock", "This machine and the database agree on the time.")
 
@@ -198,33 +292,57 @@ def _check_connections(settings: Settings, allowed: int) -> DoctorFinding:
     wanted = settings.workers * (settings.database_pool_size + EXTRA_CONNECTIONS)
     if wanted > allowed:
         remedy = "Lower REFRACT_DATABASE_POOL_SIZE or REFRACT_WORKERS, or raise max_connections."
-        return report_error("connections", f"This node may open {wanted} connections, the server allows {allowed} to everybody.", remedy)
+        return report_error(
+            "connections",
+            f"This node may open {wanted} connections, the server allows {allowed} to everybody.",
+            remedy,
+        )
     return report_ok("connections", f"This node may open {wanted} of {allowed}.")
 
 
 async def check_redis(settings: Settings) -> list[DoctorFinding]:
     if settings.redis_url is None:
-        return [report_ok("redis", "None is configured: the database carries the news between processes.")]
+        return [
+            report_ok(
+                "redis", "None is configured: the database carries the news between processes."
+            )
+        ]
     redis = RedisClient(settings.redis_url)
     try:
         began = time.perf_counter()
         await redis.execute("PING", seconds=2.0)
-        found = [report_ok("redis", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms.")]
+        found = [
+            report_ok("redis", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms.")
+        ]
         facts = _parse_redis_info(await redis.execute("INFO", seconds=2.0))
     except RedisAway as exc:
         return [
-            report_warning("redis", exc.message, "Start it, or correct REFRACT_REDIS_URL. Redirects, writes and clicks go on without it.")
+            report_warning(
+                "redis",
+                exc.message,
+                "Start it, or correct REFRACT_REDIS_URL. Redirects, writes and clicks go on"
+                " without it.",
+            )
         ]
     finally:
         await redis.close()
     found.append(_check_version("Redis", facts.get("redis_version", "0"), MIN_VERSIONS["redis"]))
     policy = facts.get("maxmemory_policy", "noeviction")
     if facts.get("maxmemory", "0") != "0" and policy != "noeviction":
-        sentence = f"When it is full it throws things away ({policy}), clicks under way among them; they are then sent again."
-        found.append(report_warning("redis", sentence, "Set maxmemory-policy to noeviction, or give it more room."))
+        sentence = (
+            f"When it is full it throws things away ({policy}), clicks under way among them; they"
+            " are then sent again."
+        )
+        found.append(
+            report_warning(
+                "redis", sentence, "Set maxmemory-policy to noeviction, or give it more room."
+            )
+        )
     return found
 
 
 def _parse_redis_info(info: bytes) -> dict[str, str]:
-    lines = (line.partition(":") for line in info.decode("utf-8", "replace").splitlines() if ":" in line)
+    lines = (
+        line.partition(":") for line in info.decode("utf-8", "replace").splitlines() if ":" in line
+    )
     return {name: value for name, _, value in lines}

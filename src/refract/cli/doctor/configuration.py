@@ -29,7 +29,9 @@ def check_configuration(settings: Settings, served_url: str | None = None) -> li
 def _check_unknown_variables() -> Iterator[DoctorFinding]:
     """Name what REFRACT_UNKNOWN_SETTINGS=warn lets pass; without it nothing starts."""
     for name, nearest in find_unknown_variables(Settings, os.environ):
-        yield report_warning("settings", describe_unknown_variable(name, nearest), "Correct or remove it.")
+        yield report_warning(
+            "settings", describe_unknown_variable(name, nearest), "Correct or remove it."
+        )
 
 
 def _check_address(settings: Settings, served_url: str | None) -> Iterator[DoctorFinding]:
@@ -43,14 +45,16 @@ def _check_address(settings: Settings, served_url: str | None) -> Iterator[Docto
     elif settings.base_url is None and not is_loopback(settings.host):
         yield report_error(
             "address",
-            f"The server listens on {settings.host}, but short URLs begin with {settings.public_url}: they work on this machine alone.",
+            f"The server listens on {settings.host}, but short URLs begin with"
+            f" {settings.public_url}: they work on this machine alone.",
             "Set REFRACT_BASE_URL to the address that others use.",
         )
     elif production and not settings.https:
         yield report_warning(
             "address",
             f"{settings.public_url} is not encrypted: sessions and keys can be read on the way.",
-            "Put a front with TLS before it (docs/how-to/run-in-production.md) and set REFRACT_BASE_URL to https://…",
+            "Put a front with TLS before it (docs/how-to/run-in-production.md) and set"
+            " REFRACT_BASE_URL to https://…",
         )
     else:
         url = settings.public_url if settings.base_url else served_url or settings.public_url
@@ -62,7 +66,8 @@ def _check_open_issuers(settings: Settings) -> Iterator[DoctorFinding]:
         if issuer.is_open:
             yield report_warning(
                 f"issuer {name}",
-                f"Anybody can have an account at {issuer.display_name}, so anybody can sign in here.",
+                f"Anybody can have an account at {issuer.display_name}, so anybody can sign in"
+                " here.",
                 f"Set REFRACT_ISSUERS__{name.upper()}__DOMAINS to the email domains that may.",
             )
 
@@ -78,13 +83,20 @@ def _check_proxies(settings: Settings) -> Iterator[DoctorFinding]:
     elif settings.https and not settings.trusted_proxies:
         yield report_warning(
             "proxies",
-            "The address is https, so there is a front, but no proxy is trusted: all visitors seem to come from it.",
+            "The address is https, so there is a front, but no proxy is trusted: all visitors seem"
+            " to come from it.",
             "Set REFRACT_TRUSTED_PROXIES to the front's address, such as 127.0.0.1/32.",
         )
     elif settings.trusted_proxies and not settings.base_url:
-        yield report_warning("proxies", "Proxies are trusted, but the public address is not known.", "Set REFRACT_BASE_URL.")
+        yield report_warning(
+            "proxies",
+            "Proxies are trusted, but the public address is not known.",
+            "Set REFRACT_BASE_URL.",
+        )
     else:
-        yield report_ok("proxies", f"{len(settings.trusted_proxies)} networks of proxies are trusted.")
+        yield report_ok(
+            "proxies", f"{len(settings.trusted_proxies)} networks of proxies are trusted."
+        )
 
 
 def _check_shared_state(settings: Settings) -> Iterator[DoctorFinding]:
@@ -92,19 +104,24 @@ def _check_shared_state(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.dialect != "sqlite" and settings.secret_key is None:
         yield report_warning(
             "secret",
-            "The secret lies in this machine's data directory; another machine would make its own and refuse our forms and cursors.",
+            "The secret lies in this machine's data directory; another machine would make its own"
+            " and refuse our forms and cursors.",
             "With more than one machine set REFRACT_SECRET_KEY to the same value everywhere.",
         )
     else:
         yield report_ok("secret", "There is one secret for everybody who serves.")
     if settings.role == "redirect" and settings.dialect == "sqlite":
         yield report_warning(
-            "role", "A redirect node on SQLite shares one machine with everything else.", "For several machines: refract move."
+            "role",
+            "A redirect node on SQLite shares one machine with everything else.",
+            "For several machines: refract move.",
         )
     issuers = getattr(settings, "issuers", {})
     if settings.environment == "production" and not issuers and settings.signin_links == "auto":
         yield report_warning(
-            "sign-in", "People sign in by links from the terminal, since there is no identity provider.", "Configure an issuer for a team."
+            "sign-in",
+            "People sign in by links from the terminal, since there is no identity provider.",
+            "Configure an issuer for a team.",
         )
 
 
@@ -115,10 +132,16 @@ def _check_files(settings: Settings) -> Iterator[DoctorFinding]:
             continue
         variable = f"REFRACT_{name.upper()}"
         if os.access(path, os.R_OK) and path.is_file():
-            yield _check_geoip(path) if name == "geoip_path" else report_ok(name.removesuffix("_path"), f"{path} can be read.")
+            yield (
+                _check_geoip(path)
+                if name == "geoip_path"
+                else report_ok(name.removesuffix("_path"), f"{path} can be read.")
+            )
         else:
             yield report_error(
-                name.removesuffix("_path"), f"{path} cannot be read.", f"Correct {variable}, or give this user the right to read it."
+                name.removesuffix("_path"),
+                f"{path} cannot be read.",
+                f"Correct {variable}, or give this user the right to read it.",
             )
 
 
@@ -127,7 +150,11 @@ def _check_geoip(path: Path) -> DoctorFinding:
         with maxminddb.open_database(path) as reader:
             kind = reader.metadata().database_type
     except (maxminddb.InvalidDatabaseError, OSError, ValueError) as exc:
-        return report_error("geoip", f"{path} is no .mmdb database ({exc}).", "Download it again. Places are unknown meanwhile.")
+        return report_error(
+            "geoip",
+            f"{path} is no .mmdb database ({exc}).",
+            "Download it again. Places are unknown meanwhile.",
+        )
     return report_ok("geoip", f"{path} can be read: {kind}.")
 
 
@@ -136,11 +163,19 @@ def _check_metrics(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.metrics_token is None and seen:
         yield report_warning(
             "metrics",
-            "REFRACT_METRICS_TOKEN is not set: this node's figures are for this machine alone, and no Prometheus can read them.",
+            "REFRACT_METRICS_TOKEN is not set: this node's figures are for this machine alone, and"
+            " no Prometheus can read them.",
             "Set it on every node, to what Prometheus sends.",
         )
     else:
-        yield report_ok("metrics", "A token guards them." if settings.metrics_token else "They are read on this machine alone.")
+        yield report_ok(
+            "metrics",
+            (
+                "A token guards them."
+                if settings.metrics_token
+                else "They are read on this machine alone."
+            ),
+        )
 
 
 def _check_processes(settings: Settings) -> Iterator[DoctorFinding]:

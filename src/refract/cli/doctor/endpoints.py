@@ -36,11 +36,20 @@ async def _check_local_server(settings: Settings) -> DoctorFinding:
         return report_warning(
             "server",
             f"A server has this data directory open, but nothing answers at {url} ({answer}).",
-            "Correct REFRACT_HOST and REFRACT_PORT if they are not what it was started with; else read its log.",
+            "Correct REFRACT_HOST and REFRACT_PORT if they are not what it was started with; else"
+            " read its log.",
         )
-    version = answer.json().get("version") if answer.headers.get("content-type", "").startswith("application/json") else None
+    version = (
+        answer.json().get("version")
+        if answer.headers.get("content-type", "").startswith("application/json")
+        else None
+    )
     if version is not None and version != __version__:
-        return report_warning("server", f"The running server is version {version}, this program {__version__}.", "Reload or restart it.")
+        return report_warning(
+            "server",
+            f"The running server is version {version}, this program {__version__}.",
+            "Reload or restart it.",
+        )
     return report_ok("server", f"It answers at {url}.")
 
 
@@ -55,12 +64,25 @@ def _get_local_url(settings: Settings) -> str:
 async def _check_public_address(settings: Settings) -> list[DoctorFinding]:
     answer = await _fetch_url(f"{settings.public_url}/metrics", {})
     if isinstance(answer, str):
-        remedy = "Look at the front, and at REFRACT_BASE_URL; or it cannot be reached from this machine, which is fine."
-        return [report_warning("public address", f"{settings.public_url} does not answer ({answer}).", remedy)]
+        remedy = (
+            "Look at the front, and at REFRACT_BASE_URL; or it cannot be reached from this machine,"
+            " which is fine."
+        )
+        return [
+            report_warning(
+                "public address", f"{settings.public_url} does not answer ({answer}).", remedy
+            )
+        ]
     if answer.status_code == 200:
         remedy = "Set REFRACT_METRICS_TOKEN, and let the front answer 404 (deploy/nginx)."
-        return [report_error("metrics", f"Everybody can read {settings.public_url}/metrics.", remedy)]
-    return [report_ok("public address", f"{settings.public_url} answers, and keeps its figures to itself.")]
+        return [
+            report_error("metrics", f"Everybody can read {settings.public_url}/metrics.", remedy)
+        ]
+    return [
+        report_ok(
+            "public address", f"{settings.public_url} answers, and keeps its figures to itself."
+        )
+    ]
 
 
 def _get_reachable_host(host: str) -> str:
@@ -82,15 +104,25 @@ async def check_issuers(settings: Settings) -> list[DoctorFinding]:
         answer = await _fetch_url(f"{url}/.well-known/openid-configuration", {})
         if isinstance(answer, str):
             remedy = "Nobody can sign in with it: correct its URL."
-            found.append(report_error("issuer", f"{name} does not answer at {url} ({answer}).", remedy))
+            found.append(
+                report_error("issuer", f"{name} does not answer at {url} ({answer}).", remedy)
+            )
             continue
         try:
-            told = str(answer.json().get("issuer", "")).rstrip("/") if answer.status_code == 200 else ""
+            told = (
+                str(answer.json().get("issuer", "")).rstrip("/")
+                if answer.status_code == 200
+                else ""
+            )
         except ValueError:
             told = ""
         if told != url:
             found.append(
-                report_error("issuer", f"{name} calls itself {told or 'nothing'}, not {url}.", "Write its URL exactly as it does.")
+                report_error(
+                    "issuer",
+                    f"{name} calls itself {told or 'nothing'}, not {url}.",
+                    "Write its URL exactly as it does.",
+                )
             )
         else:
             found.append(report_ok("issuer", f"{name} answers at {url}."))
@@ -107,7 +139,13 @@ async def check_model(settings: Settings) -> list[DoctorFinding]:
         remedy = "Start it, or correct REFRACT_MODEL_URL. Items are described without it meanwhile."
         return [report_error("model", f"{settings.model_url} does not answer ({answer}).", remedy)]
     if answer.status_code in (401, 403):
-        return [report_error("model", f"{settings.model_url} refuses the key ({answer.status_code}).", "Correct REFRACT_MODEL_KEY.")]
+        return [
+            report_error(
+                "model",
+                f"{settings.model_url} refuses the key ({answer.status_code}).",
+                "Correct REFRACT_MODEL_KEY.",
+            )
+        ]
     return [report_ok("model", f"It answers at {settings.model_url}.")]
 
 
@@ -119,10 +157,16 @@ async def check_trace_collector(settings: Settings) -> list[DoctorFinding]:
         check_extras(settings)
     except ConfigurationError as exc:
         return [report_error("traces", str(exc.facts["problem"]), str(exc.facts["remedy"]))]
-    answer = await _fetch_url(settings.otlp_url, {})  # a collector answers a GET with 404 or 405: it is there
+    answer = await _fetch_url(
+        settings.otlp_url, {}
+    )  # a collector answers a GET with 404 or 405: it is there
     if isinstance(answer, str):
         remedy = "Start it, or correct REFRACT_OTLP_URL. Traces are thrown away meanwhile."
-        return [report_error("traces", f"The collector {settings.otlp_url} does not answer ({answer}).", remedy)]
+        return [
+            report_error(
+                "traces", f"The collector {settings.otlp_url} does not answer ({answer}).", remedy
+            )
+        ]
     return [report_ok("traces", f"The collector answers at {settings.otlp_url}.")]
 
 

@@ -21,7 +21,12 @@ class DoctorFinding:
     remedy: str = ""
 
     def as_json(self) -> dict[str, str]:
-        return {"subject": self.subject, "verdict": self.status, "sentence": self.message, "remedy": self.remedy}
+        return {
+            "subject": self.subject,
+            "verdict": self.status,
+            "sentence": self.message,
+            "remedy": self.remedy,
+        }
 
 
 def report_ok(subject: str, sentence: str) -> DoctorFinding:

@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from refract.cli.doctor.findings import DoctorFinding, report_error, report_ok, report_warning
-from refract.clicks.spool.reader import SpoolPosition, count_pending, has_ingester, list_quarantined, list_spools
+from refract.clicks.spool.reader import (
+    SpoolPosition,
+    count_pending,
+    has_ingester,
+    list_quarantined,
+    list_spools,
+)
 from refract.core.settings.model import Settings
 from refract.server.metrics import BACKED_UP_ROLES, get_last_backup
 
@@ -34,12 +40,17 @@ def check_machine(settings: Settings) -> list[DoctorFinding]:
 def _check_archive(settings: Settings) -> Iterator[DoctorFinding]:
     directory = settings.effective_archive_dir
     if settings.archive_dir is not None and not directory.is_dir():
-        yield report_error("archive", f"{directory} does not exist.", "Mount or make it, or correct REFRACT_ARCHIVE_DIR.")
+        yield report_error(
+            "archive",
+            f"{directory} does not exist.",
+            "Mount or make it, or correct REFRACT_ARCHIVE_DIR.",
+        )
         return
     if settings.archive_dir is None and settings.role != "all":
         yield report_warning(
             "archive",
-            f"Archived clicks of this {settings.role} node lie in its own data directory, {directory}.",
+            f"Archived clicks of this {settings.role} node lie in its own data directory,"
+            f" {directory}.",
             "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
         )
     yield from _check_directory("archive", directory, "REFRACT_ARCHIVE_DIR")
@@ -48,11 +59,19 @@ def _check_archive(settings: Settings) -> Iterator[DoctorFinding]:
 def _check_backup(settings: Settings) -> Iterator[DoctorFinding]:
     at = get_last_backup(settings)
     if not at:
-        yield report_warning("backup", "There has never been one.", "refract backup FILE, every night (docs/how-to/backups.md).")
+        yield report_warning(
+            "backup",
+            "There has never been one.",
+            "refract backup FILE, every night (docs/how-to/backups.md).",
+        )
         return
     hours = (time.time() - at) / 3600
     if hours > MAX_BACKUP_AGE_HOURS:
-        yield report_warning("backup", f"The last good one is {hours / 24:.1f} days old.", "Look why: journalctl -u refract-backup.")
+        yield report_warning(
+            "backup",
+            f"The last good one is {hours / 24:.1f} days old.",
+            "Look why: journalctl -u refract-backup.",
+        )
     else:
         yield report_ok("backup", f"The last good one is {hours:.0f} hours old.")
 
@@ -63,18 +82,32 @@ def _check_directory(subject: str, path: Path, variable: str) -> Iterator[Doctor
         yield report_error(subject, f"{there} is a file, not a directory.", f"Correct {variable}.")
         return
     if not _is_writable(there):
-        yield report_error(subject, f"{there} cannot be written to by this user.", f"Give this user the right to, or correct {variable}.")
+        yield report_error(
+            subject,
+            f"{there} cannot be written to by this user.",
+            f"Give this user the right to, or correct {variable}.",
+        )
         return
     if path.exists() and path.stat().st_mode & 0o077:
-        yield report_warning(subject, f"{path} can be read by others on this machine.", f"chmod 700 {path}")
+        yield report_warning(
+            subject, f"{path} can be read by others on this machine.", f"chmod 700 {path}"
+        )
     inodes = os.statvfs(there)
     if inodes.f_files and inodes.f_favail / inodes.f_files < MIN_FREE_INODE_SHARE:
-        yield report_error(subject, f"{there} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.", "Remove small files.")
+        yield report_error(
+            subject,
+            f"{there} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.",
+            "Remove small files.",
+        )
         return
     free = shutil.disk_usage(there).free
     sentence = f"{path} has {free / (1 << 30):.1f} GiB of room."
     if free < MIN_FREE_BYTES:
-        yield report_error(subject, sentence, "Make room: clicks that find none are not kept, and changes are refused.")
+        yield report_error(
+            subject,
+            sentence,
+            "Make room: clicks that find none are not kept, and changes are refused.",
+        )
     elif free < LOW_FREE_BYTES:
         yield report_warning(subject, sentence, "Make room before it is full.")
     else:
@@ -102,7 +135,9 @@ def _check_clicks(settings: Settings) -> Iterator[DoctorFinding]:
         )
     elif waiting > MAX_SPOOL_BYTES:
         yield report_warning(
-            "clicks", f"{waiting / (1 << 20):.0f} MiB of clicks lie in {root}.", "Look at the log of the process that stores them."
+            "clicks",
+            f"{waiting / (1 << 20):.0f} MiB of clicks lie in {root}.",
+            "Look at the log of the process that stores them.",
         )
     else:
         who = "and somebody stores them" if serving else "and no server is running here"

@@ -6,7 +6,11 @@ from refract.cli.library import browse
 from refract.cli.library import review as library_review
 
 app = typer.Typer(
-    help="The library: find what you keep, and decide about what waits. `refract save` puts something in.", no_args_is_help=True
+    help=(
+        "The library: find what you keep, and decide about what waits. `refract save` puts"
+        " something in."
+    ),
+    no_args_is_help=True,
 )
 app.command("list")(browse.list_library)
 app.command("search")(browse.search)

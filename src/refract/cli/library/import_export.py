@@ -10,7 +10,17 @@ from sqlalchemy import select
 
 from refract.cli.common import BadValue, get_acting_user, load_command_settings, run_on_data
 from refract.cli.export import write_to_file, write_to_stdout
-from refract.cli.file_import import DryRun, Encoding, File, ImportOptions, ImportReport, OpenImport, ReportTo, Verbose, import_file
+from refract.cli.file_import import (
+    DryRun,
+    Encoding,
+    File,
+    ImportOptions,
+    ImportReport,
+    OpenImport,
+    ReportTo,
+    Verbose,
+    import_file,
+)
 from refract.cli.options import AsUser, DataDir
 from refract.cli.output import format_time, make_console, make_safe_text
 from refract.core.runtime import Runtime
@@ -20,7 +30,14 @@ from refract.library.errors import ImportNotFound
 from refract.library.export import LibraryExportFormat, stream_library
 from refract.library.imports import Bookmark, BookmarkRow, Kind, TagRow, open_rows
 from refract.library.imports.decisions import SeenRows
-from refract.library.imports.importer import BATCH_SIZE, add_import_rows, create_import, import_batch, preview_rows, stop_running_import
+from refract.library.imports.importer import (
+    BATCH_SIZE,
+    add_import_rows,
+    create_import,
+    import_batch,
+    preview_rows,
+    stop_running_import,
+)
 from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
 from refract.library.imports.payloads import enqueue_abandoned_import_check
 from refract.library.imports.rollback import mark_rolling_back, roll_back_batch
@@ -32,7 +49,9 @@ RowReport = tuple[str, RowOutcome, str | None, str]
 def import_library(
     file: File,
     *,
-    kind: Annotated[Kind, typer.Option("--from", help="What wrote the file; auto finds out.")] = Kind.AUTO,
+    kind: Annotated[
+        Kind, typer.Option("--from", help="What wrote the file; auto finds out.")
+    ] = Kind.AUTO,
     dry_run: DryRun = False,
     report: ReportTo = None,
     verbose: Verbose = False,
@@ -43,7 +62,9 @@ def import_library(
     """Bring bookmarks into the library. Addresses that are here already are left alone, so it can be repeated and resumed."""
     outcomes = _ItemReport(verbose=verbose)
 
-    async def begin_import(rt: Runtime, stream: BinaryIO) -> OpenImport[Bookmark | TagRow, RowReport]:
+    async def begin_import(
+        rt: Runtime, stream: BinaryIO
+    ) -> OpenImport[Bookmark | TagRow, RowReport]:
         rows = open_rows(stream, kind, encoding)
         owner = await get_acting_user(rt, user)
         if dry_run:
@@ -67,7 +88,12 @@ def list_imports(
     async def run(rt: Runtime) -> list[LibraryImport]:
         owner = await get_acting_user(rt, user)
         async with rt.db.read() as session:
-            mine = select(LibraryImport).where(LibraryImport.user_id == owner.id).order_by(LibraryImport.id.desc()).limit(limit)
+            mine = (
+                select(LibraryImport)
+                .where(LibraryImport.user_id == owner.id)
+                .order_by(LibraryImport.id.desc())
+                .limit(limit)
+            )
             return list(await session.scalars(mine))
 
     found = run_on_data(load_command_settings(data_dir), run)
@@ -76,16 +102,26 @@ def list_imports(
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("id", "file", "when", "state", "rows", "created", "here already", "refused"):
-        table.add_column(heading, no_wrap=True, justify="right" if heading in ("rows", "created", "here already", "refused") else "left")
+        table.add_column(
+            heading,
+            no_wrap=True,
+            justify=(
+                "right" if heading in ("rows", "created", "here already", "refused") else "left"
+            ),
+        )
     for one in found:
         state = one.status.lower().replace("_", " ")
         counts = (f"{number:,}" for number in (one.total, one.created, one.existing, one.refused))
-        table.add_row(str(one.id), make_safe_text(one.name, 60), format_time(one.created_at), state, *counts)
+        table.add_row(
+            str(one.id), make_safe_text(one.name, 60), format_time(one.created_at), state, *counts
+        )
     make_console().print(table)
 
 
 def roll_back(
-    import_id: Annotated[str, typer.Argument(help="The number that the import told.", metavar="ID")],
+    import_id: Annotated[
+        str, typer.Argument(help="The number that the import told.", metavar="ID")
+    ],
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -93,12 +129,21 @@ def roll_back(
     try:
         number = parse_id(import_id)
     except ValueError as exc:
-        raise BadValue(problem=f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import list shows them.') from exc
+        raise BadValue(
+            problem=(
+                f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import'
+                " list shows them."
+            )
+        ) from exc
 
     async def run(rt: Runtime) -> int:
         owner = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            one = await session.scalar(select(LibraryImport).where(LibraryImport.id == number, LibraryImport.user_id == owner.id))
+            one = await session.scalar(
+                select(LibraryImport).where(
+                    LibraryImport.id == number, LibraryImport.user_id == owner.id
+                )
+            )
             if one is None:
                 raise ImportNotFound
             created = (await mark_rolling_back(session, one, rt.clock.now())).created
@@ -112,9 +157,15 @@ def roll_back(
 
 def export_library(
     form: Annotated[
-        LibraryExportFormat, typer.Option("--format", help="json holds everything, html is a bookmark file for browsers.")
+        LibraryExportFormat,
+        typer.Option(
+            "--format", help="json holds everything, html is a bookmark file for browsers."
+        ),
     ] = LibraryExportFormat.JSON,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="The file to write. Left out: standard output.")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="The file to write. Left out: standard output."),
+    ] = None,
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
@@ -135,7 +186,11 @@ def export_library(
 
 
 class _ItemReport(ImportReport[RowReport]):
-    words: ClassVar = {RowOutcome.CREATED: "created", RowOutcome.EXISTS: "already here", RowOutcome.REFUSED: "refused"}
+    words: ClassVar = {
+        RowOutcome.CREATED: "created",
+        RowOutcome.EXISTS: "already here",
+        RowOutcome.REFUSED: "refused",
+    }
     left_out = frozenset({RowOutcome.REFUSED})
     columns = ("where", "outcome", "why", "what")
 
@@ -145,8 +200,16 @@ class _ItemReport(ImportReport[RowReport]):
 
     def add(self, results: Sequence[RowReport]) -> None:
         for where, outcome, why, what in results:
-            sentence = f"{where}: {self.words[outcome]}: {make_excerpt(what, 80)}{f': {make_excerpt(why, 300)}' if why else ''}"
-            self.note(outcome, sentence, (where, why or "", what), report=outcome is not RowOutcome.CREATED)
+            sentence = (
+                f"{where}: {self.words[outcome]}:"
+                f" {make_excerpt(what, 80)}{f': {make_excerpt(why, 300)}' if why else ''}"
+            )
+            self.note(
+                outcome,
+                sentence,
+                (where, why or "", what),
+                report=outcome is not RowOutcome.CREATED,
+            )
 
     def print_summary(self, *, dry_run: bool) -> None:
         super().print_summary(dry_run=dry_run)
@@ -157,14 +220,24 @@ class _ItemReport(ImportReport[RowReport]):
 class _LibraryImporter:
     """An import that is worked on here and now, instead of by a worker."""
 
-    def __init__(self, rt: Runtime, user_id: int, kind: Callable[[], Kind], name: str, report: _ItemReport) -> None:
-        self._rt, self._user_id, self._kind, self._name, self._report = rt, user_id, kind, name, report
+    def __init__(
+        self, rt: Runtime, user_id: int, kind: Callable[[], Kind], name: str, report: _ItemReport
+    ) -> None:
+        self._rt, self._user_id, self._kind, self._name, self._report = (
+            rt,
+            user_id,
+            kind,
+            name,
+            report,
+        )
 
     async def batch(self, rows: Sequence[BookmarkRow]) -> list[RowReport]:
         async with self._rt.db.write() as session:
             number = self._report.import_id
             if number is None:
-                number = (await create_import(session, self._rt, self._user_id, self._kind(), self._name)).id
+                number = (
+                    await create_import(session, self._rt, self._user_id, self._kind(), self._name)
+                ).id
                 await enqueue_abandoned_import_check(session, self._rt, self._user_id, number)
             one = await session.get_one(LibraryImport, number)
             first = one.total + 1
@@ -172,15 +245,24 @@ class _LibraryImporter:
         self._report.import_id = number
         await import_batch(self._rt, number)
         async with self._rt.db.read() as session:
-            done = select(ImportRow).where(ImportRow.import_id == number, ImportRow.number >= first).order_by(ImportRow.number)
-            return [(row.place, RowOutcome(row.outcome), row.why, row.shown) for row in await session.scalars(done)]
+            done = (
+                select(ImportRow)
+                .where(ImportRow.import_id == number, ImportRow.number >= first)
+                .order_by(ImportRow.number)
+            )
+            return [
+                (row.place, RowOutcome(row.outcome), row.why, row.shown)
+                for row in await session.scalars(done)
+            ]
 
     async def end(self) -> None:
         """Everything that was read has been brought, also when somebody stopped it."""
         number = self._report.import_id
         if number is not None and await import_batch(self._rt, number):
             async with self._rt.db.write() as session:
-                await stop_running_import(session, await session.get_one(LibraryImport, number), self._rt.clock.now())
+                await stop_running_import(
+                    session, await session.get_one(LibraryImport, number), self._rt.clock.now()
+                )
 
 
 class _DryRun:
@@ -191,5 +273,10 @@ class _DryRun:
 
     async def batch(self, rows: Sequence[BookmarkRow]) -> list[RowReport]:
         async with self._rt.db.read() as session:
-            verdicts = await preview_rows(session, self._user_id, rows, self._earlier, self._rt.clock.now())
-        return [(row.where, verdict.outcome, verdict.why, row.text) for row, verdict in zip(rows, verdicts, strict=True)]
+            verdicts = await preview_rows(
+                session, self._user_id, rows, self._earlier, self._rt.clock.now()
+            )
+        return [
+            (row.where, verdict.outcome, verdict.why, row.text)
+            for row, verdict in zip(rows, verdicts, strict=True)
+        ]

@@ -28,7 +28,12 @@ def parse_item_id(typed: str) -> int:
     try:
         return parse_id(typed)
     except ValueError as exc:
-        raise BadValue(problem=f'"{make_excerpt(typed, 80)}" is not the id of an item: refract library list shows them.') from exc
+        raise BadValue(
+            problem=(
+                f'"{make_excerpt(typed, 80)}" is not the id of an item: refract library list shows'
+                " them."
+            )
+        ) from exc
 
 
 def print_items(items: Sequence[ItemOut]) -> None:
@@ -49,7 +54,9 @@ def print_queue(items: Sequence[ItemOut]) -> None:
     table = _build_table("id", "state", "title", "from", "proposed tags")
     for item in items:
         words, colour = STATUS_STYLES[item.status]
-        proposed = item.failure if item.status is ItemStatus.FAILED else ", ".join(_list_suggestions(item))
+        proposed = (
+            item.failure if item.status is ItemStatus.FAILED else ", ".join(_list_suggestions(item))
+        )
         table.add_row(
             str(item.id),
             Text(words, style=colour),
@@ -73,7 +80,12 @@ def print_item(item: ItemOut) -> None:
     for heading, text in rows.items():
         if text:
             table.add_row(heading, make_safe_text(text, 10_000))
-    table.add_row("state", Text(f"{words}{f': {make_excerpt(item.failure, 300)}' if item.failure else ''}", style=colour))
+    table.add_row(
+        "state",
+        Text(
+            f"{words}{f': {make_excerpt(item.failure, 300)}' if item.failure else ''}", style=colour
+        ),
+    )
     table.add_row("captured", format_time(item.created_at))
     if item.confirmed_at:
         table.add_row("confirmed", format_time(item.confirmed_at))
@@ -86,7 +98,12 @@ def print_item(item: ItemOut) -> None:
 def _build_table(*headings: str) -> Table:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in headings:
-        table.add_column(heading, no_wrap=True, overflow="ellipsis", min_width=len(str(1 << 62)) if heading == "id" else None)
+        table.add_column(
+            heading,
+            no_wrap=True,
+            overflow="ellipsis",
+            min_width=len(str(1 << 62)) if heading == "id" else None,
+        )
     return table
 
 
@@ -95,9 +112,16 @@ def _get_title(item: ItemOut) -> str:
 
 
 def _get_host(item: ItemOut) -> str:
-    return item.url.partition("://")[2].partition("/")[0].partition("?")[0].removeprefix("www.") if item.url else "note"
+    return (
+        item.url.partition("://")[2].partition("/")[0].partition("?")[0].removeprefix("www.")
+        if item.url
+        else "note"
+    )
 
 
 def _list_suggestions(item: ItemOut, *, reasons: bool = False) -> list[str]:
     waiting = [one for one in item.suggestions if one.status is SuggestionStatus.PENDING]
-    return [f"{one.name} ({round(100 * one.confidence)} %, {one.reason})" if reasons else one.name for one in waiting]
+    return [
+        f"{one.name} ({round(100 * one.confidence)} %, {one.reason})" if reasons else one.name
+        for one in waiting
+    ]

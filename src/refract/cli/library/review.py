@@ -6,7 +6,13 @@ from typing import Annotated
 
 import typer
 
-from refract.cli.common import BadValue, get_acting_user, load_command_settings, run_on_data, validate_options
+from refract.cli.common import (
+    BadValue,
+    get_acting_user,
+    load_command_settings,
+    run_on_data,
+    validate_options,
+)
 from refract.cli.library.output import ItemArgument, parse_item_id
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.output import print_json
@@ -25,12 +31,26 @@ ItemAction = Callable[[LockedItem], Awaitable[LockedItem]]
 def confirm(
     which: ItemArgument,
     *,
-    title: Annotated[str | None, typer.Option("--title", help="Another title than the proposed one.")] = None,
-    summary: Annotated[str | None, typer.Option("--summary", help="Another summary than the proposed one.")] = None,
-    accept: Annotated[list[str] | None, typer.Option("--accept", help="A proposed tag to take; may be given several times.")] = None,
-    accept_all: Annotated[bool, typer.Option("--accept-all", help="Take every proposed tag.")] = False,
-    reject: Annotated[list[str] | None, typer.Option("--reject", help="A proposed tag never to see again.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag of your own; may be given several times.")] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Another title than the proposed one.")
+    ] = None,
+    summary: Annotated[
+        str | None, typer.Option("--summary", help="Another summary than the proposed one.")
+    ] = None,
+    accept: Annotated[
+        list[str] | None,
+        typer.Option("--accept", help="A proposed tag to take; may be given several times."),
+    ] = None,
+    accept_all: Annotated[
+        bool, typer.Option("--accept-all", help="Take every proposed tag.")
+    ] = False,
+    reject: Annotated[
+        list[str] | None, typer.Option("--reject", help="A proposed tag never to see again.")
+    ] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", help="A tag of your own; may be given several times."),
+    ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -41,31 +61,80 @@ def confirm(
         taken = _find_suggestion_ids(held, accept or [])
         refused = _find_suggestion_ids(held, reject or [])
         if accept_all:
-            taken = [one.id for one in held.suggestions if one.status == SuggestionStatus.PENDING and one.id not in refused]
-        kept = {"title": title, "summary": summary, "accept": taken, "reject": refused, "new_tags": tag or []}
+            taken = [
+                one.id
+                for one in held.suggestions
+                if one.status == SuggestionStatus.PENDING and one.id not in refused
+            ]
+        kept = {
+            "title": title,
+            "summary": summary,
+            "accept": taken,
+            "reject": refused,
+            "new_tags": tag or [],
+        }
         return await service.confirm_item(
-            held, validate_options(ItemConfirmation, **{name: value for name, value in kept.items() if value is not None})
+            held,
+            validate_options(
+                ItemConfirmation,
+                **{name: value for name, value in kept.items() if value is not None},
+            ),
         )
 
     _change_item(which, act, "Filed {item}.", user=user, as_json=as_json, data_dir=data_dir)
 
 
-def discard(which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def discard(
+    which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Put an item away. It is kept, and `undo` brings it back within 24 hours."""
-    _change_item(which, service.discard_item, "Discarded {item}.", user=user, as_json=as_json, data_dir=data_dir)
+    _change_item(
+        which,
+        service.discard_item,
+        "Discarded {item}.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
-def retry(which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def retry(
+    which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Let the assistant try a failed item once more. A running server does so; without one it waits for the next start."""
-    _change_item(which, service.retry_item, "Trying again: {item}.", user=user, as_json=as_json, data_dir=data_dir)
+    _change_item(
+        which,
+        service.retry_item,
+        "Trying again: {item}.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
-def undo(which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def undo(
+    which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Take back the latest change of an item, within 24 hours. Undoing a capture discards it."""
-    _change_item(which, service.undo_item, "{item} is as it was.", user=user, as_json=as_json, data_dir=data_dir)
+    _change_item(
+        which,
+        service.undo_item,
+        "{item} is as it was.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
-def _change_item(which: str, act: ItemAction, said: str, *, user: str | None, as_json: bool, data_dir: Path | None) -> None:
+def _change_item(
+    which: str,
+    act: ItemAction,
+    said: str,
+    *,
+    user: str | None,
+    as_json: bool,
+    data_dir: Path | None,
+) -> None:
     number = parse_item_id(which)
 
     async def run(rt: Runtime) -> ItemOut:
@@ -87,5 +156,10 @@ def _find_suggestion_ids(held: LockedItem, names: list[str]) -> list[int]:
     for name in names:
         if personal_key(name) not in known:
             proposed = ", ".join(one.name for one in held.suggestions) or "nothing"
-            raise BadValue(problem=f'"{make_excerpt(name, 80)}" is not proposed for this item; proposed is: {make_excerpt(proposed, 300)}.')
+            raise BadValue(
+                problem=(
+                    f'"{make_excerpt(name, 80)}" is not proposed for this item; proposed is:'
+                    f" {make_excerpt(proposed, 300)}."
+                )
+            )
     return [known[personal_key(name)] for name in dict.fromkeys(names)]

@@ -7,9 +7,22 @@ import typer
 from rich.table import Table
 
 from refract.cli.common import load_command_settings, run_on_data
-from refract.cli.links.context import LinkArgument, LinkCommandContext, load_context, parse_extra, parse_segment
+from refract.cli.links.context import (
+    LinkArgument,
+    LinkCommandContext,
+    load_context,
+    parse_extra,
+    parse_segment,
+)
 from refract.cli.options import AsJson, AsUser, DataDir
-from refract.cli.output import format_time, make_console, make_safe_text, print_json, print_link, print_links
+from refract.cli.output import (
+    format_time,
+    make_console,
+    make_safe_text,
+    print_json,
+    print_link,
+    print_links,
+)
 from refract.core.errors import NotFound
 from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime
@@ -20,7 +33,15 @@ from refract.identity.models import User
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
 from refract.links.models import LinkChange, LinkState, Visibility
-from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, list_versions, load_cards, load_links_page, view_link
+from refract.links.queries import (
+    LinkFilter,
+    LinkSort,
+    OwnerFilter,
+    list_versions,
+    load_cards,
+    load_links_page,
+    view_link,
+)
 from refract.links.schemas import LinkOut
 
 
@@ -36,21 +57,41 @@ class LeadsNowhere(NotFound):
 
 
 def list_links(
-    search: Annotated[str | None, typer.Argument(help="Words in name, title, notes or destination.", metavar="[WORDS]")] = None,
+    search: Annotated[
+        str | None,
+        typer.Argument(help="Words in name, title, notes or destination.", metavar="[WORDS]"),
+    ] = None,
     *,
-    owner: Annotated[OwnerFilter, typer.Option("--owner", help="Whose links; all of them are for administrators.")] = OwnerFilter.ME,
-    status: Annotated[LinkState | None, typer.Option("--status", help="Only these. Left out: all but deleted ones.")] = None,
+    owner: Annotated[
+        OwnerFilter,
+        typer.Option("--owner", help="Whose links; all of them are for administrators."),
+    ] = OwnerFilter.ME,
+    status: Annotated[
+        LinkState | None,
+        typer.Option("--status", help="Only these. Left out: all but deleted ones."),
+    ] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="Only links with this tag.")] = None,
-    visibility: Annotated[Visibility | None, typer.Option("--visibility", help="Only links of this visibility.")] = None,
-    sort: Annotated[LinkSort, typer.Option("--sort", help="Newest or most first.")] = LinkSort.CREATED,
+    visibility: Annotated[
+        Visibility | None, typer.Option("--visibility", help="Only links of this visibility.")
+    ] = None,
+    sort: Annotated[
+        LinkSort, typer.Option("--sort", help="Newest or most first.")
+    ] = LinkSort.CREATED,
     limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 50,
-    cursor: Annotated[str | None, typer.Option("--cursor", help="Go on where an earlier answer ended (next_cursor in its JSON).")] = None,
+    cursor: Annotated[
+        str | None,
+        typer.Option(
+            "--cursor", help="Go on where an earlier answer ended (next_cursor in its JSON)."
+        ),
+    ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
     """List links."""
-    asked = LinkFilter(owner=owner, status=status, tag=tag, q=search, sort=sort, visibility=visibility)
+    asked = LinkFilter(
+        owner=owner, status=status, tag=tag, q=search, sort=sort, visibility=visibility
+    )
 
     async def run(rt: Runtime) -> LinkListing:
         desk = await load_context(rt, user)
@@ -62,30 +103,43 @@ def list_links(
     if as_json:
         print_json(page)
     elif not page.items:
-        typer.echo("No links found." if asked != LinkFilter() else "No links yet. Make one with: refract shorten URL")
+        typer.echo(
+            "No links found."
+            if asked != LinkFilter()
+            else "No links yet. Make one with: refract shorten URL"
+        )
     else:
         print_links(page.items)
         if page.next_cursor:
             typer.echo(f"There are more: show them with --limit {limit * 10}, or search.", err=True)
 
 
-async def _load_links(desk: LinkCommandContext, asked: LinkFilter, limit: int, cursor: str | None) -> LinkListing:
+async def _load_links(
+    desk: LinkCommandContext, asked: LinkFilter, limit: int, cursor: str | None
+) -> LinkListing:
     rt, items = desk.rt, list[LinkOut]()
     cursors, now = CursorCodec(rt.secret), rt.clock.now()
     while len(items) < limit:
         async with rt.db.read() as session:
             some = min(MAX_LIMIT, limit - len(items))
-            page = await load_links_page(session, cursors, desk.caller, asked, now, limit=some, cursor=cursor)
+            page = await load_links_page(
+                session, cursors, desk.caller, asked, now, limit=some, cursor=cursor
+            )
             stats = asked.owner is not OwnerFilter.PUBLIC
             cards = await load_cards(session, page.items)
-        items += [card.to_schema(rt.settings.public_url, now, stats=stats, managing=stats) for card in cards]
+        items += [
+            card.to_schema(rt.settings.public_url, now, stats=stats, managing=stats)
+            for card in cards
+        ]
         cursor = page.next_cursor
         if cursor is None:
             break
     return LinkListing(items=items, next_cursor=cursor)
 
 
-def show(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def show(
+    which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Show everything about a link."""
 
     async def run(rt: Runtime) -> LinkOut:
@@ -101,7 +155,9 @@ def show(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data
 
 
 def resolve(
-    path: Annotated[str, typer.Argument(help="Such as /jira/PROJ-1?view=all, or a whole short URL.")],
+    path: Annotated[
+        str, typer.Argument(help="Such as /jira/PROJ-1?view=all, or a whole short URL.")
+    ],
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -114,10 +170,21 @@ def resolve(
             link = await desk.find_link(session, path)
             out = await desk.to_schema(session, link)
         extra, query = parse_extra(path)
-        target = expand_template(parse_template(link.destination), split_extra_path(extra), query, forward_query=link.forward_query)
+        target = expand_template(
+            parse_template(link.destination),
+            split_extra_path(extra),
+            query,
+            forward_query=link.forward_query,
+        )
         if isinstance(target, ExpansionFailure):
             raise LeadsNowhere(reason=target.reason)
-        return {"path": path, "location": target, "redirect_status": out.redirect_status, "status": out.status, "link": str(out.id)}
+        return {
+            "path": path,
+            "location": target,
+            "redirect_status": out.redirect_status,
+            "status": out.status,
+            "link": str(out.id),
+        }
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
@@ -125,7 +192,11 @@ def resolve(
         return
     typer.echo(found["location"])
     if found["status"] != LinkState.ACTIVE:
-        typer.secho(f"But the link {parse_segment(path)} is {found['status']}, so nobody gets there now.", fg="yellow", err=True)
+        typer.secho(
+            f"But the link {parse_segment(path)} is {found['status']}, so nobody gets there now.",
+            fg="yellow",
+            err=True,
+        )
 
 
 def history(
@@ -143,14 +214,26 @@ def history(
             link = await desk.find_link(session, which)
             await view_link(session, desk.caller, link.id, AccessRight.EDIT)
             changes = await list_versions(session, link.id, limit)
-            people = {number: await session.get(User, number) for number in {one.actor_id for one in changes} if number is not None}
-        named = {number: person.public_name for number, person in people.items() if person is not None}
+            people = {
+                number: await session.get(User, number)
+                for number in {one.actor_id for one in changes}
+                if number is not None
+            }
+        named = {
+            number: person.public_name for number, person in people.items() if person is not None
+        }
         return [(one, named.get(one.actor_id or 0, "–")) for one in changes]
 
     versions = run_on_data(load_command_settings(data_dir), run)
     if as_json:
         rows = [
-            {"version": one.version, "at": one.at.isoformat(), "by": by, "action": one.action, "changes": one.changes}
+            {
+                "version": one.version,
+                "at": one.at.isoformat(),
+                "by": by,
+                "action": one.action,
+                "changes": one.changes,
+            }
             for one, by in versions
         ]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
@@ -180,4 +263,10 @@ def _format_changes(changes: dict[str, Any]) -> str:
 
 
 def _format_value(value: Any) -> str:
-    return "–" if value in (None, "", []) else ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    return (
+        "–"
+        if value in (None, "", [])
+        else ", ".join(map(str, value))
+        if isinstance(value, list)
+        else str(value)
+    )

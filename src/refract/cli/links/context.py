@@ -19,7 +19,13 @@ from refract.identity.access import AccessRight
 from refract.identity.models import User, UserRole
 from refract.links.access import LinkCaller, load_access
 from refract.links.models import Link
-from refract.links.queries import find_link, load_card, resolve_name, suggest_similar_names, view_link
+from refract.links.queries import (
+    find_link,
+    load_card,
+    resolve_name,
+    suggest_similar_names,
+    view_link,
+)
 from refract.links.schemas import LinkOut
 from refract.links.service import LockedLink
 from refract.names.service import Namespace, namespace_of
@@ -47,19 +53,26 @@ class LinkCommandContext:
         link = found.link if found else await _find_by_id(session, segment)
         if link is None:
             near = await suggest_similar_names(session, segment, self.caller, self.rt.clock.now())
-            raise UnknownLink(typed=make_excerpt(typed), hint=f" Did you mean {' or '.join(near)}?" if near else "")
+            raise UnknownLink(
+                typed=make_excerpt(typed),
+                hint=f" Did you mean {' or '.join(near)}?" if near else "",
+            )
         return (await view_link(session, self.caller, link.id))[0]
 
     async def to_schema(self, session: ReadSession, link: Link) -> LinkOut:
         standing = await load_access(session, self.caller, link)
         stats, managing = standing.allows(AccessRight.STATS), standing.allows(AccessRight.MANAGE)
         card = await load_card(session, link)
-        return card.to_schema(self.rt.settings.public_url, self.rt.clock.now(), stats=stats, managing=managing)
+        return card.to_schema(
+            self.rt.settings.public_url, self.rt.clock.now(), stats=stats, managing=managing
+        )
 
 
 async def load_context(rt: Runtime, email: str | None) -> LinkCommandContext:
     person = await get_acting_user(rt, email)
-    return LinkCommandContext(rt, person, LinkCaller(person.id, person.role == UserRole.ADMIN), namespace_of(rt))
+    return LinkCommandContext(
+        rt, person, LinkCaller(person.id, person.role == UserRole.ADMIN), namespace_of(rt)
+    )
 
 
 def parse_segment(typed: str) -> str:
@@ -88,7 +101,15 @@ async def _find_by_id(session: ReadSession, text: str) -> Link | None:
 LinkCommandAction = Callable[[WriteSession, LinkCommandContext, int], Awaitable[LockedLink]]
 
 
-def change_link(which: str, act: LinkCommandAction, said: str, *, user: str | None, as_json: bool, data_dir: Path | None) -> None:
+def change_link(
+    which: str,
+    act: LinkCommandAction,
+    said: str,
+    *,
+    user: str | None,
+    as_json: bool,
+    data_dir: Path | None,
+) -> None:
     """Change a link in one transaction, and say so. `said` is a sentence about `{link}`; it may also speak of `{code}` and `{expiry}`."""
 
     async def run(rt: Runtime) -> LinkOut:
@@ -106,4 +127,6 @@ def print_change(link: LinkOut, said: str, *, as_json: bool) -> None:
         print_json(link)
         return
     expiry = f"{link.expires_at:%Y-%m-%d %H:%M} UTC" if link.expires_at else "never"
-    typer.echo(said.format(link=link.names[0] if link.names else link.code, code=link.code, expiry=expiry))
+    typer.echo(
+        said.format(link=link.names[0] if link.names else link.code, code=link.code, expiry=expiry)
+    )

@@ -4,8 +4,20 @@ from typing import Annotated, Any
 
 import typer
 
-from refract.cli.common import BadValue, load_command_settings, parse_time, run_on_data, validate_options
-from refract.cli.links.context import LinkArgument, LinkCommandContext, change_link, load_context, print_change
+from refract.cli.common import (
+    BadValue,
+    load_command_settings,
+    parse_time,
+    run_on_data,
+    validate_options,
+)
+from refract.cli.links.context import (
+    LinkArgument,
+    LinkCommandContext,
+    change_link,
+    load_context,
+    print_change,
+)
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
@@ -22,15 +34,26 @@ from refract.links.service import LockedLink
 def edit(
     which: LinkArgument,
     *,
-    destination: Annotated[str | None, typer.Option("--destination", help="Where it leads from now on.", metavar="URL")] = None,
+    destination: Annotated[
+        str | None, typer.Option("--destination", help="Where it leads from now on.", metavar="URL")
+    ] = None,
     title: Annotated[str | None, typer.Option("--title", help='"" removes it.')] = None,
     notes: Annotated[str | None, typer.Option("--notes", help='"" removes them.')] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help='May be given several times; replaces all tags. "" removes them.')] = None,
-    expires: Annotated[str | None, typer.Option("--expires", help="30d, 2026-12-31, a moment, or never.", metavar="WHEN")] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tag", help='May be given several times; replaces all tags. "" removes them.'
+        ),
+    ] = None,
+    expires: Annotated[
+        str | None,
+        typer.Option("--expires", help="30d, 2026-12-31, a moment, or never.", metavar="WHEN"),
+    ] = None,
     status: Annotated[int | None, typer.Option("--status", help="301, 302, 307 or 308.")] = None,
     visibility: Annotated[Visibility | None, typer.Option("--visibility")] = None,
     forward_query: Annotated[
-        bool | None, typer.Option("--forward-query/--no-forward-query", help="Pass the query of a request on.")
+        bool | None,
+        typer.Option("--forward-query/--no-forward-query", help="Pass the query of a request on."),
     ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
@@ -44,10 +67,16 @@ def edit(
     }  # fmt: skip
     given = {name: value for name, value in given.items() if value is not None}
 
-    print_change(run_on_data(settings, lambda rt: _edit_link(rt, which, given, expires, user)), "Changed {link}.", as_json=as_json)
+    print_change(
+        run_on_data(settings, lambda rt: _edit_link(rt, which, given, expires, user)),
+        "Changed {link}.",
+        as_json=as_json,
+    )
 
 
-async def _edit_link(rt: Runtime, which: str, given: dict[str, Any], expires: str | None, user: str | None) -> LinkOut:
+async def _edit_link(
+    rt: Runtime, which: str, given: dict[str, Any], expires: str | None, user: str | None
+) -> LinkOut:
     if expires is not None:
         given["expires_at"] = None if expires == "never" else parse_time(expires, rt.clock.now())
     if not given:
@@ -56,7 +85,11 @@ async def _edit_link(rt: Runtime, which: str, given: dict[str, Any], expires: st
     desk = await load_context(rt, user)
     async with rt.db.read() as session:
         link = await desk.find_link(session, which)
-    vetted = await rt.singleton(DestinationChecker).check_one(given["destination"]) if "destination" in given else None
+    vetted = (
+        await rt.singleton(DestinationChecker).check_one(given["destination"])
+        if "destination" in given
+        else None
+    )
     async with rt.db.write() as writing:
         held = await service.edit_link(writing, desk.namespace, desk.caller, link.id, patch, vetted)
         return await desk.to_schema(writing, held.link)
@@ -64,7 +97,9 @@ async def _edit_link(rt: Runtime, which: str, given: dict[str, Any], expires: st
 
 def revert(
     which: LinkArgument,
-    version: Annotated[int, typer.Argument(help="The version to go back to, as `refract links history` counts.")],
+    version: Annotated[
+        int, typer.Argument(help="The version to go back to, as `refract links history` counts.")
+    ],
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
@@ -78,10 +113,16 @@ def revert(
             kept = (await get_version(session, link.id, version)).snapshot
         vetted = await rt.singleton(DestinationChecker).check_one(kept["destination"])
         async with rt.db.write() as writing:
-            held = await service.revert_link(writing, desk.namespace, desk.caller, link.id, version, vetted)
+            held = await service.revert_link(
+                writing, desk.namespace, desk.caller, link.id, version, vetted
+            )
             return await desk.to_schema(writing, held.link)
 
-    print_change(run_on_data(load_command_settings(data_dir), run), f"{{link}} is again what it was in version {version}.", as_json=as_json)
+    print_change(
+        run_on_data(load_command_settings(data_dir), run),
+        f"{{link}} is again what it was in version {version}.",
+        as_json=as_json,
+    )
 
 
 # `refract links names`.
@@ -91,23 +132,49 @@ NameArgument = Annotated[str, typer.Argument(help="1 to 50 letters, digits, - an
 
 
 @names_app.command("add")
-def add_name(which: LinkArgument, name: NameArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def add_name(
+    which: LinkArgument,
+    name: NameArgument,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
     """Give a link one more name."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
         return await service.add_name(session, desk.namespace, desk.caller, link_id, name)
 
-    change_link(which, act, f"{{link}} is now called {_escape_braces(name)}, too.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which,
+        act,
+        f"{{link}} is now called {_escape_braces(name)}, too.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
 @names_app.command("release")
-def release_name(which: LinkArgument, name: NameArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def release_name(
+    which: LinkArgument,
+    name: NameArgument,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
+) -> None:
     """Give a name back, so that anybody may take it."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
         return await service.release_name(session, desk.namespace, desk.caller, link_id, name)
 
-    change_link(which, act, f"The name {_escape_braces(name)} is free.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which,
+        act,
+        f"The name {_escape_braces(name)} is free.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
 def _escape_braces(name: str) -> str:
@@ -122,39 +189,62 @@ OwnerEmailArgument = Annotated[str, typer.Argument(help="Whose account it is.", 
 
 @owners_app.command("add")
 def add_owner(
-    which: LinkArgument, email: OwnerEmailArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+    which: LinkArgument,
+    email: OwnerEmailArgument,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
 ) -> None:
     """Let somebody else own a link too, at once: what the operator does needs nobody's acceptance."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
         return await service.add_owner(session, desk.caller, link_id, email, desk.rt.clock.now())
 
-    change_link(which, act, "{link} has one owner more.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which, act, "{link} has one owner more.", user=user, as_json=as_json, data_dir=data_dir
+    )
 
 
 @owners_app.command("remove")
 def remove_owner(
-    which: LinkArgument, email: OwnerEmailArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+    which: LinkArgument,
+    email: OwnerEmailArgument,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
 ) -> None:
     """Take a link from a co-owner."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
         owners = await list_owners(session, link_id)
-        found = next((owner.user_id for owner, person in owners if person.email_folded == fold_email(email)), None)
+        found = next(
+            (owner.user_id for owner, person in owners if person.email_folded == fold_email(email)),
+            None,
+        )
         if found is None:
             raise OwnerNotFound
         return await service.remove_owner(session, desk.caller, link_id, found, desk.rt.clock.now())
 
-    change_link(which, act, "{link} has one owner less.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which, act, "{link} has one owner less.", user=user, as_json=as_json, data_dir=data_dir
+    )
 
 
 @owners_app.command("transfer")
 def transfer_ownership(
-    which: LinkArgument, email: OwnerEmailArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+    which: LinkArgument,
+    email: OwnerEmailArgument,
+    user: AsUser = None,
+    as_json: AsJson = False,
+    data_dir: DataDir = None,
 ) -> None:
     """Make somebody else the primary owner, at once; who was it before stays a co-owner."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.transfer_link(session, desk.caller, link_id, email, desk.rt.clock.now())
+        return await service.transfer_link(
+            session, desk.caller, link_id, email, desk.rt.clock.now()
+        )
 
-    change_link(which, act, "{link} has a new primary owner.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which, act, "{link} has a new primary owner.", user=user, as_json=as_json, data_dir=data_dir
+    )

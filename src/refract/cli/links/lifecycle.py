@@ -12,7 +12,9 @@ from refract.links import service
 from refract.links.service import LockedLink
 
 
-def disable(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def disable(
+    which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Stop a link from redirecting; it keeps everything."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
@@ -28,7 +30,9 @@ def disable(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, d
     )
 
 
-def enable(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def enable(
+    which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Let a disabled link redirect again."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
@@ -40,7 +44,12 @@ def enable(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, da
 def renew(
     which: LinkArgument,
     expires: Annotated[
-        str, typer.Option("--expires", help="30d, 2026-12-31 or a moment; never removes the expiry.", metavar="WHEN")
+        str,
+        typer.Option(
+            "--expires",
+            help="30d, 2026-12-31 or a moment; never removes the expiry.",
+            metavar="WHEN",
+        ),
     ] = "never",
     user: AsUser = None,
     as_json: AsJson = False,
@@ -53,22 +62,47 @@ def renew(
         until = None if expires == "never" else parse_time(expires, now)
         return await service.renew_link(session, desk.caller, link_id, now, until)
 
-    change_link(which, act, "Renewed {link}. It expires: {expiry}.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which,
+        act,
+        "Renewed {link}. It expires: {expiry}.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
-def delete(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def delete(
+    which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Delete a link. Its names stay with it, and for 24 hours it can be brought back."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
         return await service.delete_link(session, desk.caller, link_id, desk.rt.clock.now())
 
-    change_link(which, act, "Deleted {link}. Bring it back with: refract links undo {code}", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which,
+        act,
+        "Deleted {link}. Bring it back with: refract links undo {code}",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )
 
 
-def undo(which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None) -> None:
+def undo(
+    which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
+) -> None:
     """Take back the latest delete, disable or edit, within 24 hours."""
 
     async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
         return await service.undo_link(session, desk.namespace, desk.caller, link_id)
 
-    change_link(which, act, "Undone: {link} is what it was before.", user=user, as_json=as_json, data_dir=data_dir)
+    change_link(
+        which,
+        act,
+        "Undone: {link} is what it was before.",
+        user=user,
+        as_json=as_json,
+        data_dir=data_dir,
+    )

@@ -24,7 +24,9 @@ async def archive_clicks(rt: Runtime, _job: ArchiveClicks) -> None:
     dropped = await service.drop_expired_files(rt)
     await service.sweep_files(rt)
     if moved or dropped:
-        structlog.get_logger("refract.archive").info("clicks_archived", events=moved, files_dropped=dropped)
+        structlog.get_logger("refract.archive").info(
+            "clicks_archived", events=moved, files_dropped=dropped
+        )
 
 
 HANDLERS = (archive_clicks,)

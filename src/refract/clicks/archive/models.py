@@ -25,4 +25,6 @@ class ArchiveFile(Model):
     first_at: Mapped[datetime]
     last_at: Mapped[datetime]
     created_at: Mapped[datetime]
-    dropped_at: Mapped[datetime | None]  # outlived its retention: the file is gone, its number of events still counts
+    dropped_at: Mapped[
+        datetime | None
+    ]  # outlived its retention: the file is gone, its number of events still counts

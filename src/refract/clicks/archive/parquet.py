@@ -26,7 +26,9 @@ PARQUET_SUFFIX: Final = ".parquet"
 UNFINISHED_SUFFIX: Final = ".unfinished"
 MEMORY_LIMIT: Final = "256MB"
 SORT_COLUMNS: Final = ("at", "spool_id", "segment", "place")
-_ROWS_PER_INSERT: Final = 500  # rows handed over at a time: the interpreter belongs to DuckDB for as long as that takes
+_ROWS_PER_INSERT: Final = (
+    500  # rows handed over at a time: the interpreter belongs to DuckDB for as long as that takes
+)
 _SQL_TYPES: Final = (
     (BigInteger, "BIGINT"), (SmallInteger, "SMALLINT"), (Integer, "INTEGER"), (Boolean, "BOOLEAN"), (Double, "DOUBLE"),
     (UtcDateTime, "TIMESTAMPTZ"), (String, "VARCHAR"),
@@ -37,11 +39,18 @@ def _get_sql_type(kind: object) -> str:
     return next(name for python, name in _SQL_TYPES if isinstance(kind, python))
 
 
-COLUMN_TYPES: Final[dict[str, str]] = {column.name: _get_sql_type(column.type) for column in ClickEvent.__table__.columns}
+COLUMN_TYPES: Final[dict[str, str]] = {
+    column.name: _get_sql_type(column.type) for column in ClickEvent.__table__.columns
+}
 """Every column of an event, and what it is in a file."""
 COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMN_TYPES)
-_INSERT_QUERY = f"INSERT INTO events SELECT {', '.join(f'unnest(?::{kind}[])' for kind in COLUMN_TYPES.values())}"
-_CREATE_QUERY = "CREATE TEMP TABLE events ({})".format(", ".join(f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items()))
+_INSERT_QUERY = (
+    "INSERT INTO events SELECT"
+    f" {', '.join(f'unnest(?::{kind}[])' for kind in COLUMN_TYPES.values())}"
+)
+_CREATE_QUERY = "CREATE TEMP TABLE events ({})".format(
+    ", ".join(f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items())
+)
 _SORT_CLAUSE = 'ORDER BY target_id, "at", spool_id, segment, place'
 # The largest column by far repeats itself from day to day: a higher level pays.
 _COPY_OPTIONS = "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 9, ROW_GROUP_SIZE 100000)"
@@ -65,7 +74,9 @@ def open_connection(*directories: Path) -> "Iterator[DuckDBPyConnection]":
     """A connection that sees these directories; what does not fit into memory is put aside in the first of them."""
     import duckdb  # noqa: PLC0415 - heavy, and no business of a process that serves
 
-    aside = directories[0] / f".aside-{secrets.token_hex(4)}"  # its own: two would take each other's files
+    aside = (
+        directories[0] / f".aside-{secrets.token_hex(4)}"
+    )  # its own: two would take each other's files
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -90,7 +101,13 @@ def write_rows(directory: Path, stem: str, rows: Sequence[ParquetRow]) -> Parque
     """A new file with these events, safe on disk before this returns. Rows have the columns in the order of `COLUMNS`."""
     with open_connection(directory) as connection:
         load_events(connection, rows)
-        return _write_file(connection, directory, stem, f"SELECT * FROM events {_SORT_CLAUSE}", len(rows))  # noqa: S608 - our own words, here and below
+        return _write_file(
+            connection,
+            directory,
+            stem,
+            f"SELECT * FROM events {_SORT_CLAUSE}",  # noqa: S608 - our own words, here and below
+            len(rows),
+        )
 
 
 def merge_files(directory: Path, stem: str, names: Sequence[str]) -> ParquetFile:
@@ -98,7 +115,13 @@ def merge_files(directory: Path, stem: str, names: Sequence[str]) -> ParquetFile
     with open_connection(directory) as connection:
         source = build_source(directory, names)
         (expected,) = _fetch_one(connection, f"SELECT count(*) FROM {source}")  # noqa: S608
-        return _write_file(connection, directory, stem, f"SELECT {COLUMN_LIST} FROM {source} {_SORT_CLAUSE}", int(expected))  # noqa: S608
+        return _write_file(
+            connection,
+            directory,
+            stem,
+            f"SELECT {COLUMN_LIST} FROM {source} {_SORT_CLAUSE}",  # noqa: S608
+            int(expected),
+        )
 
 
 def load_events(connection: "DuckDBPyConnection", rows: Sequence[ParquetRow]) -> None:
@@ -106,7 +129,10 @@ def load_events(connection: "DuckDBPyConnection", rows: Sequence[ParquetRow]) ->
     connection.execute("DROP TABLE IF EXISTS events")
     connection.execute(_CREATE_QUERY)
     for begin in range(0, len(rows), _ROWS_PER_INSERT):
-        connection.execute(_INSERT_QUERY, [list(values) for values in zip(*rows[begin : begin + _ROWS_PER_INSERT], strict=True)])
+        connection.execute(
+            _INSERT_QUERY,
+            [list(values) for values in zip(*rows[begin : begin + _ROWS_PER_INSERT], strict=True)],
+        )
 
 
 def build_source(directory: Path, names: Sequence[str]) -> str:
@@ -114,14 +140,21 @@ def build_source(directory: Path, names: Sequence[str]) -> str:
     return f"read_parquet({_quote_paths(directory / name for name in names)}, union_by_name = true)"
 
 
-def iter_batches(connection: "DuckDBPyConnection", query: str, values: Sequence[object], size: int) -> Iterator[list[tuple[Any, ...]]]:
+def iter_batches(
+    connection: "DuckDBPyConnection", query: str, values: Sequence[object], size: int
+) -> Iterator[list[tuple[Any, ...]]]:
     """The answer of a query, some rows at a time; moments are aware, in UTC."""
     cursor = connection.execute(query, list(values))
     while found := cursor.fetchmany(size):
-        yield [tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row) for row in found]
+        yield [
+            tuple(value.astimezone(UTC) if isinstance(value, datetime) else value for value in row)
+            for row in found
+        ]
 
 
-def _write_file(connection: "DuckDBPyConnection", directory: Path, stem: str, query: str, expected: int) -> ParquetFile:
+def _write_file(
+    connection: "DuckDBPyConnection", directory: Path, stem: str, query: str, expected: int
+) -> ParquetFile:
     name = f"{stem}-{secrets.token_hex(4)}{PARQUET_SUFFIX}"
     unfinished = directory / (name + UNFINISHED_SUFFIX)
     connection.execute(f"COPY ({query}) TO {quote_path(unfinished)} {_COPY_OPTIONS}")
@@ -134,7 +167,9 @@ def _write_file(connection: "DuckDBPyConnection", directory: Path, stem: str, qu
     if events != expected:
         problem = f"{path} holds {events} events instead of {expected}"
         raise OSError(problem)
-    return ParquetFile(name, events, link_events, path.stat().st_size, first.astimezone(UTC), last.astimezone(UTC))
+    return ParquetFile(
+        name, events, link_events, path.stat().st_size, first.astimezone(UTC), last.astimezone(UTC)
+    )
 
 
 def sync_path(path: Path) -> None:

@@ -45,7 +45,9 @@ YIELD_SECONDS: Final = 0.01
 EXPORT_PREFIX: Final = ".export-"
 """What a folder begins with in which an export is put together."""
 _MAX_TRIES: Final = 5
-_FILE_PATTERN: Final = re.compile(rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+{re.escape(PARQUET_SUFFIX)}({re.escape(UNFINISHED_SUFFIX)})?")
+_FILE_PATTERN: Final = re.compile(
+    rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+{re.escape(PARQUET_SUFFIX)}({re.escape(UNFINISHED_SUFFIX)})?"
+)
 _EVENT = cast("Table", ClickEvent.__table__)
 _ORDER = [_EVENT.c[name] for name in SORT_COLUMNS]
 
@@ -91,7 +93,9 @@ async def archive_day(rt: Runtime, day: date) -> int:
     moved = tries = 0
     while (part := await _load_next_slice(rt, day)) is not None:
         try:
-            written = await asyncio.to_thread(write_rows, directory, f"{day}-{part.part}", [tuple(row) for row in part.rows])
+            written = await asyncio.to_thread(
+                write_rows, directory, f"{day}-{part.part}", [tuple(row) for row in part.rows]
+            )
             await _commit_slice(rt, part, written)
         except ArchiveConflict:
             tries += 1
@@ -114,9 +118,14 @@ async def merge_day(rt: Runtime, day: date) -> None:
             return
         chosen = sorted(files, key=lambda file: (file.size, file.part))[:MAX_MERGED_FILES]
         part = max(file.part for file in files) + 1
-        merged = await asyncio.to_thread(merge_files, directory, f"{day}-{part}", require_files(directory, chosen))
+        merged = await asyncio.to_thread(
+            merge_files, directory, f"{day}-{part}", require_files(directory, chosen)
+        )
         if merged.events != sum(file.events for file in chosen):
-            problem = f"the files of {day} hold {merged.events} events instead of {sum(file.events for file in chosen)}"
+            problem = (
+                f"the files of {day} hold {merged.events} events instead of"
+                f" {sum(file.events for file in chosen)}"
+            )
             raise OSError(problem)
         try:
             await _replace_files(rt, day, part, merged, chosen)
@@ -142,9 +151,15 @@ async def sweep_files(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
     """Remove files of ours that nobody refers to: of an archiver that died, or merged into others a while ago."""
     directory = ensure_directory(rt)
     before = time.time() - grace
-    found = [path for path in directory.iterdir() if _FILE_PATTERN.fullmatch(path.name) and path.stat().st_mtime <= before]
+    found = [
+        path
+        for path in directory.iterdir()
+        if _FILE_PATTERN.fullmatch(path.name) and path.stat().st_mtime <= before
+    ]
     async with rt.db.read() as session:
-        wanted = set(await session.scalars(select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))))
+        wanted = set(
+            await session.scalars(select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None)))
+        )
     unwanted = [path for path in found if path.name not in wanted]
     for path in unwanted:
         path.unlink(missing_ok=True)
@@ -156,7 +171,9 @@ async def sweep_files(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
 
 async def list_files(session: ReadSession, first: date, last: date) -> list[ArchiveFile]:
     """The files of these days, the last one included."""
-    wanted = select(ArchiveFile).where(ArchiveFile.day >= first, ArchiveFile.day <= last, ArchiveFile.dropped_at.is_(None))
+    wanted = select(ArchiveFile).where(
+        ArchiveFile.day >= first, ArchiveFile.day <= last, ArchiveFile.dropped_at.is_(None)
+    )
     return list(await session.scalars(wanted.order_by(ArchiveFile.day, ArchiveFile.part)))
 
 
@@ -171,7 +188,9 @@ class ArchiveSummary(NamedTuple):
 async def summarize_archive(session: ReadSession) -> ArchiveSummary:
     files = list(await session.scalars(select(ArchiveFile)))
     names = [file.name for file in files if file.dropped_at is None]
-    return ArchiveSummary(sum(file.events for file in files), sum(file.link_events for file in files), names)
+    return ArchiveSummary(
+        sum(file.events for file in files), sum(file.link_events for file in files), names
+    )
 
 
 async def use_snapshot(session: ReadSession) -> None:
@@ -201,7 +220,9 @@ def get_day_start(day: date) -> datetime:
 async def _find_oldest_due(rt: Runtime) -> date | None:
     horizon = get_day_start(rt.clock.now().date() - timedelta(days=rt.settings.event_days))
     async with rt.db.read() as session:
-        oldest: datetime | None = await session.scalar(select(_EVENT.c.at).where(_EVENT.c.at < horizon).order_by(_EVENT.c.at).limit(1))
+        oldest: datetime | None = await session.scalar(
+            select(_EVENT.c.at).where(_EVENT.c.at < horizon).order_by(_EVENT.c.at).limit(1)
+        )
     return oldest.date() if oldest is not None else None
 
 
@@ -211,12 +232,18 @@ async def _load_next_slice(rt: Runtime, day: date) -> DaySlice | None:
     columns = [_EVENT.c[name] for name in COLUMN_TYPES]
     async with rt.db.read() as session:
         await use_snapshot(session)
-        highest = await session.scalar(select(func.max(ArchiveFile.part)).where(ArchiveFile.day == day))
-        rows = list(await session.execute(select(*columns).where(*of_day).order_by(*_ORDER).limit(size + 1)))
+        highest = await session.scalar(
+            select(func.max(ArchiveFile.part)).where(ArchiveFile.day == day)
+        )
+        rows = list(
+            await session.execute(select(*columns).where(*of_day).order_by(*_ORDER).limit(size + 1))
+        )
         if len(rows) > size:
             # Whole moments only, so that the slice is all there is between its first and its last.
             rows = [row for row in rows if row.at < rows[-1].at] or list(
-                await session.execute(select(*columns).where(_EVENT.c.at == rows[0].at).order_by(*_ORDER))
+                await session.execute(
+                    select(*columns).where(_EVENT.c.at == rows[0].at).order_by(*_ORDER)
+                )
             )
     return DaySlice(day, (highest or 0) + 1, rows) if rows else None
 
@@ -225,17 +252,25 @@ async def _commit_slice(rt: Runtime, part: DaySlice, written: ParquetFile) -> No
     async with _write_or_conflict(rt) as session:
         session.add(_build_row(rt, part.day, part.part, written))
         await session.flush()
-        gone = await session.execute(delete(_EVENT).where(_EVENT.c.at >= part.first, _EVENT.c.at <= part.last))
+        gone = await session.execute(
+            delete(_EVENT).where(_EVENT.c.at >= part.first, _EVENT.c.at <= part.last)
+        )
         if _get_rowcount(gone) != len(part.rows):
             raise ArchiveConflict
 
 
-async def _replace_files(rt: Runtime, day: date, part: int, merged: ParquetFile, old: Sequence[ArchiveFile]) -> None:
+async def _replace_files(
+    rt: Runtime, day: date, part: int, merged: ParquetFile, old: Sequence[ArchiveFile]
+) -> None:
     async with _write_or_conflict(rt) as session:
         session.add(_build_row(rt, day, part, merged))
         await session.flush()
         parts = [file.part for file in old]
-        known = (ArchiveFile.day == day, ArchiveFile.part.in_(parts), ArchiveFile.dropped_at.is_(None))
+        known = (
+            ArchiveFile.day == day,
+            ArchiveFile.part.in_(parts),
+            ArchiveFile.dropped_at.is_(None),
+        )
         if _get_rowcount(await session.execute(delete(ArchiveFile).where(*known))) != len(old):
             raise ArchiveConflict
     for file in old:

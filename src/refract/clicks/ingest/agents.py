@@ -35,8 +35,12 @@ _BOT_PATTERNS: Final = (
     r"dirbuster", r"ltx71", r"netcraft", r"internet-measurement", r"webmon",
 )  # fmt: skip
 _BOT_PATTERN: Final = re.compile("|".join(_BOT_PATTERNS), re.IGNORECASE)
-_TABLET_PATTERN: Final = re.compile(r"ipad|tablet|kindle|silk/|playbook|nexus (?:7|9|10)|(?:android(?!.*mobile))", re.IGNORECASE)
-_MOBILE_PATTERN: Final = re.compile(r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE)
+_TABLET_PATTERN: Final = re.compile(
+    r"ipad|tablet|kindle|silk/|playbook|nexus (?:7|9|10)|(?:android(?!.*mobile))", re.IGNORECASE
+)
+_MOBILE_PATTERN: Final = re.compile(
+    r"mobi|iphone|ipod|android|windows phone|blackberry|opera mini", re.IGNORECASE
+)
 
 
 class UserAgent(NamedTuple):
@@ -65,7 +69,9 @@ class UserAgentParser(BoundedCache[UserAgent]):
     def _parse_agent(self, raw: bytes) -> UserAgent:
         text = sanitize_text(raw, 512)
         if not text:
-            return UserAgent(None, b"\0", "desktop", breakdown_keys=(build_breakdown_key("devices", "desktop"),))
+            return UserAgent(
+                None, b"\0", "desktop", breakdown_keys=(build_breakdown_key("devices", "desktop"),)
+            )
         found = self._parse(text, self._domains)
         device, (browser, browser_version), (system, system_version) = (
             _detect_device(text),
@@ -74,7 +80,16 @@ class UserAgentParser(BoundedCache[UserAgent]):
         )
         said = (("devices", device), ("browsers", browser), ("systems", system))
         parts = tuple(build_breakdown_key(dimension, value) for dimension, value in said if value)
-        return UserAgent(text, b"\0" + text.encode(), device, browser, browser_version, system, system_version, parts)
+        return UserAgent(
+            text,
+            b"\0" + text.encode(),
+            device,
+            browser,
+            browser_version,
+            system,
+            system_version,
+            parts,
+        )
 
 
 @cache
@@ -83,7 +98,11 @@ def _load_parser() -> tuple[Any, Any]:
 
     Without those for devices: the names of telephones would take as much memory again, and nobody asks for them.
     """
-    from ua_parser import Domain, Parser, load_lazy_builtins  # noqa: PLC0415 - heavy, and not needed to redirect
+    from ua_parser import (  # noqa: PLC0415 - heavy, and not needed to redirect
+        Domain,
+        Parser,
+        load_lazy_builtins,
+    )
     from ua_parser.regex import Resolver  # noqa: PLC0415 - likewise
 
     browsers, systems, _ = load_lazy_builtins()

@@ -90,7 +90,9 @@ def _to_text(at: int) -> str:
 def collect_days(clicks: Sequence[Click], received: int) -> set[int]:
     """The UTC days these clicks are counted in."""
     times = [click.time_ns for click in clicks]
-    days = {to_microseconds(time, received) // _DAY_MICROSECONDS for time in (min(times), max(times))}
+    days = {
+        to_microseconds(time, received) // _DAY_MICROSECONDS for time in (min(times), max(times))
+    }
     if len(days) > 1:
         days = {to_microseconds(time, received) // _DAY_MICROSECONDS for time in times}
     return {day * _DAY_SECONDS for day in days}
@@ -99,14 +101,24 @@ def collect_days(clicks: Sequence[Click], received: int) -> set[int]:
 class EventBatchBuilder:
     """Adds clicks of one spool to a batch."""
 
-    def __init__(self, extractor: FactsExtractor, dialect: Dialect, spool_id: int, segment: int, node: str) -> None:
+    def __init__(
+        self, extractor: FactsExtractor, dialect: Dialect, spool_id: int, segment: int, node: str
+    ) -> None:
         self._extractor = extractor
         self._format_time = make_time_formatter(dialect)
         self._spool_segment = (spool_id, segment)
         self._node = node
 
-    def add_clicks(self, into: EventBatch, clicks: Iterable[Click], received: int, salts: dict[int, bytes]) -> None:
-        facts_of, spell, node, events, tallies = self._extractor.extract_facts, self._format_time, self._node, into.events, into.tallies
+    def add_clicks(
+        self, into: EventBatch, clicks: Iterable[Click], received: int, salts: dict[int, bytes]
+    ) -> None:
+        facts_of, spell, node, events, tallies = (
+            self._extractor.extract_facts,
+            self._format_time,
+            self._node,
+            into.events,
+            into.tallies,
+        )
         spool_id, segment = self._spool_segment
         here = (build_breakdown_key("nodes", node),) if node else ()
         for click in clicks:

@@ -51,7 +51,9 @@ class StreamConsumer:
         self._group_created = False
         self._log = structlog.get_logger("refract.consume")
         self._errors = ErrorThrottle(self._log, "clicks_wait")
-        self._taken = rt.metrics.counter("refract_stream_clicks", "Clicks that were taken from the stream and stored")
+        self._taken = rt.metrics.counter(
+            "refract_stream_clicks", "Clicks that were taken from the stream and stored"
+        )
         self._length = rt.metrics.gauge("refract_stream_length", "Batches of clicks on the stream")
 
     async def run(self) -> None:
@@ -76,13 +78,17 @@ class StreamConsumer:
         due = self._rt.clock.monotonic() >= self._maintained_at + MAINTENANCE_INTERVAL
         taken = await self._claim_idle() if due else []
         early = bool(self._early)
-        new = await self._read(1 if early else block_ms)  # however many wait: what they wait for may be behind them
+        new = await self._read(
+            1 if early else block_ms
+        )  # however many wait: what they wait for may be behind them
         known = {entry.id: entry for entry in (*self._early.values(), *taken, *new)}
         self._early = {}
         self._refreshed_spools.clear()
         stored = await self._store_entries(sorted(known.values(), key=_get_sort_key))
         if len(self._early) > MAX_EARLY_ENTRIES:
-            soonest = sorted(self._early.items(), key=lambda item: _get_sort_key(item[1]))[:MAX_EARLY_ENTRIES]
+            soonest = sorted(self._early.items(), key=lambda item: _get_sort_key(item[1]))[
+                :MAX_EARLY_ENTRIES
+            ]
             self._early = dict(soonest)  # the others are taken over later
         if self._early:
             await asyncio.sleep(EARLY_RETRY_INTERVAL)  # somebody else has what comes before them
@@ -91,8 +97,21 @@ class StreamConsumer:
         return stored
 
     async def _read(self, block_ms: int) -> list[StreamEntry]:
-        words = ("GROUP", CONSUMER_GROUP, self._name, "COUNT", READ_COUNT, "BLOCK", block_ms, "STREAMS", STREAM_KEY, ">")
-        answer = await self._redis.execute("XREADGROUP", *words, seconds=block_ms / 1000 + stream.STREAM_TIMEOUT)
+        words = (
+            "GROUP",
+            CONSUMER_GROUP,
+            self._name,
+            "COUNT",
+            READ_COUNT,
+            "BLOCK",
+            block_ms,
+            "STREAMS",
+            STREAM_KEY,
+            ">",
+        )
+        answer = await self._redis.execute(
+            "XREADGROUP", *words, seconds=block_ms / 1000 + stream.STREAM_TIMEOUT
+        )
         return await self._parse_entries(answer[0][1]) if answer else []
 
     async def _claim_idle(self) -> list[StreamEntry]:
@@ -109,7 +128,9 @@ class StreamConsumer:
                 entries.append(StreamEntry(number, stream.parse_entry(fields)))  # type: ignore[arg-type]
             except (ValueError, KeyError, TypeError, BrokenFrame):
                 self._log.error("stream_entry_not_understood", entry=number.decode())
-                await self._acknowledge([number])  # the node that sent it still has its clicks, and says so in its figures
+                await self._acknowledge(
+                    [number]
+                )  # the node that sent it still has its clicks, and says so in its figures
         return entries
 
     async def _store_entries(self, entries: list[StreamEntry]) -> int:
@@ -118,7 +139,10 @@ class StreamConsumer:
             first, ids = entries[at], [entries[at].id]
             parcel = first.batch
             at += 1
-            while at < len(entries) and (more := parcel.join(entries[at].batch, BATCH_SIZE)) is not None:
+            while (
+                at < len(entries)
+                and (more := parcel.join(entries[at].batch, BATCH_SIZE)) is not None
+            ):
                 parcel = more
                 ids.append(entries[at].id)
                 at += 1
@@ -135,7 +159,9 @@ class StreamConsumer:
         """How many clicks were new; None when something that comes before them is not stored yet."""
         for _ in range(2):
             position = self._positions.get(parcel.spool_id) or await self._load_position(parcel)
-            if (position < parcel.start or position >= parcel.batch.next) and parcel.spool_id not in self._refreshed_spools:
+            if (
+                position < parcel.start or position >= parcel.batch.next
+            ) and parcel.spool_id not in self._refreshed_spools:
                 position = await self._load_position(parcel)  # others store too; asked once a round
             if position >= parcel.batch.next:
                 return 0
@@ -154,12 +180,16 @@ class StreamConsumer:
     async def _load_position(self, parcel: StreamBatch) -> SpoolPosition:
         if len(self._positions) > 10_000:
             self._positions.clear()
-        position = self._positions[parcel.spool_id] = await self._ingester.load_checkpoint(parcel.spool)
+        position = self._positions[parcel.spool_id] = await self._ingester.load_checkpoint(
+            parcel.spool
+        )
         self._refreshed_spools.add(parcel.spool_id)
         return position
 
     async def _acknowledge(self, ids: list[bytes]) -> None:
-        await self._redis.execute("XACK", STREAM_KEY, CONSUMER_GROUP, *ids, seconds=stream.STREAM_TIMEOUT)
+        await self._redis.execute(
+            "XACK", STREAM_KEY, CONSUMER_GROUP, *ids, seconds=stream.STREAM_TIMEOUT
+        )
 
     async def _maintain_stream(self) -> None:
         self._maintained_at = self._rt.clock.monotonic()

@@ -19,7 +19,10 @@ MAX_CLOCK_SKEW_MICROSECONDS: Final = 60_000_000
 MAX_CACHED_TEXTS: Final = 8192
 MAX_CACHED_NETWORKS: Final = 65_536
 _CAMPAIGN_COLUMNS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
-_NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = ((None,) * len(_CAMPAIGN_COLUMNS), ())
+_NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = (
+    (None,) * len(_CAMPAIGN_COLUMNS),
+    (),
+)
 
 FACT_COLUMNS: Final = (
     "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude", "longitude",
@@ -39,7 +42,9 @@ class FactsExtractor:
 
     def __init__(self, agents: UserAgentParser, places: PlaceLookup) -> None:
         self._agents = agents
-        self._networks = BoundedCache(lambda network: _describe_network(network, places), MAX_CACHED_NETWORKS)
+        self._networks = BoundedCache(
+            lambda network: _describe_network(network, places), MAX_CACHED_NETWORKS
+        )
         self._referrers = BoundedCache(_describe_referrer, MAX_CACHED_TEXTS)
         self._campaigns = BoundedCache(_parse_campaign, MAX_CACHED_TEXTS)
 
@@ -51,7 +56,9 @@ class FactsExtractor:
         _, kind, flags, target, _, network, agent, referrer, campaign = click
         if flags & PRIVATE:
             return _build_private_facts(kind, target, flags)
-        text, visitor, device, browser, browser_version, system, system_version, its_parts = self._agents[agent]
+        text, visitor, device, browser, browser_version, system, system_version, its_parts = (
+            self._agents[agent]
+        )
         if flags & PREFETCH:
             device = BOT_DEVICE
         bot = device == BOT_DEVICE
@@ -64,7 +71,13 @@ class FactsExtractor:
         )  # fmt: skip
         if bot:
             return row, True, False, (), b""
-        return row, False, False, its_parts + where_parts + came_parts + why_parts, network + visitor
+        return (
+            row,
+            False,
+            False,
+            its_parts + where_parts + came_parts + why_parts,
+            network + visitor,
+        )
 
 
 def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:
@@ -85,7 +98,9 @@ def to_microseconds(time_ns: int, received: int) -> int:
     return received if at > received + MAX_CLOCK_SKEW_MICROSECONDS or at < 0 else at
 
 
-def _describe_network(network: bytes, places: PlaceLookup) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _describe_network(
+    network: bytes, places: PlaceLookup
+) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     place = places[network]
     return (format_anonymous_address(network), *place), place.breakdown_keys
 

@@ -78,8 +78,12 @@ class Ingester:
         self._batch_size = BATCH_SIZE
         self._log = structlog.get_logger("refract.ingest")
         self._errors = ErrorThrottle(self._log, "clicks_wait")
-        self._stored = rt.metrics.counter("refract_clicks_stored", "Clicks that were read from a spool and stored")
-        self._lag = rt.metrics.gauge("refract_ingest_lag_seconds", "How long clicks have been waiting to be stored")
+        self._stored = rt.metrics.counter(
+            "refract_clicks_stored", "Clicks that were read from a spool and stored"
+        )
+        self._lag = rt.metrics.gauge(
+            "refract_ingest_lag_seconds", "How long clicks have been waiting to be stored"
+        )
         self._caught_up_at = rt.clock.monotonic()
 
     async def run(self) -> None:
@@ -116,7 +120,9 @@ class Ingester:
         """How far a spool is stored, wherever its files are."""
         return await self._load_position(spool)
 
-    async def apply_batch(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> None:
+    async def apply_batch(
+        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
+    ) -> None:
         """Store a batch that begins at the checkpoint; `CheckpointMoved` when it does not."""
         await self._apply_batch(spool, position, batch)
 
@@ -146,9 +152,13 @@ class Ingester:
         """Read a batch in a thread: thousands of frames take longer than a redirect may wait."""
         return await asyncio.to_thread(read_batch, spool, position, self._batch_size)
 
-    async def _apply_and_read_next(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> SpoolBatch:
+    async def _apply_and_read_next(
+        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
+    ) -> SpoolBatch:
         """Apply a batch; the answer is the one behind it. While a database server is at work, that one is read."""
-        if self._rt.db.dialect == "sqlite":  # whose driver would have to fight for the interpreter's lock while it holds the database's
+        if (
+            self._rt.db.dialect == "sqlite"
+        ):  # whose driver would have to fight for the interpreter's lock while it holds the database's
             await self._apply_batch(spool, position, batch)
             await asyncio.sleep(YIELD_SECONDS)  # others want to write too
             return await self._read_batch(spool, batch.next)
@@ -173,17 +183,38 @@ class Ingester:
     async def _prepare_next(self, spool: SpoolState, batch: SpoolBatch) -> None:
         if batch.clicks:
             with suppress(Unavailable):  # to be met again when it is this batch's turn
-                self._prepared = batch, await self._build_event_batch(await self._get_tools(), spool, batch)
+                self._prepared = (
+                    batch,
+                    await self._build_event_batch(await self._get_tools(), spool, batch),
+                )
 
     async def _load_position(self, spool: SpoolState) -> SpoolPosition:
         """Where to go on, by the database's word."""
         async with self._rt.db.write() as session:
-            fresh = {"spool_id": spool.id, "segment": 1, "place": 0, "node": spool.node[:64], "stored": 0, "torn": 0, "damaged": 0}
-            await insert_or_skip(session, SpoolCheckpoint.__table__, [fresh | {"updated_at": self._rt.clock.now()}])  # type: ignore[arg-type]
-            row = (await session.execute(select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id == spool.id))).scalar_one()
+            fresh = {
+                "spool_id": spool.id,
+                "segment": 1,
+                "place": 0,
+                "node": spool.node[:64],
+                "stored": 0,
+                "torn": 0,
+                "damaged": 0,
+            }
+            await insert_or_skip(
+                session,
+                SpoolCheckpoint.__table__,  # type: ignore[arg-type]
+                [fresh | {"updated_at": self._rt.clock.now()}],
+            )
+            row = (
+                await session.execute(
+                    select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id == spool.id)
+                )
+            ).scalar_one()
             return SpoolPosition(row.segment, row.place)
 
-    async def _apply_batch(self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch) -> None:
+    async def _apply_batch(
+        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
+    ) -> None:
         now = self._rt.clock.now()
         if not batch.clicks:
             async with self._rt.db.write() as session:
@@ -200,9 +231,15 @@ class Ingester:
                 await insert_events(session, gathered.events)
                 state = await lock_progress(session)  # from here to the commit there is one writer
                 begun = begun if self._rt.db.dialect == "sqlite" else self._rt.clock.monotonic()
-                await save_progress(session, await tools.updater.add_clicks(session, state, gathered.tallies))
-                await add_totals(session, "link_totals", "link_id", gathered.sum_totals(of_links=True))
-                await add_totals(session, "list_totals", "target_id", gathered.sum_totals(of_links=False))
+                await save_progress(
+                    session, await tools.updater.add_clicks(session, state, gathered.tallies)
+                )
+                await add_totals(
+                    session, "link_totals", "link_id", gathered.sum_totals(of_links=True)
+                )
+                await add_totals(
+                    session, "list_totals", "target_id", gathered.sum_totals(of_links=False)
+                )
         except BaseException:
             tools.updater.reset()
             raise
@@ -219,11 +256,15 @@ class Ingester:
         places = PlaceLookup(self._rt.settings.geoip_path, self._rt.clock)
         return IngestTools(places, FactsExtractor(UserAgentParser(), places), RollupUpdater())
 
-    async def _build_event_batch(self, tools: IngestTools, spool: SpoolState, batch: SpoolBatch) -> EventBatch:
+    async def _build_event_batch(
+        self, tools: IngestTools, spool: SpoolState, batch: SpoolBatch
+    ) -> EventBatch:
         received = self._rt.clock.now_ns() // 1000
         salts = await self._salts.get_salts(collect_days(batch.clicks, received))
         gathered = EventBatch()
-        gatherer = EventBatchBuilder(tools.extractor, self._rt.db.dialect, spool.id, batch.segment, spool.node[:64])
+        gatherer = EventBatchBuilder(
+            tools.extractor, self._rt.db.dialect, spool.id, batch.segment, spool.node[:64]
+        )
         for some in iter_batches(batch.clicks, CLICKS_PER_TURN):
             gatherer.add_clicks(gathered, some, received, salts)
             await asyncio.sleep(0)  # others answer requests meanwhile
@@ -231,10 +272,16 @@ class Ingester:
 
     @staticmethod
     async def _advance_checkpoint(
-        session: WriteSession, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch, now: datetime
+        session: WriteSession,
+        spool: SpoolState,
+        position: SpoolPosition,
+        batch: SpoolBatch,
+        now: datetime,
     ) -> None:
         unmoved = update(SpoolCheckpoint).where(
-            SpoolCheckpoint.spool_id == spool.id, SpoolCheckpoint.segment == position.segment, SpoolCheckpoint.place == position.offset
+            SpoolCheckpoint.spool_id == spool.id,
+            SpoolCheckpoint.segment == position.segment,
+            SpoolCheckpoint.place == position.offset,
         )
         moved = await session.execute(
             unmoved.values(

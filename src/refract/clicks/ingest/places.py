@@ -35,7 +35,11 @@ class GeoPlace(NamedTuple):
     def breakdown_keys(self) -> tuple[str, ...]:
         """As breakdowns count it: a city with its country, since there is more than one Paris."""
         country = build_breakdown_key("countries", self.country_code)
-        return (country, build_breakdown_key("cities", f"{self.city}, {self.country_code}")) if self.city else (country,)
+        return (
+            (country, build_breakdown_key("cities", f"{self.city}, {self.country_code}"))
+            if self.city
+            else (country,)
+        )
 
 
 UNKNOWN_PLACE: Final = GeoPlace()
@@ -78,7 +82,10 @@ class PlaceLookup:
     @property
     def is_due(self) -> bool:
         """Whether `refresh` would look."""
-        return self._path is not None and self._clock.monotonic() - self._checked_at >= REFRESH_INTERVAL
+        return (
+            self._path is not None
+            and self._clock.monotonic() - self._checked_at >= REFRESH_INTERVAL
+        )
 
 
 def _locate_nothing(_address: str) -> GeoPlace:
@@ -90,7 +97,11 @@ def _load_registries() -> AddressLocator:
 
     def look(address: str) -> GeoPlace:
         code = country_code(address)
-        return GeoPlace(code, get_country_name(code)) if code and _CODE_PATTERN.fullmatch(code) else UNKNOWN_PLACE
+        return (
+            GeoPlace(code, get_country_name(code))
+            if code and _CODE_PATTERN.fullmatch(code)
+            else UNKNOWN_PLACE
+        )
 
     return look
 
@@ -142,7 +153,10 @@ def parse_record(record: Any) -> GeoPlace:
     if not _CODE_PATTERN.fullmatch(code):
         return UNKNOWN_PLACE
     spot = location if isinstance(location, dict) else record
-    latitude, longitude = _parse_degrees(spot.get("latitude"), 90), _parse_degrees(spot.get("longitude"), 180)
+    latitude, longitude = (
+        _parse_degrees(spot.get("latitude"), 90),
+        _parse_degrees(spot.get("longitude"), 180),
+    )
     if latitude is None or longitude is None:
         latitude = longitude = None
     town = _get_english_name(city) if isinstance(city, dict) else _clean_text(city)

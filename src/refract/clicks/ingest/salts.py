@@ -43,12 +43,28 @@ class SaltStore:
     async def _load_salts(self, days: set[int]) -> None:
         now = self._rt.clock.now()
         async with self._rt.db.write() as session:
-            fresh = [{"day": to_datetime(day), "salt": secrets.token_bytes(SALT_BYTES), "created_at": now} for day in sorted(days)]
-            expired = VisitorSalt.day.in_([to_datetime(day) for day in days]), VisitorSalt.created_at <= now - SALT_LIFETIME
-            await session.execute(delete(VisitorSalt).where(*expired).execution_options(synchronize_session=False))
+            fresh = [
+                {
+                    "day": to_datetime(day),
+                    "salt": secrets.token_bytes(SALT_BYTES),
+                    "created_at": now,
+                }
+                for day in sorted(days)
+            ]
+            expired = (
+                VisitorSalt.day.in_([to_datetime(day) for day in days]),
+                VisitorSalt.created_at <= now - SALT_LIFETIME,
+            )
+            await session.execute(
+                delete(VisitorSalt).where(*expired).execution_options(synchronize_session=False)
+            )
             await insert_or_skip(session, VisitorSalt.__table__, fresh)  # type: ignore[arg-type]
-            found = await session.scalars(select(VisitorSalt).where(VisitorSalt.day.in_([to_datetime(day) for day in days])))
-            asked = {int(row.day.timestamp()): KnownSalt(row.salt, row.created_at) for row in found.all()}
+            found = await session.scalars(
+                select(VisitorSalt).where(VisitorSalt.day.in_([to_datetime(day) for day in days]))
+            )
+            asked = {
+                int(row.day.timestamp()): KnownSalt(row.salt, row.created_at) for row in found.all()
+            }
         self._known |= asked  # only once they are committed: on a full disk they are not
 
 
@@ -62,8 +78,13 @@ async def destroy_expired_salts(rt: Runtime) -> int:
         days = (await session.scalars(select(VisitorSalt.day).where(old))).all()
     if days:
         async with rt.db.write() as session:
-            same = VisitorSalt.day.in_(days), VisitorSalt.created_at <= rt.clock.now() - SALT_LIFETIME
+            same = (
+                VisitorSalt.day.in_(days),
+                VisitorSalt.created_at <= rt.clock.now() - SALT_LIFETIME,
+            )
             blank = update(VisitorSalt).where(*same).values(salt=bytes(SALT_BYTES))
             await session.execute(blank.execution_options(synchronize_session=False))
-            await session.execute(delete(VisitorSalt).where(*same).execution_options(synchronize_session=False))
+            await session.execute(
+                delete(VisitorSalt).where(*same).execution_options(synchronize_session=False)
+            )
     return len(days)

@@ -74,15 +74,27 @@ class SpoolShipper:
     `instead` stores them directly while Redis is away; a node that may not write leaves the directory to others meanwhile.
     """
 
-    def __init__(self, rt: Runtime, redis: RedisClient, root: Path | None = None, fallback: Ingester | None = None) -> None:
+    def __init__(
+        self,
+        rt: Runtime,
+        redis: RedisClient,
+        root: Path | None = None,
+        fallback: Ingester | None = None,
+    ) -> None:
         self._rt = rt
         self._redis = redis
         self._root = root or rt.settings.effective_spool_dir
         self._fallback = fallback
         self._progress: dict[int, ShippingProgress] = {}
         self._stored_polled_at = float("-inf")
-        self._shipped = rt.metrics.counter("refract_clicks_shipped", "Clicks that were put on the stream, those sent again included")
-        self._lag = rt.metrics.gauge("refract_ship_lag_seconds", "How long clicks of this node have been waiting for a worker")
+        self._shipped = rt.metrics.counter(
+            "refract_clicks_shipped",
+            "Clicks that were put on the stream, those sent again included",
+        )
+        self._lag = rt.metrics.gauge(
+            "refract_ship_lag_seconds",
+            "How long clicks of this node have been waiting for a worker",
+        )
         self._caught_up_at: float | None = None  # until this process is the one that ships
         self._log = structlog.get_logger("refract.ship")
         self._errors = ErrorThrottle(self._log, "clicks_wait")
@@ -141,16 +153,23 @@ class SpoolShipper:
         now = self._rt.clock.monotonic()
         unknown = any(spool.id not in self._progress for spool in found)
         if not unknown and (
-            now < self._stored_polled_at + STORED_POLL_INTERVAL or not any(way.in_flight for way in self._progress.values())
+            now < self._stored_polled_at + STORED_POLL_INTERVAL
+            or not any(way.in_flight for way in self._progress.values())
         ):
             return
         self._stored_polled_at = now
         async with self._rt.db.read() as session:
-            rows = await session.scalars(select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id.in_([spool.id for spool in found])))
+            rows = await session.scalars(
+                select(SpoolCheckpoint).where(
+                    SpoolCheckpoint.spool_id.in_([spool.id for spool in found])
+                )
+            )
             stored = {row.spool_id: SpoolPosition(row.segment, row.place) for row in rows}
         for spool in found:
             position = stored.get(spool.id, SpoolPosition())
-            self._progress.setdefault(spool.id, ShippingProgress(position, position)).mark_stored(position)
+            self._progress.setdefault(spool.id, ShippingProgress(position, position)).mark_stored(
+                position
+            )
 
     async def _ship_spool(self, spool: SpoolState, way: ShippingProgress) -> int:
         await self._resend_lost(way)
@@ -169,7 +188,9 @@ class SpoolShipper:
             aside = quarantine_damage(spool, batch.damage)
             self._log.error("clicks_unreadable", kept_in=str(aside), size=batch.damage.size)
         frames = read_raw_frames(spool, batch)
-        entry = await stream.send_batch(self._redis, stream.StreamBatch(spool.id, spool.node[:64], way.sent, batch), frames)
+        entry = await stream.send_batch(
+            self._redis, stream.StreamBatch(spool.id, spool.node[:64], way.sent, batch), frames
+        )
         way.in_flight.append(SentBatch(batch.next, entry, len(frames)))
         way.sent = batch.next
         self._shipped.inc(len(batch.clicks))
@@ -182,7 +203,13 @@ class SpoolShipper:
             return
         way.checked_at = now
         if not await stream.has_entry(self._redis, way.in_flight[0].entry_id):
-            self._stored_polled_at = float("-inf")  # it may have been stored and removed since we asked: then nothing is sent twice
-            self._log.warning("stream_lost_clicks", spool=way.in_flight[0].entry_id.decode(), batches=len(way.in_flight))
+            self._stored_polled_at = float(
+                "-inf"
+            )  # it may have been stored and removed since we asked: then nothing is sent twice
+            self._log.warning(
+                "stream_lost_clicks",
+                spool=way.in_flight[0].entry_id.decode(),
+                batches=len(way.in_flight),
+            )
             way.in_flight.clear()
             way.sent = way.stored

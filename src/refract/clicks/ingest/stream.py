@@ -55,16 +55,28 @@ class StreamBatch:
 
     def skip_to(self, position: SpoolPosition) -> "StreamBatch":
         """What is left of it when everything before this position is stored."""
-        left = [click for click in self.batch.clicks if SpoolPosition(self.batch.segment, click.offset) >= position]
+        left = [
+            click
+            for click in self.batch.clicks
+            if SpoolPosition(self.batch.segment, click.offset) >= position
+        ]
         return StreamBatch(self.spool_id, self.node, position, self.batch._replace(clicks=left))
 
     def join(self, other: "StreamBatch", max_clicks: int) -> "StreamBatch | None":
         """This and the next as one; None when they do not lie side by side or would be too much."""
         mine, its = self.batch, other.batch
-        apart = self.spool_id != other.spool_id or mine.next != other.start or mine.segment != its.segment or mine.damage or mine.torn
+        apart = (
+            self.spool_id != other.spool_id
+            or mine.next != other.start
+            or mine.segment != its.segment
+            or mine.damage
+            or mine.torn
+        )
         if apart or len(mine.clicks) + len(its.clicks) > max_clicks:
             return None
-        return StreamBatch(self.spool_id, self.node, self.start, its._replace(clicks=mine.clicks + its.clicks))
+        return StreamBatch(
+            self.spool_id, self.node, self.start, its._replace(clicks=mine.clicks + its.clicks)
+        )
 
 
 async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> bytes:
@@ -85,14 +97,23 @@ def parse_entry(fields: list[bytes]) -> StreamBatch:
     told = dict(zip(fields[::2], fields[1::2], strict=True))
     damage = SpoolDamage(*map(int, told[b"damage"].split(b":"))) if told[b"damage"] else None
     got = list(decode_clicks(told[b"frames"], int(told[b"base"])))
-    batch = SpoolBatch(int(told[b"segment"]), got, _parse_position(told[b"to"]), int(told[b"torn"]), damage)
-    return StreamBatch(int(told[b"spool"]), told[b"node"].decode("utf-8", "replace"), _parse_position(told[b"from"]), batch)
+    batch = SpoolBatch(
+        int(told[b"segment"]), got, _parse_position(told[b"to"]), int(told[b"torn"]), damage
+    )
+    return StreamBatch(
+        int(told[b"spool"]),
+        told[b"node"].decode("utf-8", "replace"),
+        _parse_position(told[b"from"]),
+        batch,
+    )
 
 
 async def create_group(redis: RedisClient) -> None:
     """Make the group; from the beginning, since nothing there is known to be stored."""
     try:
-        await redis.execute("XGROUP", "CREATE", STREAM_KEY, CONSUMER_GROUP, "0", "MKSTREAM", seconds=STREAM_TIMEOUT)
+        await redis.execute(
+            "XGROUP", "CREATE", STREAM_KEY, CONSUMER_GROUP, "0", "MKSTREAM", seconds=STREAM_TIMEOUT
+        )
     except RedisAway as exc:
         if "BUSYGROUP" not in str(exc):
             raise
@@ -100,7 +121,9 @@ async def create_group(redis: RedisClient) -> None:
 
 async def has_entry(redis: RedisClient, entry: bytes) -> bool:
     """Whether the stream still has an entry: a Redis that lost its memory has none."""
-    return bool(await redis.execute("XRANGE", STREAM_KEY, entry, entry, "COUNT", 1, seconds=STREAM_TIMEOUT))
+    return bool(
+        await redis.execute("XRANGE", STREAM_KEY, entry, entry, "COUNT", 1, seconds=STREAM_TIMEOUT)
+    )
 
 
 async def trim_acknowledged(redis: RedisClient) -> int:
@@ -114,10 +137,19 @@ async def get_length(redis: RedisClient) -> int:
 
 async def delete_idle_consumers(redis: RedisClient, idle_ms: int) -> None:
     """Names of processes that ended long ago and left nothing behind."""
-    for told in await redis.execute("XINFO", "CONSUMERS", STREAM_KEY, CONSUMER_GROUP, seconds=STREAM_TIMEOUT):
+    for told in await redis.execute(
+        "XINFO", "CONSUMERS", STREAM_KEY, CONSUMER_GROUP, seconds=STREAM_TIMEOUT
+    ):
         facts: dict[bytes, Any] = dict(zip(told[::2], told[1::2], strict=True))
         if not facts[b"pending"] and facts[b"idle"] > idle_ms:
-            await redis.execute("XGROUP", "DELCONSUMER", STREAM_KEY, CONSUMER_GROUP, facts[b"name"], seconds=STREAM_TIMEOUT)
+            await redis.execute(
+                "XGROUP",
+                "DELCONSUMER",
+                STREAM_KEY,
+                CONSUMER_GROUP,
+                facts[b"name"],
+                seconds=STREAM_TIMEOUT,
+            )
 
 
 def _format_position(position: SpoolPosition) -> str:

@@ -10,7 +10,16 @@ import json
 import zlib
 from typing import Final
 
-DIMENSIONS: Final = ("devices", "referrers", "countries", "cities", "campaigns", "browsers", "systems", "nodes")
+DIMENSIONS: Final = (
+    "devices",
+    "referrers",
+    "countries",
+    "cities",
+    "campaigns",
+    "browsers",
+    "systems",
+    "nodes",
+)
 OTHER_VALUES: Final = ""
 """The key of everything beyond the values that are kept; no value is empty."""
 MAX_VALUES: Final = 1000
@@ -23,7 +32,9 @@ BreakdownCounts = dict[str, int]
 BreakdownsByDimension = dict[str, dict[str, int]]
 """Clicks by value, by the name of the dimension: every one is there."""
 
-_encode_json = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), check_circular=False).encode
+_encode_json = json.JSONEncoder(
+    ensure_ascii=False, separators=(",", ":"), check_circular=False
+).encode
 
 
 def build_breakdown_key(dimension: str, value: str) -> str:

@@ -14,7 +14,17 @@ from refract.clicks.ingest.batch import RollupDelta, RollupSlot
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups.breakdowns import add_counts, decode_counts
 from refract.clicks.rollups.finalization import finalize_days
-from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, HOUR, MONTH, QUARTER, SIX_HOURS, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.granularity import (
+    DAY,
+    GRAIN_SECONDS,
+    HOUR,
+    MONTH,
+    QUARTER,
+    SIX_HOURS,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
 from refract.clicks.rollups.sketches import VisitorSketch
 from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
 from refract.clicks.rollups.updater import RollupUpdater
@@ -52,20 +62,34 @@ async def _close_batch(session: WriteSession, state: RollupProgress, until: int)
     if state.closed_until >= until:
         return state
     hour = state.closed_until
-    within = _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(hour), _ROLLUPS.c.start < to_datetime(hour + _HOUR_SECONDS)
-    some = select(_ROLLUPS.c.target_id).where(*within, _ROLLUPS.c.target_id > state.closed_target).distinct()
+    within = (
+        _ROLLUPS.c.grain == QUARTER,
+        _ROLLUPS.c.start >= to_datetime(hour),
+        _ROLLUPS.c.start < to_datetime(hour + _HOUR_SECONDS),
+    )
+    some = (
+        select(_ROLLUPS.c.target_id)
+        .where(*within, _ROLLUPS.c.target_id > state.closed_target)
+        .distinct()
+    )
     targets = (await session.scalars(some.order_by(_ROLLUPS.c.target_id).limit(BATCH_SIZE))).all()
     if targets:
-        rows = await session.execute(select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets)))
+        rows = await session.execute(
+            select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets))
+        )
         state = await RollupUpdater().close_hours(session, state, _sum_quarters(rows.all(), hour))
     if len(targets) < BATCH_SIZE:
         return replace(state, closed_until=hour + _HOUR_SECONDS, closed_target=-1)
     return replace(state, closed_target=targets[-1])
 
 
-async def _skip_empty_hours(session: WriteSession, state: RollupProgress, until: int) -> RollupProgress:
+async def _skip_empty_hours(
+    session: WriteSession, state: RollupProgress, until: int
+) -> RollupProgress:
     """Go on to the next hour in which anything happened."""
-    later = select(func.min(_ROLLUPS.c.start)).where(_ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(state.closed_until))
+    later = select(func.min(_ROLLUPS.c.start)).where(
+        _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(state.closed_until)
+    )
     first = await session.scalar(later)
     onward = until if first is None else min(until, start_of(HOUR, to_seconds(first)))
     return replace(state, closed_until=max(state.closed_until, onward))
@@ -120,8 +144,16 @@ async def _drop_batch(rt: Runtime, grain: int) -> int:
     async with rt.db.write() as session:
         state = await lock_progress(session)
         old = _ROLLUPS.c.grain == grain, _ROLLUPS.c.start < to_datetime(state.get_kept_from(grain))
-        oldest = select(_ROLLUPS.c.start, _ROLLUPS.c.target_id, _ROLLUPS.c.people + _ROLLUPS.c.bots).where(*old)
-        rows = list((await session.execute(oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(BATCH_SIZE * 5))).all())
+        oldest = select(
+            _ROLLUPS.c.start, _ROLLUPS.c.target_id, _ROLLUPS.c.people + _ROLLUPS.c.bots
+        ).where(*old)
+        rows = list(
+            (
+                await session.execute(
+                    oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(BATCH_SIZE * 5)
+                )
+            ).all()
+        )
         if not rows:
             return 0
         first = rows[0].start
@@ -129,9 +161,15 @@ async def _drop_batch(rt: Runtime, grain: int) -> int:
         if len(same) == len(rows):  # perhaps not all kinds of the last target
             same = [row for row in rows if row.target_id < rows[-1].target_id] or rows
         targets = sorted({row.target_id for row in same})
-        gone = _ROLLUPS.c.grain == grain, _ROLLUPS.c.start == first, _ROLLUPS.c.target_id.in_(targets)
+        gone = (
+            _ROLLUPS.c.grain == grain,
+            _ROLLUPS.c.start == first,
+            _ROLLUPS.c.target_id.in_(targets),
+        )
         if grain == MONTH:
-            clicks = await session.scalar(select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(*gone))
+            clicks = await session.scalar(
+                select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(*gone)
+            )
             await save_progress(session, replace(state, outlived=state.outlived + int(clicks or 0)))
         await session.execute(delete(_ROLLUPS).where(*gone))
         return len(same)

@@ -44,17 +44,24 @@ def encode_day(quarters: Iterable[QuarterHour]) -> bytes:
         visitors[quarter.number] = quarter.visitors
     before = [0, *count_cumulatively(visitors)]
     after = [0, *count_cumulatively(reversed(visitors))]
-    return zlib.compress(_LAYOUT.pack(*accumulate(people), *accumulate(bots), *before, *reversed(after)))
+    return zlib.compress(
+        _LAYOUT.pack(*accumulate(people), *accumulate(bots), *before, *reversed(after))
+    )
 
 
 def read_before(data: bytes, quarter: int) -> DayPart:
     """From midnight to the beginning of this quarter hour."""
     values = _LAYOUT.unpack(zlib.decompress(data))
-    return DayPart(values[quarter], values[_BOUNDARIES + quarter], values[2 * _BOUNDARIES + quarter])
+    return DayPart(
+        values[quarter], values[_BOUNDARIES + quarter], values[2 * _BOUNDARIES + quarter]
+    )
 
 
 def read_after(data: bytes, quarter: int) -> DayPart:
     """From the beginning of this quarter hour to midnight."""
     values = _LAYOUT.unpack(zlib.decompress(data))
-    people, bots = values[_BOUNDARIES - 1] - values[quarter], values[2 * _BOUNDARIES - 1] - values[_BOUNDARIES + quarter]
+    people, bots = (
+        values[_BOUNDARIES - 1] - values[quarter],
+        values[2 * _BOUNDARIES - 1] - values[_BOUNDARIES + quarter],
+    )
     return DayPart(people, bots, values[3 * _BOUNDARIES + quarter])

@@ -15,7 +15,14 @@ from sqlalchemy import Table, bindparam, func, or_, select, update
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import day_cumulatives, top_values
 from refract.clicks.rollups.breakdowns import decode_counts
-from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.granularity import (
+    DAY,
+    GRAIN_SECONDS,
+    QUARTER,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
 from refract.clicks.rollups.state import RollupProgress, load_progress, lock_progress, save_progress
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
@@ -33,7 +40,9 @@ _UPDATE_DAY: Final = (
         _COLUMNS.grain == DAY,
         _COLUMNS.start == bindparam("day"),
     )
-    .values(settled_clicks=bindparam("clicks"), edges=bindparam("its_edges"), tops=bindparam("its_tops"))
+    .values(
+        settled_clicks=bindparam("clicks"), edges=bindparam("its_edges"), tops=bindparam("its_tops")
+    )
 )
 
 
@@ -68,36 +77,79 @@ async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tup
     day = state.settled_until
     if state.settled_target < 0:
         begin = max(day, state.quarters_from)
-        first = await session.scalar(select(func.min(_COLUMNS.start)).where(_COLUMNS.grain == DAY, _COLUMNS.start >= to_datetime(begin)))
-        day = max(begin, _get_end(state) if first is None else min(_get_end(state), to_seconds(first)))
+        first = await session.scalar(
+            select(func.min(_COLUMNS.start)).where(
+                _COLUMNS.grain == DAY, _COLUMNS.start >= to_datetime(begin)
+            )
+        )
+        day = max(
+            begin, _get_end(state) if first is None else min(_get_end(state), to_seconds(first))
+        )
     if day >= _get_end(state):
         return day, []
-    changed = or_(_COLUMNS.settled_clicks.is_(None), _COLUMNS.settled_clicks != _COLUMNS.people + _COLUMNS.bots)
-    some = select(_COLUMNS.target_id).where(
-        _COLUMNS.grain == DAY, _COLUMNS.start == to_datetime(day), _COLUMNS.target_id > state.settled_target, changed
+    changed = or_(
+        _COLUMNS.settled_clicks.is_(None),
+        _COLUMNS.settled_clicks != _COLUMNS.people + _COLUMNS.bots,
     )
-    return day, list((await session.scalars(some.distinct().order_by(_COLUMNS.target_id).limit(BATCH_SIZE))).all())
+    some = select(_COLUMNS.target_id).where(
+        _COLUMNS.grain == DAY,
+        _COLUMNS.start == to_datetime(day),
+        _COLUMNS.target_id > state.settled_target,
+        changed,
+    )
+    return day, list(
+        (
+            await session.scalars(some.distinct().order_by(_COLUMNS.target_id).limit(BATCH_SIZE))
+        ).all()
+    )
 
 
 async def _load_quarters(session: ReadSession, day: int, targets: list[int]) -> list[Any]:
-    columns = _COLUMNS.target_id, _COLUMNS.kind, _COLUMNS.start, _COLUMNS.people, _COLUMNS.bots, _COLUMNS.visitors
-    within = _COLUMNS.grain == QUARTER, _COLUMNS.start >= to_datetime(day), _COLUMNS.start < to_datetime(day + _DAY_SECONDS)
-    return list((await session.execute(select(*columns).where(_COLUMNS.target_id.in_(targets), *within))).all())
+    columns = (
+        _COLUMNS.target_id,
+        _COLUMNS.kind,
+        _COLUMNS.start,
+        _COLUMNS.people,
+        _COLUMNS.bots,
+        _COLUMNS.visitors,
+    )
+    within = (
+        _COLUMNS.grain == QUARTER,
+        _COLUMNS.start >= to_datetime(day),
+        _COLUMNS.start < to_datetime(day + _DAY_SECONDS),
+    )
+    return list(
+        (
+            await session.execute(select(*columns).where(_COLUMNS.target_id.in_(targets), *within))
+        ).all()
+    )
 
 
-async def _load_breakdowns(session: ReadSession, day: int, targets: list[int]) -> dict[tuple[int, int], bytes | None]:
-    these = _COLUMNS.target_id.in_(targets), _COLUMNS.grain == DAY, _COLUMNS.start == to_datetime(day)
+async def _load_breakdowns(
+    session: ReadSession, day: int, targets: list[int]
+) -> dict[tuple[int, int], bytes | None]:
+    these = (
+        _COLUMNS.target_id.in_(targets),
+        _COLUMNS.grain == DAY,
+        _COLUMNS.start == to_datetime(day),
+    )
     return {
         (row.target_id, row.kind): row.parts
-        for row in await session.execute(select(_COLUMNS.target_id, _COLUMNS.kind, _COLUMNS.parts).where(*these))
+        for row in await session.execute(
+            select(_COLUMNS.target_id, _COLUMNS.kind, _COLUMNS.parts).where(*these)
+        )
     }
 
 
-def _build_updates(day: int, rows: Iterable[Any], parts: Mapping[tuple[int, int], bytes | None]) -> list[dict[str, Any]]:
+def _build_updates(
+    day: int, rows: Iterable[Any], parts: Mapping[tuple[int, int], bytes | None]
+) -> list[dict[str, Any]]:
     by_target: dict[tuple[int, int], list[day_cumulatives.QuarterHour]] = defaultdict(list)
     for row in rows:
         number = (to_seconds(row.start) - day) // GRAIN_SECONDS[QUARTER]
-        by_target[row.target_id, row.kind].append(day_cumulatives.QuarterHour(number, row.people, row.bots, row.visitors))
+        by_target[row.target_id, row.kind].append(
+            day_cumulatives.QuarterHour(number, row.people, row.bots, row.visitors)
+        )
     return [
         {
             "target": target, "its_kind": kind, "day": to_datetime(day), "its_edges": day_cumulatives.encode_day(quarters),
@@ -108,7 +160,9 @@ def _build_updates(day: int, rows: Iterable[Any], parts: Mapping[tuple[int, int]
     ]  # fmt: skip
 
 
-async def _save_batch(rt: Runtime, seen: RollupProgress, day: int, target: int, notes: list[dict[str, Any]]) -> None:
+async def _save_batch(
+    rt: Runtime, seen: RollupProgress, day: int, target: int, notes: list[dict[str, Any]]
+) -> None:
     """Write down what was found; who came late meanwhile has moved the state back, and there it stays."""
     async with rt.db.write() as session:
         state = await lock_progress(session)

@@ -75,7 +75,9 @@ class VisitorSketch:
 
     def to_bytes(self) -> bytes:
         if self.many is None:
-            return _EXACT_MARKER + b"".join([visitor.to_bytes(HASH_BYTES, "big") for visitor in sorted(self.few)])
+            return _EXACT_MARKER + b"".join(
+                [visitor.to_bytes(HASH_BYTES, "big") for visitor in sorted(self.few)]
+            )
         data: bytes = self.many.serialize_compact()
         return data
 
@@ -83,7 +85,10 @@ class VisitorSketch:
     def from_bytes(cls, data: bytes) -> "VisitorSketch":
         sketch = cls()
         if data[:1] == _EXACT_MARKER:
-            sketch.few = {int.from_bytes(data[place : place + HASH_BYTES], "big") for place in range(1, len(data), HASH_BYTES)}
+            sketch.few = {
+                int.from_bytes(data[place : place + HASH_BYTES], "big")
+                for place in range(1, len(data), HASH_BYTES)
+            }
         else:
             sketch.many = _load_library().hll_sketch.deserialize(data)
         return sketch

@@ -22,7 +22,11 @@ from refract.clicks.rollups.granularity import (
 from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import ReadSession, WriteSession
 
-_LARGEST_FIRST: Final = (DAY, SIX_HOURS, HOUR)  # months keep a thousand values of a whole month: only where there is nothing better
+_LARGEST_FIRST: Final = (
+    DAY,
+    SIX_HOURS,
+    HOUR,
+)  # months keep a thousand values of a whole month: only where there is nothing better
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,13 @@ class RollupProgress:
 
     def get_kept_from(self, grain: int) -> int:
         """Roll-ups of this grain that begin earlier are gone, or about to go."""
-        return self.months_from if grain == MONTH else self.days_from if grain == DAY else self.quarters_from
+        return (
+            self.months_from
+            if grain == MONTH
+            else self.days_from
+            if grain == DAY
+            else self.quarters_from
+        )
 
 
 class GrainRange(NamedTuple):
@@ -100,7 +110,13 @@ def _choose_grain(state: RollupProgress, at: int, end: int, closed: int) -> int:
 # A sketch cannot be added to in SQL: it is read, changed and written back, and two who do so at once would lose one's visitors.
 
 _STATE_ID: Final = 1
-_TIME_COLUMNS: Final = ("closed_until", "quarters_from", "days_from", "months_from", "settled_until")
+_TIME_COLUMNS: Final = (
+    "closed_until",
+    "quarters_from",
+    "days_from",
+    "months_from",
+    "settled_until",
+)
 _TABLE: Table = RollupState.__table__  # type: ignore[assignment]
 _SELECT: Final = select(_TABLE).where(_TABLE.c.id == _STATE_ID)
 
@@ -127,11 +143,19 @@ async def save_progress(session: WriteSession, state: RollupProgress) -> None:
 
 
 def _to_columns(state: RollupProgress) -> dict[str, Any]:
-    return {name: to_datetime(value) if name in _TIME_COLUMNS else value for name, value in asdict(state).items()}
+    return {
+        name: to_datetime(value) if name in _TIME_COLUMNS else value
+        for name, value in asdict(state).items()
+    }
 
 
 def _from_row(row: Any) -> RollupProgress:
     if row is None:
         return RollupProgress()
     known = {name: value for name, value in row.items() if name != "id" and value is not None}
-    return RollupProgress(**{name: to_seconds(value) if name in _TIME_COLUMNS else value for name, value in known.items()})
+    return RollupProgress(
+        **{
+            name: to_seconds(value) if name in _TIME_COLUMNS else value
+            for name, value in known.items()
+        }
+    )

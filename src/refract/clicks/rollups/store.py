@@ -11,7 +11,18 @@ from refract.core.db.session import WriteSession
 _KEY_COLUMNS: Final = ("target_id", "kind", "grain", "start")
 _VALUE_COLUMNS: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
 _COLUMNS: Final = (*_KEY_COLUMNS, *_VALUE_COLUMNS)
-_TYPES: Final = ("bigint", "smallint", "smallint", "bigint", "bigint", "bigint", "bigint", "bigint", "bytea", "bytea")
+_TYPES: Final = (
+    "bigint",
+    "smallint",
+    "smallint",
+    "bigint",
+    "bigint",
+    "bigint",
+    "bigint",
+    "bigint",
+    "bytea",
+    "bytea",
+)
 
 ROWS_PER_STATEMENT: Final = (500, 50)
 """Rows in a statement: as many as fit, of few lengths, so that statements are found prepared. SQLite takes 32,766 values in one."""
@@ -29,21 +40,31 @@ async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) 
     await _insert_rows(session, f"INSERT INTO click_events ({', '.join(EVENT_COLUMNS)})", rows)
 
 
-async def load_rollups(session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]) -> list[tuple[Any, ...]]:
+async def load_rollups(
+    session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]
+) -> list[tuple[Any, ...]]:
     """What is kept of these targets in one stretch: the target, then the figures."""
     columns = ", ".join(("target_id", *_VALUE_COLUMNS))
     where = "kind = {0} AND grain = {1} AND start = {2} AND target_id"
     if session.dialect == "postgresql":
         statement = f"SELECT {columns} FROM click_rollups WHERE {where.format('$1', '$2', '$3')} = ANY($4::bigint[])"  # noqa: S608 - our own column names
-        return [tuple(row) for row in await (await _get_driver(session)).fetch(statement, kind, grain, start, targets)]
+        return [
+            tuple(row)
+            for row in await (await _get_driver(session)).fetch(
+                statement, kind, grain, start, targets
+            )
+        ]
     mark = _get_placeholder(session)
     connection = await session.connection()
     found: list[tuple[Any, ...]] = []
     for some in iter_batches(targets):
-        statement = (
-            f"SELECT {columns} FROM click_rollups WHERE {where.format(mark, mark, mark)} IN ({_build_placeholders(session, len(some))})"  # noqa: S608 - our own column names
-        )
-        found += [tuple(row) for row in await connection.exec_driver_sql(statement, (kind, grain, start, *some))]
+        marks = _build_placeholders(session, len(some))
+        bounds = where.format(mark, mark, mark)
+        statement = f"SELECT {columns} FROM click_rollups WHERE {bounds} IN ({marks})"  # noqa: S608 - our own column names
+        found += [
+            tuple(row)
+            for row in await connection.exec_driver_sql(statement, (kind, grain, start, *some))
+        ]
     return found
 
 
@@ -58,29 +79,50 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
         await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
         return
     if session.dialect == "sqlite":
-        new = f"ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET " + ", ".join(f"{name} = excluded.{name}" for name in _VALUE_COLUMNS)
+        new = f"ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET " + ", ".join(
+            f"{name} = excluded.{name}" for name in _VALUE_COLUMNS
+        )
     else:
-        new = "ON DUPLICATE KEY UPDATE " + ", ".join(f"{name} = VALUES({name})" for name in _VALUE_COLUMNS)
+        new = "ON DUPLICATE KEY UPDATE " + ", ".join(
+            f"{name} = VALUES({name})" for name in _VALUE_COLUMNS
+        )
     await _insert_rows(session, f"INSERT INTO click_rollups ({names})", rows, new)
 
 
-async def add_totals(session: WriteSession, table: str, key: str, totals: Mapping[int, TotalsDelta]) -> None:
+async def add_totals(
+    session: WriteSession, table: str, key: str, totals: Mapping[int, TotalsDelta]
+) -> None:
     """Add a batch to the totals in a table of ours, in the order of `key`, so that two writers cannot wait for each other."""
     if not totals:
         return
     spell = make_time_formatter(session.dialect)
-    rows = [(target, people, bots, spell(*divmod(last, 1_000_000))) for target, (people, bots, last) in sorted(totals.items())]
+    rows = [
+        (target, people, bots, spell(*divmod(last, 1_000_000)))
+        for target, (people, bots, last) in sorted(totals.items())
+    ]
     names = f"{key}, total_clicks, bot_clicks, last_clicked_at"
     if session.dialect == "mysql":
-        sums = "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks + VALUES(bot_clicks)"
-        last = "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)), VALUES(last_clicked_at))"
-        await _insert_rows(session, f"INSERT INTO {table} ({names})", rows, f"ON DUPLICATE KEY UPDATE {sums}, {last}")
+        sums = (
+            "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks +"
+            " VALUES(bot_clicks)"
+        )
+        last = (
+            "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)),"
+            " VALUES(last_clicked_at))"
+        )
+        await _insert_rows(
+            session,
+            f"INSERT INTO {table} ({names})",
+            rows,
+            f"ON DUPLICATE KEY UPDATE {sums}, {last}",
+        )
         return
     greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
     adding = (
-        f"ON CONFLICT ({key}) DO UPDATE SET total_clicks = {table}.total_clicks + excluded.total_clicks, "
-        f"bot_clicks = {table}.bot_clicks + excluded.bot_clicks, "
-        f"last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at, excluded.last_clicked_at), excluded.last_clicked_at)"
+        f"ON CONFLICT ({key}) DO UPDATE SET total_clicks = {table}.total_clicks +"
+        f" excluded.total_clicks, bot_clicks = {table}.bot_clicks + excluded.bot_clicks,"
+        f" last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at,"
+        " excluded.last_clicked_at), excluded.last_clicked_at)"
     )
     if session.dialect == "sqlite":
         await _insert_rows(session, f"INSERT INTO {table} ({names})", rows, adding)
@@ -90,7 +132,9 @@ async def add_totals(session: WriteSession, table: str, key: str, totals: Mappin
     await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
 
 
-async def _insert_rows(session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = "") -> None:
+async def _insert_rows(
+    session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = ""
+) -> None:
     """Many rows with few statements.
 
     On SQLite many rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back, and
@@ -102,7 +146,10 @@ async def _insert_rows(session: WriteSession, beginning: str, rows: Sequence[tup
         await connection.exec_driver_sql(f"{beginning} VALUES {one} {end}", list(rows))
         return
     for some in _split_rows(rows):
-        await connection.exec_driver_sql(f"{beginning} VALUES {', '.join([one] * len(some))} {end}", tuple(chain.from_iterable(some)))
+        await connection.exec_driver_sql(
+            f"{beginning} VALUES {', '.join([one] * len(some))} {end}",
+            tuple(chain.from_iterable(some)),
+        )
 
 
 def _split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any, ...]]]:

@@ -11,7 +11,13 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
-from refract.clicks.rollups.breakdowns import OTHER_VALUES, BreakdownCounts, add_counts, decode_counts, group_by_letter
+from refract.clicks.rollups.breakdowns import (
+    OTHER_VALUES,
+    BreakdownCounts,
+    add_counts,
+    decode_counts,
+    group_by_letter,
+)
 
 MAX_TOP_VALUES: Final = 100
 """Values of each dimension."""
@@ -40,7 +46,9 @@ def encode_top_values(parts: BreakdownCounts) -> bytes | None:
         kept.update((letter + value, clicks) for clicks, value in ranked[:MAX_TOP_VALUES])
         if left := ranked[MAX_TOP_VALUES:]:
             rests[letter] = OmittedValues(sum(clicks for clicks, _ in left), left[0][0])
-    return _MARKER + zlib.compress(json.dumps([kept, rests], ensure_ascii=False, separators=(",", ":")).encode())
+    return _MARKER + zlib.compress(
+        json.dumps([kept, rests], ensure_ascii=False, separators=(",", ":")).encode()
+    )
 
 
 @dataclass(slots=True)
@@ -56,7 +64,9 @@ class BreakdownSum:
         days = self.omitted.get(letter)
         if days is None:
             return True
-        values = {key: clicks for key, clicks in self.counts.items() if key[0] == letter and len(key) > 1}
+        values = {
+            key: clicks for key, clicks in self.counts.items() if key[0] == letter and len(key) > 1
+        }
         first = nsmallest(limit, ((-clicks, key) for key, clicks in values.items()))
         least, slack = -first[-1][0], sum(most for _, most in days)
         if len(first) < limit or slack >= least:
@@ -67,7 +77,9 @@ class BreakdownSum:
         return not any(_can_overtake(key, values[key], least, days) for key in near)
 
 
-def _can_overtake(key: str, clicks: int, least: int, days: list[tuple[BreakdownCounts, int]]) -> bool:
+def _can_overtake(
+    key: str, clicks: int, least: int, days: list[tuple[BreakdownCounts, int]]
+) -> bool:
     missing = sum(most for kept, most in days if key not in kept)
     return bool(missing) and clicks + missing >= least
 

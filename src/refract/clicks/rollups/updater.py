@@ -11,7 +11,13 @@ from dataclasses import replace
 from typing import Any, Final
 
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
-from refract.clicks.rollups.breakdowns import BreakdownCounts, add_counts, decode_counts, encode_counts, limit_values
+from refract.clicks.rollups.breakdowns import (
+    BreakdownCounts,
+    add_counts,
+    decode_counts,
+    encode_counts,
+    limit_values,
+)
 from refract.clicks.rollups.granularity import COARSE_GRAINS, DAY, MONTH, QUARTER, start_of
 from refract.clicks.rollups.sketches import VisitorSketch
 from refract.clicks.rollups.state import RollupProgress
@@ -48,17 +54,31 @@ class RollupUpdater:
         self._rows.clear()
         self._turn = -1
 
-    async def add_clicks(self, session: WriteSession, state: RollupProgress, tallies: Mapping[RollupSlot, RollupDelta]) -> RollupProgress:
+    async def add_clicks(
+        self,
+        session: WriteSession,
+        state: RollupProgress,
+        tallies: Mapping[RollupSlot, RollupDelta],
+    ) -> RollupProgress:
         """Add tallies of clicks; the answer is the state to be noted."""
         planned = {slot: _plan_keys(state, slot) for slot in tallies}
-        outlived = sum(tallies[slot].people + tallies[slot].bots for slot, grains in planned.items() if not grains)
+        outlived = sum(
+            tallies[slot].people + tallies[slot].bots
+            for slot, grains in planned.items()
+            if not grains
+        )
         await self._apply_deltas(session, state, tallies, planned)
         self._turn = state.turn + 1
         state = replace(state, turn=self._turn, outlived=state.outlived + outlived)
         late = [start_of(DAY, slot[2]) for slot, grains in planned.items() if len(grains) > 1]
         return _reopen_day(state, min(late)) if late else state
 
-    async def close_hours(self, session: WriteSession, state: RollupProgress, tallies: Mapping[RollupSlot, RollupDelta]) -> RollupProgress:
+    async def close_hours(
+        self,
+        session: WriteSession,
+        state: RollupProgress,
+        tallies: Mapping[RollupSlot, RollupDelta],
+    ) -> RollupProgress:
         """Add what whole hours hold to the coarser stretches."""
         planned = {slot: _list_kept_keys(state, slot, COARSE_GRAINS) for slot in tallies}
         await self._apply_deltas(session, state, tallies, planned)
@@ -122,7 +142,9 @@ class RollupUpdater:
         return (*key, bucket.people, bucket.bots, bucket.private, bucket.uniques, visitors, packed)
 
 
-def _decode_row(people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None) -> RollupRow:
+def _decode_row(
+    people: int, bots: int, private: int, uniques: int, visitors: bytes | None, parts: bytes | None
+) -> RollupRow:
     bucket = RollupRow(people, bots, private, uniques)
     bucket.sketch = VisitorSketch.from_bytes(visitors) if visitors else None
     bucket.parts = decode_counts(parts)
@@ -154,7 +176,13 @@ def _plan_keys(state: RollupProgress, slot: RollupSlot) -> list[RollupKey]:
     return _list_kept_keys(state, slot, (QUARTER, *COARSE_GRAINS))
 
 
-def _list_kept_keys(state: RollupProgress, slot: RollupSlot, grains: Iterable[int]) -> list[RollupKey]:
+def _list_kept_keys(
+    state: RollupProgress, slot: RollupSlot, grains: Iterable[int]
+) -> list[RollupKey]:
     target, kind, quarter = slot
     starts = ((grain, start_of(grain, quarter)) for grain in grains)
-    return [(target, kind, grain, start) for grain, start in starts if start >= state.get_kept_from(grain)]
+    return [
+        (target, kind, grain, start)
+        for grain, start in starts
+        if start >= state.get_kept_from(grain)
+    ]

@@ -35,14 +35,24 @@ _new_tuple = tuple.__new__
 _HEADER_BYTES = _HEADER.size
 _CHECKSUM_BYTES = 4
 MIN_FRAME_BYTES: Final = _HEADER_BYTES + _CHECKSUM_BYTES
-MAX_FRAME_BYTES: Final = MIN_FRAME_BYTES + MAX_NETWORK_BYTES + MAX_AGENT_BYTES + MAX_REFERRER_BYTES + MAX_CAMPAIGN_BYTES
+MAX_FRAME_BYTES: Final = (
+    MIN_FRAME_BYTES + MAX_NETWORK_BYTES + MAX_AGENT_BYTES + MAX_REFERRER_BYTES + MAX_CAMPAIGN_BYTES
+)
 
-_FRAME_START = re.compile(rb"(?s)(?=..[\x01-\x03][\x00-\x03])")  # overlapping: a frame may begin anywhere
+_FRAME_START = re.compile(
+    rb"(?s)(?=..[\x01-\x03][\x00-\x03])"
+)  # overlapping: a frame may begin anywhere
 
 _MAGIC = b"RFCLICK1"
 SEGMENT_HEADER_BYTES: Final = len(_MAGIC) + 8
 
-_CAMPAIGN_PARAMETERS = (b"utm_source=", b"utm_medium=", b"utm_campaign=", b"utm_term=", b"utm_content=")
+_CAMPAIGN_PARAMETERS = (
+    b"utm_source=",
+    b"utm_medium=",
+    b"utm_campaign=",
+    b"utm_term=",
+    b"utm_content=",
+)
 
 
 class Click(NamedTuple):
@@ -68,7 +78,14 @@ class BrokenFrame(Exception):
 
 
 def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot path
-    kind: int, target: int, time_ns: int, flags: int, network: bytes, agent: bytes, referrer: bytes, query: bytes
+    kind: int,
+    target: int,
+    time_ns: int,
+    flags: int,
+    network: bytes,
+    agent: bytes,
+    referrer: bytes,
+    query: bytes,
 ) -> bytes:
     """The frame of one click. Trimming happens here and nowhere else, so no caller can keep more than is allowed.
 
@@ -90,7 +107,13 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     a, b, c, d = len(network), len(agent), len(referrer), len(campaign)
     if a > MAX_NETWORK_BYTES:
         raise ValueError("an address must be anonymous before it is kept")
-    body = _pack_header(MIN_FRAME_BYTES + a + b + c + d, kind, flags, target, time_ns, a, b, c, d) + network + agent + referrer + campaign
+    body = (
+        _pack_header(MIN_FRAME_BYTES + a + b + c + d, kind, flags, target, time_ns, a, b, c, d)
+        + network
+        + agent
+        + referrer
+        + campaign
+    )
     return body + _pack_checksum(crc32(body))
 
 
@@ -124,7 +147,9 @@ def decode_clicks(data: bytes, base: int) -> Iterator[Click]:
         last = at + length - _CHECKSUM_BYTES
         if crc32(data[at:last]) != _unpack_checksum(data, last)[0]:
             raise BrokenFrame(base + at)
-        _, kind, flags, target, time_ns, network, agent, referrer, campaign = _unpack_header(data, at)
+        _, kind, flags, target, time_ns, network, agent, referrer, campaign = _unpack_header(
+            data, at
+        )
         first = at + _HEADER_BYTES
         second = first + network
         third = second + agent
@@ -132,7 +157,9 @@ def decode_clicks(data: bytes, base: int) -> Iterator[Click]:
         if fourth + campaign != last or kind not in CLICK_KINDS:
             raise BrokenFrame(base + at)
         texts = data[first:second], data[second:third], data[third:fourth], data[fourth:last]
-        yield _new_tuple(Click, (base + at, kind, flags, target, time_ns, *texts))  # what `Click(…)` does, in half the time
+        yield _new_tuple(
+            Click, (base + at, kind, flags, target, time_ns, *texts)
+        )  # what `Click(…)` does, in half the time
         at += length
 
 
@@ -153,7 +180,11 @@ def find_next_frame(data: bytes, begin: int) -> int | None:
         if len(data) - at < MIN_FRAME_BYTES:
             return None
         length, _, _, _, _, network, agent, referrer, campaign = _unpack_header(data, at)
-        if length != MIN_FRAME_BYTES + network + agent + referrer + campaign or at + length > len(data) or length > MAX_FRAME_BYTES:
+        if (
+            length != MIN_FRAME_BYTES + network + agent + referrer + campaign
+            or at + length > len(data)
+            or length > MAX_FRAME_BYTES
+        ):
             continue
         last = at + length - _CHECKSUM_BYTES
         if crc32(data[at:last]) == _unpack_checksum(data, last)[0]:
@@ -166,4 +197,6 @@ def is_frame_with_bad_length(data: bytes) -> bool:
     length = len(data)
     if not MIN_FRAME_BYTES <= length <= MAX_FRAME_BYTES:
         return False
-    return crc32(length.to_bytes(2, "little") + data[2:-_CHECKSUM_BYTES]) == int.from_bytes(data[-_CHECKSUM_BYTES:], "little")
+    return crc32(length.to_bytes(2, "little") + data[2:-_CHECKSUM_BYTES]) == int.from_bytes(
+        data[-_CHECKSUM_BYTES:], "little"
+    )

@@ -25,7 +25,14 @@ from refract.clicks.spool.format import (
     is_frame_with_bad_length,
     read_frame_length,
 )
-from refract.clicks.spool.writer import ABOUT_FILE, DROPPED_FILE, LOCK_FILE, SEGMENT_SUFFIX, TEMP_PREFIX, format_segment_name
+from refract.clicks.spool.writer import (
+    ABOUT_FILE,
+    DROPPED_FILE,
+    LOCK_FILE,
+    SEGMENT_SUFFIX,
+    TEMP_PREFIX,
+    format_segment_name,
+)
 
 _READ_BYTES: Final = 1 << 21  # more than the largest batch usually takes
 _INGESTER_LOCK: Final = "ingester.lock"
@@ -80,7 +87,9 @@ def list_spools(root: Path) -> list[SpoolState]:
     """Every spool below `root`, oldest first."""
     found: list[tuple[float, SpoolState]] = []
     for directory in root.iterdir() if root.is_dir() else ():
-        with suppress(FileNotFoundError, ValueError):  # finished and removed meanwhile, or not a spool
+        with suppress(
+            FileNotFoundError, ValueError
+        ):  # finished and removed meanwhile, or not a spool
             if len(directory.name) == 16:
                 state = inspect_spool(directory)
                 found.append((directory.stat().st_ctime, state))
@@ -91,7 +100,12 @@ def inspect_spool(directory: Path) -> SpoolState:
     live = _is_locked(directory / LOCK_FILE)
     segments = sorted(int(path.stem) for path in directory.glob("*" + SEGMENT_SUFFIX))
     return SpoolState(
-        int(directory.name, 16), directory, _read_node_name(directory), live, tuple(segments), _read_number(directory / DROPPED_FILE)
+        int(directory.name, 16),
+        directory,
+        _read_node_name(directory),
+        live,
+        tuple(segments),
+        _read_number(directory / DROPPED_FILE),
     )
 
 
@@ -118,7 +132,9 @@ def read_raw_frames(spool: SpoolState, batch: SpoolBatch) -> bytes:
     if not batch.clicks:
         return b""
     first, last = batch.clicks[0].offset, batch.clicks[-1].offset
-    data = _read_bytes(spool.directory / format_segment_name(batch.segment), first, last - first + MAX_FRAME_BYTES)
+    data = _read_bytes(
+        spool.directory / format_segment_name(batch.segment), first, last - first + MAX_FRAME_BYTES
+    )
     return data[: last - first + read_frame_length(data, last - first, first)]
 
 
@@ -129,7 +145,10 @@ def count_pending(spool: SpoolState, position: SpoolPosition) -> PendingClicks:
         if segment < position.segment:
             continue
         offset = max(SEGMENT_HEADER_BYTES, position.offset if segment == position.segment else 0)
-        with suppress(FileNotFoundError), (spool.directory / format_segment_name(segment)).open("rb") as file:
+        with (
+            suppress(FileNotFoundError),
+            (spool.directory / format_segment_name(segment)).open("rb") as file,
+        ):
             file.seek(offset)
             data = file.read()
             size += len(data)
@@ -177,7 +196,9 @@ def quarantine_damage(spool: SpoolState, damage: SpoolDamage) -> Path:
     unfinished = path.with_suffix(".new")
     with (spool.directory / format_segment_name(damage.segment)).open("rb") as source:
         source.seek(damage.offset)
-        with os.fdopen(os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as target:
+        with os.fdopen(
+            os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb"
+        ) as target:
             target.write(source.read(damage.size))
             target.flush()
             os.fsync(target.fileno())
@@ -227,11 +248,22 @@ def _read_segment(spool: SpoolState, position: SpoolPosition, limit: int) -> Spo
     path = spool.directory / format_segment_name(segment)
     if not offset:
         if _read_bytes(path, 0, SEGMENT_HEADER_BYTES) != build_segment_header(spool.id):
-            return _finish_segment(spool, position, path.stat().st_size, damaged=True) if final else SpoolBatch(segment, [], position)
+            return (
+                _finish_segment(spool, position, path.stat().st_size, damaged=True)
+                if final
+                else SpoolBatch(segment, [], position)
+            )
         offset = SEGMENT_HEADER_BYTES
     data = _read_bytes(path, offset, _READ_BYTES)
     got, broken = _parse_clicks(data, offset, limit)
-    after = SpoolPosition(segment, got[-1].offset + read_frame_length(data, got[-1].offset - offset, offset) if got else offset)
+    after = SpoolPosition(
+        segment,
+        (
+            got[-1].offset + read_frame_length(data, got[-1].offset - offset, offset)
+            if got
+            else offset
+        ),
+    )
     if not final:
         return SpoolBatch(segment, got, after)  # what cannot be read yet may still be on its way
     if broken and not got:
@@ -241,7 +273,13 @@ def _read_segment(spool: SpoolState, position: SpoolPosition, limit: int) -> Spo
     return _finish_segment(spool, after, offset + len(data), damaged=False, got=got)
 
 
-def _finish_segment(spool: SpoolState, position: SpoolPosition, size: int, damaged: bool, got: list[Click] | None = None) -> SpoolBatch:
+def _finish_segment(
+    spool: SpoolState,
+    position: SpoolPosition,
+    size: int,
+    damaged: bool,
+    got: list[Click] | None = None,
+) -> SpoolBatch:
     """Leave a segment for good, or go on behind its damage.
 
     Only the very last frame of a dead writer can be torn; anything else unreadable is damage.
@@ -249,11 +287,20 @@ def _finish_segment(spool: SpoolState, position: SpoolPosition, size: int, damag
     segment, offset = position
     rest = max(0, size - offset)
     onward = SpoolPosition(segment + 1)
-    tail = _read_bytes(spool.directory / format_segment_name(segment), offset, rest) if rest else b""
+    tail = (
+        _read_bytes(spool.directory / format_segment_name(segment), offset, rest) if rest else b""
+    )
     if rest and (damaged or segment < spool.segments[-1] or _has_whole_frame(tail)):
-        again = find_next_frame(tail, 1) if offset else None  # without its head a file may be another spool's
+        again = (
+            find_next_frame(tail, 1) if offset else None
+        )  # without its head a file may be another spool's
         if again is not None:
-            return SpoolBatch(segment, got or [], SpoolPosition(segment, offset + again), damage=SpoolDamage(segment, offset, again))
+            return SpoolBatch(
+                segment,
+                got or [],
+                SpoolPosition(segment, offset + again),
+                damage=SpoolDamage(segment, offset, again),
+            )
         return SpoolBatch(segment, got or [], onward, damage=SpoolDamage(segment, offset, rest))
     return SpoolBatch(segment, got or [], onward, torn=rest)
 

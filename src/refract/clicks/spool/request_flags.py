@@ -5,7 +5,9 @@ from typing import Final
 
 from refract.clicks.spool.format import PREFETCH, PRIVATE
 
-FLAG_HEADERS: Final = frozenset({b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"sec-gpc", b"dnt"})
+FLAG_HEADERS: Final = frozenset(
+    {b"sec-purpose", b"purpose", b"x-purpose", b"x-moz", b"sec-gpc", b"dnt"}
+)
 _PREFETCH_WORDS = (b"prefetch", b"prerender", b"preview")
 
 

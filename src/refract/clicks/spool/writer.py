@@ -41,7 +41,14 @@ def format_spool_name(spool_id: int) -> str:
 class SpoolWriter:
     """The clicks of this process. No error of the disk ever reaches a redirect: what finds no room is counted instead."""
 
-    def __init__(self, root: Path, *, node: str, segment_bytes: int = 8 << 20, sync: Literal["never", "always"] = "never") -> None:
+    def __init__(
+        self,
+        root: Path,
+        *,
+        node: str,
+        segment_bytes: int = 8 << 20,
+        sync: Literal["never", "always"] = "never",
+    ) -> None:
         self.id = secrets.randbits(63)
         self.directory = root / format_spool_name(self.id)
         self.written = 0
@@ -110,10 +117,14 @@ class SpoolWriter:
             unborn.mkdir(mode=0o700, exist_ok=True)
             self._lock_fd = os.open(unborn / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
             fcntl.flock(self._lock_fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            about = json.dumps({"node": self._node, "pid": os.getpid(), "started_ns": time.time_ns()})
+            about = json.dumps(
+                {"node": self._node, "pid": os.getpid(), "started_ns": time.time_ns()}
+            )
             _create_file(unborn / ABOUT_FILE, about.encode(), os.O_TRUNC)
             # Written in full now, so that counting on a full disk overwrites and needs no new block.
-            self._dropped_fd = _create_file(unborn / DROPPED_FILE, b"%020d\n" % self.dropped, os.O_TRUNC, keep_open=True)
+            self._dropped_fd = _create_file(
+                unborn / DROPPED_FILE, b"%020d\n" % self.dropped, os.O_TRUNC, keep_open=True
+            )
             unborn.rename(self.directory)
         except OSError as exc:
             self._error = exc.errno
@@ -126,7 +137,10 @@ class SpoolWriter:
             return self._open()
         if self._segment_fd < 0:
             return self._open_next_segment()
-        if self._segment_size > SEGMENT_HEADER_BYTES and self._segment_size + size > self._segment_bytes:
+        if (
+            self._segment_size > SEGMENT_HEADER_BYTES
+            and self._segment_size + size > self._segment_bytes
+        ):
             self._open_next_segment()  # failing that, this segment grows on
         return True
 
@@ -136,7 +150,9 @@ class SpoolWriter:
         unborn = path.with_suffix(".new")
         fd = -1
         try:
-            fd = _create_file(unborn, build_segment_header(self.id), os.O_APPEND | os.O_TRUNC, keep_open=True)
+            fd = _create_file(
+                unborn, build_segment_header(self.id), os.O_APPEND | os.O_TRUNC, keep_open=True
+            )
             unborn.rename(path)
             if self._sync:
                 _sync_directory(self.directory)
@@ -223,9 +239,23 @@ class TurnBuffer:
     what every answer has in common, the date among it.
     """
 
-    __slots__ = ("_call_soon", "_spool", "answered", "answers", "ending", "frames", "number", "waiting")
+    __slots__ = (
+        "_call_soon",
+        "_spool",
+        "answered",
+        "answers",
+        "ending",
+        "frames",
+        "number",
+        "waiting",
+    )
 
-    def __init__(self, spool: SpoolWriter, call_soon: Callable[[Callable[[], None]], object], ending: bytes = b"\r\n") -> None:
+    def __init__(
+        self,
+        spool: SpoolWriter,
+        call_soon: Callable[[Callable[[], None]], object],
+        ending: bytes = b"\r\n",
+    ) -> None:
         self._spool = spool
         self._call_soon = call_soon
         self.frames: list[bytes] = []

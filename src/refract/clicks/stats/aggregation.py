@@ -14,12 +14,16 @@ from refract.clicks.stats.calendar import SeriesBucket
 from refract.clicks.stats.queries import StatsRow
 from refract.clicks.stats.results import Breakdown, ClickCounts, LinkClicks, SeriesPoint, ValueShare
 
-DEFAULT_LIMITS: Final = {dimension: 5 if dimension in ("browsers", "systems") else 10 for dimension in DIMENSIONS}
+DEFAULT_LIMITS: Final = {
+    dimension: 5 if dimension in ("browsers", "systems") else 10 for dimension in DIMENSIONS
+}
 """How many values of a dimension are shown unless more are asked for."""
 
 
 def sum_counts(rows: Sequence[StatsRow]) -> ClickCounts:
-    return ClickCounts(sum(row.people for row in rows), count_uniques(rows), sum(row.bots for row in rows))
+    return ClickCounts(
+        sum(row.people for row in rows), count_uniques(rows), sum(row.bots for row in rows)
+    )
 
 
 def count_uniques(rows: Iterable[StatsRow]) -> int:
@@ -35,50 +39,96 @@ def count_uniques(rows: Iterable[StatsRow]) -> int:
 
 
 def _count_day_uniques(rows: list[StatsRow]) -> int:
-    return rows[0].uniques if len(rows) == 1 else sketches.count_visitors(row.visitors for row in rows if row.visitors)
+    return (
+        rows[0].uniques
+        if len(rows) == 1
+        else sketches.count_visitors(row.visitors for row in rows if row.visitors)
+    )
 
 
 def build_point(bucket: SeriesBucket, rows: Sequence[StatsRow]) -> SeriesPoint:
     found = sum_counts(rows)
-    return SeriesPoint(to_datetime(bucket.begin), found.clicks, found.uniques, found.bots, utc_day=bucket.coarse, no_data=bucket.no_data)
+    return SeriesPoint(
+        to_datetime(bucket.begin),
+        found.clicks,
+        found.uniques,
+        found.bots,
+        utc_day=bucket.coarse,
+        no_data=bucket.no_data,
+    )
 
 
-def build_breakdown(dimension: str, rows: Sequence[StatsRow], begin: int, end: int, limit: int | None = None) -> Breakdown:
+def build_breakdown(
+    dimension: str, rows: Sequence[StatsRow], begin: int, end: int, limit: int | None = None
+) -> Breakdown:
     return build_breakdowns((dimension,), rows, begin, end, limit)[dimension]
 
 
 def build_breakdowns(
-    dimensions: Iterable[str], rows: Sequence[StatsRow], begin: int, end: int, limit: int | None = None
+    dimensions: Iterable[str],
+    rows: Sequence[StatsRow],
+    begin: int,
+    end: int,
+    limit: int | None = None,
 ) -> dict[str, Breakdown]:
     """The breakdowns of these rows, each by its most frequent values."""
-    return _rank_dimensions(dimensions, top_values.sum_breakdowns(row.parts for row in rows), rows, begin, end, limit)
+    return _rank_dimensions(
+        dimensions, top_values.sum_breakdowns(row.parts for row in rows), rows, begin, end, limit
+    )
 
 
-def build_certain_breakdowns(rows: Sequence[StatsRow], begin: int, end: int) -> dict[str, Breakdown] | None:
+def build_certain_breakdowns(
+    rows: Sequence[StatsRow], begin: int, end: int
+) -> dict[str, Breakdown] | None:
     """All breakdowns, as far as they are shown, of rows that may hold the most frequent values alone; None if that is not enough."""
     whole = top_values.sum_breakdowns(row.parts for row in rows)
     certain = all(
-        whole.is_certain(rollups_breakdowns.get_dimension_letter(dimension), DEFAULT_LIMITS[dimension]) for dimension in DIMENSIONS
+        whole.is_certain(
+            rollups_breakdowns.get_dimension_letter(dimension), DEFAULT_LIMITS[dimension]
+        )
+        for dimension in DIMENSIONS
     )
     return _rank_dimensions(DIMENSIONS, whole, rows, begin, end, None) if certain else None
 
 
 def _rank_dimensions(
-    dimensions: Iterable[str], whole: top_values.BreakdownSum, rows: Sequence[StatsRow], begin: int, end: int, limit: int | None
+    dimensions: Iterable[str],
+    whole: top_values.BreakdownSum,
+    rows: Sequence[StatsRow],
+    begin: int,
+    end: int,
+    limit: int | None,
 ) -> dict[str, Breakdown]:
     found = rollups_breakdowns.group_by_dimension(whole.counts)
     people = sum(row.people for row in rows)
-    return {dimension: rank_values(dimension, found[dimension], people, begin, end, limit) for dimension in dimensions}
+    return {
+        dimension: rank_values(dimension, found[dimension], people, begin, end, limit)
+        for dimension in dimensions
+    }
 
 
-def rank_values(dimension: str, values: Mapping[str, int], people: int, begin: int, end: int, limit: int | None) -> Breakdown:
+def rank_values(
+    dimension: str, values: Mapping[str, int], people: int, begin: int, end: int, limit: int | None
+) -> Breakdown:
     """The most frequent values, and what the others come to."""
     total = sum(values.values())
     most = limit or DEFAULT_LIMITS.get(dimension, 10)
-    shown = nsmallest(most, ((-clicks, value) for value, clicks in values.items() if value != OTHER_VALUES and clicks))
-    items = [ValueShare(value, get_label(dimension, value), -clicks, round(-clicks / total, 6)) for clicks, value in shown]
+    shown = nsmallest(
+        most,
+        ((-clicks, value) for value, clicks in values.items() if value != OTHER_VALUES and clicks),
+    )
+    items = [
+        ValueShare(value, get_label(dimension, value), -clicks, round(-clicks / total, 6))
+        for clicks, value in shown
+    ]
     return Breakdown(
-        to_datetime(begin), to_datetime(end), dimension, items, total + sum(clicks for clicks, _ in shown), total, people - total
+        to_datetime(begin),
+        to_datetime(end),
+        dimension,
+        items,
+        total + sum(clicks for clicks, _ in shown),
+        total,
+        people - total,
     )
 
 

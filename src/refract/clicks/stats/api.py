@@ -16,7 +16,15 @@ from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoi
 from refract.clicks.stats.events import CAMPAIGN_COLUMNS
 from refract.clicks.stats.export import ClickExportFormat, stream_export
 from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals
-from refract.clicks.stats.schemas import BreakdownOut, DateOrTime, Dimension, LinkDimension, OverviewBreakdownOut, OverviewOut, StatsOut
+from refract.clicks.stats.schemas import (
+    BreakdownOut,
+    DateOrTime,
+    Dimension,
+    LinkDimension,
+    OverviewBreakdownOut,
+    OverviewOut,
+    StatsOut,
+)
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.identity.authentication import Caller
@@ -40,27 +48,51 @@ ResponseDocs = dict[int | str, dict[str, Any]]
 _RANGE_ERRORS = (InvalidRange, UnknownTimeZone)
 _LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotYours)
 _STREAM_RESPONSE: ResponseDocs = {
-    200: {"content": {"text/event-stream": {"schema": {"type": "string"}}}, "description": "Events `clicks` as they come"}
+    200: {
+        "content": {"text/event-stream": {"schema": {"type": "string"}}},
+        "description": "Events `clicks` as they come",
+    }
 }
-_FILE_CONTENT = {form.media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}} for form in ClickExportFormat}
+_FILE_CONTENT = {
+    form.media_type.partition(";")[0]: {"schema": {"type": "string", "format": "binary"}}
+    for form in ClickExportFormat
+}
 _FILE_RESPONSE: ResponseDocs = {200: {"content": _FILE_CONTENT, "description": "The file"}}
 _MAX_ZONE_LENGTH = 64
 
 FromParam = Annotated[
     DateOrTime | None,
-    Query(alias="from", description="The first moment; a date is its first moment in `tz`. Left out: 30 days before `to`."),
+    Query(
+        alias="from",
+        description=(
+            "The first moment; a date is its first moment in `tz`. Left out: 30 days before `to`."
+        ),
+    ),
 ]
-ToParam = Annotated[DateOrTime | None, Query(description="The moment before which it ends, likewise. Left out: now.")]
+ToParam = Annotated[
+    DateOrTime | None,
+    Query(description="The moment before which it ends, likewise. Left out: now."),
+]
 TimeZoneParam = Annotated[
-    str, Query(max_length=_MAX_ZONE_LENGTH, description="Whose hours and days: a name of the IANA list.", examples=["Europe/Berlin"])
+    str,
+    Query(
+        max_length=_MAX_ZONE_LENGTH,
+        description="Whose hours and days: a name of the IANA list.",
+        examples=["Europe/Berlin"],
+    ),
 ]
 CompareParam = Annotated[bool, Query(description="Also count the time just as long before.")]
 GranularityParam = Annotated[Granularity, Query(description="How long a point of the series is.")]
-ValueLimitParam = Annotated[int | None, Query(ge=1, le=1000, description="How many values; left out: 10, of browsers and systems 5.")]
+ValueLimitParam = Annotated[
+    int | None,
+    Query(ge=1, le=1000, description="How many values; left out: 10, of browsers and systems 5."),
+]
 LinkLimitParam = Annotated[int, Query(ge=1, le=200, description="How many links to name.")]
 
 
-def _build_range_query(begin: FromParam = None, to: ToParam = None, tz: TimeZoneParam = "UTC") -> StatsQuery:
+def _build_range_query(
+    begin: FromParam = None, to: ToParam = None, tz: TimeZoneParam = "UTC"
+) -> StatsQuery:
     return StatsQuery(begin, to, tz=tz)
 
 
@@ -91,7 +123,10 @@ async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery)
 @link_stats_router.get(
     "/live",
     response_class=StreamingResponse,
-    responses=problems(LinkNotFound, NotYours, TooManyStreams, TooManyNetworkStreams, StreamLimitReached) | _STREAM_RESPONSE,
+    responses=problems(
+        LinkNotFound, NotYours, TooManyStreams, TooManyNetworkStreams, StreamLimitReached
+    )
+    | _STREAM_RESPONSE,
 )
 async def live_stats(link_id: Id, actor: ReadCaller, rt: Rt, request: Request) -> StreamingResponse:
     """The totals of a link as server-sent events. One at once and one with every change; after a minute the browser asks again."""
@@ -107,11 +142,15 @@ async def live_stats(link_id: Id, actor: ReadCaller, rt: Rt, request: Request) -
     )
 
 
-async def _stream_while_allowed(rt: Runtime, actor: Caller, link_id: int, vitals: HealthEndpoints) -> AsyncIterator[LiveTotals | None]:
+async def _stream_while_allowed(
+    rt: Runtime, actor: Caller, link_id: int, vitals: HealthEndpoints
+) -> AsyncIterator[LiveTotals | None]:
     """Whoever's key is revoked, session ended or account suspended sees no more, here as anywhere."""
     with rt.singleton(UserConcurrencyLimits).count_stream(actor.user.id):
         async with rt.singleton(RevocationWatcher).watch(actor) as watcher:
-            async for totals in stream_totals(rt, link_id, lambda: vitals.is_stopping or watcher.revoked):
+            async for totals in stream_totals(
+                rt, link_id, lambda: vitals.is_stopping or watcher.revoked
+            ):
                 yield totals
 
 
@@ -122,29 +161,42 @@ async def _format_events(changes: AsyncIterator[LiveTotals | None]) -> AsyncIter
             yield b": still here\n\n"
             continue
         last = totals.last_clicked_at
-        data = {"clicks": totals.clicks, "bots": totals.bots, "last_clicked_at": last and last.isoformat().replace("+00:00", "Z")}
+        data = {
+            "clicks": totals.clicks,
+            "bots": totals.bots,
+            "last_clicked_at": last and last.isoformat().replace("+00:00", "Z"),
+        }
         yield f"event: clicks\ndata: {json.dumps(data)}\n\n".encode()
 
 
 @link_stats_router.get(
     "/export",
     response_class=StreamingResponse,
-    responses=problems(*_LINK_ERRORS, TooManyExports, ExportLimitReached, ArchiveMissing) | _FILE_RESPONSE,
+    responses=problems(*_LINK_ERRORS, TooManyExports, ExportLimitReached, ArchiveMissing)
+    | _FILE_RESPONSE,
 )
 async def export_clicks(
     link_id: Id,
     actor: ReadCaller,
     rt: Rt,
     asked: RangeQuery,
-    form: Annotated[ClickExportFormat, Query(alias="format", description="What kind of file.")] = ClickExportFormat.CSV,
+    form: Annotated[
+        ClickExportFormat, Query(alias="format", description="What kind of file.")
+    ] = ClickExportFormat.CSV,
 ) -> StreamingResponse:
     """Every click of a link as a file. Bots too, each in a row of its own; `from` and `to` to the microsecond."""
     async with rt.db.read() as session:
         link = await stats.require_stats_access(session, who(actor), link_id)
     begin, end = _get_exact_range(asked, rt.clock.now())
-    pieces = await start_export(rt, actor.user.id, stream_export(rt, link_id, form, begin, end, by=actor.user.id))
+    pieces = await start_export(
+        rt, actor.user.id, stream_export(rt, link_id, form, begin, end, by=actor.user.id)
+    )
     name = f"clicks-{link.code}.{form}"
-    return StreamingResponse(pieces, media_type=form.media_type, headers={"Content-Disposition": f'attachment; filename="{name}"'})
+    return StreamingResponse(
+        pieces,
+        media_type=form.media_type,
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
 
 
 def _get_exact_range(asked: StatsQuery, now: datetime) -> tuple[datetime, datetime]:
@@ -156,21 +208,32 @@ def _get_exact_range(asked: StatsQuery, now: datetime) -> tuple[datetime, dateti
 
 @link_stats_router.get("/{dimension}", responses=problems(*_LINK_ERRORS, ArchiveMissing))
 async def link_breakdown(
-    link_id: Id, dimension: LinkDimension, actor: ReadCaller, rt: Rt, asked: RangeQuery, limit: ValueLimitParam = None
+    link_id: Id,
+    dimension: LinkDimension,
+    actor: ReadCaller,
+    rt: Rt,
+    asked: RangeQuery,
+    limit: ValueLimitParam = None,
 ) -> BreakdownOut:
     """Clicks of a link by the values of a dimension. People alone; bots and those who asked not to be tracked are in none."""
     async with rt.db.read() as session:
         await stats.require_stats_access(session, who(actor), link_id)
     if dimension in CAMPAIGN_COLUMNS:
         begin, end = _get_exact_range(asked, rt.clock.now())
-        return BreakdownOut.model_validate(await stats.get_campaign_breakdown(rt, link_id, dimension, begin, end, limit=limit))
+        return BreakdownOut.model_validate(
+            await stats.get_campaign_breakdown(rt, link_id, dimension, begin, end, limit=limit)
+        )
     async with rt.db.read() as session:
-        found = await stats.get_link_breakdown(session, link_id, dimension, asked, rt.clock.now(), limit=limit)
+        found = await stats.get_link_breakdown(
+            session, link_id, dimension, asked, rt.clock.now(), limit=limit
+        )
     return BreakdownOut.model_validate(found)
 
 
 @my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints))
-async def my_stats(actor: ReadCaller, rt: Rt, asked: SeriesQuery, links: LinkLimitParam = 50) -> OverviewOut:
+async def my_stats(
+    actor: ReadCaller, rt: Rt, asked: SeriesQuery, links: LinkLimitParam = 50
+) -> OverviewOut:
     """Clicks on all my links over time, and the most clicked of them. Mine are those I own or co-own."""
     async with rt.db.read() as session:
         found = await stats.get_overview(session, actor.user.id, asked, rt.clock.now(), links=links)
@@ -179,9 +242,16 @@ async def my_stats(actor: ReadCaller, rt: Rt, asked: SeriesQuery, links: LinkLim
 
 @my_stats_router.get("/{dimension}", responses=problems(*_RANGE_ERRORS))
 async def my_breakdown(
-    dimension: Dimension, actor: ReadCaller, rt: Rt, asked: RangeQuery, limit: ValueLimitParam = None, links: LinkLimitParam = 50
+    dimension: Dimension,
+    actor: ReadCaller,
+    rt: Rt,
+    asked: RangeQuery,
+    limit: ValueLimitParam = None,
+    links: LinkLimitParam = 50,
 ) -> OverviewBreakdownOut:
     """Clicks on all my links by the values of a dimension, and the most clicked of the links."""
     async with rt.db.read() as session:
-        found = await stats.get_overview_breakdown(session, actor.user.id, dimension, asked, rt.clock.now(), limit=limit, links=links)
+        found = await stats.get_overview_breakdown(
+            session, actor.user.id, dimension, asked, rt.clock.now(), limit=limit, links=links
+        )
     return OverviewBreakdownOut.model_validate(found)

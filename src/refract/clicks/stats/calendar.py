@@ -14,7 +14,15 @@ from math import ceil, floor
 from typing import Final, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from refract.clicks.rollups.granularity import DAY, MONTH, QUARTER, end_of, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.granularity import (
+    DAY,
+    MONTH,
+    QUARTER,
+    end_of,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.stats.errors import InvalidRange, TooManyPoints
 from refract.core.errors import FieldError
@@ -59,7 +67,9 @@ class TimeRange:
 
 def parse_zone(name: str) -> ZoneInfo:
     """An IANA zone by its name."""
-    unknown = UnknownTimeZone(name=name, errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")])
+    unknown = UnknownTimeZone(
+        name=name, errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")]
+    )
     if name.startswith(_REJECTED_PREFIXES):
         raise unknown
     try:
@@ -68,7 +78,9 @@ def parse_zone(name: str) -> ZoneInfo:
         raise unknown from exc
 
 
-def parse_range(begin: datetime | date | None, end: datetime | date | None, zone: ZoneInfo, now: datetime) -> TimeRange:
+def parse_range(
+    begin: datetime | date | None, end: datetime | date | None, zone: ZoneInfo, now: datetime
+) -> TimeRange:
     """From what was said to whole quarter hours. A date means its first moment in the zone; nothing said means the last 30 days."""
     until = _parse_instant(end, zone) if end is not None else Fraction(to_seconds(now) + 1)
     if begin is not None:
@@ -81,29 +93,42 @@ def parse_range(begin: datetime | date | None, end: datetime | date | None, zone
     return TimeRange(start_of(QUARTER, floor(since)), _round_up(ceil(until)), zone)
 
 
-def build_buckets(asked: TimeRange, granularity: Granularity, state: RollupProgress) -> list[SeriesBucket]:
+def build_buckets(
+    asked: TimeRange, granularity: Granularity, state: RollupProgress
+) -> list[SeriesBucket]:
     """The points of a series, in order and without gaps. What reaches before a horizon is rounded outwards to UTC days or months."""
     horizon = state.months_from if granularity == Granularity.MONTH else state.days_from
     fine_from = _round_up(state.quarters_from, DAY)
     begin, end = asked.begin, asked.end
     if begin < fine_from:
-        begin = start_of(MONTH if granularity == Granularity.MONTH and begin < state.days_from else DAY, begin)
+        begin = start_of(
+            MONTH if granularity == Granularity.MONTH and begin < state.days_from else DAY, begin
+        )
     if end < fine_from:
-        end = _round_up(end, MONTH if granularity == Granularity.MONTH and end < state.days_from else DAY)
+        end = _round_up(
+            end, MONTH if granularity == Granularity.MONTH and end < state.days_from else DAY
+        )
     edges = {begin, end} | {edge for edge in (horizon,) if begin < edge < end}
     for edge in _iter_boundaries(begin, end, fine_from, asked.zone, granularity):
         edges.add(edge)
         if len(edges) > MAX_POINTS + 1:
             raise TooManyPoints(most=MAX_POINTS)
     ordered = sorted(edges)
-    return [SeriesBucket(start, stop, coarse=start < fine_from, no_data=stop <= horizon) for start, stop in pairwise(ordered)]
+    return [
+        SeriesBucket(start, stop, coarse=start < fine_from, no_data=stop <= horizon)
+        for start, stop in pairwise(ordered)
+    ]
 
 
-def _iter_boundaries(begin: int, end: int, coarse_until: int, zone: ZoneInfo, granularity: Granularity) -> Iterator[int]:
+def _iter_boundaries(
+    begin: int, end: int, coarse_until: int, zone: ZoneInfo, granularity: Granularity
+) -> Iterator[int]:
     """Every boundary strictly between begin and end: by the calendar of UTC up to `coarse_until`, by the zone's own from there on."""
     at = begin
     while at < coarse_until:
-        at = _get_next_boundary(at, _UTC, Granularity.DAY if granularity == Granularity.HOUR else granularity)
+        at = _get_next_boundary(
+            at, _UTC, Granularity.DAY if granularity == Granularity.HOUR else granularity
+        )
         if at < coarse_until and at < end:
             yield at
     if begin < coarse_until < end and granularity in (Granularity.HOUR, Granularity.DAY):

@@ -14,7 +14,10 @@ class TooManyPoints(Invalid):
     """A series has at most {most} points: choose a shorter time or a coarser granularity."""
 
     def __init__(self, *, most: int) -> None:
-        super().__init__(errors=[FieldError("granularity", "Choose a coarser one, or a shorter time.")], most=most)
+        super().__init__(
+            errors=[FieldError("granularity", "Choose a coarser one, or a shorter time.")],
+            most=most,
+        )
 
 
 class TooManyStreams(Unavailable):

@@ -15,8 +15,22 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from sqlalchemy import Table, func, select
 
 from refract.clicks.archive.models import ArchiveFile
-from refract.clicks.archive.parquet import COLUMN_LIST, COLUMN_TYPES, SORT_COLUMNS, build_source, iter_batches, load_events, open_connection
-from refract.clicks.archive.service import ensure_directory, get_day_start, list_files, require_files, use_snapshot
+from refract.clicks.archive.parquet import (
+    COLUMN_LIST,
+    COLUMN_TYPES,
+    SORT_COLUMNS,
+    build_source,
+    iter_batches,
+    load_events,
+    open_connection,
+)
+from refract.clicks.archive.service import (
+    ensure_directory,
+    get_day_start,
+    list_files,
+    require_files,
+    use_snapshot,
+)
 from refract.clicks.models import ClickEvent
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.session import ReadSession
@@ -28,7 +42,12 @@ if TYPE_CHECKING:
 PAGE_SIZE: Final = 1_000
 MAX_ARCHIVED_EVENTS: Final = 100_000
 """Archived events of all links that one look into the files may come upon."""
-CAMPAIGN_COLUMNS: Final = {"sources": "utm_source", "mediums": "utm_medium", "terms": "utm_term", "contents": "utm_content"}
+CAMPAIGN_COLUMNS: Final = {
+    "sources": "utm_source",
+    "mediums": "utm_medium",
+    "terms": "utm_term",
+    "contents": "utm_content",
+}
 """What only single events know: roll-ups keep campaigns alone."""
 _ONE_DAY: Final = timedelta(days=1)
 _TICK: Final = timedelta(microseconds=1)
@@ -53,7 +72,9 @@ class EventWindow:
     files: Sequence[str]
 
 
-async def iter_windows(rt: Runtime, target: int, begin: datetime, end: datetime) -> AsyncIterator[EventWindow]:
+async def iter_windows(
+    rt: Runtime, target: int, begin: datetime, end: datetime
+) -> AsyncIterator[EventWindow]:
     """The time from begin to end in pieces that fit into memory, in order, those without an event left out."""
     at = begin
     while at < end:
@@ -73,7 +94,9 @@ async def require_archive_files(rt: Runtime, begin: datetime, end: datetime) -> 
     await asyncio.to_thread(require_files, ensure_directory(rt), files)
 
 
-async def iter_events(rt: Runtime, target: int, begin: datetime, end: datetime) -> AsyncIterator[list[EventRow]]:
+async def iter_events(
+    rt: Runtime, target: int, begin: datetime, end: datetime
+) -> AsyncIterator[list[EventRow]]:
     """Every event in [begin, end), in order of time, some at a time."""
     async for window in iter_windows(rt, target, begin, end):
         if not window.files:
@@ -87,39 +110,69 @@ async def iter_events(rt: Runtime, target: int, begin: datetime, end: datetime) 
             await asyncio.to_thread(reading.close)
 
 
-async def count_campaign_values(rt: Runtime, target: int, dimension: str, begin: datetime, end: datetime) -> tuple[Counter[str], int]:
+async def count_campaign_values(
+    rt: Runtime, target: int, dimension: str, begin: datetime, end: datetime
+) -> tuple[Counter[str], int]:
     """Clicks of people by the values of one part of their campaigns, and how many clicks of people there were."""
     column = CAMPAIGN_COLUMNS[dimension]
-    chosen = (_EVENT.c.target_id == target, _EVENT.c.kind == LINK_CLICK, _EVENT.c.at >= begin, _EVENT.c.at < end, _EVENT.c.bot.is_(False))
+    chosen = (
+        _EVENT.c.target_id == target,
+        _EVENT.c.kind == LINK_CLICK,
+        _EVENT.c.at >= begin,
+        _EVENT.c.at < end,
+        _EVENT.c.bot.is_(False),
+    )
     async with rt.db.read() as session:
         await use_snapshot(session)
         hot = [
-            tuple(row) for row in await session.execute(select(_EVENT.c[column], func.count()).where(*chosen).group_by(_EVENT.c[column]))
+            tuple(row)
+            for row in await session.execute(
+                select(_EVENT.c[column], func.count()).where(*chosen).group_by(_EVENT.c[column])
+            )
         ]
         files = await list_files(session, begin.date(), end.date())
     sums: Counter[str | None] = Counter()
-    archived = await asyncio.to_thread(_count_archived, ensure_directory(rt), files, column, target, begin, end) if files else []
+    archived = (
+        await asyncio.to_thread(
+            _count_archived, ensure_directory(rt), files, column, target, begin, end
+        )
+        if files
+        else []
+    )
     for value, clicks in [*hot, *archived]:
         sums[value] += clicks
     people = sums.total()
     return Counter({value: clicks for value, clicks in sums.items() if value}), people
 
 
-def build_query(directory: Path, window: EventWindow, connection: "DuckDBPyConnection") -> tuple[str, list[object]]:
+def build_query(
+    directory: Path, window: EventWindow, connection: "DuckDBPyConnection"
+) -> tuple[str, list[object]]:
     """What a connection is asked to find a window's events in order; the ones from the database are handed to it."""
     load_events(connection, window.recent)
     hot = f"SELECT {COLUMN_LIST} FROM events"  # noqa: S608 - our own words, here and below
     if not window.files:
         return f"{hot} ORDER BY {_SORT_ORDER}", []
-    archived = f"SELECT {COLUMN_LIST} FROM {build_source(directory, window.files)} WHERE {_FILE_FILTER}"  # noqa: S608
-    return f"SELECT * FROM ({archived} UNION ALL {hot}) ORDER BY {_SORT_ORDER}", [window.target, LINK_CLICK, window.begin, window.end]  # noqa: S608
+    archived = (
+        f"SELECT {COLUMN_LIST} FROM {build_source(directory, window.files)} WHERE {_FILE_FILTER}"  # noqa: S608
+    )
+    return f"SELECT * FROM ({archived} UNION ALL {hot}) ORDER BY {_SORT_ORDER}", [  # noqa: S608
+        window.target,
+        LINK_CLICK,
+        window.begin,
+        window.end,
+    ]
 
 
-async def _load_next_window(session: ReadSession, directory: Path, target: int, at: datetime, end: datetime) -> EventWindow | None:
+async def _load_next_window(
+    session: ReadSession, directory: Path, target: int, at: datetime, end: datetime
+) -> EventWindow | None:
     hot, until = await _load_page(session, target, at, end)
     day: date | None = await session.scalar(
         select(func.min(ArchiveFile.day)).where(
-            ArchiveFile.day >= at.date(), ArchiveFile.day <= (end - _TICK).date(), ArchiveFile.dropped_at.is_(None)
+            ArchiveFile.day >= at.date(),
+            ArchiveFile.day <= (end - _TICK).date(),
+            ArchiveFile.dropped_at.is_(None),
         )
     )
     if day is None:
@@ -131,38 +184,63 @@ async def _load_next_window(session: ReadSession, directory: Path, target: int, 
     files = await list_files(session, day, day)
     pieces = 1 + sum(file.events for file in files) // MAX_ARCHIVED_EVENTS
     closes = min(until, get_day_start(day) + _ONE_DAY, opens + _ONE_DAY / pieces)
-    return EventWindow(target, opens, closes, [row for row in hot if row[_AT_INDEX] < closes], require_files(directory, files))
+    return EventWindow(
+        target,
+        opens,
+        closes,
+        [row for row in hot if row[_AT_INDEX] < closes],
+        require_files(directory, files),
+    )
 
 
-async def _load_page(session: ReadSession, target: int, at: datetime, end: datetime) -> tuple[list[EventRow], datetime]:
+async def _load_page(
+    session: ReadSession, target: int, at: datetime, end: datetime
+) -> tuple[list[EventRow], datetime]:
     """The next events in the database, and up to where they are all there are."""
     chosen = (_EVENT.c.target_id == target, _EVENT.c.kind == LINK_CLICK)
-    later = select(*_EVENT_COLUMNS).where(*chosen, _EVENT.c.at >= at, _EVENT.c.at < end).order_by(*_ORDER)
+    later = (
+        select(*_EVENT_COLUMNS)
+        .where(*chosen, _EVENT.c.at >= at, _EVENT.c.at < end)
+        .order_by(*_ORDER)
+    )
     rows = [tuple(row) for row in await session.execute(later.limit(PAGE_SIZE + 1))]
     if len(rows) <= PAGE_SIZE:
         return rows, end
     last: datetime = rows[-1][_AT_INDEX]
     if whole := [row for row in rows if row[_AT_INDEX] < last]:
         return whole, last
-    same = select(*_EVENT_COLUMNS).where(*chosen, _EVENT.c.at == last).order_by(*_ORDER)  # more of one moment than fit
+    same = (
+        select(*_EVENT_COLUMNS).where(*chosen, _EVENT.c.at == last).order_by(*_ORDER)
+    )  # more of one moment than fit
     return [tuple(row) for row in await session.execute(same)], last + _TICK
 
 
 def _read_window(directory: Path, window: EventWindow) -> Generator[list[EventRow], None, None]:
     with open_connection(directory) as connection:
-        yield from iter_batches(connection, *build_query(directory, window, connection), size=PAGE_SIZE)
+        yield from iter_batches(
+            connection, *build_query(directory, window, connection), size=PAGE_SIZE
+        )
 
 
 def _count_archived(
-    directory: Path, files: Sequence[ArchiveFile], column: str, target: int, begin: datetime, end: datetime
+    directory: Path,
+    files: Sequence[ArchiveFile],
+    column: str,
+    target: int,
+    begin: datetime,
+    end: datetime,
 ) -> list[EventRow]:
     source, values = (
         build_source(directory, require_files(directory, files)),
         [target, LINK_CLICK, begin.astimezone(UTC), end.astimezone(UTC)],
     )
-    question = f"SELECT {column}, count(*) FROM {source} WHERE {_FILE_FILTER} AND NOT bot GROUP BY 1"  # noqa: S608
+    question = (
+        f"SELECT {column}, count(*) FROM {source} WHERE {_FILE_FILTER} AND NOT bot GROUP BY 1"  # noqa: S608
+    )
     with open_connection(directory) as connection:
-        return [row for some in iter_batches(connection, question, values, PAGE_SIZE) for row in some]
+        return [
+            row for some in iter_batches(connection, question, values, PAGE_SIZE) for row in some
+        ]
 
 
 _AT_INDEX: Final = list(COLUMN_TYPES).index("at")

@@ -15,7 +15,14 @@ from typing import Any, Final
 from refract.clicks.archive.parquet import COLUMN_TYPES, build_source, open_connection, quote_path
 from refract.clicks.archive.service import EXPORT_PREFIX, ensure_directory
 from refract.clicks.stats.errors import TooManyExports
-from refract.clicks.stats.events import EventRow, EventWindow, build_query, iter_events, iter_windows, require_archive_files
+from refract.clicks.stats.events import (
+    EventRow,
+    EventWindow,
+    build_query,
+    iter_events,
+    iter_windows,
+    require_archive_files,
+)
 from refract.core.csv_safety import escape_formula
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
@@ -32,7 +39,10 @@ EXPORT_FIELDS: Final = (
 _COLUMN_INDEXES: Final = {name: place for place, name in enumerate(COLUMN_TYPES)}
 _EVENT_ID: Final = "printf('%016x-%d-%d', spool_id, segment, place)"
 _SELECT_LIST: Final = ", ".join(
-    {"event_id": f"{_EVENT_ID} AS event_id", "link_id": "target_id AS link_id"}.get(name, f'"{name}"') for name in EXPORT_FIELDS
+    {"event_id": f"{_EVENT_ID} AS event_id", "link_id": "target_id AS link_id"}.get(
+        name, f'"{name}"'
+    )
+    for name in EXPORT_FIELDS
 )
 
 
@@ -42,7 +52,11 @@ class ClickExportFormat(StrEnum):
 
     @property
     def media_type(self) -> str:
-        return "text/csv; charset=utf-8" if self is ClickExportFormat.CSV else "application/vnd.apache.parquet"
+        return (
+            "text/csv; charset=utf-8"
+            if self is ClickExportFormat.CSV
+            else "application/vnd.apache.parquet"
+        )
 
 
 class ExportSlots:
@@ -63,18 +77,32 @@ class ExportSlots:
 
 
 async def stream_export(
-    rt: Runtime, link_id: int, form: ClickExportFormat, begin: datetime, end: datetime, *, by: int | None
+    rt: Runtime,
+    link_id: int,
+    form: ClickExportFormat,
+    begin: datetime,
+    end: datetime,
+    *,
+    by: int | None,
 ) -> AsyncGenerator[bytes, None]:
     """The file, piece by piece; every click of the link in [begin, end), bots too, in order of time. `by` is the user who asks."""
     with rt.singleton(ExportSlots).acquire():
-        await require_archive_files(rt, begin, end)  # before the first byte: a file that ends early looks like a whole one
+        await require_archive_files(
+            rt, begin, end
+        )  # before the first byte: a file that ends early looks like a whole one
         await audit.record_export(rt, "clicks", by=by, target=link_id)
-        pieces = _stream_csv(rt, link_id, begin, end) if form is ClickExportFormat.CSV else _stream_parquet(rt, link_id, begin, end)
+        pieces = (
+            _stream_csv(rt, link_id, begin, end)
+            if form is ClickExportFormat.CSV
+            else _stream_parquet(rt, link_id, begin, end)
+        )
         async for piece in pieces:
             yield piece
 
 
-async def _stream_csv(rt: Runtime, link_id: int, begin: datetime, end: datetime) -> AsyncIterator[bytes]:
+async def _stream_csv(
+    rt: Runtime, link_id: int, begin: datetime, end: datetime
+) -> AsyncIterator[bytes]:
     yield _encode_csv([EXPORT_FIELDS])
     threads = rt.singleton(WorkThreadPool)
     async for some in iter_events(rt, link_id, begin, end):
@@ -90,7 +118,9 @@ def _format_row(event: EventRow) -> Sequence[str]:
 
 def format_event_id(event: EventRow) -> str:
     """Where its frame lay in the spool: the same for an event wherever it is now."""
-    spool, segment, place = (event[_COLUMN_INDEXES[name]] for name in ("spool_id", "segment", "place"))
+    spool, segment, place = (
+        event[_COLUMN_INDEXES[name]] for name in ("spool_id", "segment", "place")
+    )
     return f"{spool:016x}-{segment}-{place}"
 
 
@@ -110,7 +140,9 @@ def _encode_csv(rows: Any) -> bytes:
     return text.getvalue().encode()
 
 
-async def _stream_parquet(rt: Runtime, link_id: int, begin: datetime, end: datetime) -> AsyncIterator[bytes]:
+async def _stream_parquet(
+    rt: Runtime, link_id: int, begin: datetime, end: datetime
+) -> AsyncIterator[bytes]:
     """A column file ends with its table of contents, so it is complete on disk before its first byte leaves."""
     directory = ensure_directory(rt)
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=EXPORT_PREFIX, dir=directory))
@@ -131,7 +163,10 @@ async def _stream_parquet(rt: Runtime, link_id: int, begin: datetime, end: datet
 def _write_part(directory: Path, path: Path, window: EventWindow) -> None:
     with open_connection(directory) as connection:
         query, values = build_query(directory, window, connection)
-        connection.execute(f"COPY (SELECT {_SELECT_LIST} FROM ({query})) TO {quote_path(path)} (FORMAT parquet)", values)  # noqa: S608
+        connection.execute(
+            f"COPY (SELECT {_SELECT_LIST} FROM ({query})) TO {quote_path(path)} (FORMAT parquet)",  # noqa: S608
+            values,
+        )
 
 
 def _merge_parts(folder: Path, path: Path, parts: Sequence[str]) -> None:
@@ -142,4 +177,6 @@ def _merge_parts(folder: Path, path: Path, parts: Sequence[str]) -> None:
         else:
             nothing = EventWindow(0, datetime.min, datetime.min, [], [])  # noqa: DTZ901
             query = f"SELECT {_SELECT_LIST} FROM ({build_query(folder, nothing, connection)[0]})"  # noqa: S608
-        connection.execute(f"COPY ({query}) TO {quote_path(path)} (FORMAT parquet, COMPRESSION zstd)")
+        connection.execute(
+            f"COPY ({query}) TO {quote_path(path)} (FORMAT parquet, COMPRESSION zstd)"
+        )

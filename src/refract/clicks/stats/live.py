@@ -69,7 +69,10 @@ class LiveTotalsWatcher:
     async def get_totals(self, link_id: int) -> LiveTotals:
         """How a watched link stands, by a look that is at most a second old. Whoever finds it older looks for everybody."""
         async with self._lock:
-            if link_id not in self._latest or self._rt.clock.monotonic() - self._polled_at >= POLL_INTERVAL:
+            if (
+                link_id not in self._latest
+                or self._rt.clock.monotonic() - self._polled_at >= POLL_INTERVAL
+            ):
                 await self._poll()
         return self._latest.get(link_id, LiveTotals())
 
@@ -78,13 +81,18 @@ class LiveTotalsWatcher:
         async with self._rt.db.read() as session:
             for some in iter_batches(sorted(self._watched)):
                 rows = await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(some)))
-                found |= {row.link_id: LiveTotals(row.total_clicks, row.bot_clicks, row.last_clicked_at) for row in rows}
+                found |= {
+                    row.link_id: LiveTotals(row.total_clicks, row.bot_clicks, row.last_clicked_at)
+                    for row in rows
+                }
                 self.query_count += 1
         self._latest = {link_id: found.get(link_id, LiveTotals()) for link_id in self._watched}
         self._polled_at = self._rt.clock.monotonic()
 
 
-async def stream_totals(rt: Runtime, link_id: int, should_stop: Callable[[], bool]) -> AsyncIterator[LiveTotals | None]:
+async def stream_totals(
+    rt: Runtime, link_id: int, should_stop: Callable[[], bool]
+) -> AsyncIterator[LiveTotals | None]:
     """How a link stands: at once, then whenever that changes; None now and then, to show that somebody is there.
 
     Ends when its time is up, or when the process is about to stop. A database that is away is waited for.

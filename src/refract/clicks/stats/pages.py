@@ -42,14 +42,19 @@ _DEFAULT_RANGE: Final = "30d"
 
 def get_time_zone(request: Request, actor: Caller) -> str:
     """Whose days are meant: what the person has set, else what their browser says, else UTC."""
-    wished = actor.user.preferences.get("time_zone") or unquote(request.cookies.get(ZONE_COOKIE, ""))[:64]
+    wished = (
+        actor.user.preferences.get("time_zone")
+        or unquote(request.cookies.get(ZONE_COOKIE, ""))[:64]
+    )
     try:
         return str(parse_zone(wished)) if wished else "UTC"
     except UnknownTimeZone:
         return "UTC"
 
 
-async def build_link_figures(request: Request, rt: Runtime, actor: Caller, link: LinkOut) -> dict[str, Any]:
+async def build_link_figures(
+    request: Request, rt: Runtime, actor: Caller, link: LinkOut
+) -> dict[str, Any]:
     """The clicks of one link in the time that the address names. Four queries, whatever there is to count."""
     now = rt.clock.now()
     chosen, question = _parse_query(request, get_time_zone(request, actor), now)
@@ -61,11 +66,16 @@ async def build_link_figures(request: Request, rt: Runtime, actor: Caller, link:
         async with rt.db.read() as session:
             found = await stats.get_dashboard(session, link.id, question, now)
     length = found.stats.end - found.stats.begin
-    earlier = StatsQuery(found.stats.begin - length, found.stats.begin, question.granularity, question.tz)
+    earlier = StatsQuery(
+        found.stats.begin - length, found.stats.begin, question.granularity, question.tz
+    )
     async with rt.db.read() as session:
         before = await stats.get_link_stats(session, link.id, earlier, now)
     zone = parse_zone(question.tz)
-    first, last = found.stats.begin.astimezone(zone).date(), (found.stats.end - timedelta(seconds=1)).astimezone(zone).date()
+    first, last = (
+        found.stats.begin.astimezone(zone).date(),
+        (found.stats.end - timedelta(seconds=1)).astimezone(zone).date(),
+    )
     return {
         "base": f"/app/links/{link.id}",
         "ranges": [(key, words) for key, (words, _, _) in RANGES.items()],
@@ -90,7 +100,10 @@ def _parse_query(request: Request, zone: str, now: datetime) -> tuple[str, Stats
     """The preset, or the two dates that were chosen; both ends are meant."""
     asked = request.query_params
     try:
-        begin, end = date.fromisoformat(asked.get("from", "")), date.fromisoformat(asked.get("to", ""))
+        begin, end = (
+            date.fromisoformat(asked.get("from", "")),
+            date.fromisoformat(asked.get("to", "")),
+        )
         step = Granularity(asked.get("by", "day"))
         return "", StatsQuery(begin, end + timedelta(days=1), step, zone)
     except (ValueError, OverflowError):
@@ -120,8 +133,13 @@ def _build_chart(found: StatsResult, before: StatsResult) -> dict[str, Any]:
 
 def _build_rows(found: StatsResult) -> list[tuple[str, int, int, int]]:
     zone = parse_zone(found.time_zone)
-    form = {Granularity.HOUR: "%-d %b, %H:%M", Granularity.MONTH: "%b %Y"}.get(found.granularity, "%-d %b %Y")
-    return [(point.at.astimezone(zone).strftime(form), point.clicks, point.uniques, point.bots) for point in found.series]
+    form = {Granularity.HOUR: "%-d %b, %H:%M", Granularity.MONTH: "%b %Y"}.get(
+        found.granularity, "%-d %b %Y"
+    )
+    return [
+        (point.at.astimezone(zone).strftime(form), point.clicks, point.uniques, point.bots)
+        for point in found.series
+    ]
 
 
 def _format_period(stats: StatsResult) -> str:
@@ -133,7 +151,9 @@ def _format_time(moment: datetime) -> str:
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
-async def load_sparklines(session: ReadSession, rt: Runtime, links: Sequence[int]) -> dict[int, list[int]]:
+async def load_sparklines(
+    session: ReadSession, rt: Runtime, links: Sequence[int]
+) -> dict[int, list[int]]:
     """Clicks of people on each of the latest days, for a page of links in one query."""
     today = rt.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=SPARKLINE_DAYS)  # today is not over, and would look like a fall
@@ -160,7 +180,16 @@ async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str,
         found = await stats.get_overview(session, actor.user.id, question, now, links=1)
     local = [(point.at.astimezone(parse_zone(zone)), point.clicks) for point in found.series]
     now_hour = now.astimezone(parse_zone(zone)).hour
-    hours = [sum(clicks for at, clicks in local if at.date() == midnight and at.hour == hour) for hour in range(24)]
+    hours = [
+        sum(clicks for at, clicks in local if at.date() == midnight and at.hour == hour)
+        for hour in range(24)
+    ]
     yesterday = sum(clicks for at, clicks in local if at.date() < midnight and at.hour <= now_hour)
     table = [(format_time(time(hour)), clicks) for hour, clicks in enumerate(hours)]
-    return {"clicks": sum(hours), "yesterday": yesterday, "hours": hours, "hours_table": table, "zone": zone}
+    return {
+        "clicks": sum(hours),
+        "yesterday": yesterday,
+        "hours": hours,
+        "hours_table": table,
+        "zone": zone,
+    }

@@ -7,11 +7,30 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, LargeBinary, and_, case, cast, literal, null, select, union_all
+from sqlalchemy import (
+    ColumnElement,
+    LargeBinary,
+    and_,
+    case,
+    cast,
+    literal,
+    null,
+    select,
+    union_all,
+)
 
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import day_cumulatives
-from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, MONTH, QUARTER, end_of, start_of, to_datetime, to_seconds
+from refract.clicks.rollups.granularity import (
+    DAY,
+    GRAIN_SECONDS,
+    MONTH,
+    QUARTER,
+    end_of,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
 from refract.clicks.rollups.state import GrainRange, RollupProgress, plan_ranges
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.session import ReadSession
@@ -73,7 +92,13 @@ class TargetGroup:
 
     def select_range(self, stretch: GrainRange) -> list[StatsRow]:
         starts = self.starts.get(stretch.grain, [])
-        return self.rows[stretch.grain][bisect_left(starts, stretch.begin) : bisect_left(starts, stretch.end)] if starts else []
+        return (
+            self.rows[stretch.grain][
+                bisect_left(starts, stretch.begin) : bisect_left(starts, stretch.end)
+            ]
+            if starts
+            else []
+        )
 
     def select_partial_day(self, edge: PartialDay) -> list[StatsRow]:
         """What happened at one end of a day, as a row of its own; none when nothing did on that day."""
@@ -83,7 +108,9 @@ class TargetGroup:
             return []
         row = self.rows[DAY][place]
         assert row.edges is not None  # noqa: S101 - or the day would be among the unsettled
-        people, bots, uniques = (day_cumulatives.read_after if edge.is_end else day_cumulatives.read_before)(row.edges, edge.quarter)
+        people, bots, uniques = (
+            day_cumulatives.read_after if edge.is_end else day_cumulatives.read_before
+        )(row.edges, edge.quarter)
         return [StatsRow(row.target, QUARTER, edge.day, people, bots, 0, uniques, None, None)]
 
 
@@ -101,7 +128,9 @@ class RollupQuery:
     def add_range(self, begin: int, end: int, *, parts: bool = False) -> None:
         self._ranges.add((begin, end, parts))
 
-    async def read(self, session: ReadSession, *, visitors: bool = True, tops: bool = False) -> None:
+    async def read(
+        self, session: ReadSession, *, visitors: bool = True, tops: bool = False
+    ) -> None:
         """One query, however many spans; one more where clicks came late to a day and its edges are yet to be found out anew.
 
         With `tops`, days with very many values come with the most frequent alone, instead of their breakdowns.
@@ -146,7 +175,9 @@ class RollupQuery:
             row = StatsRow._make((*values[1:3], to_seconds(values[3]), *values[4:]))
             self._groups[values[0]].add_row(row)
 
-    def _split_range(self, number: int, begin: int, end: int, parts: bool) -> tuple[list[PartialDay], list[GrainRange]]:
+    def _split_range(
+        self, number: int, begin: int, end: int, parts: bool
+    ) -> tuple[list[PartialDay], list[GrainRange]]:
         """A span as ends of settled days and, where it cannot be had so, rows. Only of one target, and not for breakdowns."""
         group = self._groups[number]
         begin, end = max(begin, MIN_CLICK_TIME), min(end, self._until)
@@ -154,15 +185,22 @@ class RollupQuery:
         if group.is_single and not parts:
             first, last = start_of(DAY, begin), start_of(DAY, end)
             if first < begin and first + _DAY_SECONDS <= end and self._is_finalized(number, first):
-                ends.append(PartialDay(first, (begin - first) // GRAIN_SECONDS[QUARTER], is_end=True))
+                ends.append(
+                    PartialDay(first, (begin - first) // GRAIN_SECONDS[QUARTER], is_end=True)
+                )
                 begin = first + _DAY_SECONDS
             if begin <= last < end and self._is_finalized(number, last):
                 ends.append(PartialDay(last, (end - last) // GRAIN_SECONDS[QUARTER], is_end=False))
                 end = last
-        return ends, plan_ranges(self.state, begin, end, closed=group.closed_until) if begin < end else []
+        return ends, (
+            plan_ranges(self.state, begin, end, closed=group.closed_until) if begin < end else []
+        )
 
     def _is_finalized(self, number: int, day: int) -> bool:
-        return self.state.quarters_from <= day < self.state.settled_until and (number, day) not in self._unfinalized
+        return (
+            self.state.quarters_from <= day < self.state.settled_until
+            and (number, day) not in self._unfinalized
+        )
 
     def _iter_starts(self, number: int) -> Iterator[tuple[int, list[int], bool]]:
         """For each grain where the wanted rows begin, those with breakdowns apart from the others; no row twice."""
@@ -175,7 +213,11 @@ class RollupQuery:
                 wanted[DAY, False].add(edge.day)
                 self._groups[number].partial_days.add(edge.day)
         for grain, parts in sorted(wanted, key=lambda one: (one[0], not one[1])):
-            starts = {start for start in wanted[grain, parts] if (number, grain, start) not in self._requested}
+            starts = {
+                start
+                for start in wanted[grain, parts]
+                if (number, grain, start) not in self._requested
+            }
             self._requested |= {(number, grain, start) for start in starts}
             if starts:
                 yield grain, sorted(starts), parts
@@ -193,26 +235,52 @@ def group_owned_links(state: RollupProgress, user_id: int) -> list[TargetGroup]:
     owned = (ClickRollup.target_id.in_(mine), ClickRollup.kind == LINK_CLICK)
     if state.closed_target < 0:
         return [TargetGroup(and_(*owned), state.closed_until, is_single=False)]
-    ahead, behind = ClickRollup.target_id <= state.closed_target, ClickRollup.target_id > state.closed_target
+    ahead, behind = (
+        ClickRollup.target_id <= state.closed_target,
+        ClickRollup.target_id > state.closed_target,
+    )
     return [
-        TargetGroup(and_(*owned, ahead), state.get_closed_until(state.closed_target), is_single=False),
+        TargetGroup(
+            and_(*owned, ahead), state.get_closed_until(state.closed_target), is_single=False
+        ),
         TargetGroup(and_(*owned, behind), state.closed_until, is_single=False),
     ]
 
 
-def _build_branch(number: int, group: TargetGroup, grain: int, starts: list[int], *, visitors: bool, parts: bool, tops: bool) -> Any:
+def _build_branch(
+    number: int,
+    group: TargetGroup,
+    grain: int,
+    starts: list[int],
+    *,
+    visitors: bool,
+    parts: bool,
+    tops: bool,
+) -> Any:
     none = cast(null(), LargeBinary)  # PostgreSQL takes a bare NULL for text
     sketch: ColumnElement[Any] = none
     if visitors and grain != MONTH:
         sketch = ClickRollup.visitors.expression
         if group.is_single and grain == DAY:
             # Of a day that is closed there is one row, whose `uniques` says what its sketch would.
-            sketch = case((ClickRollup.start < to_datetime(start_of(DAY, group.closed_until)), none), else_=sketch)
-    settled = ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots  # what was found out of fewer clicks says nothing
+            sketch = case(
+                (ClickRollup.start < to_datetime(start_of(DAY, group.closed_until)), none),
+                else_=sketch,
+            )
+    settled = (
+        ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots
+    )  # what was found out of fewer clicks says nothing
     its_parts: ColumnElement[Any] = ClickRollup.parts.expression if parts else none
     if parts and tops and grain == DAY:
-        its_parts = case((and_(settled, ClickRollup.tops.is_not(None)), ClickRollup.tops.expression), else_=its_parts)
-    its_edges = case((settled, ClickRollup.edges.expression), else_=none) if grain == DAY and group.partial_days else none
+        its_parts = case(
+            (and_(settled, ClickRollup.tops.is_not(None)), ClickRollup.tops.expression),
+            else_=its_parts,
+        )
+    its_edges = (
+        case((settled, ClickRollup.edges.expression), else_=none)
+        if grain == DAY and group.partial_days
+        else none
+    )
     return select(
         literal(number).label("number"),
         ClickRollup.target_id, ClickRollup.grain, ClickRollup.start, ClickRollup.people, ClickRollup.bots, ClickRollup.private,
@@ -224,7 +292,10 @@ def _build_start_filter(grain: int, starts: list[int]) -> ColumnElement[bool]:
     """A range where it is one, else the single moments: both are looked up in the primary key."""
     gapless = all(end_of(grain, one) == other for one, other in pairwise(starts))
     if gapless or len(starts) > _MAX_STARTS:
-        return and_(ClickRollup.start >= to_datetime(starts[0]), ClickRollup.start <= to_datetime(starts[-1]))
+        return and_(
+            ClickRollup.start >= to_datetime(starts[0]),
+            ClickRollup.start <= to_datetime(starts[-1]),
+        )
     return ClickRollup.start.in_([to_datetime(start) for start in starts])
 
 

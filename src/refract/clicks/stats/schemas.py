@@ -18,9 +18,16 @@ def parse_when(value: Any) -> datetime | date:
     """A moment, or a date: its first moment in the time zone that was asked for."""
     text = str(value).strip()
     try:
-        return date.fromisoformat(text) if _DATE_PATTERN.fullmatch(text) else _timestamp_adapter.validate_python(text)
+        return (
+            date.fromisoformat(text)
+            if _DATE_PATTERN.fullmatch(text)
+            else _timestamp_adapter.validate_python(text)
+        )
     except (ValueError, ValidationError) as exc:
-        problem = "Write a date such as 2030-01-31, or a moment with its offset such as 2030-01-31T12:00:00Z."
+        problem = (
+            "Write a date such as 2030-01-31, or a moment with its offset such as"
+            " 2030-01-31T12:00:00Z."
+        )
         raise ValueError(problem) from exc
 
 
@@ -28,7 +35,13 @@ DateOrTime = Annotated[
     datetime | date,
     PlainValidator(parse_when),
     WithJsonSchema(
-        {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "string", "format": "date"}], "examples": ["2026-01-31T12:00:00Z"]}
+        {
+            "anyOf": [
+                {"type": "string", "format": "date-time"},
+                {"type": "string", "format": "date"},
+            ],
+            "examples": ["2026-01-31T12:00:00Z"],
+        }
     ),
 ]
 
@@ -67,9 +80,16 @@ class _WithRange(OutputSchema):
     begin: datetime = Field(
         validation_alias="begin",
         serialization_alias="from",
-        description="Where the figures begin: what was asked for, down to the quarter hour or whatever is still known of that time.",
+        description=(
+            "Where the figures begin: what was asked for, down to the quarter hour or whatever is"
+            " still known of that time."
+        ),
     )
-    end: datetime = Field(validation_alias="end", serialization_alias="to", description="Where they end; this moment is not included.")
+    end: datetime = Field(
+        validation_alias="end",
+        serialization_alias="to",
+        description="Where they end; this moment is not included.",
+    )
 
 
 class CountsOut(OutputSchema):
@@ -91,8 +111,15 @@ class PointOut(OutputSchema):
     clicks: int
     uniques: int
     bots: int
-    utc_day: bool = Field(description="Only whole UTC days (or months) are known of this time, whatever time zone was asked for.")
-    no_data: bool = Field(description="Before the horizon: not zero clicks, but nothing known any more.")
+    utc_day: bool = Field(
+        description=(
+            "Only whole UTC days (or months) are known of this time, whatever time zone was asked"
+            " for."
+        )
+    )
+    no_data: bool = Field(
+        description="Before the horizon: not zero clicks, but nothing known any more."
+    )
 
 
 class LinkClicksOut(OutputSchema):
@@ -129,7 +156,9 @@ class BreakdownOut(_WithRange):
     items: list[ShareOut]
     other: int = Field(description="Clicks of all values that are not among the items.")
     total: int = Field(description="Items and other together.")
-    without: int = Field(description="Clicks of people without such a value, or who asked not to be tracked.")
+    without: int = Field(
+        description="Clicks of people without such a value, or who asked not to be tracked."
+    )
 
 
 class OverviewBreakdownOut(BreakdownOut):

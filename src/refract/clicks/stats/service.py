@@ -15,9 +15,22 @@ from refract.clicks.rollups.granularity import to_datetime, to_seconds
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import aggregation
-from refract.clicks.stats.calendar import Granularity, SeriesBucket, TimeRange, build_buckets, parse_range, parse_zone
+from refract.clicks.stats.calendar import (
+    Granularity,
+    SeriesBucket,
+    TimeRange,
+    build_buckets,
+    parse_range,
+    parse_zone,
+)
 from refract.clicks.stats.events import count_campaign_values
-from refract.clicks.stats.queries import RollupQuery, StatsRow, TargetGroup, group_owned_links, group_target
+from refract.clicks.stats.queries import (
+    RollupQuery,
+    StatsRow,
+    TargetGroup,
+    group_owned_links,
+    group_target,
+)
 from refract.clicks.stats.results import Breakdown, LinkDashboard, PreviousPeriod, StatsResult
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
@@ -52,7 +65,9 @@ async def require_stats_access(session: ReadSession, who: LinkCaller, link_id: i
     return link
 
 
-async def get_link_stats(session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK) -> StatsResult:
+async def get_link_stats(
+    session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK
+) -> StatsResult:
     """Totals and a series of one link (or, by `kind`, of a list's page or an entry). Two queries."""
     state = await load_progress(session)
     plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now)
@@ -72,37 +87,55 @@ async def get_link_breakdown(
 ) -> Breakdown:
     """Clicks of one link by the values of a dimension. Two queries."""
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now, series=False, parts=True)
+    plan = _StatsPlan(
+        state, group_target(state, link_id, kind), asked, now, series=False, parts=True
+    )
     await plan.query.read(session, visitors=False)
     return await _compute(plan, lambda: plan.build_breakdown(dimension, limit))
 
 
 async def get_campaign_breakdown(
-    rt: Runtime, link_id: int, dimension: str, begin: datetime, end: datetime, *, limit: int | None = None
+    rt: Runtime,
+    link_id: int,
+    dimension: str,
+    begin: datetime,
+    end: datetime,
+    *,
+    limit: int | None = None,
 ) -> Breakdown:
     """Clicks of one link by a part of their campaigns (`CAMPAIGN_PARTS`), counted click by click: roll-ups do not know them."""
     values, people = await count_campaign_values(rt, link_id, dimension, begin, end)
-    return aggregation.rank_values(dimension, values, people, to_seconds(begin), to_seconds(end), limit)
+    return aggregation.rank_values(
+        dimension, values, people, to_seconds(begin), to_seconds(end), limit
+    )
 
 
-async def get_dashboard(session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK) -> LinkDashboard:
+async def get_dashboard(
+    session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK
+) -> LinkDashboard:
     """Totals, series and every breakdown of one link. Two queries; up to four if it was clicked late, or by a whole world alike."""
     state = await load_progress(session)
     plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now, parts=True)
     await plan.query.read(session, tops=True)
-    found, breakdowns = await _compute(plan, lambda: (plan.build_stats(), plan.build_certain_breakdowns()))
+    found, breakdowns = await _compute(
+        plan, lambda: (plan.build_stats(), plan.build_certain_breakdowns())
+    )
     if breakdowns is None:
         await plan.read_in_full(session)
         breakdowns = await _compute(plan, plan.build_breakdowns)
     return LinkDashboard(found, breakdowns)
 
 
-async def get_overview(session: ReadSession, user_id: int, asked: StatsQuery, now: datetime, *, links: int = MAX_LINKS) -> StatsResult:
+async def get_overview(
+    session: ReadSession, user_id: int, asked: StatsQuery, now: datetime, *, links: int = MAX_LINKS
+) -> StatsResult:
     """Totals and a series over all links that somebody owns or co-owns, and the most clicked of them. Two queries."""
     state = await load_progress(session)
     plan = _StatsPlan(state, group_owned_links(state, user_id), asked, now)
     await plan.query.read(session)
-    return await _compute(plan, lambda: replace(plan.build_stats(), links=aggregation.rank_links(plan.rows, links)))
+    return await _compute(
+        plan, lambda: replace(plan.build_stats(), links=aggregation.rank_links(plan.rows, links))
+    )
 
 
 async def get_overview_breakdown(
@@ -117,9 +150,16 @@ async def get_overview_breakdown(
 ) -> Breakdown:
     """Clicks on all links that somebody owns or co-owns by the values of a dimension. Two queries."""
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_owned_links(state, user_id), asked, now, series=False, parts=True)
+    plan = _StatsPlan(
+        state, group_owned_links(state, user_id), asked, now, series=False, parts=True
+    )
     await plan.query.read(session, visitors=False)
-    return await _compute(plan, lambda: replace(plan.build_breakdown(dimension, limit), links=aggregation.rank_links(plan.rows, links)))
+    return await _compute(
+        plan,
+        lambda: replace(
+            plan.build_breakdown(dimension, limit), links=aggregation.rank_links(plan.rows, links)
+        ),
+    )
 
 
 class _StatsPlan:
@@ -141,14 +181,18 @@ class _StatsPlan:
         self._zone = span.zone
         self._groups, self._now = groups, to_seconds(now)
         self.query = RollupQuery(state, groups, self._now)
-        self._buckets: list[SeriesBucket] = build_buckets(span, asked.granularity, state) if series else []
+        self._buckets: list[SeriesBucket] = (
+            build_buckets(span, asked.granularity, state) if series else []
+        )
         if series:
             known = [bucket for bucket in self._buckets if not bucket.no_data]
             self._begin, self._end = self._buckets[0].begin, self._buckets[-1].end
             self._known = (known[0].begin, known[-1].end) if known else (self._end, self._end)
         else:
             self._begin, self._end = self._known = span.begin, span.end
-        self._before = TimeRange(self._begin, self._end, span.zone).previous if asked.compare else None
+        self._before = (
+            TimeRange(self._begin, self._end, span.zone).previous if asked.compare else None
+        )
         self.query.add_range(*self._known, parts=parts)
         for bucket in self._buckets:
             if not bucket.no_data:
@@ -167,18 +211,28 @@ class _StatsPlan:
 
     def build_stats(self) -> StatsResult:
         series = [
-            aggregation.build_point(bucket, [] if bucket.no_data else self.query.select_rows(bucket.begin, bucket.end))
+            aggregation.build_point(
+                bucket, [] if bucket.no_data else self.query.select_rows(bucket.begin, bucket.end)
+            )
             for bucket in self._buckets
         ]
         previous = None
         if self._before is not None:
-            before = aggregation.sum_counts(self.query.select_rows(self._before.begin, self._before.end))
+            before = aggregation.sum_counts(
+                self.query.select_rows(self._before.begin, self._before.end)
+            )
             previous = PreviousPeriod(
-                before.clicks, before.uniques, before.bots, to_datetime(self._before.begin), to_datetime(self._before.end)
+                before.clicks,
+                before.uniques,
+                before.bots,
+                to_datetime(self._before.begin),
+                to_datetime(self._before.end),
             )
         totals = aggregation.sum_counts(self.rows)
         begin, end = to_datetime(self._begin), to_datetime(self._end)
-        return StatsResult(begin, end, self._asked.granularity, self._zone.key, totals, previous, series)
+        return StatsResult(
+            begin, end, self._asked.granularity, self._zone.key, totals, previous, series
+        )
 
     def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:
         return aggregation.build_breakdown(dimension, self.rows, self._begin, self._end, limit)
@@ -188,7 +242,9 @@ class _StatsPlan:
 
     async def read_in_full(self, session: ReadSession) -> None:
         """The breakdowns with every value, instead of all that was read."""
-        self.query = RollupQuery(self.query.state, [group.copy_empty() for group in self._groups], self._now)
+        self.query = RollupQuery(
+            self.query.state, [group.copy_empty() for group in self._groups], self._now
+        )
         self.query.add_range(*self._known, parts=True)
         await self.query.read(session, visitors=False)
 

@@ -24,7 +24,9 @@ BatchItemT = TypeVar("BatchItemT")
 ModelT = TypeVar("ModelT", bound=Model)
 
 
-def iter_batches(items: Sequence[BatchItemT], size: int = MAX_PARAMETERS) -> Iterator[Sequence[BatchItemT]]:
+def iter_batches(
+    items: Sequence[BatchItemT], size: int = MAX_PARAMETERS
+) -> Iterator[Sequence[BatchItemT]]:
     """The items in runs of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
@@ -37,28 +39,42 @@ def build_loaded_instance(model: type[ModelT], row: Mapping[str, Any]) -> ModelT
     return cast("ModelT", instance)
 
 
-async def insert_rows(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+async def insert_rows(
+    session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]
+) -> None:
     """Insert at driver level, without the cost of objects. Every row names the same columns."""
     await _insert(session, table, rows, insert(table))
 
 
-async def insert_or_skip(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+async def insert_or_skip(
+    session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]
+) -> None:
     """Insert the rows whose primary key or unique key is free; the others are left out in silence.
 
     The database decides, one row after the other; a row that another transaction is about to commit is waited for.
     Give the rows in one agreed order, so that two callers cannot wait for each other.
     """
-    await _insert(session, table, rows, _skipping(session.dialect, table), end=" ON CONFLICT DO NOTHING")
+    await _insert(
+        session, table, rows, _skipping(session.dialect, table), end=" ON CONFLICT DO NOTHING"
+    )
 
 
-async def _insert(session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]], statement: Insert, end: str = "") -> None:
+async def _insert(
+    session: WriteSession,
+    table: Table,
+    rows: Sequence[Mapping[str, Any]],
+    statement: Insert,
+    end: str = "",
+) -> None:
     """PostgreSQL takes many rows as one array per column: half of what a message per row costs either side."""
     if not rows:
         return
     connection = await session.connection()
     if session.dialect == "postgresql" and len(rows) >= MIN_ARRAY_ROWS:
         arrays = _build_array_insert(table, connection.dialect, tuple(rows[0]))
-        await connection.exec_driver_sql(arrays.statement + end, tuple(read(rows) for read in arrays.columns))
+        await connection.exec_driver_sql(
+            arrays.statement + end, tuple(read(rows) for read in arrays.columns)
+        )
     else:
         await connection.execute(statement, list(rows))
 
@@ -72,11 +88,18 @@ class _ArrayInsert(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _build_array_insert(table: Table, driver: Driver, given: tuple[str, ...]) -> _ArrayInsert:
-    columns = [column for column in table.columns if column.key in given or column.default is not None]
+    columns = [
+        column for column in table.columns if column.key in given or column.default is not None
+    ]
     names = ", ".join(driver.identifier_preparer.format_column(column) for column in columns)
-    marks = ", ".join(f"${number}::{_get_column_type(column, driver)}[]" for number, column in enumerate(columns, 1))
+    marks = ", ".join(
+        f"${number}::{_get_column_type(column, driver)}[]"
+        for number, column in enumerate(columns, 1)
+    )
     statement = f"INSERT INTO {driver.identifier_preparer.format_table(table)} ({names}) SELECT * FROM unnest({marks})"  # noqa: S608 - our own names
-    return _ArrayInsert(statement, [_build_column_reader(column, driver, given) for column in columns])
+    return _ArrayInsert(
+        statement, [_build_column_reader(column, driver, given) for column in columns]
+    )
 
 
 def _get_column_type(column: Column[Any], driver: Driver) -> str:
@@ -84,10 +107,14 @@ def _get_column_type(column: Column[Any], driver: Driver) -> str:
     return column.type.compile(driver).partition(" COLLATE ")[0].partition("(")[0]
 
 
-def _build_column_reader(column: Column[Any], driver: Driver, given: tuple[str, ...]) -> Callable[[Sequence[Mapping[str, Any]]], list[Any]]:
+def _build_column_reader(
+    column: Column[Any], driver: Driver, given: tuple[str, ...]
+) -> Callable[[Sequence[Mapping[str, Any]]], list[Any]]:
     key, process = column.key, column.type.dialect_impl(driver).bind_processor(driver)
     if key not in given:
-        return lambda rows: [process(_get_default(column)) if process else _get_default(column) for _ in rows]
+        return lambda rows: [
+            process(_get_default(column)) if process else _get_default(column) for _ in rows
+        ]
     if process is None:
         return lambda rows: [row[key] for row in rows]
     return lambda rows: [process(row[key]) for row in rows]

@@ -46,14 +46,18 @@ class ProgressAwarePool(AsyncAdaptedQueuePool):
         super()._do_return_conn(record)
 
 
-logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(logging.WARNING)  # a pool keeps a diary under its class's name
+logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(
+    logging.WARNING
+)  # a pool keeps a diary under its class's name
 
 
 def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
     """One connection that writes, or a few that may only read."""
     path = url.database
     if not path or path == ":memory:":
-        problem = "SQLite needs a file: an in-memory database cannot be shared by readers and the writer"
+        problem = (
+            "SQLite needs a file: an in-memory database cannot be shared by readers and the writer"
+        )
         raise ValueError(problem)
     if write:
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -71,8 +75,15 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
     def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
         cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
         cursor = connection.cursor()
-        pragmas = ["foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY", "cache_size = -16000"]
-        pragmas += ["secure_delete = ON"] if write else []  # what is erased is overwritten, whatever the build's default
+        pragmas = [
+            "foreign_keys = ON",
+            "synchronous = NORMAL",
+            "temp_store = MEMORY",
+            "cache_size = -16000",
+        ]
+        pragmas += (
+            ["secure_delete = ON"] if write else []
+        )  # what is erased is overwritten, whatever the build's default
         for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
@@ -92,12 +103,20 @@ def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEng
         mode = query.pop("sslmode", query.pop("ssl", None))
         options = {
             "timeout": CONNECT_TIMEOUT,
-            "server_settings": {"lock_timeout": f"{LOCK_TIMEOUT}s", "timezone": "UTC", "application_name": "refract"},
+            "server_settings": {
+                "lock_timeout": f"{LOCK_TIMEOUT}s",
+                "timezone": "UTC",
+                "application_name": "refract",
+            },
             **({"ssl": mode} if mode else {}),
         }
         driver = "postgresql+asyncpg"
     else:
-        options = {"connect_timeout": CONNECT_TIMEOUT, "charset": "utf8mb4", **_build_mysql_tls(query)}
+        options = {
+            "connect_timeout": CONNECT_TIMEOUT,
+            "charset": "utf8mb4",
+            **_build_mysql_tls(query),
+        }
         driver = "mysql+asyncmy"
     engine = create_async_engine(
         url.set(drivername=driver, query=query),
@@ -116,7 +135,9 @@ def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEng
         @event.listens_for(engine.sync_engine, "connect")
         def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
             cursor = connection.cursor()
-            cursor.execute(f"SET SESSION innodb_lock_wait_timeout = {LOCK_TIMEOUT}, time_zone = '+00:00'")
+            cursor.execute(
+                f"SET SESSION innodb_lock_wait_timeout = {LOCK_TIMEOUT}, time_zone = '+00:00'"
+            )
             cursor.close()
 
     return engine
@@ -125,5 +146,11 @@ def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEng
 def _build_mysql_tls(query: dict[str, str]) -> dict[str, Any]:
     """`?ssl=true` asks for a certificate that the system trusts, `?ssl_ca=FILE` for one signed by that authority."""
     authority = query.pop("ssl_ca", None)
-    wanted = query.pop("ssl", "false").lower() in ("true", "1", "require", "required", "verify-full")
+    wanted = query.pop("ssl", "false").lower() in (
+        "true",
+        "1",
+        "require",
+        "required",
+        "verify-full",
+    )
     return {"ssl": ssl.create_default_context(cafile=authority)} if wanted or authority else {}

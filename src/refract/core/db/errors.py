@@ -21,7 +21,12 @@ from refract.core.errors import (
     Unavailable,
 )
 
-_BUSY_STATES = {"40001", "40P01", "55P03", "57014"}  # serialisation, deadlock, lock not available, statement time-out
+_BUSY_STATES = {
+    "40001",
+    "40P01",
+    "55P03",
+    "57014",
+}  # serialisation, deadlock, lock not available, statement time-out
 _BUSY_NUMBERS = {1205, 1213, 1020}  # MariaDB: lock wait, deadlock, record changed since last read
 _FULL_STATES = {"53100"}
 _FULL_NUMBERS = {1021, 1114, 3}
@@ -30,7 +35,12 @@ _GONE_PREFIXES = ("08", "57P", "53300")
 _NOT_ACCEPTED = "the password or the user is not accepted"
 _NO_RIGHT = "this user lacks a right that is needed"
 _NO_DATABASE = "there is no such database"
-_REFUSED_STATES = {"28P01": _NOT_ACCEPTED, "28000": _NOT_ACCEPTED, "42501": _NO_RIGHT, "3D000": _NO_DATABASE}
+_REFUSED_STATES = {
+    "28P01": _NOT_ACCEPTED,
+    "28000": _NOT_ACCEPTED,
+    "42501": _NO_RIGHT,
+    "3D000": _NO_DATABASE,
+}
 _REFUSED_NUMBERS = {
     1044: _NO_RIGHT, 1045: _NOT_ACCEPTED, 1049: _NO_DATABASE, 1130: _NOT_ACCEPTED, 1142: _NO_RIGHT, 1143: _NO_RIGHT,
     1227: _NO_RIGHT, 1370: _NO_RIGHT, 1410: _NO_RIGHT, 1698: _NOT_ACCEPTED, 1862: _NOT_ACCEPTED,
@@ -45,7 +55,9 @@ _LOST_CONNECTION_ERRORS = {"InterfaceError", "InternalClientError"}
 def translate_db_error(error: BaseException) -> Unavailable | None:
     """The product's word for an error that time or an operator can heal; None for one that is ours."""
     if isinstance(error, PoolTimeout):
-        return StoreCrowded()  # whoever hears of this has waited already: nobody tries again for them
+        return (
+            StoreCrowded()
+        )  # whoever hears of this has waited already: nobody tries again for them
     if isinstance(error, OSError):
         if error.errno in (errno.EACCES, errno.EPERM):
             return StoreRefused(reason=_NO_RIGHT)
@@ -54,20 +66,29 @@ def translate_db_error(error: BaseException) -> Unavailable | None:
         return None
     if isinstance(error, DBAPIError):
         return _translate_dbapi_error(error)
-    return _translate_unwrapped_error(error) if type(error).__module__.startswith(_DRIVERS) else None
+    return (
+        _translate_unwrapped_error(error) if type(error).__module__.startswith(_DRIVERS) else None
+    )
 
 
 def explain_connection_error(url: URL, error: BaseException) -> RefractError | None:
     """What to tell an operator whose database could not even be opened: which one, and why. Never the password."""
-    where = url.database or "" if url.get_backend_name() == "sqlite" else f"{url.host or 'localhost'}:{url.port or ''}/{url.database or ''}"
+    where = (
+        url.database or ""
+        if url.get_backend_name() == "sqlite"
+        else f"{url.host or 'localhost'}:{url.port or ''}/{url.database or ''}"
+    )
     word = translate_db_error(error)
     if isinstance(word, StoreUnavailable):
         return StoreUnreachable(where=where)
-    if not isinstance(word, StoreRefused) and (word is not None or not isinstance(error, DBAPIError)):
+    if not isinstance(word, StoreRefused) and (
+        word is not None or not isinstance(error, DBAPIError)
+    ):
         return word
     reason = format_driver_error(error)
     return ConfigurationError(
-        problem=f"The database {where} cannot be used: {reason}.", remedy="Put that right, or correct REFRACT_DATABASE_URL."
+        problem=f"The database {where} cannot be used: {reason}.",
+        remedy="Put that right, or correct REFRACT_DATABASE_URL.",
     )
 
 
@@ -92,7 +113,11 @@ def _translate_unwrapped_error(error: BaseException) -> Unavailable | None:
     state, number, text = _get_error_details(error)
     if word := _translate_code(state, number, text):
         return word
-    gone = number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES) or type(error).__name__ in _LOST_CONNECTION_ERRORS
+    gone = (
+        number in _GONE_NUMBERS
+        or state.startswith(_GONE_PREFIXES)
+        or type(error).__name__ in _LOST_CONNECTION_ERRORS
+    )
     return StoreUnavailable() if gone else None
 
 
@@ -104,11 +129,20 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
         return StoreFull()
     if word := _translate_code(state, number, text):
         return word
-    if error.connection_invalidated or isinstance(error, InterfaceError) or number in _GONE_NUMBERS or state.startswith(_GONE_PREFIXES):
+    if (
+        error.connection_invalidated
+        or isinstance(error, InterfaceError)
+        or number in _GONE_NUMBERS
+        or state.startswith(_GONE_PREFIXES)
+    ):
         return StoreUnavailable()
     if isinstance(error, OperationalError) and any(words in text for words in _FILE_DENIED):
         return StoreRefused(reason=_NO_RIGHT)
-    return StoreUnavailable() if isinstance(error, OperationalError) and "disk i/o error" in text else None
+    return (
+        StoreUnavailable()
+        if isinstance(error, OperationalError) and "disk i/o error" in text
+        else None
+    )
 
 
 def _translate_code(state: str, number: int, text: str) -> Unavailable | None:

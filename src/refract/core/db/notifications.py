@@ -17,7 +17,9 @@ MIN_RETRY_SECONDS = 0.5
 MAX_RETRY_SECONDS = 30.0
 
 
-async def listen_for_notifications(db: Database, channel: str, on_notification: Callable[[], None]) -> None:
+async def listen_for_notifications(
+    db: Database, channel: str, on_notification: Callable[[], None]
+) -> None:
     """Call `heard` for every notification, and after each new connection, since one may have been missed. Runs until cancelled."""
     log = structlog.get_logger("refract.listen")
     pause = MIN_RETRY_SECONDS

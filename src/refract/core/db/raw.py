@@ -39,7 +39,11 @@ def open_raw_reader(db: Database, *, connections: int = 1) -> RawReader:
     if db.dialect == "sqlite":
         reader = SqliteRawReader(db)
     else:
-        reader = PostgresRawReader(db, connections) if db.dialect == "postgresql" else MysqlRawReader(db, connections)
+        reader = (
+            PostgresRawReader(db, connections)
+            if db.dialect == "postgresql"
+            else MysqlRawReader(db, connections)
+        )
     db.on_close(reader.close)
     return reader
 
@@ -65,15 +69,22 @@ class SqliteRawReader:
                     raise StoreBusy from exc
             except sqlite3.Error as exc:
                 await self.close()
-                if getattr(exc, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+                if getattr(exc, "sqlite_errorcode", 0) & 0xFF in (
+                    sqlite3.SQLITE_CORRUPT,
+                    sqlite3.SQLITE_NOTADB,
+                ):
                     self._db.is_damaged = True
                     raise StoreDamaged from exc
                 raise StoreUnavailable from exc
-            await asyncio.sleep(BUSY_RETRY_SECONDS)  # the log is being recovered: rare, and soon over
+            await asyncio.sleep(
+                BUSY_RETRY_SECONDS
+            )  # the log is being recovered: rare, and soon over
 
     def _query(self, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
         if self._connection is None:
-            self._connection = sqlite3.connect(f"file:{self._path}?mode=ro", uri=True, isolation_level=None, timeout=0)
+            self._connection = sqlite3.connect(
+                f"file:{self._path}?mode=ro", uri=True, isolation_level=None, timeout=0
+            )
             self._connection.execute("PRAGMA cache_size = -8000")
         found: list[RawRow] = self._connection.execute(statement, values).fetchall()
         return found
@@ -108,7 +119,9 @@ class _ServerRawReader:
             except self._errors as exc:
                 raise StoreUnavailable from exc
 
-    async def _query(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
+    async def _query(
+        self, connection: Any, statement: str, values: tuple[object, ...]
+    ) -> Sequence[RawRow]:
         """Ask, and keep the connection for the next question; after an error, or cut short, it is in no state to be asked again."""
         try:
             found = await self._fetch(connection, statement, values)
@@ -125,7 +138,9 @@ class _ServerRawReader:
         async with asyncio.timeout(CONNECT_TIMEOUT):
             return await open_detached_connection(self._db)
 
-    async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
+    async def _fetch(
+        self, connection: Any, statement: str, values: tuple[object, ...]
+    ) -> Sequence[RawRow]:
         raise NotImplementedError
 
     def _drop(self, connection: Any) -> None:
@@ -149,9 +164,17 @@ class PostgresRawReader(_ServerRawReader):
         adapter = db.engine.dialect.loaded_dbapi
         driver = adapter.asyncpg
         # The third is what it says of a connection that was taken away from under it, the last what a pool says that could not connect.
-        self._errors = (driver.PostgresError, driver.InterfaceError, driver.InternalClientError, adapter.Error, *_CONNECTION_ERRORS)
+        self._errors = (
+            driver.PostgresError,
+            driver.InterfaceError,
+            driver.InternalClientError,
+            adapter.Error,
+            *_CONNECTION_ERRORS,
+        )
 
-    async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
+    async def _fetch(
+        self, connection: Any, statement: str, values: tuple[object, ...]
+    ) -> Sequence[RawRow]:
         found: Sequence[RawRow] = await connection.fetch(_number_placeholders(statement), *values)
         return found
 
@@ -168,10 +191,14 @@ class MysqlRawReader(_ServerRawReader):
 
     async def _connect(self) -> Any:
         connection = await super()._connect()
-        await connection.autocommit(True)  # each question sees what is committed by then, and none leaves a transaction open
+        await connection.autocommit(
+            True
+        )  # each question sees what is committed by then, and none leaves a transaction open
         return connection
 
-    async def _fetch(self, connection: Any, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
+    async def _fetch(
+        self, connection: Any, statement: str, values: tuple[object, ...]
+    ) -> Sequence[RawRow]:
         async with connection.cursor() as cursor:
             await cursor.execute(statement.replace("?", "%s"), values)
             found: Sequence[RawRow] = await cursor.fetchall()

@@ -67,7 +67,13 @@ class _ReadOnlySession(Session):
 
 
 def get_dialect(name: str) -> Dialect:
-    return "mysql" if name in ("mysql", "mariadb") else "postgresql" if name == "postgresql" else "sqlite"
+    return (
+        "mysql"
+        if name in ("mysql", "mariadb")
+        else "postgresql"
+        if name == "postgresql"
+        else "sqlite"
+    )
 
 
 class JoinedTransaction:
@@ -87,7 +93,9 @@ class JoinedTransaction:
         return self.session
 
 
-_joined_transaction: ContextVar[JoinedTransaction | None] = ContextVar("refract_enclosing", default=None)
+_joined_transaction: ContextVar[JoinedTransaction | None] = ContextVar(
+    "refract_enclosing", default=None
+)
 
 
 class Database:
@@ -107,12 +115,16 @@ class Database:
             self._writer = create_sqlite_engine(url, write=True)
             self._reader = create_sqlite_engine(url, write=False)
         else:
-            self._writer = self._reader = create_server_engine(url, self.dialect, settings.database_pool_size)
+            self._writer = self._reader = create_server_engine(
+                url, self.dialect, settings.database_pool_size
+            )
 
     @property
     def is_full(self) -> bool:
         """Changes find no room on the disk, by the last one's experience or by a look at the disk; reading may go on all the same."""
-        return self._disk_was_full or (self.dialect == "sqlite" and _get_free_bytes(self.url.database or "") < MIN_FREE_BYTES)
+        return self._disk_was_full or (
+            self.dialect == "sqlite" and _get_free_bytes(self.url.database or "") < MIN_FREE_BYTES
+        )
 
     async def checkpoint(self) -> None:
         """Write SQLite's log into its file and empty it, so that nothing that was erased stays behind in it. Servers need no such thing.
@@ -140,12 +152,22 @@ class Database:
         return self._reader
 
     def open_write_session(self) -> WriteSession:
-        return WriteSession(self._writer, expire_on_commit=False, autoflush=True, info={"signals": self.signals, "ids": self.ids})
+        return WriteSession(
+            self._writer,
+            expire_on_commit=False,
+            autoflush=True,
+            info={"signals": self.signals, "ids": self.ids},
+        )
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
         """A session for looking. It sees what was committed when its first statement ran, or later."""
-        session = ReadSession(self._reader, sync_session_class=_ReadOnlySession, expire_on_commit=False, autoflush=False)
+        session = ReadSession(
+            self._reader,
+            sync_session_class=_ReadOnlySession,
+            expire_on_commit=False,
+            autoflush=False,
+        )
         try:
             with _translate_errors(self):
                 yield session
@@ -177,7 +199,9 @@ class Database:
                 await _shield(session.close())
 
     @asynccontextmanager
-    async def join_transactions(self, begin: Callable[[WriteSession], Awaitable[None]]) -> AsyncIterator[JoinedTransaction]:
+    async def join_transactions(
+        self, begin: Callable[[WriteSession], Awaitable[None]]
+    ) -> AsyncIterator[JoinedTransaction]:
         """Let every `write()` of this task share one transaction, which commits when this block ends.
 
         `begin` runs in it first. Nothing is opened for a task that never writes.
@@ -189,9 +213,15 @@ class Database:
                 try:
                     yield around
                 finally:
-                    _joined_transaction.reset(token)  # before the hooks run: what they write is no longer part of this
+                    _joined_transaction.reset(
+                        token
+                    )  # before the hooks run: what they write is no longer part of this
                 if around.session is not None:
-                    await (_roll_back(around.session) if around.failed else _shield(self._commit(around.session)))
+                    await (
+                        _roll_back(around.session)
+                        if around.failed
+                        else _shield(self._commit(around.session))
+                    )
             except BaseException:
                 around.failed = True
                 if around.session is not None:

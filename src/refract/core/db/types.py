@@ -11,7 +11,11 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 MYSQL_COLLATION = "utf8mb4_nopad_bin"
 """Plain `utf8mb4_bin` would treat 'road' and 'road ' as one text."""
 
-TABLE_OPTIONS: dict[str, str] = {"mysql_engine": "InnoDB", "mysql_charset": "utf8mb4", "mysql_collate": MYSQL_COLLATION}
+TABLE_OPTIONS: dict[str, str] = {
+    "mysql_engine": "InnoDB",
+    "mysql_charset": "utf8mb4",
+    "mysql_collate": MYSQL_COLLATION,
+}
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -83,5 +87,10 @@ class Model(DeclarativeBase):
             "pk": "pk_%(table_name)s",
         }
     )
-    type_annotation_map: ClassVar[dict[Any, Any]] = {datetime: UtcDateTime(), int: BigInteger(), dict[str, Any]: JSON(), list[str]: JSON()}
+    type_annotation_map: ClassVar[dict[Any, Any]] = {
+        datetime: UtcDateTime(),
+        int: BigInteger(),
+        dict[str, Any]: JSON(),
+        list[str]: JSON(),
+    }
     __table_args__: Any = TABLE_OPTIONS

@@ -12,7 +12,15 @@ import structlog
 
 import refract
 from refract.core.extraction.fair_semaphore import FairSemaphore
-from refract.core.extraction.frames import CHUNK, DONE, FAILED, MAX_CHUNK_BYTES, REFUSED, RESPONSE_HEADER, pack_request
+from refract.core.extraction.frames import (
+    CHUNK,
+    DONE,
+    FAILED,
+    MAX_CHUNK_BYTES,
+    REFUSED,
+    RESPONSE_HEADER,
+    pack_request,
+)
 from refract.core.extraction.tasks import (
     ExtractionCrashed,
     ExtractionError,
@@ -45,14 +53,22 @@ class ExtractionPool:
         self._idle: list[_WorkerProcess] = []
         self._workers: set[_WorkerProcess] = set()
         self._log = structlog.get_logger("refract.extraction")
-        tasks = rt.metrics.counter("refract_extraction_tasks", "Tasks of the extraction processes", ("kind", "outcome"))
-        waiting = rt.metrics.gauge("refract_extraction_waiting", "Tasks that wait for an extraction process")
-        processes = rt.metrics.gauge("refract_extraction_processes", "Extraction processes that run")
+        tasks = rt.metrics.counter(
+            "refract_extraction_tasks", "Tasks of the extraction processes", ("kind", "outcome")
+        )
+        waiting = rt.metrics.gauge(
+            "refract_extraction_waiting", "Tasks that wait for an extraction process"
+        )
+        processes = rt.metrics.gauge(
+            "refract_extraction_processes", "Extraction processes that run"
+        )
         waiting.set_function(lambda: self._semaphore.waiting_count)
         processes.set_function(lambda: len(self._workers))
         self._count = tasks.labels
 
-    async def run(self, task: ExtractionTask, body: bytes = b"", *, owner: str, **arguments: Any) -> list[bytes]:
+    async def run(
+        self, task: ExtractionTask, body: bytes = b"", *, owner: str, **arguments: Any
+    ) -> list[bytes]:
         """Run a task for somebody and return the pieces of its result; raises `ExtractionError`.
 
         Tasks of different owners take turns. The limits of time begin with the task's own turn. Cancelled, a task that runs
@@ -75,7 +91,9 @@ class ExtractionPool:
         for child in list(self._workers):
             await self._end_worker(child)
 
-    async def _run(self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]) -> list[bytes]:
+    async def _run(
+        self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]
+    ) -> list[bytes]:
         child = self._take_idle() or await self._start_worker()
         healthy = False
         try:
@@ -114,7 +132,11 @@ class ExtractionPool:
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.DEVNULL,  # parsers write about what they read there
-                env={"PYTHONPATH": str(Path(refract.__file__).parents[1]), "PATH": os.environ.get("PATH", ""), "LANG": "C.UTF-8"},
+                env={
+                    "PYTHONPATH": str(Path(refract.__file__).parents[1]),
+                    "PATH": os.environ.get("PATH", ""),
+                    "LANG": "C.UTF-8",
+                },
                 start_new_session=True,  # an interrupt on the terminal is for the server, which ends its children
                 limit=2 * MAX_CHUNK_BYTES,
             )
@@ -141,12 +163,23 @@ class _WorkerProcess:
     def is_alive(self) -> bool:
         return self._process.returncode is None
 
-    async def run_task(self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]) -> list[bytes]:
+    async def run_task(
+        self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]
+    ) -> list[bytes]:
         self.tasks += 1
         stdin, stdout = self._process.stdin, self._process.stdout
         if stdin is None or stdout is None:
             raise OSError
-        stdin.write(pack_request(body, {"function": task.function, "cpu_seconds": task.cpu_seconds, "arguments": arguments}))
+        stdin.write(
+            pack_request(
+                body,
+                {
+                    "function": task.function,
+                    "cpu_seconds": task.cpu_seconds,
+                    "arguments": arguments,
+                },
+            )
+        )
         await stdin.drain()
         pieces: list[bytes] = []
         size = 0

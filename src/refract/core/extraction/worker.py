@@ -15,7 +15,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from refract.core.extraction.frames import CHUNK, DONE, FAILED, MAX_CHUNK_BYTES, REFUSED, REQUEST_HEADER, pack_response
+from refract.core.extraction.frames import (
+    CHUNK,
+    DONE,
+    FAILED,
+    MAX_CHUNK_BYTES,
+    REFUSED,
+    REQUEST_HEADER,
+    pack_response,
+)
 from refract.core.extraction.tasks import TaskRefused
 
 MEMORY_BYTES = 1024**3
@@ -25,7 +33,9 @@ ORPHAN_CHECK_INTERVAL = 1.0
 
 def main() -> None:
     """Serve standard input with less priority than the server, and within limits."""
-    with suppress(ValueError, OSError):  # macOS knows no such limit; the limits of time hold there as well
+    with suppress(
+        ValueError, OSError
+    ):  # macOS knows no such limit; the limits of time hold there as well
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     with suppress(OSError):
         os.nice(NICENESS)
@@ -64,9 +74,14 @@ def _run_task(named: dict[str, Any], body: bytes, answers: BinaryIO) -> bytes:
     try:
         result = _import_function(named["function"])(body, **named["arguments"])
         for piece in (result,) if isinstance(result, bytes) else result:
-            answers.writelines(pack_response(CHUNK, piece[at : at + MAX_CHUNK_BYTES]) for at in range(0, len(piece), MAX_CHUNK_BYTES))
+            answers.writelines(
+                pack_response(CHUNK, piece[at : at + MAX_CHUNK_BYTES])
+                for at in range(0, len(piece), MAX_CHUNK_BYTES)
+            )
     except TaskRefused as exc:
-        return pack_response(REFUSED, json.dumps({"code": exc.code, **exc.details}).encode()[:MAX_CHUNK_BYTES])
+        return pack_response(
+            REFUSED, json.dumps({"code": exc.code, **exc.details}).encode()[:MAX_CHUNK_BYTES]
+        )
     except BrokenPipeError:
         raise
     except Exception as exc:  # noqa: BLE001 - whatever a page does to a parser is an answer
@@ -76,7 +91,9 @@ def _run_task(named: dict[str, Any], body: bytes, answers: BinaryIO) -> bytes:
 
 def _import_function(dotted: str) -> Callable[..., bytes | Iterable[bytes]]:
     module, _, name = dotted.partition(":")
-    function: Callable[..., bytes | Iterable[bytes]] = getattr(importlib.import_module(module), name)
+    function: Callable[..., bytes | Iterable[bytes]] = getattr(
+        importlib.import_module(module), name
+    )
     return function
 
 

@@ -45,7 +45,9 @@ _V6_SPECIAL = tuple(
 )
 _V4_INSIDE = (
     IPv6Network("::ffff:0:0/96"),  # mapped: the kernel speaks IPv4
-    IPv6Network("64:ff9b::/96"),  # NAT64: where only IPv6 is spoken, every IPv4 site is seen like this
+    IPv6Network(
+        "64:ff9b::/96"
+    ),  # NAT64: where only IPv6 is spoken, every IPv4 site is seen like this
 )
 
 

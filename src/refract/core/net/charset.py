@@ -44,8 +44,14 @@ _CODECS = {
     "cp949": "euc-kr ks_c_5601-1987 korean windows-949",
 }
 _BY_LABEL = {label: codec for codec, labels in _CODECS.items() for label in labels.split()}
-_MARKS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
-_META = re.compile(rb"<meta[^>]{0,512}?charset\s{0,8}=\s{0,8}[\"']?\s{0,8}([a-z0-9_-]{1,40})", re.IGNORECASE)
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_META = re.compile(
+    rb"<meta[^>]{0,512}?charset\s{0,8}=\s{0,8}[\"']?\s{0,8}([a-z0-9_-]{1,40})", re.IGNORECASE
+)
 
 
 def decode_html(body: bytes, declared: str | None, *, whole: bool = True) -> str:
@@ -69,4 +75,6 @@ def _decode_as(body: bytes, codec: str, whole: bool) -> str:
 def _find_meta_charset(body: bytes) -> str | None:
     found = _META.search(body[:1024])
     codec = _BY_LABEL.get(found[1].decode("ascii").lower()) if found else None
-    return "utf-8" if codec and codec.startswith("utf-16") else codec  # a page whose meta tag can be read is not UTF-16
+    return (
+        "utf-8" if codec and codec.startswith("utf-16") else codec
+    )  # a page whose meta tag can be read is not UTF-16

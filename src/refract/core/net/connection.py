@@ -39,12 +39,20 @@ async def _open_stream(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     sock = await _dial(guard, address, port)
     name = host.strip("[]").rstrip(".") if tls else None
-    return await asyncio.open_connection(sock=sock, ssl=tls, server_hostname=name, limit=2 * _CHUNK)  # owns and closes the socket
+    return await asyncio.open_connection(
+        sock=sock, ssl=tls, server_hostname=name, limit=2 * _CHUNK
+    )  # owns and closes the socket
 
 
 @asynccontextmanager
 async def open_connection(
-    guard: AddressGuard, addresses: Iterable[IpAddress], port: int, *, tls: ssl.SSLContext | None, host: str, limits: FetchLimits
+    guard: AddressGuard,
+    addresses: Iterable[IpAddress],
+    port: int,
+    *,
+    tls: ssl.SSLContext | None,
+    host: str,
+    limits: FetchLimits,
 ) -> AsyncIterator["HttpExchange"]:
     """A connection to the first of the approved addresses that answers; `host` is whom the certificate must name."""
     failure: Exception = Unreachable(f"{host} has no address")
@@ -66,7 +74,9 @@ async def open_connection(
 class HttpExchange:
     """One request and its answer, then the connection is done with."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: FetchLimits) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: FetchLimits
+    ) -> None:
         self._reader = reader
         self._writer = writer
         self._limits = limits
@@ -78,7 +88,9 @@ class HttpExchange:
     async def send_request(self, target: str, headers: list[tuple[str, str]]) -> h11.Response:
         """Send a GET and read the head of the answer."""
         request = h11.Request(method="GET", target=target, headers=headers)
-        self._writer.write((self._http.send(request) or b"") + (self._http.send(h11.EndOfMessage()) or b""))
+        self._writer.write(
+            (self._http.send(request) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
+        )
         async with asyncio.timeout(self._limits.idle):
             await self._writer.drain()
         while True:
@@ -113,7 +125,9 @@ class HttpExchange:
         if self._http.their_state is h11.SEND_RESPONSE and self._received > self._limits.head:
             raise TooLarge("the head of the answer")
         async with asyncio.timeout(self._limits.idle):
-            await asyncio.sleep(0)  # a read that finds bytes waiting gives nobody else a turn, not even the budget's clock
+            await asyncio.sleep(
+                0
+            )  # a read that finds bytes waiting gives nobody else a turn, not even the budget's clock
             piece = await self._reader.read(_CHUNK)
         self._received += len(piece)
         if self._received > self._limits.wire:

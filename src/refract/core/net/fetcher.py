@@ -19,15 +19,31 @@ from refract import __version__
 from refract.core.net.addresses import AddressGuard
 from refract.core.net.charset import decode_html
 from refract.core.net.connection import HttpExchange, open_connection
-from refract.core.net.errors import BadAnswer, BadStatus, NotAPage, RefusedAddress, TimedOut, TooLarge, TooManyRedirects, Unreachable
+from refract.core.net.errors import (
+    BadAnswer,
+    BadStatus,
+    NotAPage,
+    RefusedAddress,
+    TimedOut,
+    TooLarge,
+    TooManyRedirects,
+    Unreachable,
+)
 from refract.core.net.limits import FetchLimits
-from refract.core.net.resolver import HostResolver, get_port, resolve_allowed_addresses, resolve_by_system
+from refract.core.net.resolver import (
+    HostResolver,
+    get_port,
+    resolve_allowed_addresses,
+    resolve_by_system,
+)
 from refract.core.settings.model import Settings
 from refract.core.urls import BadUrl, WebUrl, normalize_host, parse_web_url
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 ANY_TYPE = ("*/*",)
-_USER_AGENT = f"Mozilla/5.0 (compatible; Refract/{__version__})"  # no address of ours: an intranet's name is nobody's business
+_USER_AGENT = (  # no address of ours: an intranet's name is nobody's business
+    f"Mozilla/5.0 (compatible; Refract/{__version__})"
+)
 _MAX_URL_LENGTH = 8192
 _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']{1,40})", re.IGNORECASE)
 
@@ -78,14 +94,21 @@ class PageFetcher:
         self._resolve = resolve
         self._limits = limits or FetchLimits()
         self._given_tls = tls
-        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()  # a host nobody fetches from is forgotten
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = (
+            WeakValueDictionary()
+        )  # a host nobody fetches from is forgotten
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
         return cls(AddressGuard(allow=settings.fetch_allow, ports=frozenset(settings.fetch_ports)))
 
     async def fetch(
-        self, url: str, *, accept: tuple[str, ...] = HTML_TYPES, budget: float = 10.0, truncate_at: int | None = None
+        self,
+        url: str,
+        *,
+        accept: tuple[str, ...] = HTML_TYPES,
+        budget: float = 10.0,
+        truncate_at: int | None = None,
     ) -> FetchedPage:
         """Get what is at `url`, or raise a `FetchError` within `budget` seconds, redirects and waiting for a turn included.
 
@@ -100,34 +123,60 @@ class PageFetcher:
         except OSError as exc:
             raise Unreachable(f"{url}: {exc}") from exc
 
-    async def _follow_redirects(self, url: WebUrl, accept: tuple[str, ...], truncate_at: int | None) -> FetchedPage:
+    async def _follow_redirects(
+        self, url: WebUrl, accept: tuple[str, ...], truncate_at: int | None
+    ) -> FetchedPage:
         for _ in range(self._limits.redirects + 1):
             async with self._open_response(url, accept) as (exchange, response):
                 headers = _read_headers(response)
-                target = headers.get("location") if response.status_code in (301, 302, 303, 307, 308) else None
+                target = (
+                    headers.get("location")
+                    if response.status_code in (301, 302, 303, 307, 308)
+                    else None
+                )
                 if target is None:
                     _check_content(response.status_code, headers, accept)
-                    return await self._read_page(url, response.status_code, headers, exchange, truncate_at)
+                    return await self._read_page(
+                        url, response.status_code, headers, exchange, truncate_at
+                    )
             url = _resolve_reference(url, target)
         raise TooManyRedirects(url.href)
 
     @asynccontextmanager
-    async def _open_response(self, url: WebUrl, accept: tuple[str, ...]) -> AsyncIterator[tuple[HttpExchange, h11.Response]]:
+    async def _open_response(
+        self, url: WebUrl, accept: tuple[str, ...]
+    ) -> AsyncIterator[tuple[HttpExchange, h11.Response]]:
         """One hop. The host's turn ends with it, so that two hosts redirecting to each other cannot block each other."""
-        async with self._slots.setdefault(normalize_host(url.host), asyncio.Semaphore(self._limits.per_host)):
+        async with self._slots.setdefault(
+            normalize_host(url.host), asyncio.Semaphore(self._limits.per_host)
+        ):
             async with asyncio.timeout(self._limits.connect):
                 addresses = await resolve_allowed_addresses(url, self._guard, self._resolve)
             tls = self._tls if url.scheme == "https" else None
-            async with open_connection(self._guard, addresses, get_port(url), tls=tls, host=url.host, limits=self._limits) as exchange:
-                yield exchange, await exchange.send_request(url.path + url.query, _build_request_headers(url, accept))
+            async with open_connection(
+                self._guard, addresses, get_port(url), tls=tls, host=url.host, limits=self._limits
+            ) as exchange:
+                yield (
+                    exchange,
+                    await exchange.send_request(
+                        url.path + url.query, _build_request_headers(url, accept)
+                    ),
+                )
 
     async def _read_page(
-        self, url: WebUrl, status: int, headers: Mapping[str, str], exchange: HttpExchange, truncate_at: int | None
+        self,
+        url: WebUrl,
+        status: int,
+        headers: Mapping[str, str],
+        exchange: HttpExchange,
+        truncate_at: int | None,
     ) -> FetchedPage:
         claimed = headers.get("content-length", "")
         if truncate_at is None and claimed.isdigit() and int(claimed) > self._limits.wire:
             raise TooLarge(f"{claimed} bytes announced")
-        body = ResponseBody(headers.get("content-encoding", "").strip().lower(), self._limits, truncate_at)
+        body = ResponseBody(
+            headers.get("content-encoding", "").strip().lower(), self._limits, truncate_at
+        )
         while not body.is_full and (piece := await exchange.read_chunk()):
             body.feed(piece)
         return FetchedPage(url.href, status, headers, body.finish(), body.truncated)
@@ -160,7 +209,10 @@ def _build_request_headers(url: WebUrl, accept: tuple[str, ...]) -> list[tuple[s
     return [
         ("Host", f"{url.host}:{url.port}" if url.port else url.host),
         ("User-Agent", _USER_AGENT),
-        ("Accept", ", ".join((*accept, "*/*;q=0.1"))),  # some servers answer 406 to those who do not take everything
+        (
+            "Accept",
+            ", ".join((*accept, "*/*;q=0.1")),
+        ),  # some servers answer 406 to those who do not take everything
         ("Accept-Encoding", "gzip, identity"),
         ("Connection", "close"),
     ]
@@ -211,7 +263,9 @@ class ResponseBody:
         self._gzip = zlib.decompressobj(wbits=31) if "gzip" in encoding else None
         self._limits = limits
         self._truncate_at = truncate_at
-        self._max_bytes = limits.decoded if truncate_at is None else min(truncate_at, limits.decoded)
+        self._max_bytes = (
+            limits.decoded if truncate_at is None else min(truncate_at, limits.decoded)
+        )
         self._wire = 0
         self._bytes = bytearray()
         self.truncated = False
@@ -223,8 +277,12 @@ class ResponseBody:
     def feed(self, piece: bytes) -> None:
         self._wire += len(piece)
         plausible = max(self._limits.ratio_from, self._limits.ratio * self._wire)
-        room = min(self._max_bytes, plausible) + 1 - len(self._bytes)  # one more than allowed, to notice that there is more
-        self._bytes += piece[:room] if self._gzip is None else self._inflate(self._gzip, piece, room)
+        room = (
+            min(self._max_bytes, plausible) + 1 - len(self._bytes)
+        )  # one more than allowed, to notice that there is more
+        self._bytes += (
+            piece[:room] if self._gzip is None else self._inflate(self._gzip, piece, room)
+        )
         size = len(self._bytes)
         if size > plausible:
             raise TooLarge(f"{self._wire} bytes became {size}")

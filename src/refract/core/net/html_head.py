@@ -16,7 +16,9 @@ MAX_VALUE = 8 * 1024
 """Characters of a title or an attribute that are kept."""
 
 _NAME = re.compile(r"[a-zA-Z][^\s/>]{0,31}")
-_ATTRIBUTE = re.compile(r"""[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)("?+)|'([^']*+)('?+)|([^\s>]*+)))?+)""")
+_ATTRIBUTE = re.compile(
+    r"""[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)("?+)|'([^']*+)('?+)|([^\s>]*+)))?+)"""
+)
 _VOID = frozenset({
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input",
     "keygen", "link", "meta", "param", "source", "track", "wbr",

@@ -13,10 +13,14 @@ class FetchLimits:
     connect: float = 3.0
     idle: float = 5.0
     wire: int = 2 * MIB
-    pieces: int = 16 * KIB  # chunks of a body: a million of one byte each would cost seconds of work
+    pieces: int = (
+        16 * KIB
+    )  # chunks of a body: a million of one byte each would cost seconds of work
     decoded: int = 8 * MIB
     ratio: int = 100
-    ratio_from: int = 64 * KIB  # a small page of blanks may shrink as much as a bomb does, and harms nobody
+    ratio_from: int = (
+        64 * KIB
+    )  # a small page of blanks may shrink as much as a bomb does, and harms nobody
     head: int = 64 * KIB
     headers: int = 64
     redirects: int = 5

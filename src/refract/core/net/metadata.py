@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 
 from refract.core.extraction.pool import ExtractionPool
-from refract.core.extraction.tasks import ExtractionBusy, ExtractionError, ExtractionTask, TaskRefused
+from refract.core.extraction.tasks import (
+    ExtractionBusy,
+    ExtractionError,
+    ExtractionTask,
+    TaskRefused,
+)
 from refract.core.net.charset import decode_html
 from refract.core.net.errors import FetchError
 from refract.core.net.fetcher import FetchedPage, PageFetcher
@@ -20,7 +25,11 @@ MAX_FETCHED_BYTES = 512 * 1024
 """Bytes of a page that are fetched for its head. Large sites have half a megabyte of script in theirs."""
 
 READ_METADATA_TASK = ExtractionTask(
-    "metadata", "refract.core.net.metadata:extract_page_metadata", cpu_seconds=2, wall_seconds=20.0, max_output=64 * 1024
+    "metadata",
+    "refract.core.net.metadata:extract_page_metadata",
+    cpu_seconds=2,
+    wall_seconds=20.0,
+    max_output=64 * 1024,
 )
 _BLANKS = re.compile(r"\s+")
 _JOINERS = "\u200c\u200d"  # invisible, but they make emoji and many scripts what they are
@@ -45,13 +54,24 @@ class PageMetadata:
     image: str | None = None
 
 
-async def fetch_metadata(fetcher: PageFetcher, pool: ExtractionPool, url: str, *, owner: str, budget: float) -> PageMetadata:
+async def fetch_metadata(
+    fetcher: PageFetcher, pool: ExtractionPool, url: str, *, owner: str, budget: float
+) -> PageMetadata:
     """Fetch the beginning of a page and return its metadata; raises `FetchError`."""
     page = await fetcher.fetch(url, budget=budget, truncate_at=MAX_FETCHED_BYTES)
     try:
-        pieces = await pool.run(READ_METADATA_TASK, page.body, owner=owner, url=page.url, charset=page.charset, whole=not page.truncated)
+        pieces = await pool.run(
+            READ_METADATA_TASK,
+            page.body,
+            owner=owner,
+            url=page.url,
+            charset=page.charset,
+            whole=not page.truncated,
+        )
     except ExtractionError as exc:
-        raise UnreadablePage(f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)) from exc
+        raise UnreadablePage(
+            f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)
+        ) from exc
     return PageMetadata(**json.loads(b"".join(pieces)))
 
 
@@ -82,11 +102,17 @@ def parse_metadata(html: str, join: Callable[[str], str | None]) -> PageMetadata
     for name, content in _iter_named_metas(head.metas):
         offered.setdefault(name, content)
     title = offered.get("og:title") or head.title or offered.get("twitter:title")
-    description = offered.get("og:description") or offered.get("description") or offered.get("twitter:description")
+    description = (
+        offered.get("og:description")
+        or offered.get("description")
+        or offered.get("twitter:description")
+    )
     picture = offered.get("og:image") or offered.get("og:image:url") or offered.get("twitter:image")
     image = join(picture.strip()) if picture else None
     return PageMetadata(
-        clean_line(title, MAX_TITLE), clean_line(description, MAX_DESCRIPTION), image if image and len(image) <= MAX_IMAGE else None
+        clean_line(title, MAX_TITLE),
+        clean_line(description, MAX_DESCRIPTION),
+        image if image and len(image) <= MAX_IMAGE else None,
     )
 
 
@@ -102,7 +128,13 @@ def clean_line(text: str | None, most: int) -> str | None:
     """One line without invisible signs, cut at a word where it is too long; None for nothing."""
     if text is None:
         return None
-    visible = "".join(sign for sign in text if sign.isspace() or sign in _JOINERS or unicodedata.category(sign) not in ("Cc", "Cf", "Cs"))
+    visible = "".join(
+        sign
+        for sign in text
+        if sign.isspace()
+        or sign in _JOINERS
+        or unicodedata.category(sign) not in ("Cc", "Cf", "Cs")
+    )
     line = _BLANKS.sub(" ", visible).strip()
     if len(line) > most:
         cut = line[: most - 1]

@@ -25,7 +25,9 @@ def get_port(url: WebUrl) -> int:
     return int(url.port) if url.port else 443 if url.scheme == "https" else 80
 
 
-async def resolve_allowed_addresses(url: WebUrl, guard: AddressGuard, resolve: HostResolver) -> list[IpAddress]:
+async def resolve_allowed_addresses(
+    url: WebUrl, guard: AddressGuard, resolve: HostResolver
+) -> list[IpAddress]:
     """Look the host up, once, and refuse it if any answer is forbidden: a name with one foot inside is an attack."""
     literal = _parse_literal(url.host)
     if literal is None:

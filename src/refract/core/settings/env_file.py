@@ -18,8 +18,14 @@ def load_env_file(path: Path, into: MutableMapping[str, str] | None = None) -> N
         content = path.read_text()
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(
-            problem=f"The environment file {path} cannot be read ({getattr(exc, 'strerror', None) or 'it is not text'}).",
-            remedy="Give this user the right to read it, or name another with --env-file or REFRACT_ENV_FILE.",
+            problem=(
+                f"The environment file {path} cannot be read"
+                f" ({getattr(exc, 'strerror', None) or 'it is not text'})."
+            ),
+            remedy=(
+                "Give this user the right to read it, or name another with --env-file or"
+                " REFRACT_ENV_FILE."
+            ),
         ) from exc
     for name, value in parse_env_file(content, str(path)).items():
         environment.setdefault(name, value)
@@ -35,7 +41,10 @@ def parse_env_file(content: str, where: str = "the file") -> dict[str, str]:
             continue
         name, equals, value = stripped.removeprefix("export ").partition("=")
         if not equals or not _NAME.fullmatch(name.strip()):
-            raise ConfigurationError(problem=f"Line {number} of {where} is not NAME=value.", remedy="Write one variable a line.")
+            raise ConfigurationError(
+                problem=f"Line {number} of {where} is not NAME=value.",
+                remedy="Write one variable a line.",
+            )
         found[name.strip()] = _unquote(value.strip())
     return found
 

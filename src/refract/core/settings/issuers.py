@@ -9,14 +9,32 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, m
 from pydantic_settings import NoDecode
 
 IssuerKind = Literal["oidc", "zitadel", "clerk"]
-SignatureAlgorithm = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "Ed25519", "EdDSA"]
+SignatureAlgorithm = Literal[
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+    "Ed25519",
+    "EdDSA",
+]
 CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 
 ISSUER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _LABELS: dict[IssuerKind, str] = {"zitadel": "Zitadel", "clerk": "Clerk"}
 SUBJECT_PREFIX = "sub:"
 """What marks an administrator's subject. Addresses need no mark: they have an `@`, and a subject may have one too."""
-_OPEN_HOSTS = ("accounts.google.com", "appleid.apple.com", "gitlab.com", "www.facebook.com", "www.linkedin.com")
+_OPEN_HOSTS = (
+    "accounts.google.com",
+    "appleid.apple.com",
+    "gitlab.com",
+    "www.facebook.com",
+    "www.linkedin.com",
+)
 _MICROSOFT_OPEN = ("common", "consumers", "organizations")
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
@@ -60,21 +78,36 @@ class Issuer(BaseModel):
     domains: CommaSeparated = ()
     """Email domains (separated by commas) whose verified addresses may sign in. Left out: everybody whom the provider lets in."""
 
-    algorithms: Annotated[tuple[SignatureAlgorithm, ...], NoDecode] = ("RS256", "ES256", "PS256", "Ed25519", "EdDSA")
+    algorithms: Annotated[tuple[SignatureAlgorithm, ...], NoDecode] = (
+        "RS256",
+        "ES256",
+        "PS256",
+        "Ed25519",
+        "EdDSA",
+    )
     """Signature algorithms that tokens may use, separated by commas. Shared secrets are never accepted; `EdDSA` is the older name of
     `Ed25519`, with that curve alone."""
 
     @field_validator("audiences", "parties", "admins", "domains", "algorithms", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
-        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+        return (
+            tuple(part.strip() for part in value.split(",") if part.strip())
+            if isinstance(value, str)
+            else value
+        )
 
     @field_validator("admins")
     @classmethod
     def _check_admins(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         for entry in value:
-            if entry == SUBJECT_PREFIX or (not entry.startswith(SUBJECT_PREFIX) and "@" not in entry):
-                problem = f'"{entry}" is no email address: write a subject as {SUBJECT_PREFIX}{entry if entry != SUBJECT_PREFIX else "…"}'
+            if entry == SUBJECT_PREFIX or (
+                not entry.startswith(SUBJECT_PREFIX) and "@" not in entry
+            ):
+                problem = (
+                    f'"{entry}" is no email address: write a subject as'
+                    f" {SUBJECT_PREFIX}{entry if entry != SUBJECT_PREFIX else '…'}"
+                )
                 raise ValueError(problem)
         return value
 
@@ -82,7 +115,10 @@ class Issuer(BaseModel):
     @classmethod
     def _check_url(cls, value: str) -> str:
         if not is_safe_url(value) or len(value) > 255 or "?" in value or "#" in value:
-            problem = "write the issuer as its tokens do, such as https://id.example.com; plain http is for this machine alone"
+            problem = (
+                "write the issuer as its tokens do, such as https://id.example.com; plain http is"
+                " for this machine alone"
+            )
             raise ValueError(problem)
         return value
 
@@ -115,15 +151,27 @@ class Issuer(BaseModel):
     @property
     def admin_subjects(self) -> frozenset[str]:
         """Return the subjects of administrators."""
-        return frozenset(entry.removeprefix(SUBJECT_PREFIX) for entry in self.admins if entry.startswith(SUBJECT_PREFIX))
+        return frozenset(
+            entry.removeprefix(SUBJECT_PREFIX)
+            for entry in self.admins
+            if entry.startswith(SUBJECT_PREFIX)
+        )
 
     @property
     def is_open(self) -> bool:
         """Return whether anybody in the world can get an account there, and no domain narrows that."""
         parts = urlsplit(self.url)
         host = parts.hostname or ""
-        several = host == "login.microsoftonline.com" and parts.path.strip("/").split("/")[0] in _MICROSOFT_OPEN
-        return not self.domains and (host in _OPEN_HOSTS or several or self.kind == "clerk" or host.endswith(".clerk.accounts.dev"))
+        several = (
+            host == "login.microsoftonline.com"
+            and parts.path.strip("/").split("/")[0] in _MICROSOFT_OPEN
+        )
+        return not self.domains and (
+            host in _OPEN_HOSTS
+            or several
+            or self.kind == "clerk"
+            or host.endswith(".clerk.accounts.dev")
+        )
 
     @property
     def display_name(self) -> str:
@@ -137,7 +185,14 @@ def is_safe_url(url: str) -> bool:
         port_fits = parts.port is None or parts.port > 0
     except ValueError:
         return False
-    if not parts.hostname or parts.username or not port_fits or not url.isascii() or not url.isprintable() or " " in url:
+    if (
+        not parts.hostname
+        or parts.username
+        or not port_fits
+        or not url.isascii()
+        or not url.isprintable()
+        or " " in url
+    ):
         return False
     return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
 

@@ -7,7 +7,12 @@ from typing import Literal, Self
 from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, model_validator
-from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, TomlConfigSettingsSource
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from refract.core.ip_addresses import is_loopback
 from refract.core.settings.sources import RefractEnvSource
@@ -34,7 +39,9 @@ Dialect = Literal["sqlite", "postgresql", "mysql"]
 class Settings(BaseSettings):
     """Built once, by `cli` or by a test, then handed down. There is no global to import."""
 
-    model_config = SettingsConfigDict(env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(
+        env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, extra="ignore"
+    )
 
     unknown_settings: Literal["refuse", "warn"] = "refuse"
     """What a `REFRACT_…` variable that is no setting does: `refuse` stops the start, `warn` logs it, for upgrades."""
@@ -331,7 +338,11 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """What a command was told, then the environment, then the file."""
         file = os.environ.get("REFRACT_SETTINGS_FILE")
-        return (init_settings, RefractEnvSource(settings_cls), *([TomlConfigSettingsSource(settings_cls, Path(file))] if file else []))
+        return (
+            init_settings,
+            RefractEnvSource(settings_cls),
+            *([TomlConfigSettingsSource(settings_cls, Path(file))] if file else []),
+        )
 
     @property
     def signin_links_allowed(self) -> bool:
@@ -345,7 +356,9 @@ class Settings(BaseSettings):
             return "off"
         if self.anonymous_lists is not None:
             return self.anonymous_lists
-        own_machine = is_loopback(self.host) and is_loopback(urlsplit(self.public_url).hostname or "")
+        own_machine = is_loopback(self.host) and is_loopback(
+            urlsplit(self.public_url).hostname or ""
+        )
         return "publish" if own_machine else "off"
 
     @cached_property
@@ -367,7 +380,9 @@ class Settings(BaseSettings):
     @property
     def dialect(self) -> Dialect:
         scheme = urlsplit(self.effective_database_url).scheme
-        return "postgresql" if scheme == "postgresql" else "mysql" if scheme == "mysql" else "sqlite"
+        return (
+            "postgresql" if scheme == "postgresql" else "mysql" if scheme == "mysql" else "sqlite"
+        )
 
     @property
     def effective_spool_dir(self) -> Path:

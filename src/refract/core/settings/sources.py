@@ -17,7 +17,9 @@ FILE_SUFFIX = "_FILE"
 NON_SETTING_VARIABLES = frozenset({"REFRACT_ENV_FILE"})
 """Variables that are ours and no settings."""
 OTEL_TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-STANDARD_VARIABLES: Mapping[str, Sequence[str]] = {"otlp_url": (OTEL_TRACES_ENDPOINT, "OTEL_EXPORTER_OTLP_ENDPOINT")}
+STANDARD_VARIABLES: Mapping[str, Sequence[str]] = {
+    "otlp_url": (OTEL_TRACES_ENDPOINT, "OTEL_EXPORTER_OTLP_ENDPOINT")
+}
 """Variables of others that set a setting of ours where ours is not set."""
 _SERVICE_LINK = re.compile(r"REFRACT_(.*_)?(SERVICE|PORT)_.*")
 _LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
@@ -37,14 +39,20 @@ class RefractEnvSource(EnvSettingsSource):
             name = f"{variable}{FILE_SUFFIX}".lower()
             if file := found.pop(name, None):
                 if found.get(variable.lower()) is not None:
-                    raise ConfigurationError(problem=f"{variable} and {variable}{FILE_SUFFIX} are both set.", remedy="Keep one of them.")
+                    raise ConfigurationError(
+                        problem=f"{variable} and {variable}{FILE_SUFFIX} are both set.",
+                        remedy="Keep one of them.",
+                    )
                 found[variable.lower()] = _read_secret(f"{variable}{FILE_SUFFIX}", Path(file))
         return found
 
 
 def _standard_collector(environment: Mapping[str, str | None]) -> str | None:
     """Return the collector that the variables of OpenTelemetry name, None if they switch it off or its SDK is not installed."""
-    if environment.get("otel_traces_exporter", "otlp") != "otlp" or (environment.get("otel_sdk_disabled") or "").lower() == "true":
+    if (
+        environment.get("otel_traces_exporter", "otlp") != "otlp"
+        or (environment.get("otel_sdk_disabled") or "").lower() == "true"
+    ):
         return None
     named = (environment.get(name.lower()) for name in STANDARD_VARIABLES["otlp_url"])
     found = next((url for url in named if url), None)
@@ -53,7 +61,10 @@ def _standard_collector(environment: Mapping[str, str | None]) -> str | None:
 
 def has_otel_sdk() -> bool:
     """Return whether the packages of the extra `otel` are installed."""
-    return all(_is_installed(name) for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http"))
+    return all(
+        _is_installed(name)
+        for name in ("opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.http")
+    )
 
 
 def _is_installed(name: str) -> bool:
@@ -77,17 +88,24 @@ def _read_secret(variable: str, path: Path) -> str:
         return path.read_text().strip()
     except (OSError, UnicodeDecodeError) as exc:
         raise ConfigurationError(
-            problem=f"{variable} {path} cannot be read ({getattr(exc, 'strerror', None) or 'it is not text'}).",
+            problem=(
+                f"{variable} {path} cannot be read"
+                f" ({getattr(exc, 'strerror', None) or 'it is not text'})."
+            ),
             remedy="Give this user the right to read it, or name another file.",
         ) from exc
 
 
 def is_service_link(name: str, value: str) -> bool:
     """Whether a container platform set this variable for a service that is called `refract` or `refract-…`."""
-    return bool(_SERVICE_LINK.fullmatch(name)) or (name.endswith("_PORT") and bool(_LINKED_PORT.match(value)))
+    return bool(_SERVICE_LINK.fullmatch(name)) or (
+        name.endswith("_PORT") and bool(_LINKED_PORT.match(value))
+    )
 
 
-def find_unknown_variables(settings: type[BaseSettings], environment: Mapping[str, str]) -> list[tuple[str, str | None]]:
+def find_unknown_variables(
+    settings: type[BaseSettings], environment: Mapping[str, str]
+) -> list[tuple[str, str | None]]:
     """List variables under our prefix that are no settings, each with the nearest that is one. Pure."""
     known = {f"{PREFIX}{name.upper()}" for name in settings.model_fields} | NON_SETTING_VARIABLES
     known |= {f"{PREFIX}{name.upper()}{FILE_SUFFIX}" for name in list_secret_fields(settings)}
@@ -95,7 +113,12 @@ def find_unknown_variables(settings: type[BaseSettings], environment: Mapping[st
     found = []
     for name, value in sorted(environment.items()):
         plain = name.upper()
-        if not plain.startswith(PREFIX) or plain in known or plain.startswith((f"{PREFIX}TEST_", *nested)) or is_service_link(plain, value):
+        if (
+            not plain.startswith(PREFIX)
+            or plain in known
+            or plain.startswith((f"{PREFIX}TEST_", *nested))
+            or is_service_link(plain, value)
+        ):
             continue
         near = difflib.get_close_matches(plain, sorted(known), 1, cutoff=0.6)
         found.append((name, near[0] if near else None))
@@ -111,7 +134,11 @@ def find_setting_source(field: str, given: Mapping[str, Any], file: Mapping[str,
     variable = f"{PREFIX}{field.upper()}"
     if given.get(field) is not None:
         return f"--{field.replace('_', '-')}"
-    names = {name.upper(): name for name, value in os.environ.items() if not is_service_link(name.upper(), value)}
+    names = {
+        name.upper(): name
+        for name, value in os.environ.items()
+        if not is_service_link(name.upper(), value)
+    }
     for candidate in (variable, f"{variable}{FILE_SUFFIX}", *STANDARD_VARIABLES.get(field, ())):
         if candidate in names:
             return names[candidate]

@@ -19,15 +19,23 @@ def _parse_networks(value: object) -> object:
     if not isinstance(value, str):
         return value
     try:
-        return tuple(ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip())
+        return tuple(
+            ipaddress.ip_network(part.strip()) for part in value.split(",") if part.strip()
+        )
     except ValueError as exc:
         problem = f"{exc}. Write networks such as 10.0.0.0/8, separated by commas"
         raise ValueError(problem) from exc
 
 
 def _parse_ports(value: object) -> object:
-    ports = [part.strip() for part in value.split(",") if part.strip()] if isinstance(value, str) else value
-    if isinstance(ports, list | tuple) and all(str(port).isdecimal() and 0 < int(port) < 65536 for port in ports):
+    ports = (
+        [part.strip() for part in value.split(",") if part.strip()]
+        if isinstance(value, str)
+        else value
+    )
+    if isinstance(ports, list | tuple) and all(
+        str(port).isdecimal() and 0 < int(port) < 65536 for port in ports
+    ):
         return tuple(int(port) for port in ports)
     problem = "Write port numbers such as 80,443, separated by commas"
     raise ValueError(problem)
@@ -38,7 +46,12 @@ def _check_origin(value: str | None) -> str | None:
         return None
     parts = urlsplit(value.rstrip("/"))
     more = parts.path or parts.query or parts.fragment or parts.username
-    if parts.scheme not in ("http", "https") or not parts.hostname or more or not _has_valid_port(parts):
+    if (
+        parts.scheme not in ("http", "https")
+        or not parts.hostname
+        or more
+        or not _has_valid_port(parts)
+    ):
         problem = "write scheme and host alone, such as https://go.example.com"
         raise ValueError(problem)
     return f"{parts.scheme}://{parts.netloc.lower()}"
@@ -53,10 +66,16 @@ def _check_database_url(value: str | None) -> str | None:
         problem = "begin it with sqlite://, postgresql:// or mysql://"
         raise ValueError(problem)
     if _has_unencoded_password(value):
-        problem = "write special characters of the password percent-encoded: # as %23, @ as %40, / as %2F, : as %3A, ? as %3F, % as %25"
+        problem = (
+            "write special characters of the password percent-encoded: # as %23, @ as %40, / as"
+            " %2F, : as %3A, ? as %3F, % as %25"
+        )
         raise ValueError(problem)
     if not _is_complete_url(value):
-        problem = "write it as sqlite:////path/to/file, postgresql://user@host/database or mysql://user@host/database"
+        problem = (
+            "write it as sqlite:////path/to/file, postgresql://user@host/database or"
+            " mysql://user@host/database"
+        )
         raise ValueError(problem)
     return value
 
@@ -66,11 +85,18 @@ def _has_unencoded_password(database_url: str) -> bool:
     parts = urlsplit(database_url)
     if parts.scheme == "sqlite":
         return False
-    return bool(parts.fragment) or "#" in database_url or parts.netloc.count("@") > 1 or "@" in parts.path + parts.query
+    return (
+        bool(parts.fragment)
+        or "#" in database_url
+        or parts.netloc.count("@") > 1
+        or "@" in parts.path + parts.query
+    )
 
 
 def _check_model_url(value: str | None) -> str | None:
-    if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+    if value is not None and (
+        urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname
+    ):
         problem = "write the address up to the version, such as http://127.0.0.1:11434/v1"
         raise ValueError(problem)
     return value.rstrip("/") if value else None
@@ -84,7 +110,9 @@ def _check_redis_url(value: str | None) -> str | None:
 
 
 def _check_collector_url(value: str | None) -> str | None:
-    if value is not None and (urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname):
+    if value is not None and (
+        urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname
+    ):
         problem = "write it as http://host:4318"
         raise ValueError(problem)
     return value
@@ -94,7 +122,9 @@ def _parse_limit(value: object, least: int) -> int | None:
     if value is None or value == "unlimited":
         return None
     digits = str(value).strip()
-    if isinstance(value, bool) or not (digits.isascii() and digits.isdigit() and int(digits) >= least):
+    if isinstance(value, bool) or not (
+        digits.isascii() and digits.isdigit() and int(digits) >= least
+    ):
         problem = f"write a whole number from {least}, or unlimited"
         raise ValueError(problem)
     return int(digits)
@@ -131,7 +161,9 @@ def _is_complete_url(database_url: str) -> bool:
     """Whether a database URL names all that is needed: a file that several connections can share, or a server and a database."""
     parts = urlsplit(database_url)
     if parts.scheme == "sqlite":
-        return not parts.netloc and len(parts.path) > 1 and not parts.path.endswith(("/", ":memory:"))
+        return (
+            not parts.netloc and len(parts.path) > 1 and not parts.path.endswith(("/", ":memory:"))
+        )
     return _has_valid_port(parts) and len(parts.path) > 1
 
 
@@ -143,7 +175,9 @@ AnonymousLimitSetting = Annotated[int | None, NoDecode, BeforeValidator(_parse_a
 
 def is_limit(field: FieldInfo) -> bool:
     """Return whether a setting takes `unlimited`, which is None once it is read."""
-    return any(get_args(limit)[-1] in field.metadata for limit in (LimitSetting, AnonymousLimitSetting))
+    return any(
+        get_args(limit)[-1] in field.metadata for limit in (LimitSetting, AnonymousLimitSetting)
+    )
 
 
 Networks = Annotated[tuple[NetworkValue, ...], NoDecode, BeforeValidator(_parse_networks)]
@@ -179,13 +213,22 @@ if TYPE_CHECKING:
 def find_production_problem(settings: "Settings") -> str | None:
     """Say what REFRACT_ENVIRONMENT=production refuses, with the remedy; None if there is nothing."""
     if settings.base_url is None:
-        return "REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, the public address, such as https://go.example.com"
+        return (
+            "REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, the public address, such as"
+            " https://go.example.com"
+        )
     host = urlsplit(settings.base_url).hostname or ""
     if not settings.https and not is_loopback(host):
         return (
-            "REFRACT_ENVIRONMENT=production needs a REFRACT_BASE_URL with https://, or sessions and keys can be read on the way. "
-            "Put a front with TLS before it, or set REFRACT_ENVIRONMENT=development in a private network"
+            "REFRACT_ENVIRONMENT=production needs a REFRACT_BASE_URL with https://, or sessions and"
+            " keys can be read on the way. Put a front with TLS before it, or set"
+            " REFRACT_ENVIRONMENT=development in a private network"
         )
-    if everybody := [str(network) for network in settings.trusted_proxies if network.prefixlen == 0]:
-        return f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}, so anybody could claim any address. Name the networks of your proxies alone"
+    if everybody := [
+        str(network) for network in settings.trusted_proxies if network.prefixlen == 0
+    ]:
+        return (
+            f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}, so anybody could claim any address."
+            " Name the networks of your proxies alone"
+        )
     return None

@@ -27,7 +27,9 @@ MAX_URL_LENGTH = 2048
 
 
 async def find_account(session: ReadSession, issuer: Issuer, subject: str) -> User | None:
-    return await session.scalar(select(User).where(User.issuer == issuer.url, User.subject == subject))
+    return await session.scalar(
+        select(User).where(User.issuer == issuer.url, User.subject == subject)
+    )
 
 
 async def sync_account(session: WriteSession, rt: Runtime, issuer: Issuer, claims: Claims) -> User:
@@ -76,7 +78,11 @@ async def _create_account(session: WriteSession, rt: Runtime, issuer: Issuer, su
         async with session.begin_nested():
             session.add(user)
     except IntegrityError:  # they came through two doors at once
-        return (await session.scalars(select(User).where(User.issuer == issuer.url, User.subject == subject))).one()
+        return (
+            await session.scalars(
+                select(User).where(User.issuer == issuer.url, User.subject == subject)
+            )
+        ).one()
     await audit.record_event(session, rt, "account.made", actor=user)
     return user
 
@@ -97,7 +103,9 @@ async def _sync_admin_role(session: WriteSession, rt: Runtime, issuer: Issuer, u
 
     A role that was given by hand stays, and so does the last administrator's.
     """
-    by_address = user.email_verified and user.email_folded in {fold_email(email) for email in issuer.admin_emails}
+    by_address = user.email_verified and user.email_folded in {
+        fold_email(email) for email in issuer.admin_emails
+    }
     named = by_address or user.subject in issuer.admin_subjects
     if named == (user.role == UserRole.ADMIN) or not (named or user.admin_by_setting):
         return
@@ -107,20 +115,34 @@ async def _sync_admin_role(session: WriteSession, rt: Runtime, issuer: Issuer, u
         except LastAdministrator:
             return
     user.role, user.admin_by_setting = (UserRole.ADMIN, True) if named else (UserRole.USER, None)
-    await audit.record_event(session, rt, "role.changed", actor=user, target=str(user.id), detail=f"{user.role}, by setting")
+    await audit.record_event(
+        session,
+        rt,
+        "role.changed",
+        actor=user,
+        target=str(user.id),
+        detail=f"{user.role}, by setting",
+    )
 
 
 def _get_email(claims: Claims) -> tuple[str, bool]:
     """The address and whether the provider vouches for it: by `true`, not by a text that says so."""
     email = clean_claim(claims.get("email"), MAX_EMAIL_LENGTH + 1)
     local, _, domain = email.rpartition("@")
-    if not local or not domain or len(email) > MAX_EMAIL_LENGTH or any(character.isspace() for character in email):
+    if (
+        not local
+        or not domain
+        or len(email) > MAX_EMAIL_LENGTH
+        or any(character.isspace() for character in email)
+    ):
         return "", False
     return email, claims.get("email_verified") is True
 
 
 def _get_name(claims: Claims) -> str:
-    parts = (clean_claim(claims.get(name), MAX_NAME_LENGTH) for name in ("given_name", "family_name"))
+    parts = (
+        clean_claim(claims.get(name), MAX_NAME_LENGTH) for name in ("given_name", "family_name")
+    )
     return (
         clean_claim(claims.get("name"), MAX_NAME_LENGTH)
         or " ".join(part for part in parts if part)[:MAX_NAME_LENGTH]
@@ -147,7 +169,10 @@ def clean_claim(text: Any, most: int) -> str:
     """A claim as one line: no control or formatting characters, which could turn a name round or hide a part of it."""
     if not isinstance(text, str):
         return ""
-    kept = "".join(one if not unicodedata.category(one).startswith("C") else " " for one in unicodedata.normalize("NFC", text[: most * 4]))
+    kept = "".join(
+        one if not unicodedata.category(one).startswith("C") else " "
+        for one in unicodedata.normalize("NFC", text[: most * 4])
+    )
     return " ".join(kept.split())[:most]
 
 
@@ -171,20 +196,30 @@ async def user_from_bearer_token(rt: Runtime, text: str) -> User | None:
         user = await find_account(session, provider.issuer, subject)
     if user is None and rt.settings.role != "redirect":  # which may only read
         # In a context of its own: the request's own transaction begins later, when it is known whose it is.
-        user = await asyncio.create_task(_provision_user(rt, provider, token.claims), context=contextvars.Context())
-    if user is None or user.status != UserStatus.ACTIVE or not is_still_invited(provider.issuer, user, token.claims):
+        user = await asyncio.create_task(
+            _provision_user(rt, provider, token.claims), context=contextvars.Context()
+        )
+    if (
+        user is None
+        or user.status != UserStatus.ACTIVE
+        or not is_still_invited(provider.issuer, user, token.claims)
+    ):
         return None
     return user
 
 
 async def _verify_token(rt: Runtime, provider: OidcProvider, token: tokens.UnverifiedToken) -> str:
     algorithm = token.check_algorithm(provider.issuer.algorithms)
-    subject = tokens.check_access_token(token, provider.issuer, rt.clock.now().timestamp(), origins=(rt.settings.public_url,))
+    subject = tokens.check_access_token(
+        token, provider.issuer, rt.clock.now().timestamp(), origins=(rt.settings.public_url,)
+    )
     tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
     return subject
 
 
-async def _provision_user(rt: Runtime, provider: OidcProvider, claims: tokens.Claims) -> User | None:
+async def _provision_user(
+    rt: Runtime, provider: OidcProvider, claims: tokens.Claims
+) -> User | None:
     """Somebody whom we have not met: the provider let them in, so they have an account from now on."""
     try:
         async with rt.db.write() as session:

@@ -56,7 +56,9 @@ class SignInAttempt:
         return cls(*json.loads(message))
 
     def derive(self, secret: Secret, purpose: str) -> str:
-        return _encode_base64url(secret.sign(f"oidc-{purpose}", f"{self.provider}\n{self.seed}".encode(), size=32))
+        return _encode_base64url(
+            secret.sign(f"oidc-{purpose}", f"{self.provider}\n{self.seed}".encode(), size=32)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,11 @@ def build_callback_url(rt: Runtime, provider: OidcProvider) -> str:
 async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
     """Where to send the browser, and the cookie it takes along."""
     facts = await provider.get_metadata()
-    attempt = SignInAttempt(provider.name, int(rt.clock.now().timestamp()) + ATTEMPT_MINUTES * 60, secrets.token_urlsafe(32))
+    attempt = SignInAttempt(
+        provider.name,
+        int(rt.clock.now().timestamp()) + ATTEMPT_MINUTES * 60,
+        secrets.token_urlsafe(32),
+    )
     verifier = attempt.derive(rt.secret, "verifier")
     question = {
         "response_type": "code",
@@ -106,7 +112,9 @@ async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
     return _add_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt.secret)
 
 
-async def finish_sign_in(rt: Runtime, provider: OidcProvider, answer: CallbackParams, cookie: str | None) -> "CompletedSignIn":
+async def finish_sign_in(
+    rt: Runtime, provider: OidcProvider, answer: CallbackParams, cookie: str | None
+) -> "CompletedSignIn":
     """Return who signed in, by the provider's word for it. Raises `SignInFailed` with a reason for people.
 
     The caller spends the attempt in the transaction that begins the session, so that it counts once.
@@ -116,7 +124,9 @@ async def finish_sign_in(rt: Runtime, provider: OidcProvider, answer: CallbackPa
         raise SignInFailed(why=NOT_BEGUN_HERE)
     if attempt.until <= rt.clock.now().timestamp():
         raise SignInFailed(why="it took too long.")
-    if not secrets.compare_digest(attempt.derive(rt.secret, "state").encode(), (answer.state or "").encode()):
+    if not secrets.compare_digest(
+        attempt.derive(rt.secret, "state").encode(), (answer.state or "").encode()
+    ):
         raise SignInFailed(why=NOT_BEGUN_HERE)
     discovery = (await provider.get_metadata()).discovery
     _check_sender(discovery, answer)
@@ -124,18 +134,28 @@ async def finish_sign_in(rt: Runtime, provider: OidcProvider, answer: CallbackPa
         raise SignInFailed(why=_REFUSALS.get(answer.error, "the provider refused it."))
     if not answer.code or len(answer.code) > _MAX_CODE_LENGTH:
         raise SignInFailed(why="the provider's answer is incomplete.")
-    told = await _redeem_code(rt, provider, discovery, answer.code, attempt.derive(rt.secret, "verifier"))
-    return CompletedSignIn(await _verify_identity(rt, provider, discovery, told, attempt.derive(rt.secret, "nonce")), attempt)
+    told = await _redeem_code(
+        rt, provider, discovery, answer.code, attempt.derive(rt.secret, "verifier")
+    )
+    return CompletedSignIn(
+        await _verify_identity(rt, provider, discovery, told, attempt.derive(rt.secret, "nonce")),
+        attempt,
+    )
 
 
-def build_sign_out_url(rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument) -> str | None:
+def build_sign_out_url(
+    rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument
+) -> str | None:
     """Where the provider ends its own session; None where it offers no such address.
 
     No ID token is kept to send along: it would be personal data at rest for the sake of one question less.
     """
     if discovery.end_session_endpoint is None:
         return None
-    back = {"client_id": provider.issuer.client_id, "post_logout_redirect_uri": f"{rt.settings.public_url}/auth/signed-out"}
+    back = {
+        "client_id": provider.issuer.client_id,
+        "post_logout_redirect_uri": f"{rt.settings.public_url}/auth/signed-out",
+    }
     return _add_query(discovery.end_session_endpoint, back)
 
 
@@ -146,9 +166,16 @@ def _check_sender(discovery: DiscoveryDocument, answer: CallbackParams) -> None:
         raise SignInFailed(why="the answer came from another provider.")
 
 
-async def _redeem_code(rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument, code: str, verifier: str) -> dict[str, Any]:
+async def _redeem_code(
+    rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument, code: str, verifier: str
+) -> dict[str, Any]:
     """The code for tokens."""
-    form = {"grant_type": "authorization_code", "code": code, "redirect_uri": build_callback_url(rt, provider), "code_verifier": verifier}
+    form = {
+        "grant_type": "authorization_code",
+        "code": code,
+        "redirect_uri": build_callback_url(rt, provider),
+        "code_verifier": verifier,
+    }
     secret, client = provider.issuer.secret, provider.issuer.client_id
     options: dict[str, Any] = {}
     if secret is None:
@@ -162,7 +189,9 @@ async def _redeem_code(rt: Runtime, provider: OidcProvider, discovery: Discovery
         told = await provider.request_json("POST", discovery.token_endpoint, data=form, **options)
     except DocumentRefused as exc:
         if str(exc).startswith("status 4"):
-            raise SignInFailed(why="the provider did not accept its own code, or our client.") from exc
+            raise SignInFailed(
+                why="the provider did not accept its own code, or our client."
+            ) from exc
         raise IssuerUnavailable(name=provider.issuer.display_name) from exc
     if not isinstance(told, dict) or not isinstance(told.get("id_token"), str):
         raise SignInFailed(why="the provider's answer is incomplete.")
@@ -170,7 +199,11 @@ async def _redeem_code(rt: Runtime, provider: OidcProvider, discovery: Discovery
 
 
 async def _verify_identity(
-    rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument, told: dict[str, Any], nonce: str
+    rt: Runtime,
+    provider: OidcProvider,
+    discovery: DiscoveryDocument,
+    told: dict[str, Any],
+    nonce: str,
 ) -> tokens.Claims:
     access = told.get("access_token")
     access = access if isinstance(access, str) else None
@@ -178,23 +211,39 @@ async def _verify_identity(
         token = tokens.parse_token(told["id_token"])
         algorithm = token.check_algorithm(provider.issuer.algorithms)
         tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
-        tokens.check_id_token(token, provider.issuer, rt.clock.now().timestamp(), nonce=nonce, access_token=access)
+        tokens.check_id_token(
+            token, provider.issuer, rt.clock.now().timestamp(), nonce=nonce, access_token=access
+        )
     except tokens.TokenRefused as exc:
         raise SignInFailed(why="the provider's word about you could not be trusted.") from exc
     if "email" in token.claims or access is None or discovery.userinfo_endpoint is None:
         return token.claims
-    return token.claims | await _fetch_userinfo(provider, discovery.userinfo_endpoint, access, token.claims["sub"])
+    return token.claims | await _fetch_userinfo(
+        provider, discovery.userinfo_endpoint, access, token.claims["sub"]
+    )
 
 
-async def _fetch_userinfo(provider: OidcProvider, address: str, access_token: str, subject: str) -> tokens.Claims:
+async def _fetch_userinfo(
+    provider: OidcProvider, address: str, access_token: str, subject: str
+) -> tokens.Claims:
     """Name and address, where the ID token has only the subject. A sign-in does not fail for want of them."""
     try:
-        told = await provider.request_json("GET", address, headers={"Authorization": f"Bearer {access_token}"})
+        told = await provider.request_json(
+            "GET", address, headers={"Authorization": f"Bearer {access_token}"}
+        )
     except DocumentRefused:
         return {}
     if not isinstance(told, dict) or told.get("sub") != subject:
         return {}
-    profile = ("email", "email_verified", "name", "given_name", "family_name", "preferred_username", "picture")
+    profile = (
+        "email",
+        "email_verified",
+        "name",
+        "given_name",
+        "family_name",
+        "preferred_username",
+        "picture",
+    )
     return {name: told[name] for name in profile if name in told}
 
 
@@ -208,7 +257,9 @@ def _encode_base64url(raw: bytes) -> str:
 
 # Back-channel logout: a provider tells us, server to server, that a session of its own is over.
 
-_LOGOUT_TOKEN_RETENTION = timedelta(seconds=tokens.MAX_LOGOUT_TOKEN_AGE_SECONDS + tokens.CLOCK_SKEW_SECONDS)
+_LOGOUT_TOKEN_RETENTION = timedelta(
+    seconds=tokens.MAX_LOGOUT_TOKEN_AGE_SECONDS + tokens.CLOCK_SKEW_SECONDS
+)
 
 
 async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: str) -> int:
@@ -225,9 +276,15 @@ async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: s
         raise LogoutRefused(why=str(exc)) from exc
     url = provider.issuer.url
     async with rt.db.write() as session:
-        if not await sessions.spend_token(session, f"{url}\n{logout.token_id}", until=rt.clock.now() + _LOGOUT_TOKEN_RETENTION):
+        if not await sessions.spend_token(
+            session, f"{url}\n{logout.token_id}", until=rt.clock.now() + _LOGOUT_TOKEN_RETENTION
+        ):
             raise LogoutRefused(why="sent before")
-        ended = await sessions.end_provider_sessions(session, url, subject=logout.subject, sid=logout.sid)
+        ended = await sessions.end_provider_sessions(
+            session, url, subject=logout.subject, sid=logout.sid
+        )
         if ended:
-            await audit.record_event(session, rt, "sessions.ended", detail=f"{ended} by {provider.name}, back-channel")
+            await audit.record_event(
+                session, rt, "sessions.ended", detail=f"{ended} by {provider.name}, back-channel"
+            )
     return ended

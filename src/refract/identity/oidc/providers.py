@@ -52,9 +52,17 @@ class DiscoveryDocument(BaseModel):
     userinfo_endpoint: str | None = None
     end_session_endpoint: str | None = None
     authorization_response_iss_parameter_supported: bool = False
-    token_endpoint_auth_methods_supported: list[str] = ["client_secret_basic"]  # the standard's own default
+    token_endpoint_auth_methods_supported: list[str] = [
+        "client_secret_basic"
+    ]  # the standard's own default
 
-    @field_validator("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint", "end_session_endpoint")
+    @field_validator(
+        "authorization_endpoint",
+        "token_endpoint",
+        "jwks_uri",
+        "userinfo_endpoint",
+        "end_session_endpoint",
+    )
     @classmethod
     def _check_url(cls, value: str | None) -> str | None:
         if value is not None and not is_safe_url(value):
@@ -100,19 +108,27 @@ class OidcProvider:
         known = self._metadata or await self._load_stored()
         if known is None or now - known.fetched_at >= MAX_STALENESS:
             return await self._refresh(known)
-        if now - known.fetched_at >= REFRESH_AFTER and (self._refresh_task is None or self._refresh_task.done()):
+        if now - known.fetched_at >= REFRESH_AFTER and (
+            self._refresh_task is None or self._refresh_task.done()
+        ):
             # In a context of its own: a request's transaction must not take this along.
-            self._refresh_task = asyncio.create_task(self._refresh_quietly(known), context=contextvars.Context())
+            self._refresh_task = asyncio.create_task(
+                self._refresh_quietly(known), context=contextvars.Context()
+            )
         return known
 
-    async def find_signing_key(self, token: tokens.UnverifiedToken, algorithm: str) -> Mapping[str, Any]:
+    async def find_signing_key(
+        self, token: tokens.UnverifiedToken, algorithm: str
+    ) -> Mapping[str, Any]:
         """The key that may have signed a token. A key id that is news is asked for, though not more than once a minute."""
         facts = await self.get_metadata()
         key = tokens.select_key(facts.keys, token.key_id, algorithm)
         if key is None and self._rt.clock.monotonic() >= self._unknown_key_at:
             self._unknown_key_at = self._rt.clock.monotonic() + UNKNOWN_KEY_INTERVAL
             try:
-                refreshed = await asyncio.create_task(self._refresh(facts), context=contextvars.Context())
+                refreshed = await asyncio.create_task(
+                    self._refresh(facts), context=contextvars.Context()
+                )
             except IssuerUnavailable:
                 refreshed = facts
             key = tokens.select_key(refreshed.keys, token.key_id, algorithm)
@@ -131,7 +147,10 @@ class OidcProvider:
                 event_hooks=client_hooks(self._rt),
             )
         try:
-            async with asyncio.timeout(REQUEST_TIMEOUT), self._client.stream(method, url, timeout=REQUEST_TIMEOUT, **options) as answer:
+            async with (
+                asyncio.timeout(REQUEST_TIMEOUT),
+                self._client.stream(method, url, timeout=REQUEST_TIMEOUT, **options) as answer,
+            ):
                 body = bytearray()
                 async for piece in answer.aiter_bytes():
                     body += piece
@@ -167,16 +186,26 @@ class OidcProvider:
             return self._metadata
 
     async def _fetch(self) -> ProviderMetadata:
-        told = await self.request_json("GET", f"{self.issuer.url.rstrip('/')}/.well-known/openid-configuration")
+        told = await self.request_json(
+            "GET", f"{self.issuer.url.rstrip('/')}/.well-known/openid-configuration"
+        )
         discovery = _parse_discovery(told, self.issuer.url)
-        return ProviderMetadata(discovery, _parse_keys(await self.request_json("GET", discovery.jwks_uri)), self._rt.clock.now())
+        return ProviderMetadata(
+            discovery,
+            _parse_keys(await self.request_json("GET", discovery.jwks_uri)),
+            self._rt.clock.now(),
+        )
 
     async def _load_stored(self) -> ProviderMetadata | None:
         async with self._rt.db.read() as session:
             row = await session.get(IssuerDocuments, self.issuer.url)
         if row is not None:
             try:
-                self._metadata = ProviderMetadata(_parse_discovery(row.discovery, self.issuer.url), _parse_keys(row.keys), row.fetched_at)
+                self._metadata = ProviderMetadata(
+                    _parse_discovery(row.discovery, self.issuer.url),
+                    _parse_keys(row.keys),
+                    row.fetched_at,
+                )
             except DocumentRefused:
                 return None  # written by a release with other rules
         return self._metadata
@@ -192,7 +221,9 @@ class OidcProvider:
         )
         try:
             async with self._rt.db.write() as session:
-                await session.execute(delete(IssuerDocuments).where(IssuerDocuments.issuer == row.issuer))
+                await session.execute(
+                    delete(IssuerDocuments).where(IssuerDocuments.issuer == row.issuer)
+                )
                 session.add(row)
         except Unavailable as exc:
             self._log.warning("issuer_not_remembered", issuer=self.name, reason=exc.message)
@@ -203,9 +234,13 @@ def _parse_discovery(told: Any, issuer: str) -> DiscoveryDocument:
         found = DiscoveryDocument.model_validate(told)
     except ValidationError as exc:
         first = exc.errors()[0]
-        raise DocumentRefused(f"discovery: {'.'.join(map(str, first['loc']))}: {first['msg']}") from exc
+        raise DocumentRefused(
+            f"discovery: {'.'.join(map(str, first['loc']))}: {first['msg']}"
+        ) from exc
     if found.issuer != issuer:
-        raise DocumentRefused(f'discovery names the issuer "{found.issuer[:200]}": write the setting exactly so')
+        raise DocumentRefused(
+            f'discovery names the issuer "{found.issuer[:200]}": write the setting exactly so'
+        )
     return found
 
 
@@ -213,7 +248,11 @@ def _parse_keys(told: Any) -> tuple[Mapping[str, Any], ...]:
     keys = told.get("keys") if isinstance(told, dict) else None
     if not isinstance(keys, list) or not keys:
         raise DocumentRefused("the key set has no keys")
-    public = [key for key in keys[:MAX_KEYS] if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and "d" not in key]
+    public = [
+        key
+        for key in keys[:MAX_KEYS]
+        if isinstance(key, dict) and key.get("kty") in ("RSA", "EC", "OKP") and "d" not in key
+    ]
     if not public:
         raise DocumentRefused("the key set has no public keys")
     return tuple(public)
@@ -223,7 +262,9 @@ class OidcProviders:
     """All configured issuers; one of these lives as long as the runtime (`rt.singleton(Providers)`)."""
 
     def __init__(self, rt: Runtime) -> None:
-        self.by_name = {name: OidcProvider(rt, name, issuer) for name, issuer in rt.settings.issuers.items()}
+        self.by_name = {
+            name: OidcProvider(rt, name, issuer) for name, issuer in rt.settings.issuers.items()
+        }
         self._by_url = {one.issuer.url: one for one in self.by_name.values()}
 
     def find_by_issuer(self, url: str) -> OidcProvider | None:

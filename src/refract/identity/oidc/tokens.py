@@ -26,7 +26,13 @@ MAX_AUDIENCES = 50
 _PART = re.compile(rb"[A-Za-z0-9_-]+")
 _SINGLE_CURVE = {"EdDSA": "Ed25519"}
 """The older name stands for two curves (RFC 8037), the newer ones for one each (RFC 9864). Under either name we take Ed25519 alone."""
-_FAMILY = {"RS": ("RSA", ""), "PS": ("RSA", ""), "ES256": ("EC", "P-256"), "ES384": ("EC", "P-384"), "ES512": ("EC", "P-521")}
+_FAMILY = {
+    "RS": ("RSA", ""),
+    "PS": ("RSA", ""),
+    "ES256": ("EC", "P-256"),
+    "ES384": ("EC", "P-384"),
+    "ES512": ("EC", "P-521"),
+}
 _KEYS: dict[str, type[RSAKey | ECKey | OKPKey]] = {"RSA": RSAKey, "EC": ECKey, "OKP": OKPKey}
 _OWN_KEYS = ("jwk", "jku", "x5u", "x5c")
 _ACCESS_TYPES = ("at+jwt", "application/at+jwt")
@@ -98,7 +104,11 @@ def parse_token(text: str) -> UnverifiedToken:
 
 def _parse_object(part: bytes) -> Claims:
     try:
-        value = json.loads(_decode_part(part).decode(), object_pairs_hook=_reject_duplicate_members, parse_constant=_reject_constant)
+        value = json.loads(
+            _decode_part(part).decode(),
+            object_pairs_hook=_reject_duplicate_members,
+            parse_constant=_reject_constant,
+        )
     except (ValueError, RecursionError) as exc:
         raise TokenRefused("a part is not JSON") from exc
     if not isinstance(value, dict):
@@ -132,9 +142,15 @@ def _reject_constant(name: str) -> None:
 # -- keys
 
 
-def select_key(keys: Sequence[Mapping[str, Any]], key_id: str | None, algorithm: str) -> Mapping[str, Any] | None:
+def select_key(
+    keys: Sequence[Mapping[str, Any]], key_id: str | None, algorithm: str
+) -> Mapping[str, Any] | None:
     """The published key that may have signed: the one with this id, or the only one there is for the algorithm."""
-    fitting = [key for key in keys if _can_sign(key, algorithm) and (key_id is None or key.get("kid") == key_id)]
+    fitting = [
+        key
+        for key in keys
+        if _can_sign(key, algorithm) and (key_id is None or key.get("kid") == key_id)
+    ]
     return fitting[0] if len(fitting) == 1 or (fitting and key_id is not None) else None
 
 
@@ -145,7 +161,10 @@ def _can_sign(key: Mapping[str, Any], algorithm: str) -> bool:
         key.get("kty") == kind
         and (not curve or key.get("crv") == curve)
         and key.get("use") in (None, "sig")
-        and (key.get("alg") is None or _normalize_algorithm(key["alg"]) == _normalize_algorithm(algorithm))
+        and (
+            key.get("alg") is None
+            or _normalize_algorithm(key["alg"]) == _normalize_algorithm(algorithm)
+        )
         and (operations is None or (isinstance(operations, list) and "verify" in operations))
     )
 
@@ -158,7 +177,9 @@ def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: s
     """The signature is by this key, with this algorithm."""
     name = _SINGLE_CURVE.get(algorithm, algorithm)
     signed, _, signature = token.text.encode().rpartition(b".")
-    public = {name: value for name, value in key.items() if name in ("kty", "n", "e", "crv", "x", "y")}
+    public = {
+        name: value for name, value in key.items() if name in ("kty", "n", "e", "crv", "x", "y")
+    }
     try:
         loaded = _KEYS[str(key["kty"])].import_key(public)
         if isinstance(loaded, RSAKey) and loaded.public_key.key_size < _MIN_RSA_BITS:
@@ -175,7 +196,9 @@ def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: s
 # -- claims
 
 
-def check_access_token(token: UnverifiedToken, issuer: Issuer, now: float, *, origins: Collection[str] = ()) -> str:
+def check_access_token(
+    token: UnverifiedToken, issuer: Issuer, now: float, *, origins: Collection[str] = ()
+) -> str:
     """A token for our API, or a reason. The answer is the subject.
 
     Clerk names no audience; there the party the token was made for (`azp`, our own origin, or `client_id`) must say that it is ours.
@@ -252,7 +275,9 @@ def check_logout_token(token: UnverifiedToken, issuer: Issuer, now: float) -> Lo
     return LogoutRequest(_get_subject(claims) if "sub" in claims else None, sid, token_id)
 
 
-def check_id_token(token: UnverifiedToken, issuer: Issuer, now: float, *, nonce: str, access_token: str | None) -> str:
+def check_id_token(
+    token: UnverifiedToken, issuer: Issuer, now: float, *, nonce: str, access_token: str | None
+) -> str:
     """What the provider says about who signed in just now. The answer is the subject."""
     claims = token.claims
     kind = token.header.get("typ", "JWT")
@@ -262,11 +287,15 @@ def check_id_token(token: UnverifiedToken, issuer: Issuer, now: float, *, nonce:
     audiences = _get_audiences(claims)
     if issuer.client_id not in audiences:
         raise TokenRefused("meant for another audience")
-    if claims.get("azp", issuer.client_id) != issuer.client_id or (len(audiences) > 1 and "azp" not in claims):
+    if claims.get("azp", issuer.client_id) != issuer.client_id or (
+        len(audiences) > 1 and "azp" not in claims
+    ):
         raise TokenRefused("made for another party")
     if claims.get("nonce") != nonce:
         raise TokenRefused("not an answer to our question")
-    if "at_hash" in claims and claims["at_hash"] != compute_half_hash(access_token or "", str(token.header.get("alg"))):
+    if "at_hash" in claims and claims["at_hash"] != compute_half_hash(
+        access_token or "", str(token.header.get("alg"))
+    ):
         raise TokenRefused("belongs to another access token")
     return subject
 
@@ -289,14 +318,24 @@ def _check_times(claims: Claims, issuer: str, now: float) -> None:
 
 def _get_subject(claims: Claims) -> str:
     subject = claims.get("sub")
-    if not isinstance(subject, str) or not 0 < len(subject) <= 255 or not subject.isascii() or not subject.isprintable():
+    if (
+        not isinstance(subject, str)
+        or not 0 < len(subject) <= 255
+        or not subject.isascii()
+        or not subject.isprintable()
+    ):
         raise TokenRefused("no usable subject")
     return subject
 
 
 def _get_time(claims: Claims, name: str) -> float:
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value < 1e12:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or not 0 <= value < 1e12
+    ):
         raise TokenRefused(f"{name} is not a time")
     return float(value)
 
@@ -304,14 +343,20 @@ def _get_time(claims: Claims, name: str) -> float:
 def _get_audiences(claims: Claims) -> list[str]:
     named = claims.get("aud")
     several = [named] if isinstance(named, str) else named
-    if not isinstance(several, list) or not 0 < len(several) <= MAX_AUDIENCES or not all(isinstance(one, str) for one in several):
+    if (
+        not isinstance(several, list)
+        or not 0 < len(several) <= MAX_AUDIENCES
+        or not all(isinstance(one, str) for one in several)
+    ):
         raise TokenRefused("the audience is neither text nor a list of it")
     return several
 
 
 def compute_half_hash(text: str, algorithm: str) -> str:
     """The left half of the hash, as `at_hash` has it."""
-    digest = {"256": hashlib.sha256, "384": hashlib.sha384}.get(algorithm[-3:], hashlib.sha512)(text.encode()).digest()
+    digest = {"256": hashlib.sha256, "384": hashlib.sha384}.get(algorithm[-3:], hashlib.sha512)(
+        text.encode()
+    ).digest()
     return base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
 
 

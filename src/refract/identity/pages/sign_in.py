@@ -10,7 +10,11 @@ from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
-from refract.identity.authentication import clear_session_cookie, get_session_token, set_session_cookie
+from refract.identity.authentication import (
+    clear_session_cookie,
+    get_session_token,
+    set_session_cookie,
+)
 from refract.identity.dependencies import OptionalCaller
 from refract.identity.errors import (
     AccountRefused,
@@ -41,7 +45,9 @@ class SignInLimit(SharedLimit):
     """How often each network sets out or comes back: every step may cost a question to the provider, or an entry in the audit log."""
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "sign-in", rt.settings.sign_ins_per_minute, per="a minute for each network")
+        super().__init__(
+            rt, "sign-in", rt.settings.sign_ins_per_minute, per="a minute for each network"
+        )
 
 
 @router.get("/auth/sign-in")
@@ -88,7 +94,10 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
 @router.get("/auth/oidc/{issuer_name}")
 async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> Response:
     """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
-    from refract.identity.oidc import flow, providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
+        flow,
+        providers,
+    )
 
     await rt.singleton(SignInLimit).charge(client_network(request, rt))
     provider = rt.singleton(providers.OidcProviders).by_name.get(issuer_name)
@@ -100,7 +109,13 @@ async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> 
         return _refuse_sign_in(request, exc)
     response = RedirectResponse(address, 303)
     response.set_cookie(
-        _attempt_name(rt), attempt, max_age=ATTEMPT_SECONDS, path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+        _attempt_name(rt),
+        attempt,
+        max_age=ATTEMPT_SECONDS,
+        path="/",
+        secure=rt.settings.https,
+        httponly=True,
+        samesite="lax",
     )
     return response
 
@@ -116,7 +131,10 @@ async def finish_provider_sign_in(
     error: CallbackParam = None,
 ) -> Response:
     """Back from the provider: make or update the account, and begin a session with a new token."""
-    from refract.identity.oidc import flow, providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
+        flow,
+        providers,
+    )
     from refract.identity.oidc.accounts import sync_account  # noqa: PLC0415 - the same
 
     await rt.singleton(SignInLimit).charge(client_network(request, rt))
@@ -124,9 +142,16 @@ async def finish_provider_sign_in(
     try:
         if provider is None:
             raise SignInFailed(why=flow.NOT_BEGUN_HERE)
-        came = await flow.finish_sign_in(rt, provider, flow.CallbackParams(code, state, iss, error), request.cookies.get(_attempt_name(rt)))
+        came = await flow.finish_sign_in(
+            rt,
+            provider,
+            flow.CallbackParams(code, state, iss, error),
+            request.cookies.get(_attempt_name(rt)),
+        )
         async with rt.db.write() as session:
-            if not await sessions.spend_token(session, came.attempt.seed, until=datetime.fromtimestamp(came.attempt.until, UTC)):
+            if not await sessions.spend_token(
+                session, came.attempt.seed, until=datetime.fromtimestamp(came.attempt.until, UTC)
+            ):
                 raise SignInFailed(why=flow.NOT_BEGUN_HERE)
             user = await sync_account(session, rt, provider.issuer, came.claims)
             cookie = await _begin_session(session, rt, request, user, provider.name, sid=came.sid)
@@ -134,14 +159,20 @@ async def finish_provider_sign_in(
         request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
         return _refuse_sign_in(request, exc)
     response = _redirect_signed_in(request, rt, cookie)
-    response.delete_cookie(_attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax")
+    response.delete_cookie(
+        _attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax"
+    )
     return response
 
 
 @router.post("/auth/oidc/{issuer_name}/backchannel-logout")
-async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_token: Annotated[str, Form()] = "") -> Response:
+async def backchannel_logout(
+    issuer_name: str, request: Request, rt: Rt, logout_token: Annotated[str, Form()] = ""
+) -> Response:
     """A provider ends sessions of its own here (OpenID Connect Back-Channel Logout 1.0). Only refusals count against the limit."""
-    from refract.identity.oidc import flow as oidc_flow  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
+        flow as oidc_flow,
+    )
     from refract.identity.oidc import providers  # noqa: PLC0415 - the same
 
     provider = rt.singleton(providers.OidcProviders).by_name.get(issuer_name)
@@ -152,7 +183,9 @@ async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_
         await oidc_flow.handle_backchannel_logout(rt, provider, logout_token)
     except LogoutRefused as exc:
         await rt.singleton(SignInLimit).charge(client_network(request, rt))
-        return JSONResponse({"error": "invalid_request", "error_description": exc.message}, 400, headers=headers)
+        return JSONResponse(
+            {"error": "invalid_request", "error_description": exc.message}, 400, headers=headers
+        )
     return Response(status_code=200, headers=headers)
 
 
@@ -160,13 +193,19 @@ async def backchannel_logout(issuer_name: str, request: Request, rt: Rt, logout_
 async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
     """End this session, here and in the database; then the provider's own, where it has an address for that."""
     onward = None
-    if actor is not None and actor.session is not None and (token := get_session_token(request, rt)):
+    if (
+        actor is not None
+        and actor.session is not None
+        and (token := get_session_token(request, rt))
+    ):
         async with rt.db.write() as session:
             await sessions.end_session(session, token)
             await audit.record_event(session, rt, "signed_out", actor=actor.user)
         onward = await _get_provider_sign_out_url(rt, actor.user)
     # A form may lead to our own addresses only (the policy of every page says so), so a page leads on from here.
-    response: Response = RedirectResponse("/", 303) if onward is None else _render_signed_out_page(request, onward)
+    response: Response = (
+        RedirectResponse("/", 303) if onward is None else _render_signed_out_page(request, onward)
+    )
     clear_session_cookie(response, rt)
     response.headers["Clear-Site-Data"] = '"cache"'
     return response
@@ -178,11 +217,21 @@ async def signed_out_page(request: Request) -> Response:
     return _render_signed_out_page(request, None)
 
 
-async def _begin_session(session: WriteSession, rt: Runtime, request: Request, user: User, by: str, *, sid: str | None = None) -> str:
+async def _begin_session(
+    session: WriteSession,
+    rt: Runtime,
+    request: Request,
+    user: User,
+    by: str,
+    *,
+    sid: str | None = None,
+) -> str:
     """A new session in place of whatever the browser had: a token planted before the sign-in is worth nothing after it."""
     if old := get_session_token(request, rt):
         await sessions.end_session(session, old)
-    cookie = await sessions.create_session(session, rt, user, request.headers.get("user-agent", ""), sid=sid)
+    cookie = await sessions.create_session(
+        session, rt, user, request.headers.get("user-agent", ""), sid=sid
+    )
     await audit.record_event(session, rt, "signed_in", actor=user, detail=by)
     return cookie
 
@@ -197,11 +246,18 @@ def _redirect_signed_in(request: Request, rt: Runtime, cookie: str) -> Response:
 async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:
     if not rt.settings.issuers:
         return None
-    from refract.identity.oidc import flow, providers  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
+        flow,
+        providers,
+    )
 
     provider = rt.singleton(providers.OidcProviders).find_by_issuer(user.issuer)
     try:
-        return flow.build_sign_out_url(rt, provider, (await provider.get_metadata()).discovery) if provider is not None else None
+        return (
+            flow.build_sign_out_url(rt, provider, (await provider.get_metadata()).discovery)
+            if provider is not None
+            else None
+        )
     except Unavailable:
         return None  # they are signed out here, which is what they asked of us
 
@@ -220,14 +276,19 @@ def _render_sign_in_page(request: Request, refused: RefractError | None = None) 
         "identity/sign_in.html",
         status=refused.status if refused else 200,
         page_title=gettext("Sign in"),
-        providers=[{"name": one.display_name, "href": f"/auth/oidc/{name}"} for name, one in rt.settings.issuers.items()],
+        providers=[
+            {"name": one.display_name, "href": f"/auth/oidc/{name}"}
+            for name, one in rt.settings.issuers.items()
+        ],
         links_enabled=rt.settings.signin_links_allowed,
         reason=translate_error(refused) if refused else None,
     )
 
 
 def _render_signed_out_page(request: Request, onward: str | None) -> Response:
-    return render_response(request, None, "identity/signed_out.html", page_title=gettext("Signed out"), onward=onward)
+    return render_response(
+        request, None, "identity/signed_out.html", page_title=gettext("Signed out"), onward=onward
+    )
 
 
 def _attempt_name(rt: Runtime) -> str:

@@ -31,13 +31,20 @@ TagsParam = Annotated[
     Query(max_length=20, description="A tag's name or id; several must all be there."),
 ]
 UntaggedParam = Annotated[bool, Query(description="Only items without any tag.")]
-ConfirmedAfterParam = Annotated[Timestamp | None, Query(description="Confirmed at this moment or later.")]
-ConfirmedBeforeParam = Annotated[Timestamp | None, Query(description="Confirmed before this moment.")]
+ConfirmedAfterParam = Annotated[
+    Timestamp | None, Query(description="Confirmed at this moment or later.")
+]
+ConfirmedBeforeParam = Annotated[
+    Timestamp | None, Query(description="Confirmed before this moment.")
+]
 SearchParam = Annotated[
     str | None,
     Query(
         max_length=200,
-        description="Words of title, summary, text, page or tags, each by its beginning; `#tag` is borne, `-word` and `-#tag` are not.",
+        description=(
+            "Words of title, summary, text, page or tags, each by its beginning; `#tag` is borne,"
+            " `-word` and `-#tag` are not."
+        ),
         examples=['postgres queue #databases -"redis"'],
     ),
 ]
@@ -46,7 +53,10 @@ SearchParam = Annotated[
 class LibraryPage(OutputSchema):
     items: list[ItemOut]
     next_cursor: str | None
-    approximate: bool = Field(default=False, description="Nothing has these words; these are near to them (PostgreSQL with trigrams).")
+    approximate: bool = Field(
+        default=False,
+        description="Nothing has these words; these are near to them (PostgreSQL with trigrams).",
+    )
 
 
 class LibraryTagCount(OutputSchema):
@@ -64,7 +74,9 @@ class LibraryFilters(OutputSchema):
 
     total: int
     types: list[TypeCount]
-    tags: list[LibraryTagCount] = Field(description="The fifty most frequent, the most frequent first.")
+    tags: list[LibraryTagCount] = Field(
+        description="The fifty most frequent, the most frequent first."
+    )
     untagged: int
 
 
@@ -130,20 +142,33 @@ async def count_filters(
     shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
     async with rt.db.read() as session:
         facets = await count_facets(session, shelf)
-    tags = [LibraryTagCount(tag=ItemTagOut(id=one.id, name=one.name, color=one.color), items=count) for one, count in facets.tags]
+    tags = [
+        LibraryTagCount(tag=ItemTagOut(id=one.id, name=one.name, color=one.color), items=count)
+        for one, count in facets.tags
+    ]
     types = [TypeCount(type=ItemType(kind), items=count) for kind, count in facets.types.items()]
     return LibraryFilters(total=facets.total, types=types, tags=tags, untagged=facets.untagged)
 
 
 @router.get("/{item_id}/similar", responses=problems(ItemNotFound))
 async def list_similar(
-    item_id: Id, actor: ReadCaller, rt: Rt, limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10
+    item_id: Id,
+    actor: ReadCaller,
+    rt: Rt,
+    limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10,
 ) -> SimilarItems:
     """Confirmed items of mine that share words with this one, the likest first."""
     async with rt.db.read() as session:
-        found = await find_similar_items(session, await queries_items.get_own_item(session, actor.user.id, item_id), limit)
+        found = await find_similar_items(
+            session, await queries_items.get_own_item(session, actor.user.id, item_id), limit
+        )
         cards = await serialize_items(session, [item for item, _ in found])
-    return SimilarItems(items=[SimilarItem(item=card, likeness=score) for card, (_, score) in zip(cards, found, strict=True)])
+    return SimilarItems(
+        items=[
+            SimilarItem(item=card, likeness=score)
+            for card, (_, score) in zip(cards, found, strict=True)
+        ]
+    )
 
 
 @router.get("/{item_id}/reader", responses=problems(ItemNotFound))
@@ -152,4 +177,6 @@ async def read_saved(item_id: Id, actor: ReadCaller, rt: Rt) -> ReadingOut:
     async with rt.db.read() as session:
         item = await queries_items.get_own_item(session, actor.user.id, item_id)
         page = await session.get(SavedPage, item_id)
-    return ReadingOut.model_validate(await rt.singleton(WorkThreadPool).run(build_reader_view, item, page))
+    return ReadingOut.model_validate(
+        await rt.singleton(WorkThreadPool).run(build_reader_view, item, page)
+    )

@@ -12,7 +12,14 @@ from refract.library.dependencies import ON_CAPTURE, TAG_ERRORS
 from refract.library.errors import EmptyText
 from refract.library.queries.serializers import serialize_items
 from refract.library.recognition import split_paste
-from refract.library.schemas import MAX_BULK_ITEMS, ItemCreate, ItemRow, ItemRowError, ItemsCreate, ItemsResult
+from refract.library.schemas import (
+    MAX_BULK_ITEMS,
+    ItemCreate,
+    ItemRow,
+    ItemRowError,
+    ItemsCreate,
+    ItemsResult,
+)
 from refract.library.service import CapturedItem
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import ValidationFailed, list_field_errors, problems
@@ -24,23 +31,39 @@ router = api_router("/items", "items")
 @router.post("/bulk", responses=problems(*TAG_ERRORS, *ON_CAPTURE, EmptyText))
 @large_body
 @large_response
-async def capture_items(asked: ItemsCreate, actor: WriteCaller, rt: Rt, response: Response) -> ItemsResult:
+async def capture_items(
+    asked: ItemsCreate, actor: WriteCaller, rt: Rt, response: Response
+) -> ItemsResult:
     """Save up to 200 texts, or a pasted list of addresses. A text that cannot be saved takes nothing from the others."""
     texts = [*asked.texts, *split_paste(asked.paste or "")]
     if not texts:
         raise EmptyText
-    shared: dict[str, Any] = {"enrich": asked.enrich, "tag_ids": asked.tag_ids, "new_tags": asked.new_tags}
+    shared: dict[str, Any] = {
+        "enrich": asked.enrich,
+        "tag_ids": asked.tag_ids,
+        "new_tags": asked.new_tags,
+    }
     rows = [_parse_item(text, shared) for text in texts[:MAX_BULK_ITEMS]]
     async with rt.db.write() as session:
         made = {
-            index: await service.capture_item(session, rt, actor.user, row) for index, row in enumerate(rows) if isinstance(row, ItemCreate)
+            index: await service.capture_item(session, rt, actor.user, row)
+            for index, row in enumerate(rows)
+            if isinstance(row, ItemCreate)
         }
-        cards = dict(zip(made, await serialize_items(session, [one.item for one in made.values()]), strict=True))
+        cards = dict(
+            zip(
+                made,
+                await serialize_items(session, [one.item for one in made.values()]),
+                strict=True,
+            )
+        )
     _set_quota_headers(response, list(made.values()))
     results = [
-        ItemRow(index=index, status=row.status, error=_build_row_error(row))
-        if isinstance(row, RefractError)
-        else ItemRow(index=index, status=201, item=cards[index])
+        (
+            ItemRow(index=index, status=row.status, error=_build_row_error(row))
+            if isinstance(row, RefractError)
+            else ItemRow(index=index, status=201, item=cards[index])
+        )
         for index, row in enumerate(rows)
     ]
     return ItemsResult(results=results, created=len(made), failed=len(rows) - len(made))
@@ -54,7 +77,11 @@ def _parse_item(text: str, shared: dict[str, Any]) -> ItemCreate | RefractError:
 
 
 def _build_row_error(row: RefractError) -> ItemRowError:
-    return ItemRowError(code=row.code, detail=row.message, errors=[{"field": one.field, "message": one.message} for one in row.errors])
+    return ItemRowError(
+        code=row.code,
+        detail=row.message,
+        errors=[{"field": one.field, "message": one.message} for one in row.errors],
+    )
 
 
 def _set_quota_headers(response: Response, made: list[CapturedItem]) -> None:

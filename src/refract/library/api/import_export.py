@@ -34,7 +34,10 @@ from refract.web.routing import large_body
 
 router = api_router("/library", "library")
 _FILE_BODY = {
-    "requestBody": {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    }
 }
 
 
@@ -82,7 +85,8 @@ class ImportBegun(ImportOut):
 @router.post(
     "/imports",
     status_code=202,
-    responses=problems(UnreadableFile, ImportsBusy) | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
+    responses=problems(UnreadableFile, ImportsBusy)
+    | {200: {"model": ImportBegun, "description": "A dry run: nothing was changed."}},
     openapi_extra=_FILE_BODY,
 )
 @large_body
@@ -92,26 +96,38 @@ async def import_file(
     rt: Rt,
     response: Response,
     kind: Annotated[Kind, Query(description="What wrote the file; `auto` finds out.")] = Kind.AUTO,
-    name: Annotated[str | None, Query(max_length=255, description="What to call it, such as the file's name.")] = None,
-    dry_run: Annotated[bool, Query(description="Say what would happen, and change nothing.")] = False,
+    name: Annotated[
+        str | None, Query(max_length=255, description="What to call it, such as the file's name.")
+    ] = None,
+    dry_run: Annotated[
+        bool, Query(description="Say what would happen, and change nothing.")
+    ] = False,
 ) -> ImportBegun:
     """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
     file = await read_upload(rt, actor.user.id, await request.body(), kind, preview=dry_run)
     if dry_run:
         response.status_code = 200
         async with rt.db.read() as session:
-            return _build_preview(await preview_file(session, actor.user.id, file, rt.clock.now()), name, rt.clock.now())
+            return _build_preview(
+                await preview_file(session, actor.user.id, file, rt.clock.now()),
+                name,
+                rt.clock.now(),
+            )
     async with rt.db.write() as session:
         one = await start_import(session, rt, actor.user, file, name)
         return ImportBegun(**_build_import_out(one).model_dump(), rows=[])
 
 
 @router.get("/imports")
-async def list_imports(actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None) -> ImportPage:
+async def list_imports(
+    actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
+) -> ImportPage:
     """My imports, the latest first."""
     async with rt.db.read() as session:
         page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, limit, cursor)
-    return ImportPage(items=[_build_import_out(one) for one in page.items], next_cursor=page.next_cursor)
+    return ImportPage(
+        items=[_build_import_out(one) for one in page.items], next_cursor=page.next_cursor
+    )
 
 
 @router.get("/imports/{import_id}", responses=problems(ImportNotFound))
@@ -128,13 +144,17 @@ async def list_import_rows(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    outcome: Annotated[RowOutcome | None, Query(description="Only rows of which this became.")] = None,
+    outcome: Annotated[
+        RowOutcome | None, Query(description="Only rows of which this became.")
+    ] = None,
 ) -> ImportRows:
     """What became of each row, in the order of the file."""
     async with rt.db.read() as session:
         await get_own_import(session, actor.user.id, import_id)
         page = await list_rows(session, CursorCodec(rt.secret), import_id, outcome, limit, cursor)
-    return ImportRows(items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor)
+    return ImportRows(
+        items=[ImportRowOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor
+    )
 
 
 @router.post("/imports/{import_id}/stop", responses=problems(ImportNotFound))
@@ -142,11 +162,17 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Go no further with an import; what is done stays. Bring the file again to go on."""
     async with rt.db.write() as session:
         return _build_import_out(
-            await stop_running_import(session, await get_own_import(session, actor.user.id, import_id), rt.clock.now())
+            await stop_running_import(
+                session, await get_own_import(session, actor.user.id, import_id), rt.clock.now()
+            )
         )
 
 
-@router.post("/imports/{import_id}/rollback", status_code=202, responses=problems(ImportNotFound, ImportNotOpen))
+@router.post(
+    "/imports/{import_id}/rollback",
+    status_code=202,
+    responses=problems(ImportNotFound, ImportNotOpen),
+)
 async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""
     async with rt.db.write() as session:
@@ -158,13 +184,17 @@ async def export_library(
     actor: ReadCaller,
     rt: Rt,
     format: Annotated[  # noqa: A002 - the query's own word
-        LibraryExportFormat, Query(description="`json` holds everything; `html` is a bookmark file for every browser.")
+        LibraryExportFormat,
+        Query(description="`json` holds everything; `html` is a bookmark file for every browser."),
     ] = LibraryExportFormat.JSON,
 ) -> StreamingResponse:
     """My whole library as a file, which `POST /library/imports` reads again."""
     name = f"refract-library-{rt.clock.now():%Y-%m-%d}.{format}"
     pieces = (piece.encode() async for piece in stream_library(rt, actor.user.id, format))
-    headers = {"Content-Disposition": f'attachment; filename="{name}"', "Cache-Control": "private, no-store"}
+    headers = {
+        "Content-Disposition": f'attachment; filename="{name}"',
+        "Cache-Control": "private, no-store",
+    }
     begun = await start_export(rt, actor.user.id, pieces)
     return StreamingResponse(begun, media_type=MEDIA_TYPES[format], headers=headers)
 
@@ -177,7 +207,11 @@ def _build_preview(trial: ImportPreview, name: str | None, now: datetime) -> Imp
 
 
 def _build_import_out(one: LibraryImport) -> ImportOut:
-    waiting = one.total - one.created - one.existing - one.refused if one.status == ImportStatus.RUNNING else 0
+    waiting = (
+        one.total - one.created - one.existing - one.refused
+        if one.status == ImportStatus.RUNNING
+        else 0
+    )
     return ImportOut(
         id=one.id, kind=Kind(one.kind), name=one.name, status=ImportStatus(one.status), total=one.total, created=one.created,
         existing=one.existing, refused=one.refused, waiting=waiting, created_at=one.created_at, finished_at=one.finished_at,

@@ -8,13 +8,27 @@ from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.library import service
-from refract.library.dependencies import ITEM_ERRORS, ON_CAPTURE, TAG_ERRORS, lock_own_item, render_item
+from refract.library.dependencies import (
+    ITEM_ERRORS,
+    ON_CAPTURE,
+    TAG_ERRORS,
+    lock_own_item,
+    render_item,
+)
 from refract.library.errors import ItemNotFound, StorageFull
 from refract.library.models import ItemStatus
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_item, serialize_items
 from refract.library.schemas import ItemCreate, ItemOut, ItemPage, ItemPatch
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IfMatchHeader, LimitParam, Rt, api_router, make_etag
+from refract.web.dependencies import (
+    DEFAULT_PAGE_SIZE,
+    CursorParam,
+    IfMatchHeader,
+    LimitParam,
+    Rt,
+    api_router,
+    make_etag,
+)
 from refract.web.problems import problems
 
 router = api_router("/items", "items")
@@ -26,7 +40,13 @@ async def capture_item(new: ItemCreate, actor: WriteCaller, rt: Rt, response: Re
     async with rt.db.write() as session:
         made = await service.capture_item(session, rt, actor.user, new)
         out = await serialize_item(session, made.item)
-    response.headers.update({**made.quota.headers, "ETag": make_etag(out.version), "Location": f"/api/v1/items/{out.id}"})
+    response.headers.update(
+        {
+            **made.quota.headers,
+            "ETag": make_etag(out.version),
+            "Location": f"/api/v1/items/{out.id}",
+        }
+    )
     return out
 
 
@@ -36,28 +56,44 @@ async def list_pending(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    status: Annotated[ItemStatus | None, Query(description="ENRICHING, READY_TO_CONFIRM or FAILED alone.")] = None,
+    status: Annotated[
+        ItemStatus | None, Query(description="ENRICHING, READY_TO_CONFIRM or FAILED alone.")
+    ] = None,
 ) -> ItemPage:
     """What waits for the assistant or for me, the newest first."""
     async with rt.db.read() as session:
         page = await queries_items.list_pending_items(
-            session, CursorCodec(rt.secret), actor.user.id, status=status, limit=limit, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            actor.user.id,
+            status=status,
+            limit=limit,
+            cursor=cursor,
         )
-        return ItemPage(items=await serialize_items(session, page.items), next_cursor=page.next_cursor)
+        return ItemPage(
+            items=await serialize_items(session, page.items), next_cursor=page.next_cursor
+        )
 
 
 @router.get("/{item_id}", responses=problems(ItemNotFound))
 async def read_item(item_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> ItemOut:
     """One item."""
     async with rt.db.read() as session:
-        out = await serialize_item(session, await queries_items.get_own_item(session, actor.user.id, item_id))
+        out = await serialize_item(
+            session, await queries_items.get_own_item(session, actor.user.id, item_id)
+        )
     response.headers["ETag"] = make_etag(out.version)
     return out
 
 
 @router.patch("/{item_id}", responses=problems(*ITEM_ERRORS, *TAG_ERRORS, StorageFull))
 async def change_item(
-    item_id: Id, changes: ItemPatch, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
+    item_id: Id,
+    changes: ItemPatch,
+    actor: WriteCaller,
+    rt: Rt,
+    response: Response,
+    if_match: IfMatchHeader = None,
 ) -> ItemOut:
     """Change what is named; everything else stays. What I write, the assistant leaves alone."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
@@ -65,7 +101,9 @@ async def change_item(
 
 
 @router.delete("/{item_id}", status_code=204, responses=problems(*ITEM_ERRORS))
-async def delete_item(item_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> Response:
+async def delete_item(
+    item_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
+) -> Response:
     """Discard an item; it can be undone within 24 hours."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         await service.discard_item(held)

@@ -58,7 +58,12 @@ rules_router = api_router("/me/tag-rules", "me")
 async def list_rules(actor: ReadCaller, rt: Rt) -> RuleList:
     """My rules, in the order in which they are asked."""
     async with rt.db.read() as session:
-        return RuleList(items=[RuleOut.model_validate(rule) for rule in await queries_items.list_tag_rules(session, actor.user.id)])
+        return RuleList(
+            items=[
+                RuleOut.model_validate(rule)
+                for rule in await queries_items.list_tag_rules(session, actor.user.id)
+            ]
+        )
 
 
 @rules_router.put("", responses=problems(InvalidRule, InvalidTag))

@@ -27,7 +27,9 @@ async def confirm_item(
 ) -> ItemOut:
     """Put an item into the library with what I keep of the proposal. `tag_ids` is the full set of tags; absent leaves them."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
-        return await render_item(await service.confirm_item(held, kept or ItemConfirmation()), response)
+        return await render_item(
+            await service.confirm_item(held, kept or ItemConfirmation()), response
+        )
 
 
 @router.post("/suggestions", responses=problems(*_DECISION_ERRORS))
@@ -45,14 +47,18 @@ async def decide_suggestions(
 
 
 @router.post("/discard", responses=problems(*ITEM_ERRORS))
-async def discard_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None) -> ItemOut:
+async def discard_item(
+    item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
+) -> ItemOut:
     """Put an item away. The assistant stops; it can be undone within 24 hours."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.discard_item(held), response)
 
 
 @router.post("/retry", responses=problems(*ITEM_ERRORS))
-async def retry_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None) -> ItemOut:
+async def retry_item(
+    item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
+) -> ItemOut:
     """Let the assistant try a failed item once more; it is not charged again."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.retry_item(held), response)

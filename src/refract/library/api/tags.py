@@ -17,7 +17,15 @@ from refract.library.service import tag_changes
 from refract.links.dependencies import who
 from refract.links.queries import is_visible_tag
 from refract.tags import personal_tags, service
-from refract.tags.errors import AliasNotFound, InvalidTag, NoTagChange, NothingToMerge, TagExists, TagNameKept, TagNotFound
+from refract.tags.errors import (
+    AliasNotFound,
+    InvalidTag,
+    NoTagChange,
+    NothingToMerge,
+    TagExists,
+    TagNameKept,
+    TagNotFound,
+)
 from refract.tags.models import SHARED_SPACE, Tag
 from refract.tags.queries import TagSort, find_tags_by_id, load_tags_page
 from refract.tags.schemas import TagCreate, TagMerge, TagOut, TagPatch
@@ -39,10 +47,19 @@ async def list_tags(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    scope: Annotated[TagScopeParam | None, Query(description="My own tags, or the vocabulary of links; left out, both.")] = None,
-    q: Annotated[str | None, Query(max_length=200, description="What the name must contain.")] = None,
-    sort: Annotated[TagSort, Query(description="By name from A to Z, or the most used or latest first.")] = TagSort.NAME,
-    unused: Annotated[bool | None, Query(description="Only tags that nothing bears, or only others.")] = None,
+    scope: Annotated[
+        TagScopeParam | None,
+        Query(description="My own tags, or the vocabulary of links; left out, both."),
+    ] = None,
+    q: Annotated[
+        str | None, Query(max_length=200, description="What the name must contain.")
+    ] = None,
+    sort: Annotated[
+        TagSort, Query(description="By name from A to Z, or the most used or latest first.")
+    ] = TagSort.NAME,
+    unused: Annotated[
+        bool | None, Query(description="Only tags that nothing bears, or only others.")
+    ] = None,
 ) -> TagPage:
     """My own tags, and those on links that I may see. A shared tag that is only on links of others does not show."""
     async with rt.db.read() as session:
@@ -58,37 +75,55 @@ async def list_tags(
             cursor=cursor,
         )
         aliases = await personal_tags.list_aliases(session, [tag.id for tag in page.items])
-    return TagPage(items=[TagOut.from_tag(tag, aliases[tag.id]) for tag in page.items], next_cursor=page.next_cursor)
+    return TagPage(
+        items=[TagOut.from_tag(tag, aliases[tag.id]) for tag in page.items],
+        next_cursor=page.next_cursor,
+    )
 
 
 @router.post(
     "",
     status_code=201,
-    responses=problems(InvalidTag, AdministratorsOnly) | {200: {"model": TagOut, "description": "There was one already."}},
+    responses=problems(InvalidTag, AdministratorsOnly)
+    | {200: {"model": TagOut, "description": "There was one already."}},
 )
 async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Response) -> TagOut:
     """Create a tag. The name of a deleted one revives it, under the same id and on no item; a merged name answers what it means now."""
     async with rt.db.write() as session:
         if new.scope == "shared":
             return await _create_shared_tag(session, rt, actor, new, response)
-        made = await personal_tags.create_tag(session, rt.ids, actor.user.id, new.name, new.color, rt.clock.now())
+        made = await personal_tags.create_tag(
+            session, rt.ids, actor.user.id, new.name, new.color, rt.clock.now()
+        )
         response.status_code = 200 if made.how == "existing" else 201
         return await _build_tag_out(session, made.tag)
 
 
-@router.patch("/{tag_id}", responses=problems(AdministratorsOnly, TagNotFound, InvalidTag, TagExists, TagNameKept))
+@router.patch(
+    "/{tag_id}",
+    responses=problems(AdministratorsOnly, TagNotFound, InvalidTag, TagExists, TagNameKept),
+)
 async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) -> TagOut:
     """Rename a tag or give it a colour. Of a shared one the slug stays, and only administrators may."""
     async with rt.db.write() as session:
         tag = await _get_visible_tag(session, actor, tag_id)
         if tag.space != SHARED_SPACE:
-            tag = await personal_tags.change_tag(session, actor.user.id, tag_id, name=changes.name, color=changes.color)
+            tag = await personal_tags.change_tag(
+                session, actor.user.id, tag_id, name=changes.name, color=changes.color
+            )
             if changes.name is not None:
                 await enqueue_reindex_tag(session, rt, actor.user.id, tag.id)
             return await _build_tag_out(session, tag)
         if not actor.is_admin:
             raise AdministratorsOnly
-        await service.change_shared_tag(session, tag, by=actor.user.id, at=rt.clock.now(), name=changes.name, color=changes.color)
+        await service.change_shared_tag(
+            session,
+            tag,
+            by=actor.user.id,
+            at=rt.clock.now(),
+            name=changes.name,
+            color=changes.color,
+        )
         return TagOut.from_tag(tag)
 
 
@@ -96,7 +131,9 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) 
 async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Delete one of my tags and take it off its items. Its name revives it; `undo` puts it back on the items, too, within 24 hours."""
     async with rt.db.write() as session:
-        changed = await tag_changes.delete_tag(session, rt.ids, actor.user.id, tag_id, rt.clock.now())
+        changed = await tag_changes.delete_tag(
+            session, rt.ids, actor.user.id, tag_id, rt.clock.now()
+        )
         await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
     return Response(status_code=204)
 
@@ -105,7 +142,9 @@ async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
 async def merge_tags(asked: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
     """Make several of my tags one. The target keeps its name, and the names of the others mean it from now on."""
     async with rt.db.write() as session:
-        changed = await tag_changes.merge_tags(session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now())
+        changed = await tag_changes.merge_tags(
+            session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now()
+        )
         await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
         return await _build_tag_out(session, changed.tag)
 
@@ -121,7 +160,10 @@ async def undo_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> TagOut:
 
 @router.delete("/{tag_id}/aliases", status_code=204, responses=problems(TagNotFound, AliasNotFound))
 async def delete_alias(
-    tag_id: Id, actor: WriteCaller, rt: Rt, name: Annotated[str, Query(max_length=200, description="The alias.", examples=["k8s"])]
+    tag_id: Id,
+    actor: WriteCaller,
+    rt: Rt,
+    name: Annotated[str, Query(max_length=200, description="The alias.", examples=["k8s"])],
 ) -> Response:
     """Let a merged name no longer mean this tag. Typed again, it revives the tag that once had it."""
     async with rt.db.write() as session:
@@ -149,10 +191,14 @@ async def _get_visible_tag(session: ReadSession, actor: Caller, tag_id: int) -> 
     return tag
 
 
-async def _create_shared_tag(session: WriteSession, rt: Runtime, actor: Caller, new: TagCreate, response: Response) -> TagOut:
+async def _create_shared_tag(
+    session: WriteSession, rt: Runtime, actor: Caller, new: TagCreate, response: Response
+) -> TagOut:
     if not actor.is_admin:
         raise AdministratorsOnly
-    tag, made = await service.create_shared_tag(session, rt.ids, new.name, new.color, rt.clock.now())
+    tag, made = await service.create_shared_tag(
+        session, rt.ids, new.name, new.color, rt.clock.now()
+    )
     response.status_code = 201 if made else 200
     return TagOut.from_tag(tag)
 

@@ -20,10 +20,23 @@ _MAX_NEIGHBOUR_TEXT = 800
 
 async def load_background(session: ReadSession, user_id: int, item_id: int) -> UserBackground:
     """Their tags, rules and latest confirmed items: bounded, whatever the size of the library."""
-    live = select(Tag).where(Tag.space == user_id, Tag.deleted_at.is_(None)).order_by(Tag.usage_count.desc(), Tag.id).limit(MAX_TAGS)
+    live = (
+        select(Tag)
+        .where(Tag.space == user_id, Tag.deleted_at.is_(None))
+        .order_by(Tag.usage_count.desc(), Tag.id)
+        .limit(MAX_TAGS)
+    )
     vocabulary = {tag.key: tag.name for tag in await session.scalars(live)}
-    merged = select(TagAlias.key, Tag.name).join(Tag, Tag.id == TagAlias.tag_id).where(TagAlias.space == user_id).limit(MAX_TAGS)
-    rules = [TaggingRule(rule.pattern, tuple(rule.tags)) for rule in await queries_items.list_tag_rules(session, user_id)]
+    merged = (
+        select(TagAlias.key, Tag.name)
+        .join(Tag, Tag.id == TagAlias.tag_id)
+        .where(TagAlias.space == user_id)
+        .limit(MAX_TAGS)
+    )
+    rules = [
+        TaggingRule(rule.pattern, tuple(rule.tags))
+        for rule in await queries_items.list_tag_rules(session, user_id)
+    ]
     return UserBackground(
         vocabulary=vocabulary,
         aliases={key: name for key, name in (await session.execute(merged)).all()},  # noqa: C416 - rows are no pairs to mypy
@@ -43,22 +56,37 @@ async def _load_neighbours(session: ReadSession, user_id: int, item_id: int) -> 
     rows = (await session.execute(newest)).all()
     tags: dict[int, list[str]] = {row.id: [] for row in rows}
     if rows:
-        borne = select(ItemTag.item_id, Tag.name).join(Tag, Tag.id == ItemTag.tag_id).where(ItemTag.item_id.in_(list(tags)))
+        borne = (
+            select(ItemTag.item_id, Tag.name)
+            .join(Tag, Tag.id == ItemTag.tag_id)
+            .where(ItemTag.item_id.in_(list(tags)))
+        )
         for number, name in (await session.execute(borne)).all():
             tags[number].append(name)
     return await asyncio.to_thread(_build_neighbours, rows, tags)
 
 
-def _build_neighbours(rows: Sequence[Any], tags: Mapping[int, Sequence[str]]) -> list[NeighbourItem]:
+def _build_neighbours(
+    rows: Sequence[Any], tags: Mapping[int, Sequence[str]]
+) -> list[NeighbourItem]:
     """Count the words of three hundred items: a tenth of a second and more, so work for a thread."""
     return [
-        NeighbourItem(build_word_profile(row.title or "", row.summary or "", row.text[:_MAX_NEIGHBOUR_TEXT]), tuple(tags[row.id]))
+        NeighbourItem(
+            build_word_profile(row.title or "", row.summary or "", row.text[:_MAX_NEIGHBOUR_TEXT]),
+            tuple(tags[row.id]),
+        )
         for row in rows
         if tags[row.id]
     ]
 
 
 async def _load_unwanted_keys(session: ReadSession, user_id: int, item_id: int) -> frozenset[str]:
-    refused = select(Suggestion.normalised_name).where(Suggestion.user_id == user_id, Suggestion.status == SuggestionStatus.REJECTED)
-    borne = select(Tag.key).join(ItemTag, ItemTag.tag_id == Tag.id).where(ItemTag.item_id == item_id)
-    return frozenset(await session.scalars(refused.distinct())) | frozenset(await session.scalars(borne))
+    refused = select(Suggestion.normalised_name).where(
+        Suggestion.user_id == user_id, Suggestion.status == SuggestionStatus.REJECTED
+    )
+    borne = (
+        select(Tag.key).join(ItemTag, ItemTag.tag_id == Tag.id).where(ItemTag.item_id == item_id)
+    )
+    return frozenset(await session.scalars(refused.distinct())) | frozenset(
+        await session.scalars(borne)
+    )

@@ -23,7 +23,9 @@ _TAGS = {
     "a", "blockquote", "br", "code", "del", "em", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "b", "li", "ol", "p", "pre", "strong",
     "sub", "sup", "table", "tbody", "td", "th", "thead", "tr", "ul",
 }  # fmt: skip
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+)
 _BLOCK = re.compile(r"</(?:p|h[1-6]|li|blockquote|pre|tr|table|ul|ol)>|<(?:br|hr) ?/?>")
 
 
@@ -45,19 +47,35 @@ def extract_page(html: str, url: str) -> ExtractedPage:
     stated = _find_json_ld(tree)
     readable = sanitize_extracted_html(
         trafilatura.extract(
-            html, url=url, output_format="html", include_comments=False, include_formatting=True, include_links=True, include_tables=True
+            html,
+            url=url,
+            output_format="html",
+            include_comments=False,
+            include_formatting=True,
+            include_links=True,
+            include_tables=True,
         )
         or ""
     )
     return ExtractedPage(
         url=url,
         canonical_url=_resolve_url(url, _find_canonical(tree) or metas.get("og:url")),
-        title=_clean_line(metas.get("og:title") or stated.get("headline") or _find_title(tree), 255),
-        description=_clean_line(metas.get("description") or metas.get("og:description") or stated.get("description"), 2000),
-        author=_clean_line(metas.get("author") or _get_name(stated.get("author")) or metas.get("article:author"), 255),
+        title=_clean_line(
+            metas.get("og:title") or stated.get("headline") or _find_title(tree), 255
+        ),
+        description=_clean_line(
+            metas.get("description") or metas.get("og:description") or stated.get("description"),
+            2000,
+        ),
+        author=_clean_line(
+            metas.get("author") or _get_name(stated.get("author")) or metas.get("article:author"),
+            255,
+        ),
         site=_clean_line(metas.get("og:site_name") or _get_name(stated.get("publisher")), 255),
         language=_find_language(tree, metas),
-        published_at=_parse_time(metas.get("article:published_time") or stated.get("datePublished") or metas.get("date")),
+        published_at=_parse_time(
+            metas.get("article:published_time") or stated.get("datePublished") or metas.get("date")
+        ),
         image_url=_resolve_url(url, metas.get("og:image") or metas.get("twitter:image")),
         keywords=_collect_keywords(tree, metas, stated),
         text=html_to_text(readable)[:MAX_TEXT_LENGTH],
@@ -88,7 +106,9 @@ def html_to_text(html: str) -> str:
 
 def _iter_metas(tree: LexborHTMLParser) -> Iterator[tuple[str, str]]:
     for node in tree.css("meta"):
-        name = (node.attributes.get("property") or node.attributes.get("name") or "").strip().lower()
+        name = (
+            (node.attributes.get("property") or node.attributes.get("name") or "").strip().lower()
+        )
         content = node.attributes.get("content")
         if name and content and content.strip():
             yield name, content
@@ -104,9 +124,14 @@ def _find_json_ld(tree: LexborHTMLParser) -> dict[str, Any]:
         for one in _iter_objects(value):
             kind = one.get("@type")
             if any(
-                str(name).endswith(("Article", "Posting", "WebPage", "Report")) for name in (kind if isinstance(kind, list) else [kind])
+                str(name).endswith(("Article", "Posting", "WebPage", "Report"))
+                for name in (kind if isinstance(kind, list) else [kind])
             ):
-                return {name: inner for name, inner in one.items() if isinstance(inner, str | list | dict)}
+                return {
+                    name: inner
+                    for name, inner in one.items()
+                    if isinstance(inner, str | list | dict)
+                }
     return {}
 
 
@@ -123,7 +148,11 @@ def _get_name(value: Any) -> str | None:
     if isinstance(value, list):
         value = value[0] if value else None
     return (
-        value.get("name") if isinstance(value, dict) and isinstance(value.get("name"), str) else value if isinstance(value, str) else None
+        value.get("name")
+        if isinstance(value, dict) and isinstance(value.get("name"), str)
+        else value
+        if isinstance(value, str)
+        else None
     )
 
 
@@ -141,16 +170,27 @@ def _find_canonical(tree: LexborHTMLParser) -> str | None:
 
 
 def _find_language(tree: LexborHTMLParser, metas: dict[str, str]) -> str | None:
-    stated = (tree.root.attributes.get("lang") if tree.root is not None else None) or metas.get("og:locale") or metas.get("language") or ""
+    stated = (
+        (tree.root.attributes.get("lang") if tree.root is not None else None)
+        or metas.get("og:locale")
+        or metas.get("language")
+        or ""
+    )
     found = re.match(r"[a-zA-Z]{2,3}(?![a-zA-Z])", stated.strip())
     return found[0].lower() if found else None
 
 
-def _collect_keywords(tree: LexborHTMLParser, metas: dict[str, str], stated: dict[str, Any]) -> tuple[str, ...]:
+def _collect_keywords(
+    tree: LexborHTMLParser, metas: dict[str, str], stated: dict[str, Any]
+) -> tuple[str, ...]:
     """Tags that the page's own author gave it, most telling first."""
-    found = [node.attributes.get("content") or "" for node in tree.css('meta[property="article:tag"]')]
+    found = [
+        node.attributes.get("content") or "" for node in tree.css('meta[property="article:tag"]')
+    ]
     listed = stated.get("keywords")
-    found += [str(word) for word in listed] if isinstance(listed, list) else str(listed or "").split(",")
+    found += (
+        [str(word) for word in listed] if isinstance(listed, list) else str(listed or "").split(",")
+    )
     found += re.split(r"[,;、，]", metas.get("keywords") or "")
     clean = (_clean_line(word, 60) for word in found)
     return tuple(dict.fromkeys(word for word in clean if word and len(word) <= 50))[:MAX_KEYWORDS]

@@ -8,7 +8,9 @@ from pathlib import Path
 
 from refract.core.words import CJK, split_words
 
-_SENTENCE = re.compile(r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W\d_a-zß-ÿ])|(?<=[。！？；])[”’」』）]*|\n+")
+_SENTENCE = re.compile(
+    r"(?<=[.!?…])[\"'”’)\]]*\s+(?=[\"'“‘(\[]?[^\W\d_a-zß-ÿ])|(?<=[。！？；])[”’」』）]*|\n+"
+)
 _CJK_RUN = re.compile(rf"[{CJK}]")
 
 # The most frequent words that carry no subject, language by language. Short lists do: frequency settles the rest.
@@ -61,7 +63,11 @@ def count_run(needle: Sequence[str], hay: Sequence[str]) -> int:
     """Return how often a run of words stands in another."""
     length = len(needle)
     first = needle[0] if needle else ""
-    return sum(hay[at : at + length] == list(needle) for at, word in enumerate(hay) if word == first) if length else 0
+    return (
+        sum(hay[at : at + length] == list(needle) for at, word in enumerate(hay) if word == first)
+        if length
+        else 0
+    )
 
 
 def reduce_to_root(word: str) -> str:

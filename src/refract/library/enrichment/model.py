@@ -11,8 +11,19 @@ from pydantic import ValidationError
 
 from refract.core.runtime import Runtime
 from refract.core.tracing import client_hooks
-from refract.library.enrichment.prompt import RESPONSE_SCHEMA, ModelDescription, build_messages, build_repair_messages, parse_response
-from refract.library.enrichment.types import EnrichmentInput, EnrichmentProposal, SuggestedTag, UserBackground
+from refract.library.enrichment.prompt import (
+    RESPONSE_SCHEMA,
+    ModelDescription,
+    build_messages,
+    build_repair_messages,
+    parse_response,
+)
+from refract.library.enrichment.types import (
+    EnrichmentInput,
+    EnrichmentProposal,
+    SuggestedTag,
+    UserBackground,
+)
 from refract.library.models import Enrichment, EnrichmentNotice, SuggestionSource
 from refract.tags.grammar import personal_key
 
@@ -59,7 +70,9 @@ class ModelClient:
     async def close(self) -> None:
         await self._http.aclose()
 
-    async def describe(self, material: EnrichmentInput, background: UserBackground) -> EnrichmentProposal:
+    async def describe(
+        self, material: EnrichmentInput, background: UserBackground
+    ) -> EnrichmentProposal:
         """A better proposal than the offline one, or `ModelFailed`. Waiting for a place does not count against the time."""
         async with self._slots:
             try:
@@ -68,7 +81,9 @@ class ModelClient:
             except (TimeoutError, httpx.TimeoutException) as exc:
                 raise ModelFailed(EnrichmentNotice.MODEL_TOO_SLOW, type(exc).__name__) from exc
             except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
-                raise ModelFailed(EnrichmentNotice.MODEL_UNAVAILABLE, f"{type(exc).__name__}: {exc}"[:300]) from exc
+                raise ModelFailed(
+                    EnrichmentNotice.MODEL_UNAVAILABLE, f"{type(exc).__name__}: {exc}"[:300]
+                ) from exc
         return _build_proposal(answer, background)
 
     async def _describe_with_repair(self, asked: list[dict[str, str]]) -> ModelDescription:
@@ -84,8 +99,17 @@ class ModelClient:
 
     async def _complete(self, asked: list[dict[str, str]]) -> str:
         """One turn. An endpoint that does not know structured answers is asked without them from then on."""
-        body: dict[str, Any] = {"model": self._name, "messages": asked, "temperature": 0.2, "max_tokens": MAX_TOKENS, "stream": False}
-        shape = {"type": "json_schema", "json_schema": {"name": "description", "schema": RESPONSE_SCHEMA, "strict": True}}
+        body: dict[str, Any] = {
+            "model": self._name,
+            "messages": asked,
+            "temperature": 0.2,
+            "max_tokens": MAX_TOKENS,
+            "stream": False,
+        }
+        shape = {
+            "type": "json_schema",
+            "json_schema": {"name": "description", "schema": RESPONSE_SCHEMA, "strict": True},
+        }
         if self._is_structured:
             status, content = await self._post({**body, "response_format": shape})
             if status < 300:
@@ -106,7 +130,9 @@ class ModelClient:
                 async for piece in response.aiter_bytes():
                     read += piece
                     if len(read) > MAX_RESPONSE_BYTES:
-                        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "the answer never ends")
+                        raise ModelFailed(
+                            EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "the answer never ends"
+                        )
             return response.status_code, bytes(read)
 
 
@@ -131,11 +157,15 @@ def _build_proposal(answer: ModelDescription, background: UserBackground) -> Enr
         known = key in background.vocabulary
         confidence = KNOWN_TAG_CONFIDENCE if known else NEW_TAG_CONFIDENCE
         reason = "the model chose it from your tags" if known else "proposed by the model"
-        tags[key] = SuggestedTag(background.vocabulary.get(key, name), confidence, reason, SuggestionSource.AI)
+        tags[key] = SuggestedTag(
+            background.vocabulary.get(key, name), confidence, reason, SuggestionSource.AI
+        )
     return EnrichmentProposal(answer.title, answer.summary, list(tags.values()), Enrichment.AI)
 
 
 def _format_reason(wrong: ValueError) -> str:
     if isinstance(wrong, ValidationError):
-        return "; ".join(f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors()[:5])
+        return "; ".join(
+            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors()[:5]
+        )
     return str(wrong)

@@ -13,14 +13,18 @@ _CERTAIN_SIMILARITY = 0.25
 _MIN_CONFIDENCE = 0.35
 
 
-def score_tags(words: dict[str, float], neighbours: Sequence[NeighbourItem]) -> list[tuple[str, float, int]]:
+def score_tags(
+    words: dict[str, float], neighbours: Sequence[NeighbourItem]
+) -> list[tuple[str, float, int]]:
     """(tag, confidence between 0.3 and 0.9, how many items say so), the surest first.
 
     Each tag is heard twice: by its items that are nearest, and by all its items together, which share words that no single one has.
     """
     space = WordSpace([neighbour.words for neighbour in neighbours])
     mine = space.vector(words)
-    likenesses = ((mine.cosine(space.vector(neighbour.words)), neighbour.tags) for neighbour in neighbours)
+    likenesses = (
+        (mine.cosine(space.vector(neighbour.words)), neighbour.tags) for neighbour in neighbours
+    )
     near = sorted(likenesses, key=lambda pair: -pair[0])[:_MAX_NEIGHBOURS]
     near = [(likeness, tags) for likeness, tags in near if likeness >= _MIN_SIMILARITY]
     if not near:
@@ -33,8 +37,13 @@ def score_tags(words: dict[str, float], neighbours: Sequence[NeighbourItem]) -> 
             said[tag] += likeness
     together = {tag: mine.cosine(space.vector(whole[tag])) for tag in said}
     total = sum(said.values()) + sum(together.values())
-    found = [(tag, _compute_confidence(said[tag] + together[tag], total, together[tag]), times[tag]) for tag in said]
-    return sorted((one for one in found if one[1] >= _MIN_CONFIDENCE), key=lambda one: (-one[1], one[0]))
+    found = [
+        (tag, _compute_confidence(said[tag] + together[tag], total, together[tag]), times[tag])
+        for tag in said
+    ]
+    return sorted(
+        (one for one in found if one[1] >= _MIN_CONFIDENCE), key=lambda one: (-one[1], one[0])
+    )
 
 
 def _compute_confidence(said: float, total: float, together: float) -> float:
@@ -42,7 +51,9 @@ def _compute_confidence(said: float, total: float, together: float) -> float:
     return round(0.3 + 0.6 * said / total * sqrt(min(1.0, together / _CERTAIN_SIMILARITY)), 2)
 
 
-def _sum_words_by_tag(neighbours: Sequence[NeighbourItem], tags: Mapping[str, int]) -> dict[str, dict[str, float]]:
+def _sum_words_by_tag(
+    neighbours: Sequence[NeighbourItem], tags: Mapping[str, int]
+) -> dict[str, dict[str, float]]:
     whole: dict[str, dict[str, float]] = {tag: defaultdict(float) for tag in tags}
     for neighbour in neighbours:
         for tag in neighbour.tags:

@@ -8,7 +8,12 @@ from refract.library.enrichment.neighbours import score_tags
 from refract.library.enrichment.phrases import extract_key_phrases
 from refract.library.enrichment.rules import is_match
 from refract.library.enrichment.summary import summarize_text
-from refract.library.enrichment.types import EnrichmentInput, EnrichmentProposal, SuggestedTag, UserBackground
+from refract.library.enrichment.types import (
+    EnrichmentInput,
+    EnrichmentProposal,
+    SuggestedTag,
+    UserBackground,
+)
 from refract.library.recognition import extract_first_line
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_personal, personal_key
@@ -20,9 +25,15 @@ _MAX_TEXT_LENGTH = 30_000
 _SHORT_NOTE = 280
 
 
-def describe_offline(material: EnrichmentInput, background: UserBackground, *, with_tags: bool = True) -> EnrichmentProposal:
+def describe_offline(
+    material: EnrichmentInput, background: UserBackground, *, with_tags: bool = True
+) -> EnrichmentProposal:
     """A title, a summary and tags with a reason each."""
-    return EnrichmentProposal(make_title(material), _make_summary(material), suggest_tags(material, background) if with_tags else [])
+    return EnrichmentProposal(
+        make_title(material),
+        _make_summary(material),
+        suggest_tags(material, background) if with_tags else [],
+    )
 
 
 def make_title(material: EnrichmentInput) -> str | None:
@@ -33,7 +44,9 @@ def make_title(material: EnrichmentInput) -> str | None:
 
 def _make_summary(material: EnrichmentInput) -> str | None:
     """A short note is its own summary."""
-    if material.page is None and len(material.text) < (_SHORT_NOTE // 3 if is_cjk(material.text) else _SHORT_NOTE):
+    if material.page is None and len(material.text) < (
+        _SHORT_NOTE // 3 if is_cjk(material.text) else _SHORT_NOTE
+    ):
         return None
     description = material.page.description if material.page is not None else None
     return summarize_text(material.body[:_MAX_TEXT_LENGTH], material.headline, description)
@@ -54,15 +67,24 @@ def suggest_tags(material: EnrichmentInput, background: UserBackground) -> list[
             continue
         key = personal_key(name)
         name = background.vocabulary.get(key, name)
-        if key not in background.unwanted and (key not in best or best[key].confidence < one.confidence):
+        if key not in background.unwanted and (
+            key not in best or best[key].confidence < one.confidence
+        ):
             best[key] = SuggestedTag(name, one.confidence, one.reason[:200], one.source)
     ranked = sorted(best.items(), key=lambda pair: (-pair[1].confidence, pair[0]))
     known = [one for key, one in ranked if key in background.vocabulary or one.confidence >= 0.9]
-    new = [one for key, one in ranked if not (key in background.vocabulary or one.confidence >= 0.9)]
-    return [*known[:MAX_KNOWN_TAGS], *new[: max(0, min(MAX_NEW_TAGS, MAX_KNOWN_TAGS + 1 - len(known[:MAX_KNOWN_TAGS])))]]
+    new = [
+        one for key, one in ranked if not (key in background.vocabulary or one.confidence >= 0.9)
+    ]
+    return [
+        *known[:MAX_KNOWN_TAGS],
+        *new[: max(0, min(MAX_NEW_TAGS, MAX_KNOWN_TAGS + 1 - len(known[:MAX_KNOWN_TAGS])))],
+    ]
 
 
-def _iter_candidates(material: EnrichmentInput, background: UserBackground) -> Iterator[SuggestedTag]:
+def _iter_candidates(
+    material: EnrichmentInput, background: UserBackground
+) -> Iterator[SuggestedTag]:
     yield from _suggest_by_rules(material, background)
     yield from _suggest_by_keywords(material, background)
     yield from _suggest_by_vocabulary(material, background)
@@ -71,21 +93,31 @@ def _iter_candidates(material: EnrichmentInput, background: UserBackground) -> I
         yield SuggestedTag(phrase, 0.4, "often in the text")
 
 
-def _suggest_by_rules(material: EnrichmentInput, background: UserBackground) -> Iterator[SuggestedTag]:
+def _suggest_by_rules(
+    material: EnrichmentInput, background: UserBackground
+) -> Iterator[SuggestedTag]:
     text = f"{material.headline}\n{material.body[:_MAX_TEXT_LENGTH]}"
     for rule in background.rules:
         if is_match(rule.pattern, material.url, text):
-            yield from (SuggestedTag(tag, 0.95, f"your rule for {rule.pattern}") for tag in rule.tags)
+            yield from (
+                SuggestedTag(tag, 0.95, f"your rule for {rule.pattern}") for tag in rule.tags
+            )
 
 
-def _suggest_by_keywords(material: EnrichmentInput, background: UserBackground) -> Iterator[SuggestedTag]:
+def _suggest_by_keywords(
+    material: EnrichmentInput, background: UserBackground
+) -> Iterator[SuggestedTag]:
     for word in material.page.keywords if material.page is not None else ():
-        known = personal_key(word) in background.vocabulary or personal_key(word) in background.aliases
+        known = (
+            personal_key(word) in background.vocabulary or personal_key(word) in background.aliases
+        )
         if known or len(word) <= 30:
             yield SuggestedTag(word, 0.85 if known else 0.45, "a keyword of the page")
 
 
-def _suggest_by_vocabulary(material: EnrichmentInput, background: UserBackground) -> Iterator[SuggestedTag]:
+def _suggest_by_vocabulary(
+    material: EnrichmentInput, background: UserBackground
+) -> Iterator[SuggestedTag]:
     title, body = material.headline, material.body[:_MAX_TEXT_LENGTH]
     in_title, in_body = stem_words(title), stem_words(body)
     for key, name in {**background.vocabulary, **background.aliases}.items():
@@ -99,8 +131,16 @@ def _count_occurrences(key: str, text: str, words: list[str]) -> int:
     return fold_text(text).count(key) if is_cjk(key) else count_run(stem_words(key), words)
 
 
-def _suggest_by_neighbours(material: EnrichmentInput, background: UserBackground) -> Iterator[SuggestedTag]:
+def _suggest_by_neighbours(
+    material: EnrichmentInput, background: UserBackground
+) -> Iterator[SuggestedTag]:
     if background.neighbours:
-        mine = build_word_profile(material.headline, (material.page.description or "") if material.page else "", material.body)
+        mine = build_word_profile(
+            material.headline,
+            (material.page.description or "") if material.page else "",
+            material.body,
+        )
         for tag, confidence, times in score_tags(mine, background.neighbours):
-            yield SuggestedTag(tag, confidence, "1 similar item" if times == 1 else f"{times} similar items")
+            yield SuggestedTag(
+                tag, confidence, "1 similar item" if times == 1 else f"{times} similar items"
+            )

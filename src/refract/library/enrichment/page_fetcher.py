@@ -34,12 +34,18 @@ class ArticleFetcher:
         page = await self._fetcher.fetch(url, budget=FETCH_TIMEOUT)
         return await self.extract_article(page.body, page.url, page.charset, user_id)
 
-    async def extract_article(self, body: bytes, url: str, charset: str | None, user_id: int) -> ExtractedPage:
+    async def extract_article(
+        self, body: bytes, url: str, charset: str | None, user_id: int
+    ) -> ExtractedPage:
         """Read HTML; raises `UnreadablePage` about a page that takes too much time or memory."""
         try:
-            pieces = await self._pool.run(EXTRACT_ARTICLE_TASK, body, owner=str(user_id), url=url, charset=charset)
+            pieces = await self._pool.run(
+                EXTRACT_ARTICLE_TASK, body, owner=str(user_id), url=url, charset=charset
+            )
         except ExtractionError as exc:
-            raise UnreadablePage(f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)) from exc
+            raise UnreadablePage(
+                f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)
+            ) from exc
         return _parse_extracted_page(json.loads(pieces[0]), b"".join(pieces[1:]))
 
 

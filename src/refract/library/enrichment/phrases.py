@@ -19,7 +19,10 @@ def extract_key_phrases(title: str, text: str, limit: int = 3) -> list[str]:
     found = _score_chinese(title, text) if is_cjk(f"{title} {text}") else _score_latin(title, text)
     kept: list[str] = []
     for phrase, _ in found.most_common(limit * 4):
-        if not any(fold_text(phrase) in fold_text(other) or fold_text(other) in fold_text(phrase) for other in kept):
+        if not any(
+            fold_text(phrase) in fold_text(other) or fold_text(other) in fold_text(phrase)
+            for other in kept
+        ):
             kept.append(phrase)
         if len(kept) == limit:
             break
@@ -60,6 +63,8 @@ def _score_chinese(title: str, text: str) -> Counter[str]:
             for at in range(len(run) - length + 1):
                 piece = run[at : at + length]
                 times = text.count(piece)
-                if times >= 2 and not set(piece) & set("的了是在和与或这那我你他们有个不就也都很把被让从对为以及其一"):
+                if times >= 2 and not set(piece) & set(
+                    "的了是在和与或这那我你他们有个不就也都很把被让从对为以及其一"
+                ):
                     scores[piece] = max(scores[piece], times * length)
     return scores

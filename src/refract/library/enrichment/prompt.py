@@ -15,7 +15,10 @@ MAX_SUMMARY_LENGTH = 500
 MAX_TAGS = 3
 _MAX_TEXT_LENGTH = 6_000
 _MAX_KNOWN_TAGS = 80
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|\bwww\.|\b(?:javascript|data|mailto|vbscript):|\b[a-z0-9-]+\.[a-z]{2,}/\S", re.IGNORECASE)
+_ADDRESS = re.compile(
+    r"[a-z][a-z0-9+.-]*://|\bwww\.|\b(?:javascript|data|mailto|vbscript):|\b[a-z0-9-]+\.[a-z]{2,}/\S",
+    re.IGNORECASE,
+)
 _MARKUP = re.compile(r"</?[a-z!]|\]\(|!\[", re.IGNORECASE)
 _TAG = re.compile(r"[\w][\w .+#&'/-]*", re.UNICODE)
 
@@ -51,9 +54,15 @@ def _check_tag(text: str) -> str:
 
 
 PlainLine = Annotated[
-    str, StringConstraints(strip_whitespace=True, min_length=1), AfterValidator(lambda text: _check_plain(" ".join(text.split())))
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1),
+    AfterValidator(lambda text: _check_plain(" ".join(text.split()))),
 ]
-TagName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=40), AfterValidator(_check_tag)]
+TagName = Annotated[
+    str,
+    StringConstraints(strip_whitespace=True, min_length=1, max_length=40),
+    AfterValidator(_check_tag),
+]
 
 
 class ModelDescription(BaseModel):
@@ -71,7 +80,12 @@ RESPONSE_SCHEMA: dict[str, Any] = {
     "properties": {
         "title": {"type": "string", "maxLength": MAX_TITLE_LENGTH},
         "summary": {"type": "string", "maxLength": MAX_SUMMARY_LENGTH},
-        "tags": {"type": "array", "items": {"type": "string", "maxLength": 40}, "minItems": 1, "maxItems": MAX_TAGS},
+        "tags": {
+            "type": "array",
+            "items": {"type": "string", "maxLength": 40},
+            "minItems": 1,
+            "maxItems": MAX_TAGS,
+        },
     },
     "required": ["title", "summary", "tags"],
     "additionalProperties": False,
@@ -88,18 +102,33 @@ def build_messages(material: EnrichmentInput, background: UserBackground) -> lis
         "site": page.site if page else None,
         "text": material.body[:_MAX_TEXT_LENGTH],
     }
-    known = [name for key, name in background.vocabulary.items() if key not in background.unwanted][:_MAX_KNOWN_TAGS]
-    question = {"known_tags": known, "document": {name: value for name, value in document.items() if value}}
+    known = [name for key, name in background.vocabulary.items() if key not in background.unwanted][
+        :_MAX_KNOWN_TAGS
+    ]
+    question = {
+        "known_tags": known,
+        "document": {name: value for name, value in document.items() if value},
+    }
     return [
-        {"role": "system", "content": SYSTEM_PROMPT % {"language": _LANGUAGES.get(material.language, "English")}},
+        {
+            "role": "system",
+            "content": SYSTEM_PROMPT % {"language": _LANGUAGES.get(material.language, "English")},
+        },
         {"role": "user", "content": json.dumps(question, ensure_ascii=False)},
     ]
 
 
 def build_repair_messages(asked: list[dict[str, str]], said: str, why: str) -> list[dict[str, str]]:
     """The second and last chance."""
-    complaint = f"That is not acceptable: {why}. Answer again with the JSON object alone, within its limits."
-    return [*asked, {"role": "assistant", "content": said[:2000]}, {"role": "user", "content": complaint}]
+    complaint = (
+        f"That is not acceptable: {why}. Answer again with the JSON object alone, within its"
+        " limits."
+    )
+    return [
+        *asked,
+        {"role": "assistant", "content": said[:2000]},
+        {"role": "user", "content": complaint},
+    ]
 
 
 def parse_response(text: str) -> ModelDescription:

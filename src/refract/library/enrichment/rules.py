@@ -15,12 +15,18 @@ def normalize_pattern(pattern: str) -> str:
     pattern = pattern.strip()
     if len(pattern) > 2 and pattern[0] == pattern[-1] == '"':
         if not stem_words(pattern):
-            raise InvalidRule(pattern=make_excerpt(pattern), why="there is no word between the quotes")
+            raise InvalidRule(
+                pattern=make_excerpt(pattern), why="there is no word between the quotes"
+            )
         return f'"{pattern[1:-1].strip()}"'
     bare = re.sub(r"^https?://", "", fold_text(pattern)).removeprefix("www.").rstrip("/")
     if not _HOST.match(bare):
         raise InvalidRule(
-            pattern=make_excerpt(pattern), why='write a host such as github.com, with a path if wanted, or words in quotes: "espresso"'
+            pattern=make_excerpt(pattern),
+            why=(
+                "write a host such as github.com, with a path if wanted, or words in quotes:"
+                ' "espresso"'
+            ),
         )
     return bare
 

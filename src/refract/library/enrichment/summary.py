@@ -9,7 +9,8 @@ MAX_SUMMARY_LENGTH = 500
 _MAX_SENTENCES = 3
 _MAX_SENTENCES_READ = 120
 _BOILERPLATE = re.compile(
-    r"cookie|subscribe|sign up|newsletter|all rights reserved|privacy policy|enable javascript|log ?in|click here|©|订阅|登录|版权所有",
+    r"cookie|subscribe|sign up|newsletter|all rights reserved|privacy policy|enable javascript|log"
+    r" ?in|click here|©|订阅|登录|版权所有",
     re.IGNORECASE,
 )
 
@@ -20,9 +21,15 @@ def summarize_text(text: str, title: str = "", description: str | None = None) -
         return truncate_at_word(description)
     found = _list_usable_sentences(text, title)
     if not found:
-        return truncate_at_word(description) if description and not _BOILERPLATE.search(description) else None
+        return (
+            truncate_at_word(description)
+            if description and not _BOILERPLATE.search(description)
+            else None
+        )
     chosen = _choose_sentences(found, set(drop_stop_words(stem_words(title))))
-    return truncate_at_word(("" if is_cjk(text) else " ").join(sentence for _, sentence in sorted(chosen)))
+    return truncate_at_word(
+        ("" if is_cjk(text) else " ").join(sentence for _, sentence in sorted(chosen))
+    )
 
 
 def truncate_at_word(text: str, max_length: int = MAX_SUMMARY_LENGTH) -> str:
@@ -42,21 +49,41 @@ def _list_usable_sentences(text: str, title: str) -> list[tuple[int, str, list[s
     for at, sentence in enumerate(split_sentences(text)[:_MAX_SENTENCES_READ]):
         words = drop_stop_words(stem_words(sentence))
         short = len(sentence) < (10 if cjk else 40)
-        if short or len(words) < 4 or sentence in seen or _BOILERPLATE.search(sentence) or sentence.strip(" .") == title.strip(" ."):
+        if (
+            short
+            or len(words) < 4
+            or sentence in seen
+            or _BOILERPLATE.search(sentence)
+            or sentence.strip(" .") == title.strip(" .")
+        ):
             continue
         seen.add(sentence)
         found.append((at, sentence, words))
     return found
 
 
-def _choose_sentences(found: list[tuple[int, str, list[str]]], title: set[str]) -> list[tuple[int, str]]:
+def _choose_sentences(
+    found: list[tuple[int, str, list[str]]], title: set[str]
+) -> list[tuple[int, str]]:
     frequency = Counter(word for _, _, words in found for word in set(words))
-    score = {at: _score_sentence(place, words, frequency, title) for place, (at, _, words) in enumerate(found)}
+    score = {
+        at: _score_sentence(place, words, frequency, title)
+        for place, (at, _, words) in enumerate(found)
+    }
     chosen: list[tuple[int, str, set[str]]] = []
     left = {at: (sentence, set(words)) for at, sentence, words in found}
     room = MAX_SUMMARY_LENGTH
     while left and len(chosen) < _MAX_SENTENCES:
-        best = max(left, key=lambda at: score[at] * (1 - max((_compute_overlap(left[at][1], words) for *_, words in chosen), default=0)))
+        best = max(
+            left,
+            key=lambda at: (
+                score[at]
+                * (
+                    1
+                    - max((_compute_overlap(left[at][1], words) for *_, words in chosen), default=0)
+                )
+            ),
+        )
         sentence, words = left.pop(best)
         if len(sentence) <= room or not chosen:
             chosen.append((best, sentence, words))
@@ -66,7 +93,9 @@ def _choose_sentences(found: list[tuple[int, str, list[str]]], title: set[str]) 
     return [(at, sentence) for at, sentence, _ in chosen]
 
 
-def _score_sentence(place: int, words: list[str], frequency: Counter[str], title: set[str]) -> float:
+def _score_sentence(
+    place: int, words: list[str], frequency: Counter[str], title: set[str]
+) -> float:
     """What it shares with other sentences, per word so that length does not win, more for the title's words and for an early place."""
     shared = sum(frequency[word] - 1 + (2 if word in title else 0) for word in set(words))
     return (shared + 0.5) / (len(words) + 4) * (1.5 if place == 0 else 1.2 if place < 3 else 1.0)

@@ -41,7 +41,13 @@ class EnrichmentInput:
 
     @property
     def headline(self) -> str:
-        return (self.page.title or "") if self.page is not None else self.text.strip().splitlines()[0] if self.text.strip() else ""
+        return (
+            (self.page.title or "")
+            if self.page is not None
+            else self.text.strip().splitlines()[0]
+            if self.text.strip()
+            else ""
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,16 +54,31 @@ def classify_row(row: BookmarkRow) -> ClassifiedRow:
     if is_note and not row.own and row.text.lower().startswith("http"):
         return ClassifiedRow(refused="This is not an address that a browser could open.")
     moment = row.confirmed_at or row.created_at
-    return ClassifiedRow(None, recognised, row.text if is_note else None, moment, row.waiting, "; ".join(row.remarks) or None)
+    return ClassifiedRow(
+        None,
+        recognised,
+        row.text if is_note else None,
+        moment,
+        row.waiting,
+        "; ".join(row.remarks) or None,
+    )
 
 
 async def decide_rows(
-    session: ReadSession, user_id: int, rows: Mapping[int, ClassifiedRow], earlier: "SeenRows", now: datetime
+    session: ReadSession,
+    user_id: int,
+    rows: Mapping[int, ClassifiedRow],
+    earlier: "SeenRows",
+    now: datetime,
 ) -> dict[int, RowDecision]:
     """A verdict for each row. What the person has is left alone, so that a file can be brought again; two alike in one file are one."""
     found: dict[int, RowDecision] = {}
-    known = await _find_known_pages(session, user_id, [row.digest for row in rows.values() if row.digest])
-    notes = await _find_known_notes(session, user_id, [row for row in rows.values() if row.note is not None], now)
+    known = await _find_known_pages(
+        session, user_id, [row.digest for row in rows.values() if row.digest]
+    )
+    notes = await _find_known_notes(
+        session, user_id, [row for row in rows.values() if row.note is not None], now
+    )
     for number, row in rows.items():
         if row.refused is not None:
             found[number] = RowDecision(RowOutcome.REFUSED, row.refused)
@@ -90,26 +105,45 @@ class SeenRows:
         self.seen: set[str] = set()
 
 
-async def _find_known_pages(session: ReadSession, user_id: int, digests: Sequence[str]) -> dict[str | None, int]:
+async def _find_known_pages(
+    session: ReadSession, user_id: int, digests: Sequence[str]
+) -> dict[str | None, int]:
     found: dict[str | None, int] = {}
     for some in iter_batches(sorted(set(digests))):
-        question = select(Item.url_digest, Item.id).where(Item.user_id == user_id, Item.url_digest.in_(some))
-        kept = await session.execute(question.where(Item.status != ItemStatus.DISCARDED).order_by(Item.id.desc()))
+        question = select(Item.url_digest, Item.id).where(
+            Item.user_id == user_id, Item.url_digest.in_(some)
+        )
+        kept = await session.execute(
+            question.where(Item.status != ItemStatus.DISCARDED).order_by(Item.id.desc())
+        )
         found |= {row.url_digest: row.id for row in kept.all()}
     return found
 
 
-async def _find_known_notes(session: ReadSession, user_id: int, rows: Sequence[ClassifiedRow], now: datetime) -> dict[str, int]:
+async def _find_known_notes(
+    session: ReadSession, user_id: int, rows: Sequence[ClassifiedRow], now: datetime
+) -> dict[str, int]:
     """Notes with the same text and the same moment: a text alone may well have been written twice."""
     moments = sorted({min(row.moment or now, now) for row in rows if not row.waiting})
     found: dict[str, int] = {}
     for some in iter_batches(moments):
-        question = select(Item.text, Item.id).where(Item.user_id == user_id, Item.status == ItemStatus.ARCHIVED, Item.type == ItemType.NOTE)
-        found |= {row.text: row.id for row in (await session.execute(question.where(Item.confirmed_at.in_(some)))).all()}
+        question = select(Item.text, Item.id).where(
+            Item.user_id == user_id, Item.status == ItemStatus.ARCHIVED, Item.type == ItemType.NOTE
+        )
+        found |= {
+            row.text: row.id
+            for row in (await session.execute(question.where(Item.confirmed_at.in_(some)))).all()
+        }
     waiting = {row.note for row in rows if row.waiting}
     if waiting:
-        pending = select(Item.text, Item.id).where(Item.user_id == user_id, Item.pending, Item.type == ItemType.NOTE)
-        found |= {text: item_id for text, item_id in (await session.execute(pending)).all() if text in waiting}
+        pending = select(Item.text, Item.id).where(
+            Item.user_id == user_id, Item.pending, Item.type == ItemType.NOTE
+        )
+        found |= {
+            text: item_id
+            for text, item_id in (await session.execute(pending)).all()
+            if text in waiting
+        }
     return found
 
 

@@ -36,7 +36,9 @@ _DOCUMENTS: dict[Kind, tuple[frozenset[str], BookmarkFormat]] = {
 """Fields that give a system away, the most telling first."""
 
 
-def open_rows(stream: BinaryIO, kind: Kind = Kind.AUTO, encoding: str | None = None) -> "BookmarkRows":
+def open_rows(
+    stream: BinaryIO, kind: Kind = Kind.AUTO, encoding: str | None = None
+) -> "BookmarkRows":
     """Return the rows of a file, read as they are iterated.
 
     Iterating raises `UnreadableFile` if its format is unknown.
@@ -69,7 +71,11 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
         self.kind = Kind.NETSCAPE
         missing = "There is no bookmark in this file"
         found = self.rows_until_broken(
-            Bookmarks(self.source.text).entries(), "bookmark", self._row_of_entry, missing, "From here on the file cannot be read"
+            Bookmarks(self.source.text).entries(),
+            "bookmark",
+            self._row_of_entry,
+            missing,
+            "From here on the file cannot be read",
         )
         first = next(found, None)
         if first is None:
@@ -82,9 +88,17 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
 
     def make_row(self, where: str, fields: Fields) -> Bookmark | TagRow:
         """Return a bookmark, or a tag, which files of ours have too."""
-        if self.kind in (Kind.AUTO, Kind.REFRACT) and {"name", "color"} <= fields.keys() and "text" not in fields:
+        if (
+            self.kind in (Kind.AUTO, Kind.REFRACT)
+            and {"name", "color"} <= fields.keys()
+            and "text" not in fields
+        ):
             return read_tag(where, fields)
-        found: BookmarkFields = systems.read_netscape(fields) if self.kind is Kind.NETSCAPE else self.read_fields(fields)
+        found: BookmarkFields = (
+            systems.read_netscape(fields)
+            if self.kind is Kind.NETSCAPE
+            else self.read_fields(fields)
+        )
         return found.to_bookmark(where)
 
     def choose_format(self, fields: Sequence[str], what: str, *, in_table: bool) -> BookmarkFormat:
@@ -94,4 +108,6 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
                 self.kind = kind
                 return read
         system = "any system that is known here" if self.kind is Kind.AUTO else str(self.kind)
-        raise UnreadableFile(problem=f"{what} are not those of {system}: {', '.join(sorted(fields))[:200]}.")
+        raise UnreadableFile(
+            problem=f"{what} are not those of {system}: {', '.join(sorted(fields))[:200]}."
+        )

@@ -10,12 +10,26 @@ from refract.core.db.bulk import insert_or_skip, insert_rows
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import IdSource
 from refract.core.runtime import Runtime
-from refract.library.imports.decisions import RowDecision, SeenRows, classify_row, decide_rows, get_confirmed_at
+from refract.library.imports.decisions import (
+    RowDecision,
+    SeenRows,
+    classify_row,
+    decide_rows,
+    get_confirmed_at,
+)
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.imports.saved_pages import build_page_row
 from refract.library.imports.stored_rows import StoredRow, from_stored_row, to_stored_row
-from refract.library.models import Enrichment, FieldSource, Item, ItemStatus, ItemTag, ItemType, SavedPage
+from refract.library.models import (
+    Enrichment,
+    FieldSource,
+    Item,
+    ItemStatus,
+    ItemTag,
+    ItemType,
+    SavedPage,
+)
 from refract.library.recognition import RecognisedText, extract_first_line
 from refract.library.search import index_items
 from refract.library.service import storage
@@ -29,7 +43,9 @@ MAX_BATCH_CHARACTERS = 256 * 1024
 LIBRARY_FULL_MESSAGE = "Your library is full: ask an administrator for more room."
 
 
-async def create_import(session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None) -> LibraryImport:
+async def create_import(
+    session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None
+) -> LibraryImport:
     """An import without rows so far."""
     one = LibraryImport(
         id=rt.ids.next_id(), user_id=user_id, kind=kind, name=name[:255] if name else None, status=ImportStatus.RUNNING, total=0, created=0,
@@ -40,15 +56,22 @@ async def create_import(session: WriteSession, rt: Runtime, user_id: int, kind: 
     return one
 
 
-async def add_import_rows(session: WriteSession, one: LibraryImport, rows: Sequence[BookmarkRow]) -> None:
+async def add_import_rows(
+    session: WriteSession, one: LibraryImport, rows: Sequence[BookmarkRow]
+) -> None:
     """Keep rows of the file until their turn comes."""
     await add_stored_rows(session, one, [to_stored_row(row) for row in rows])
 
 
-async def add_stored_rows(session: WriteSession, one: LibraryImport, rows: Sequence[StoredRow]) -> None:
+async def add_stored_rows(
+    session: WriteSession, one: LibraryImport, rows: Sequence[StoredRow]
+) -> None:
     """Store rows that were made ready in an extraction process."""
     waiting = {"import_id": one.id, "outcome": RowOutcome.WAITING, "item_id": None}
-    numbered = [{**waiting, "number": number, **row._asdict()} for number, row in enumerate(rows, start=one.total + 1)]
+    numbered = [
+        {**waiting, "number": number, **row._asdict()}
+        for number, row in enumerate(rows, start=one.total + 1)
+    ]
     await insert_rows(session, cast("Table", ImportRow.__table__), numbered)
     one.total += len(rows)
     await session.flush()
@@ -60,16 +83,27 @@ async def import_batch(rt: Runtime, import_id: int) -> bool:
         one = await _lock_import(session, import_id)
         if one is None or one.status != ImportStatus.RUNNING:
             return False
-        waiting = select(ImportRow).where(ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING)
-        some = _limit_batch(await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH_SIZE)))
+        waiting = select(ImportRow).where(
+            ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING
+        )
+        some = _limit_batch(
+            await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH_SIZE))
+        )
         if not some:
             one.status, one.finished_at = ImportStatus.DONE, rt.clock.now()
             return False
-        rows = {row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in some}
+        rows = {
+            row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in some
+        }
         verdicts = await _create_items(session, rt, one, rows)
         for row in some:
             verdict = verdicts[row.number]
-            row.outcome, row.why, row.item_id, row.content = verdict.outcome, verdict.why, verdict.item_id, None
+            row.outcome, row.why, row.item_id, row.content = (
+                verdict.outcome,
+                verdict.why,
+                verdict.item_id,
+                None,
+            )
         outcomes = [verdict.outcome for verdict in verdicts.values()]
         one.created += outcomes.count(RowOutcome.CREATED)
         one.existing += outcomes.count(RowOutcome.EXISTS)
@@ -90,29 +124,55 @@ def _limit_batch(rows: Iterable[ImportRow]) -> list[ImportRow]:
 
 
 async def preview_rows(
-    session: ReadSession, user_id: int, rows: Sequence[BookmarkRow], earlier: SeenRows, now: datetime
+    session: ReadSession,
+    user_id: int,
+    rows: Sequence[BookmarkRow],
+    earlier: SeenRows,
+    now: datetime,
 ) -> list[RowDecision]:
     """What would become of the rows."""
-    verdicts = await decide_rows(session, user_id, {number: classify_row(row) for number, row in enumerate(rows)}, earlier, now)
+    verdicts = await decide_rows(
+        session,
+        user_id,
+        {number: classify_row(row) for number, row in enumerate(rows)},
+        earlier,
+        now,
+    )
     return [verdicts[number] for number in range(len(rows))]
 
 
 async def _lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
     """The import, which nobody else goes on with until this transaction ends."""
-    row = select(LibraryImport).where(LibraryImport.id == import_id).with_for_update().execution_options(populate_existing=True)
+    row = (
+        select(LibraryImport)
+        .where(LibraryImport.id == import_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
     return cast("LibraryImport | None", await session.scalar(row))
 
 
-async def _create_items(session: WriteSession, rt: Runtime, one: LibraryImport, rows: Mapping[int, BookmarkRow]) -> dict[int, RowDecision]:
+async def _create_items(
+    session: WriteSession, rt: Runtime, one: LibraryImport, rows: Mapping[int, BookmarkRow]
+) -> dict[int, RowDecision]:
     now = rt.clock.now()
     weighed = {number: classify_row(row) for number, row in rows.items()}
     verdicts = await decide_rows(session, one.user_id, weighed, SeenRows(), now)
-    created = [number for number, verdict in verdicts.items() if verdict.outcome is RowOutcome.CREATED]
+    created = [
+        number for number, verdict in verdicts.items() if verdict.outcome is RowOutcome.CREATED
+    ]
     bookmarks = {number: row for number in created if isinstance(row := rows[number], Bookmark)}
     tag_rows = [row for number in created if isinstance(row := rows[number], TagRow)]
     numbers = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
-    made = [_build_item(one, numbers[number], row, weighed[number].recognised, now) for number, row in bookmarks.items()]
-    asked = (build_page_row(numbers[number], row, now) for number, row in bookmarks.items() if row.page is not None)
+    made = [
+        _build_item(one, numbers[number], row, weighed[number].recognised, now)
+        for number, row in bookmarks.items()
+    ]
+    asked = (
+        build_page_row(numbers[number], row, now)
+        for number, row in bookmarks.items()
+        if row.page is not None
+    )
     pages = [page for page in asked if page is not None]
     stored = _measure_storage(made, pages)
     if not await storage.has_free_storage(session, rt, one.user_id, stored):
@@ -121,21 +181,39 @@ async def _create_items(session: WriteSession, rt: Runtime, one: LibraryImport, 
     tags = await _ensure_tags(session, rt.ids, one, bookmarks, tag_rows, now)
     await insert_rows(session, cast("Table", Item.__table__), made)
     await insert_rows(session, cast("Table", SavedPage.__table__), pages)
-    await _apply_tags(session, {numbers[number]: [tags[name].id for name in row.tags] for number, row in bookmarks.items()}, now)
+    await _apply_tags(
+        session,
+        {
+            numbers[number]: [tags[name].id for name in row.tags]
+            for number, row in bookmarks.items()
+        },
+        now,
+    )
     await index_items(session, list(numbers.values()))
     await storage.adjust_usage(session, one.user_id, stored)
     return {
-        number: RowDecision(verdict.outcome, verdict.why, numbers[number]) if number in numbers else verdict
+        number: (
+            RowDecision(verdict.outcome, verdict.why, numbers[number])
+            if number in numbers
+            else verdict
+        )
         for number, verdict in verdicts.items()
     }
 
 
-def _measure_storage(items: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]) -> storage.StorageUsage:
+def _measure_storage(
+    items: Sequence[Mapping[str, Any]], pages: Sequence[Mapping[str, Any]]
+) -> storage.StorageUsage:
     texts = storage.count_bytes(*(item["text"] for item in items))
-    return storage.StorageUsage(len(items), texts + storage.count_bytes(*(page[name] for page in pages for name in ("text", "html"))))
+    return storage.StorageUsage(
+        len(items),
+        texts + storage.count_bytes(*(page[name] for page in pages for name in ("text", "html"))),
+    )
 
 
-def _build_item(one: LibraryImport, item_id: int, row: Bookmark, seen: RecognisedText | None, now: datetime) -> dict[str, Any]:
+def _build_item(
+    one: LibraryImport, item_id: int, row: Bookmark, seen: RecognisedText | None, now: datetime
+) -> dict[str, Any]:
     if seen is None:
         problem = "a row that was not weighed"
         raise ValueError(problem)
@@ -152,20 +230,37 @@ def _build_item(one: LibraryImport, item_id: int, row: Bookmark, seen: Recognise
 
 
 async def _ensure_tags(
-    session: WriteSession, ids: IdSource, one: LibraryImport, bookmarks: Mapping[int, Bookmark], tag_rows: Sequence[TagRow], now: datetime
+    session: WriteSession,
+    ids: IdSource,
+    one: LibraryImport,
+    bookmarks: Mapping[int, Bookmark],
+    tag_rows: Sequence[TagRow],
+    now: datetime,
 ) -> dict[str, Tag]:
     """All tags that the rows name. Those that are new because of this import are noted, for its roll-back."""
-    names = list(dict.fromkeys([*(name for row in bookmarks.values() for name in row.tags), *(row.name for row in tag_rows)]))
+    names = list(
+        dict.fromkeys(
+            [
+                *(name for row in bookmarks.values() for name in row.tags),
+                *(row.name for row in tag_rows),
+            ]
+        )
+    )
     if not names:
         return {}
-    before = await personal_tags.find_tags_by_key(session, one.user_id, {personal_key(name) for name in names})
+    before = await personal_tags.find_tags_by_key(
+        session, one.user_id, {personal_key(name) for name in names}
+    )
     gone = {tag.id for tag in before.values() if tag.deleted_at is not None}
     found = await personal_tags.ensure_tags(session, ids, one.user_id, names, now)
     known = {tag.id for tag in before.values()}
     made = sorted({tag.id for tag in found.values()} - known)
     one.made_tags = {
         "made": [*one.made_tags["made"], *map(str, made)],
-        "revived": [*one.made_tags["revived"], *(str(number) for number in sorted({tag.id for tag in found.values()} & gone))],
+        "revived": [
+            *one.made_tags["revived"],
+            *(str(number) for number in sorted({tag.id for tag in found.values()} & gone)),
+        ],
     }
     for row in tag_rows:
         if found[row.name].id in made:
@@ -175,17 +270,22 @@ async def _ensure_tags(
     return found
 
 
-async def _add_aliases(session: WriteSession, user_id: int, tag: Tag, row: TagRow, now: datetime) -> None:
+async def _add_aliases(
+    session: WriteSession, user_id: int, tag: Tag, row: TagRow, now: datetime
+) -> None:
     """Names that meant the tag where it comes from mean it here, unless they mean something already."""
     keys = {personal_key(alias): alias for alias in row.aliases}
     taken = await personal_tags.find_tags_by_key(session, user_id, keys)
     fresh = [
-        {"space": user_id, "key": key, "tag_id": tag.id, "name": keys[key], "created_at": now} for key in sorted(set(keys) - set(taken))
+        {"space": user_id, "key": key, "tag_id": tag.id, "name": keys[key], "created_at": now}
+        for key in sorted(set(keys) - set(taken))
     ]
     await insert_or_skip(session, cast("Table", TagAlias.__table__), fresh)
 
 
-async def _apply_tags(session: WriteSession, wanted: Mapping[int, Sequence[int]], now: datetime) -> None:
+async def _apply_tags(
+    session: WriteSession, wanted: Mapping[int, Sequence[int]], now: datetime
+) -> None:
     """Tags on items that nobody else knows of yet. What was deleted in this very moment is left out."""
     numbers = {tag_id for tag_ids in wanted.values() for tag_id in tag_ids}
     if not numbers:
@@ -205,16 +305,24 @@ async def _apply_tags(session: WriteSession, wanted: Mapping[int, Sequence[int]]
     await adjust_usage(session, counts, now)
 
 
-async def stop_running_import(session: WriteSession, one: LibraryImport, now: datetime) -> LibraryImport:
+async def stop_running_import(
+    session: WriteSession, one: LibraryImport, now: datetime
+) -> LibraryImport:
     """Go no further; what is done stays."""
     held = await _lock_import(session, one.id) or one
     if held.status == ImportStatus.RUNNING:
         held.status, held.finished_at = ImportStatus.STOPPED, now
-        left = update(ImportRow).where(ImportRow.import_id == one.id, ImportRow.outcome == RowOutcome.WAITING).values(content=None)
+        left = (
+            update(ImportRow)
+            .where(ImportRow.import_id == one.id, ImportRow.outcome == RowOutcome.WAITING)
+            .values(content=None)
+        )
         await session.execute(left.execution_options(synchronize_session=False))
     return held
 
 
 async def count_waiting_rows(session: ReadSession, import_id: int) -> int:
-    waiting = select(func.count()).where(ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING)
+    waiting = select(func.count()).where(
+        ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING
+    )
     return await session.scalar(waiting) or 0

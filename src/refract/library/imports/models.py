@@ -30,7 +30,9 @@ class LibraryImport(Model):
 
     __tablename__ = "imports"
     __table_args__ = (
-        CheckConstraint("status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')", name="status"),
+        CheckConstraint(
+            "status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')", name="status"
+        ),
         Index("ix_imports_user", "user_id", "id"),
         TABLE_OPTIONS,
     )
@@ -44,7 +46,9 @@ class LibraryImport(Model):
     created: Mapped[int]
     existing: Mapped[int]
     refused: Mapped[int]
-    made_tags: Mapped[dict[str, Any]] = mapped_column(JSON)  # ids of tags that it made or revived: a roll-back removes those left unused
+    made_tags: Mapped[dict[str, Any]] = mapped_column(
+        JSON
+    )  # ids of tags that it made or revived: a roll-back removes those left unused
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 
@@ -53,9 +57,14 @@ class ImportRow(Model):
     """A row of such a file and what became of it."""
 
     __tablename__ = "import_rows"
-    __table_args__ = (Index("ix_import_rows_outcome", "import_id", "outcome", "number"), TABLE_OPTIONS)
+    __table_args__ = (
+        Index("ix_import_rows_outcome", "import_id", "outcome", "number"),
+        TABLE_OPTIONS,
+    )
 
-    import_id: Mapped[int] = mapped_column(ForeignKey("imports.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    import_id: Mapped[int] = mapped_column(
+        ForeignKey("imports.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     place: Mapped[str] = mapped_column(String(40))  # where in the file
     shown: Mapped[str] = mapped_column(Text)  # enough to recognise it

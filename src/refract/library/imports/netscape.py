@@ -96,11 +96,20 @@ class Bookmarks:
             return None
         done, self._entry, self._into = self._entry, None, ""
         if tag == "a":
-            folders = [folder.name.strip() for folder in self._stack if folder.name.strip() and not folder.special]
+            folders = [
+                folder.name.strip()
+                for folder in self._stack
+                if folder.name.strip() and not folder.special
+            ]
             self._entry, self._into = Entry(attributes(piece.inside), folders), "title"
         elif tag == "h3":
             named = attributes(piece.inside)
-            self._opened, self._into = _Folder("", bool(named.keys() & {"personal_toolbar_folder", "unfiled_bookmarks_folder"})), "folder"
+            self._opened, self._into = (
+                _Folder(
+                    "", bool(named.keys() & {"personal_toolbar_folder", "unfiled_bookmarks_folder"})
+                ),
+                "folder",
+            )
         elif tag == "dl":
             self._descend()
         return done
@@ -153,12 +162,16 @@ def _pieces(text: TextIO) -> Iterator[_Piece]:
         while end < 0:
             chunk = text.read(max(CHUNK, len(buffer) - start))
             if not chunk or len(buffer) - start > LONGEST_TAG:
-                raise BrokenFile("a tag in it is never closed" if not chunk else "a tag in it is too long")
+                raise BrokenFile(
+                    "a tag in it is never closed" if not chunk else "a tag in it is too long"
+                )
             buffer, start = buffer[start:] + chunk, 0
             end = _end_of(buffer, start)
         named = _NAME.match(buffer, start + 1)
         if named is not None:
-            yield _Piece(tag=named[2].lower(), closing=bool(named[1]), inside=buffer[named.end() : end - 1])
+            yield _Piece(
+                tag=named[2].lower(), closing=bool(named[1]), inside=buffer[named.end() : end - 1]
+            )
         at = end
 
 

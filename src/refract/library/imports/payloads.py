@@ -38,10 +38,20 @@ async def enqueue_import(session: WriteSession, rt: Runtime, user_id: int, impor
     await enqueue(session, rt, RunImport(import_id=import_id), share=user_id)
 
 
-async def enqueue_rollback(session: WriteSession, rt: Runtime, user_id: int, import_id: int) -> None:
+async def enqueue_rollback(
+    session: WriteSession, rt: Runtime, user_id: int, import_id: int
+) -> None:
     await enqueue(session, rt, RollBackImport(import_id=import_id), share=user_id)
 
 
-async def enqueue_abandoned_import_check(session: WriteSession, rt: Runtime, user_id: int, import_id: int) -> None:
+async def enqueue_abandoned_import_check(
+    session: WriteSession, rt: Runtime, user_id: int, import_id: int
+) -> None:
     """An import that no worker goes on with, but a command that may be killed."""
-    await enqueue(session, rt, EndImport(import_id=import_id), run_at=rt.clock.now() + ABANDONED_AFTER, share=user_id)
+    await enqueue(
+        session,
+        rt,
+        EndImport(import_id=import_id),
+        run_at=rt.clock.now() + ABANDONED_AFTER,
+        share=user_id,
+    )

@@ -21,7 +21,9 @@ BATCH_SIZE = 200
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 
 
-async def mark_rolling_back(session: WriteSession, one: LibraryImport, now: datetime) -> LibraryImport:
+async def mark_rolling_back(
+    session: WriteSession, one: LibraryImport, now: datetime
+) -> LibraryImport:
     """From now on nothing is added to the import; what it brought goes, slice by slice."""
     held = await stop_running_import(session, one, now)
     if held.status == ImportStatus.ROLLED_BACK:
@@ -33,25 +35,45 @@ async def mark_rolling_back(session: WriteSession, one: LibraryImport, now: date
 async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
     """Remove some items of an import; whether there may be more. Committed when this returns."""
     async with rt.db.write() as session:
-        row = select(LibraryImport).where(LibraryImport.id == import_id).with_for_update().execution_options(populate_existing=True)
+        row = (
+            select(LibraryImport)
+            .where(LibraryImport.id == import_id)
+            .with_for_update()
+            .execution_options(populate_existing=True)
+        )
         one = await session.scalar(row)
         if one is None or one.status != ImportStatus.ROLLING_BACK:
             return False
-        some = list(await session.scalars(select(Item.id).where(Item.import_id == import_id).order_by(Item.id).limit(BATCH_SIZE)))
+        some = list(
+            await session.scalars(
+                select(Item.id)
+                .where(Item.import_id == import_id)
+                .order_by(Item.id)
+                .limit(BATCH_SIZE)
+            )
+        )
         if some:
             await delete_items(session, rt, one.user_id, some)
             return True
         await _delete_tags(session, rt, one)
-        await session.execute(delete(ImportRow).where(ImportRow.import_id == import_id).execution_options(**_NO_SYNC))
+        await session.execute(
+            delete(ImportRow).where(ImportRow.import_id == import_id).execution_options(**_NO_SYNC)
+        )
         one.status, one.finished_at = ImportStatus.ROLLED_BACK, rt.clock.now()
         return False
 
 
-async def delete_items(session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]) -> None:
+async def delete_items(
+    session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]
+) -> None:
     """Remove items with everything about them, as if they had never been; the counts of their tags follow."""
     borne = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
     await personal_tags.lock_tags(session, user_id, set(await session.scalars(borne)))
-    counts = select(ItemTag.tag_id, func.count()).where(ItemTag.item_id.in_(item_ids)).group_by(ItemTag.tag_id)
+    counts = (
+        select(ItemTag.tag_id, func.count())
+        .where(ItemTag.item_id.in_(item_ids))
+        .group_by(ItemTag.tag_id)
+    )
     changes = {tag_id: -number for tag_id, number in (await session.execute(counts)).all()}
     gone = await storage.measure_usage(session, user_id, item_ids)
     await session.execute(delete(Item).where(Item.id.in_(item_ids)).execution_options(**_NO_SYNC))
@@ -69,9 +91,13 @@ async def _delete_tags(session: WriteSession, rt: Runtime, one: LibraryImport) -
     held = await personal_tags.lock_tags(session, one.user_id, made | revived)
     unused = [tag for tag in held.values() if not tag.usage_count]
     vanishing = [tag.id for tag in unused if tag.id in made]
-    meant = select(TagAlias.tag_id).where(TagAlias.tag_id.in_(vanishing), TagAlias.created_at < one.created_at)
+    meant = select(TagAlias.tag_id).where(
+        TagAlias.tag_id.in_(vanishing), TagAlias.created_at < one.created_at
+    )
     kept = set(await session.scalars(meant)) if vanishing else set()
-    await session.execute(delete(Tag).where(Tag.id.in_(set(vanishing) - kept)).execution_options(**_NO_SYNC))
+    await session.execute(
+        delete(Tag).where(Tag.id.in_(set(vanishing) - kept)).execution_options(**_NO_SYNC)
+    )
     for tag in unused:
         if tag.id in revived and tag.deleted_at is None:
             tag.deleted_at = rt.clock.now()
@@ -82,11 +108,20 @@ async def _delete_tags(session: WriteSession, rt: Runtime, one: LibraryImport) -
 
 
 async def _reassign_tag(session: WriteSession, one: LibraryImport, tag_id: int, how: str) -> None:
-    bearers = select(func.max(Item.import_id)).join(ItemTag, ItemTag.item_id == Item.id).where(ItemTag.tag_id == tag_id)
+    bearers = (
+        select(func.max(Item.import_id))
+        .join(ItemTag, ItemTag.item_id == Item.id)
+        .where(ItemTag.tag_id == tag_id)
+    )
     heir = await session.scalar(bearers.where(Item.import_id != one.id))
     if heir is None:
         return
-    row = select(LibraryImport).where(LibraryImport.id == heir).with_for_update().execution_options(populate_existing=True)
+    row = (
+        select(LibraryImport)
+        .where(LibraryImport.id == heir)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
     other = await session.scalar(row)
     if other is not None and str(tag_id) not in other.made_tags[how]:
         other.made_tags = {**other.made_tags, how: [*other.made_tags[how], str(tag_id)]}

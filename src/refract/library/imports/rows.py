@@ -119,8 +119,20 @@ class BookmarkFields:
 def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:
     """Return a tag of a file of ours. Raises `BadRecord`."""
     try:
-        name, color = check_personal(plain_text(record.get("name"))), check_color(plain_text(record.get("color")))
+        name, color = (
+            check_personal(plain_text(record.get("name"))),
+            check_color(plain_text(record.get("color"))),
+        )
         aliases = record.get("aliases") or []
-        return TagRow(where, name, color, [check_personal(plain_text(alias)) for alias in aliases] if isinstance(aliases, list) else [])
+        return TagRow(
+            where,
+            name,
+            color,
+            (
+                [check_personal(plain_text(alias)) for alias in aliases]
+                if isinstance(aliases, list)
+                else []
+            ),
+        )
     except InvalidTag as exc:
         raise BadRecord(exc.message) from exc

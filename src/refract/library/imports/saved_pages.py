@@ -25,7 +25,11 @@ def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a page that are taken, with its HTML sanitised like any foreign one."""
     html = page.get("html")
     fields = {name: page[name] for name in PAGE_FIELDS if name in page}
-    return {**fields, "html": sanitize_html(html[:_MAX_TEXT_LENGTH]) if isinstance(html, str) else html, _SANITISED_KEY: True}
+    return {
+        **fields,
+        "html": sanitize_html(html[:_MAX_TEXT_LENGTH]) if isinstance(html, str) else html,
+        _SANITISED_KEY: True,
+    }
 
 
 def build_page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | None:

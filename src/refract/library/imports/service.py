@@ -55,7 +55,12 @@ class ImportPreview:
 
 
 async def preview_file(
-    session: ReadSession, user_id: int, file: UploadedRows, now: datetime, *, only_left_out: bool = False
+    session: ReadSession,
+    user_id: int,
+    file: UploadedRows,
+    now: datetime,
+    *,
+    only_left_out: bool = False,
 ) -> ImportPreview:
     """With `left_out`, the trial tells of rows that would not come and of no others."""
     earlier = SeenRows()
@@ -63,19 +68,31 @@ async def preview_file(
     outcomes: Counter[RowOutcome] = Counter()
     number = 0
     for some in _iter_batches(file.iter_rows()):
-        verdicts = await decide_rows(session, user_id, {at: row.classified for at, row in enumerate(some)}, earlier, now)
+        verdicts = await decide_rows(
+            session, user_id, {at: row.classified for at, row in enumerate(some)}, earlier, now
+        )
         for at, row in enumerate(some):
             verdict = verdicts[at]
             number += 1
             outcomes[verdict.outcome] += 1
-            if len(told) < MAX_PREVIEW_ROWS and not (only_left_out and verdict.outcome is RowOutcome.CREATED):
-                told.append(PreviewRow(number, row.place, row.shown, verdict.outcome, verdict.why, verdict.item_id))
+            if len(told) < MAX_PREVIEW_ROWS and not (
+                only_left_out and verdict.outcome is RowOutcome.CREATED
+            ):
+                told.append(
+                    PreviewRow(
+                        number, row.place, row.shown, verdict.outcome, verdict.why, verdict.item_id
+                    )
+                )
         await asyncio.sleep(0)
-    created, existing, refused = (outcomes[outcome] for outcome in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED))
+    created, existing, refused = (
+        outcomes[outcome] for outcome in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED)
+    )
     return ImportPreview(file.kind, number, created, existing, refused, told)
 
 
-async def start_import(session: WriteSession, rt: Runtime, user: User, file: UploadedRows, name: str | None) -> LibraryImport:
+async def start_import(
+    session: WriteSession, rt: Runtime, user: User, file: UploadedRows, name: str | None
+) -> LibraryImport:
     """Take the rows in; a worker makes items of them."""
     one = await create_import(session, rt, user.id, file.kind, name)
     for some in _iter_batches(file.iter_stored_rows()):
@@ -91,33 +108,52 @@ def _iter_batches(rows: Iterator[UploadRowT]) -> Iterator[list[UploadRowT]]:
         yield some
 
 
-async def start_rollback(session: WriteSession, rt: Runtime, user: User, import_id: int) -> LibraryImport:
+async def start_rollback(
+    session: WriteSession, rt: Runtime, user: User, import_id: int
+) -> LibraryImport:
     """Remove what an import brought; a worker does so."""
-    one = await mark_rolling_back(session, await get_own_import(session, user.id, import_id), rt.clock.now())
+    one = await mark_rolling_back(
+        session, await get_own_import(session, user.id, import_id), rt.clock.now()
+    )
     await enqueue_rollback(session, rt, user.id, import_id)
-    await audit.record_event(session, rt, "library.import_rolled_back", actor=user, target=str(import_id))
+    await audit.record_event(
+        session, rt, "library.import_rolled_back", actor=user, target=str(import_id)
+    )
     return one
 
 
 async def get_own_import(session: ReadSession, user_id: int, import_id: int) -> LibraryImport:
-    one = await session.scalar(select(LibraryImport).where(LibraryImport.id == import_id, LibraryImport.user_id == user_id))
+    one = await session.scalar(
+        select(LibraryImport).where(LibraryImport.id == import_id, LibraryImport.user_id == user_id)
+    )
     if one is None:
         raise ImportNotFound
     return one
 
 
-async def list_own_imports(session: ReadSession, cursors: CursorCodec, user_id: int, limit: int, cursor: str | None) -> Page[LibraryImport]:
+async def list_own_imports(
+    session: ReadSession, cursors: CursorCodec, user_id: int, limit: int, cursor: str | None
+) -> Page[LibraryImport]:
     """The latest first."""
     question = ["imports", user_id]
     wanted = select(LibraryImport).where(LibraryImport.user_id == user_id)
     if cursor:
-        wanted = wanted.where(build_after_clause([LibraryImport.id], cursors.decode(question, cursor), descending=True))
+        wanted = wanted.where(
+            build_after_clause(
+                [LibraryImport.id], cursors.decode(question, cursor), descending=True
+            )
+        )
     rows = list(await session.scalars(wanted.order_by(LibraryImport.id.desc()).limit(limit + 1)))
     return cursors.build_page(question, rows, limit, lambda one: [one.id])
 
 
 async def list_rows(
-    session: ReadSession, cursors: CursorCodec, import_id: int, outcome: RowOutcome | None, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    import_id: int,
+    outcome: RowOutcome | None,
+    limit: int,
+    cursor: str | None,
 ) -> Page[ImportRow]:
     """What became of each row, in the order of the file."""
     question = ["import", import_id, outcome]
@@ -125,6 +161,10 @@ async def list_rows(
     if outcome is not None:
         wanted = wanted.where(ImportRow.outcome == outcome)
     if cursor:
-        wanted = wanted.where(build_after_clause([ImportRow.number], cursors.decode(question, cursor), descending=False))
+        wanted = wanted.where(
+            build_after_clause(
+                [ImportRow.number], cursors.decode(question, cursor), descending=False
+            )
+        )
     rows = list(await session.scalars(wanted.order_by(ImportRow.number).limit(limit + 1)))
     return cursors.build_page(question, rows, limit, lambda row: [row.number])

@@ -24,11 +24,17 @@ def to_stored_row(row: BookmarkRow) -> StoredRow:
     """Return a row as it is stored; the HTML of a saved page is sanitised with it."""
     shown = row.text[:MAX_SHOWN].encode("utf-8", "replace").decode().replace("\0", "")
     if isinstance(row, UnreadableRow):
-        return StoredRow(row.where[:40], shown, row.why[:1000].encode("utf-8", "replace").decode(), None)
-    given = {name: value for name, value in asdict(row).items() if value not in (None, "", (), [], False)}
+        return StoredRow(
+            row.where[:40], shown, row.why[:1000].encode("utf-8", "replace").decode(), None
+        )
+    given = {
+        name: value for name, value in asdict(row).items() if value not in (None, "", (), [], False)
+    }
     if isinstance(row, Bookmark) and isinstance(row.page, Mapping):
         given["page"] = clean_page(row.page)
-    content = json.dumps({"tag": isinstance(row, TagRow), **given}, default=_to_json_value, ensure_ascii=False)
+    content = json.dumps(
+        {"tag": isinstance(row, TagRow), **given}, default=_to_json_value, ensure_ascii=False
+    )
     return StoredRow(row.where[:40], shown, None, content)
 
 

@@ -37,7 +37,9 @@ def read_netscape(record: Fields) -> BookmarkFields:
     bookmark.set_summary(record["description"])
     bookmark.add_tags(named.get("tags", "").split(","))
     bookmark.add_tags(_folders(record["folders"]))
-    bookmark.created_at = guess_moment(named.get("created_at") or named.get("add_date") or named.get("time_added"))
+    bookmark.created_at = guess_moment(
+        named.get("created_at") or named.get("add_date") or named.get("time_added")
+    )
     bookmark.confirmed_at = guess_moment(named.get("confirmed_at")) or bookmark.created_at
     bookmark.waiting = named.get("waiting") == "1"
     return bookmark
@@ -59,7 +61,9 @@ def read_raindrop(record: Fields) -> BookmarkFields:
     bookmark.set_title(record.get("title"))
     bookmark.set_summary(record.get("note"), record.get("excerpt"))
     bookmark.add_tags(plain_text(record.get("tags")).split(","))
-    bookmark.add_tags(_folders([part.strip() for part in plain_text(record.get("folder")).split("/")]))
+    bookmark.add_tags(
+        _folders([part.strip() for part in plain_text(record.get("folder")).split("/")])
+    )
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("created"))
     if plain_text(record.get("highlights")).strip():
         bookmark.remarks.append("highlights are not kept")
@@ -70,7 +74,9 @@ def read_linkding(record: Fields) -> BookmarkFields:
     """A bookmark of the REST API."""
     bookmark = BookmarkFields(text=_address(record.get("url")))
     bookmark.set_title(record.get("title") or record.get("website_title"))
-    bookmark.set_summary(record.get("notes"), record.get("description") or record.get("website_description"))
+    bookmark.set_summary(
+        record.get("notes"), record.get("description") or record.get("website_description")
+    )
     bookmark.add_tags(_list(record.get("tag_names")))
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("date_added"))
     return bookmark
@@ -90,7 +96,9 @@ def read_karakeep(record: Fields) -> BookmarkFields:
     bookmark.set_title(record.get("title") or content.get("title"))
     bookmark.set_summary(record.get("note"), record.get("summary"))
     bookmark.add_tags(_list(record.get("tags")))
-    bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("createdat") or record.get("createdAt"))
+    bookmark.created_at = bookmark.confirmed_at = guess_moment(
+        record.get("createdat") or record.get("createdAt")
+    )
     return bookmark
 
 
@@ -101,7 +109,10 @@ def read_ours(record: Fields) -> BookmarkFields:
     bookmark.set_title(record.get("title"))
     bookmark.set_summary(record.get("summary"))
     bookmark.add_tags(_list(record.get("tags")))
-    bookmark.created_at, bookmark.confirmed_at = guess_moment(record.get("created_at")), guess_moment(record.get("confirmed_at"))
+    bookmark.created_at, bookmark.confirmed_at = (
+        guess_moment(record.get("created_at")),
+        guess_moment(record.get("confirmed_at")),
+    )
     bookmark.waiting = record.get("status") in ("ENRICHING", "READY_TO_CONFIRM", "FAILED")
     page = record.get("page")
     bookmark.page = page if isinstance(page, Mapping) else None
@@ -113,7 +124,11 @@ def _address(value: Any) -> str:
     if not text:
         raise BadRecord("It has no address.")
     if not _WEB.match(text):
-        problem = f"Only http and https addresses can be kept, not {text.split(':', 1)[0][:20]}:." if ":" in text else "This is no address."
+        problem = (
+            f"Only http and https addresses can be kept, not {text.split(':', 1)[0][:20]}:."
+            if ":" in text
+            else "This is no address."
+        )
         raise BadRecord(problem)
     return text
 
@@ -121,7 +136,10 @@ def _address(value: Any) -> str:
 def _list(value: Any) -> list[str]:
     if not isinstance(value, list):
         return [plain_text(value)] if value else []
-    return [plain_text(one.get("name")) if isinstance(one, Mapping) else plain_text(one) for one in value]
+    return [
+        plain_text(one.get("name")) if isinstance(one, Mapping) else plain_text(one)
+        for one in value
+    ]
 
 
 def _folders(names: Any) -> list[str]:

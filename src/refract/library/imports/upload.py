@@ -11,7 +11,12 @@ from datetime import datetime
 
 from refract.core.errors import Unavailable
 from refract.core.extraction.pool import ExtractionPool
-from refract.core.extraction.tasks import ExtractionBusy, ExtractionError, ExtractionTask, TaskRefused
+from refract.core.extraction.tasks import (
+    ExtractionBusy,
+    ExtractionError,
+    ExtractionTask,
+    TaskRefused,
+)
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
 from refract.library.imports.decisions import ClassifiedRow, classify_row
@@ -34,7 +39,11 @@ STORE_ROWS_TASK = ExtractionTask(
     max_output=128 * 1024 * 1024,
     slow=True,
 )
-CLASSIFY_ROWS_TASK = replace(STORE_ROWS_TASK, kind="import_trial", function="refract.library.imports.upload:write_classified_rows")
+CLASSIFY_ROWS_TASK = replace(
+    STORE_ROWS_TASK,
+    kind="import_trial",
+    function="refract.library.imports.upload:write_classified_rows",
+)
 _CHUNK_BYTES = 64 * 1024
 
 
@@ -72,21 +81,31 @@ class UploadedRows:
             recognised = RecognisedText(kind, url_digest=digest) if is_bookmark else None
             at = datetime.fromisoformat(moment) if moment else None
             is_note = is_bookmark and not digest
-            yield UploadedRow(place, text, ClassifiedRow(refused, recognised, json.loads(note) if is_note else None, at, waiting, remarks))
+            yield UploadedRow(
+                place,
+                text,
+                ClassifiedRow(
+                    refused, recognised, json.loads(note) if is_note else None, at, waiting, remarks
+                ),
+            )
 
     def _iter_line_pairs(self) -> Iterator[tuple[bytes, bytes]]:
         lines = _iter_lines(self._pieces)
         return zip(lines, lines, strict=True)
 
 
-async def read_upload(rt: Runtime, user_id: int, body: bytes, kind: Kind, *, preview: bool) -> UploadedRows:
+async def read_upload(
+    rt: Runtime, user_id: int, body: bytes, kind: Kind, *, preview: bool
+) -> UploadedRows:
     """Return the rows of a file, for a dry run or to be stored.
 
     Raises `UnreadableFile` about a file that is none of those we know, or that is too much to read.
     """
     try:
         task = CLASSIFY_ROWS_TASK if preview else STORE_ROWS_TASK
-        return UploadedRows(await rt.singleton(ExtractionPool).run(task, body, owner=str(user_id), kind=kind.value))
+        return UploadedRows(
+            await rt.singleton(ExtractionPool).run(task, body, owner=str(user_id), kind=kind.value)
+        )
     except TaskRefused as exc:
         raise UnreadableFile(problem=str(exc.details["problem"])) from exc
     except ExtractionBusy as exc:
@@ -105,13 +124,18 @@ def write_classified_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
     return _write_rows(body, kind, _format_classified_row)
 
 
-def _write_rows(body: bytes, kind: str, write: Callable[[BookmarkRow], tuple[str, str]]) -> Iterator[bytes]:
+def _write_rows(
+    body: bytes, kind: str, write: Callable[[BookmarkRow], tuple[str, str]]
+) -> Iterator[bytes]:
     piece = b""
     try:
         rows = open_rows(io.BytesIO(body), Kind(kind))
         for number, row in enumerate(rows):
             if number == MAX_UPLOAD_ROWS:
-                raise TaskRefused("TOO_MANY_ROWS", problem=f"The file has more than {MAX_UPLOAD_ROWS:,} rows: bring it in parts.")
+                raise TaskRefused(
+                    "TOO_MANY_ROWS",
+                    problem=f"The file has more than {MAX_UPLOAD_ROWS:,} rows: bring it in parts.",
+                )
             piece += "{}\n{}\n".format(*write(row)).encode()
             if len(piece) > _CHUNK_BYTES:
                 yield piece
@@ -130,8 +154,17 @@ def _format_stored_row(row: BookmarkRow) -> tuple[str, str]:
 def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
     weighed = classify_row(row)
     moment = weighed.moment.isoformat() if weighed.moment else None
-    facts = [weighed.refused, weighed.recognised is not None, weighed.digest, moment, weighed.waiting, weighed.remarks]
-    return json.dumps([row.where, make_excerpt(row.text, MAX_SHOWN), *facts]), json.dumps(weighed.note)
+    facts = [
+        weighed.refused,
+        weighed.recognised is not None,
+        weighed.digest,
+        moment,
+        weighed.waiting,
+        weighed.remarks,
+    ]
+    return json.dumps([row.where, make_excerpt(row.text, MAX_SHOWN), *facts]), json.dumps(
+        weighed.note
+    )
 
 
 def _iter_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:

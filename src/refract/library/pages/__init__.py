@@ -3,6 +3,13 @@
 from refract.library.pages import browse, detail, import_export, review, rules, tags
 from refract.library.quota_summary import load_quota_summary
 
-ROUTERS = (review.router, browse.router, import_export.router, detail.router, tags.router, rules.router)
+ROUTERS = (
+    review.router,
+    browse.router,
+    import_export.router,
+    detail.router,
+    tags.router,
+    rules.router,
+)
 
 __all__ = ["ROUTERS", "load_quota_summary"]

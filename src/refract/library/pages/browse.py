@@ -44,25 +44,44 @@ async def library_page(  # noqa: PLR0913, PLR0917 - each filter is one
     """What I keep, the newest first, or what matches; or what I have put away."""
     kind = ItemType(type) if type in list(ItemType) else None
     state = ItemStatus.DISCARDED if discarded else ItemStatus.ARCHIVED
-    shelf = LibraryFilter(actor.user.id, state, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None)
+    shelf = LibraryFilter(
+        actor.user.id, state, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None
+    )
     return await _render_page(request, actor, rt, shelf, cursor)
 
 
 @router.post("/app/items")
 @large_body
 async def capture(
-    request: Request, actor: WriteCaller, rt: Rt, text: Annotated[str, Form(max_length=100_000)] = "", plain: Annotated[str, Form()] = ""
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    text: Annotated[str, Form(max_length=100_000)] = "",
+    plain: Annotated[str, Form()] = "",
 ) -> Response:
     """Keep a thought, an address, or as many addresses as there are lines."""
     try:
         texts = split_paste(text) or [text]
         async with rt.db.write() as session:
             for one in texts:
-                await service.capture_item(session, rt, actor.user, ItemCreate(text=one, enrich=not plain))
+                await service.capture_item(
+                    session, rt, actor.user, ItemCreate(text=one, enrich=not plain)
+                )
     except (ValidationError, Invalid) as exc:
-        message = exc.message if isinstance(exc, Invalid) else str(exc.errors()[0]["msg"]).removeprefix("Value error, ")
+        message = (
+            exc.message
+            if isinstance(exc, Invalid)
+            else str(exc.errors()[0]["msg"]).removeprefix("Value error, ")
+        )
         return await _render_page(
-            request, actor, rt, LibraryFilter(actor.user.id), None, status=422, values={"text": text}, errors={"text": message}
+            request,
+            actor,
+            rt,
+            LibraryFilter(actor.user.id),
+            None,
+            status=422,
+            values={"text": text},
+            errors={"text": message},
         )
     response = RedirectResponse("/app/library" if plain else "/app/review", 303)
     flash.add(response, rt, "Saved." if len(texts) == 1 else f"Saved {len(texts)} things.")
@@ -70,10 +89,19 @@ async def capture(
 
 
 async def _render_page(
-    request: Request, actor: Caller, rt: Runtime, shelf: LibraryFilter, cursor: str | None, *, status: int = 200, **more: Any
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    shelf: LibraryFilter,
+    cursor: str | None,
+    *,
+    status: int = 200,
+    **more: Any,
 ) -> Response:
     async with rt.db.read() as session:
-        page = await list_items(session, CursorCodec(rt.secret), shelf, limit=PAGE_SIZE, cursor=cursor)
+        page = await list_items(
+            session, CursorCodec(rt.secret), shelf, limit=PAGE_SIZE, cursor=cursor
+        )
         items = await serialize_items(session, page.items)
         facets = await count_facets(session, shelf)
         waiting = await queries_items.count_pending_items(session, actor.user.id)

@@ -47,14 +47,26 @@ async def change_item(
     typed = {"title": title, "summary": summary, "tags": tags}
     names = [name.strip() for name in tags.split(",") if name.strip()]
     try:
-        changes = ItemPatch.model_validate({"title": title, "summary": summary, "tag_ids": [], "new_tags": names})
+        changes = ItemPatch.model_validate(
+            {"title": title, "summary": summary, "tag_ids": [], "new_tags": names}
+        )
         async with lock_own_item(rt, actor, item_id) as held:
             await service.edit_item(held, changes)
     except ValidationError as exc:
         errors = {str(one["loc"][0]): str(one["msg"]) for one in exc.errors()}
-        return await _render_item(request, actor, rt, item_id, status=422, values=typed, errors=errors)
+        return await _render_item(
+            request, actor, rt, item_id, status=422, values=typed, errors=errors
+        )
     except (Conflict, Invalid) as exc:
-        return await _render_item(request, actor, rt, item_id, status=exc.status, values=typed, errors={"tags": exc.message})
+        return await _render_item(
+            request,
+            actor,
+            rt,
+            item_id,
+            status=exc.status,
+            values=typed,
+            errors={"tags": exc.message},
+        )
     response = RedirectResponse(f"/app/library/{item_id}", 303)
     flash.add(response, rt, "Saved.", undo=f"/app/items/{item_id}/undo")
     return response
@@ -71,14 +83,18 @@ async def discard_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     return response
 
 
-async def _render_item(request: Request, actor: Caller, rt: Runtime, item_id: int, *, status: int = 200, **context: Any) -> Response:
+async def _render_item(
+    request: Request, actor: Caller, rt: Runtime, item_id: int, *, status: int = 200, **context: Any
+) -> Response:
     async with rt.db.read() as session:
         item = await queries_items.get_own_item(session, actor.user.id, item_id)
         card = await serialize_item(session, item)
         page = await session.get(SavedPage, item_id)
         similar = await find_similar_items(session, item, MAX_SIMILAR_ITEMS)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
-    threads = rt.singleton(WorkThreadPool)  # a saved page may have a megabyte, which is sanitised and compressed
+    threads = rt.singleton(
+        WorkThreadPool
+    )  # a saved page may have a megabyte, which is sanitised and compressed
     return await threads.run(
         render_response,
         request,
@@ -88,7 +104,10 @@ async def _render_item(request: Request, actor: Caller, rt: Runtime, item_id: in
         page_title=card.title or "Item",
         item=card,
         reading=await threads.run(build_reader_view, item, page),
-        similar=[{"id": str(one.id), "title": one.title or one.text[:80], "site": one.site} for one, _ in similar],
+        similar=[
+            {"id": str(one.id), "title": one.title or one.text[:80], "site": one.site}
+            for one, _ in similar
+        ],
         review_waiting=waiting,
         **context,
     )

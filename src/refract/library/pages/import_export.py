@@ -16,7 +16,14 @@ from refract.identity.responses import render_response
 from refract.library.imports import Kind
 from refract.library.imports.importer import stop_running_import
 from refract.library.imports.models import ImportStatus, LibraryImport, RowOutcome
-from refract.library.imports.service import get_own_import, list_own_imports, list_rows, preview_file, start_import, start_rollback
+from refract.library.imports.service import (
+    get_own_import,
+    list_own_imports,
+    list_rows,
+    preview_file,
+    start_import,
+    start_rollback,
+)
 from refract.library.imports.upload import read_upload
 from refract.library.queries import items as queries_items
 from refract.records.errors import UnreadableFile
@@ -35,7 +42,9 @@ ACTIVE_STATUSES = (ImportStatus.RUNNING, ImportStatus.ROLLING_BACK)
 
 
 @router.get("/app/library/imports")
-async def imports_page(request: Request, actor: ReadCaller, rt: Rt, cursor: CursorParam = None) -> Response:
+async def imports_page(
+    request: Request, actor: ReadCaller, rt: Rt, cursor: CursorParam = None
+) -> Response:
     return await _render_page(request, actor, rt, cursor)
 
 
@@ -51,17 +60,34 @@ async def import_bookmarks(
 ) -> Response:
     """Begin an import, or only say what would become of the file."""
     if file is None or not file.filename:
-        return await _render_page(request, actor, rt, None, status=422, error="Choose a file first.")
+        return await _render_page(
+            request, actor, rt, None, status=422, error="Choose a file first."
+        )
     name = file.filename[:255]
     try:
         wanted = Kind(kind) if kind in list(Kind) else Kind.AUTO
-        content = await read_upload(rt, actor.user.id, await file.read(), wanted, preview=bool(try_out))
+        content = await read_upload(
+            rt, actor.user.id, await file.read(), wanted, preview=bool(try_out)
+        )
     except UnreadableFile as exc:
-        return await _render_page(request, actor, rt, None, status=422, error=exc.message, kind=kind)
+        return await _render_page(
+            request, actor, rt, None, status=422, error=exc.message, kind=kind
+        )
     if try_out:
         async with rt.db.read() as session:
-            trial = await preview_file(session, actor.user.id, content, rt.clock.now(), only_left_out=True)
-        return await _render_page(request, actor, rt, None, kind=kind, trial=trial, trial_name=name, trial_rows=trial.rows[:MAX_SHOWN_ROWS])
+            trial = await preview_file(
+                session, actor.user.id, content, rt.clock.now(), only_left_out=True
+            )
+        return await _render_page(
+            request,
+            actor,
+            rt,
+            None,
+            kind=kind,
+            trial=trial,
+            trial_name=name,
+            trial_rows=trial.rows[:MAX_SHOWN_ROWS],
+        )
     async with rt.db.write() as session:
         number = (await start_import(session, rt, actor.user, content, name)).id
     return RedirectResponse(f"{IMPORTS_PATH}/{number}", 303)
@@ -94,11 +120,19 @@ async def import_page(
         outcome=only or "",
         review_waiting=waiting,
         address=lambda **changes: _build_url(one, changes),
-        next_url=_build_url(one, {"outcome": only, "cursor": page.next_cursor}) if page.next_cursor else None,
+        next_url=(
+            _build_url(one, {"outcome": only, "cursor": page.next_cursor})
+            if page.next_cursor
+            else None
+        ),
         first_url=_build_url(one, {"outcome": only}) if cursor else None,
     )
     if "hx-request" in request.headers and one.status not in ACTIVE_STATUSES:
-        response.headers["HX-Refresh"] = "true"  # it has ended since the page was made: what can be done with it is something else now
+        response.headers[
+            "HX-Refresh"
+        ] = (  # it has ended since the page was made: what can be done with it is something else now
+            "true"
+        )
     return response
 
 
@@ -106,7 +140,9 @@ async def import_page(
 async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Go no further; what is done stays."""
     async with rt.db.write() as session:
-        await stop_running_import(session, await get_own_import(session, actor.user.id, import_id), rt.clock.now())
+        await stop_running_import(
+            session, await get_own_import(session, actor.user.id, import_id), rt.clock.now()
+        )
     response = RedirectResponse(f"{IMPORTS_PATH}/{import_id}", 303)
     flash.add(response, rt, "Stopped. Bring the file again to go on.")
     return response
@@ -124,9 +160,19 @@ async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Respons
     return response
 
 
-async def _render_page(request: Request, actor: Caller, rt: Runtime, cursor: str | None, *, status: int = 200, **more: Any) -> Response:
+async def _render_page(
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    cursor: str | None,
+    *,
+    status: int = 200,
+    **more: Any,
+) -> Response:
     async with rt.db.read() as session:
-        page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, PAGE_SIZE, cursor)
+        page = await list_own_imports(
+            session, CursorCodec(rt.secret), actor.user.id, PAGE_SIZE, cursor
+        )
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     return render_response(
         request,
@@ -137,7 +183,11 @@ async def _render_page(request: Request, actor: Caller, rt: Runtime, cursor: str
         imports=page.items,
         most=rt.settings.max_body_bytes - FORM_OVERHEAD_BYTES,
         review_waiting=waiting,
-        next_url=f"{IMPORTS_PATH}?{urlencode({'cursor': page.next_cursor})}" if page.next_cursor else None,
+        next_url=(
+            f"{IMPORTS_PATH}?{urlencode({'cursor': page.next_cursor})}"
+            if page.next_cursor
+            else None
+        ),
         first_url=IMPORTS_PATH if cursor else None,
         **more,
     )

@@ -29,7 +29,9 @@ MIN_TICKED_CONFIDENCE = 0.5
 
 
 @router.get("/app/review")
-async def review_page(request: Request, actor: ReadCaller, rt: Rt, item: Annotated[str, Query(max_length=20)] = "") -> Response:
+async def review_page(
+    request: Request, actor: ReadCaller, rt: Rt, item: Annotated[str, Query(max_length=20)] = ""
+) -> Response:
     return await _render_review(request, actor, rt, item)
 
 
@@ -58,17 +60,31 @@ async def decide_item(  # noqa: PLR0913, PLR0917 - each field of the form is one
     try:
         said = await _apply_decision(rt, actor, item_id, act, typed, accept or [])
     except ValidationError as exc:
-        return await _render_review(request, actor, rt, str(item_id), status=422, values=typed, problem=str(exc.errors()[0]["msg"]))
+        return await _render_review(
+            request,
+            actor,
+            rt,
+            str(item_id),
+            status=422,
+            values=typed,
+            problem=str(exc.errors()[0]["msg"]),
+        )
     except (Conflict, Invalid) as exc:
-        return await _render_review(request, actor, rt, str(item_id), status=exc.status, values=typed, problem=exc.message)
+        return await _render_review(
+            request, actor, rt, str(item_id), status=exc.status, values=typed, problem=exc.message
+        )
     response = RedirectResponse("/app/review", 303)
     flash.add(response, rt, said, undo=f"/app/items/{item_id}/undo" if act != "retry" else None)
     return response
 
 
-async def _apply_decision(rt: Runtime, actor: Caller, item_id: int, act: str, typed: dict[str, str], accept: list[str]) -> str:
+async def _apply_decision(
+    rt: Runtime, actor: Caller, item_id: int, act: str, typed: dict[str, str], accept: list[str]
+) -> str:
     names = [name.strip() for name in typed["tags"].split(",") if name.strip()]
-    kept = ItemConfirmation.model_validate({"title": typed["title"], "summary": typed["summary"], "accept": accept, "new_tags": names})
+    kept = ItemConfirmation.model_validate(
+        {"title": typed["title"], "summary": typed["summary"], "accept": accept, "new_tags": names}
+    )
     async with lock_own_item(rt, actor, item_id) as held:
         if act == "discard":
             await service.discard_item(held)
@@ -92,20 +108,31 @@ async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
         response = RedirectResponse(f"/app/library/{item_id}", 303)
         flash.add(response, rt, exc.message, kind="note")
         return response
-    response = RedirectResponse(f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303)
+    response = RedirectResponse(
+        f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303
+    )
     flash.add(response, rt, f"“{name[:80]}” is as it was.")
     return response
 
 
-async def _render_review(request: Request, actor: Caller, rt: Runtime, wanted: str, *, status: int = 200, **context: Any) -> Response:
+async def _render_review(
+    request: Request, actor: Caller, rt: Runtime, wanted: str, *, status: int = 200, **context: Any
+) -> Response:
     async with rt.db.read() as session:
         page = await queries_items.list_pending_items(
-            session, CursorCodec(rt.secret), actor.user.id, status=None, limit=QUEUE_SIZE, cursor=None
+            session,
+            CursorCodec(rt.secret),
+            actor.user.id,
+            status=None,
+            limit=QUEUE_SIZE,
+            cursor=None,
         )
         waiting = await queries_items.count_pending_items(session, actor.user.id)
         cards = await serialize_items(session, page.items)
     here = next((card for card in cards if str(card.id) == wanted), None)
-    here = here or next((card for card in cards if card.status != ItemStatus.ENRICHING), cards[0] if cards else None)
+    here = here or next(
+        (card for card in cards if card.status != ItemStatus.ENRICHING), cards[0] if cards else None
+    )
     return render_response(
         request,
         actor,
@@ -131,7 +158,10 @@ def _build_chips(item: ItemOut) -> list[dict[str, Any]]:
             "existing": one.existing,
             "percent": round(100 * one.confidence),
             "reason": one.reason,
-            "chosen": one.status == SuggestionStatus.ACCEPTED or (one.existing and one.confidence >= MIN_TICKED_CONFIDENCE),
+            "chosen": (
+                one.status == SuggestionStatus.ACCEPTED
+                or (one.existing and one.confidence >= MIN_TICKED_CONFIDENCE)
+            ),
         }
         for one in item.suggestions
         if one.status != SuggestionStatus.REJECTED

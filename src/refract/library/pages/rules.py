@@ -34,12 +34,18 @@ async def rules_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
 
 @router.post("/app/tags/rules")
 async def add_rule(
-    request: Request, actor: WriteCaller, rt: Rt, pattern: Annotated[str, Form()] = "", tags: Annotated[str, Form(max_length=2_000)] = ""
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    pattern: Annotated[str, Form()] = "",
+    tags: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:
     """One more rule."""
     typed = {"pattern": pattern, "tags": tags}
     try:
-        wish = RuleIn.model_validate({"pattern": pattern, "tags": [name.strip() for name in tags.split(",") if name.strip()]})
+        wish = RuleIn.model_validate(
+            {"pattern": pattern, "tags": [name.strip() for name in tags.split(",") if name.strip()]}
+        )
         async with rt.db.write() as session:
             added = await service.add_rule(session, rt, actor.user.id, wish)
             said = f"{added.pattern} is proposed as {', '.join(added.tags)} from now on."
@@ -49,7 +55,9 @@ async def add_rule(
         return await _render_page(request, actor, rt, status=422, values=typed, errors=errors)
     except Invalid as exc:
         field = "pattern" if isinstance(exc, InvalidRule) else "tags"
-        return await _render_page(request, actor, rt, status=422, values=typed, errors={field: exc.message})
+        return await _render_page(
+            request, actor, rt, status=422, values=typed, errors={field: exc.message}
+        )
     response = RedirectResponse(RULES_PATH, 303)
     flash.add(response, rt, said)
     return response
@@ -64,7 +72,11 @@ async def remove_rule(rule_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     return response
 
 
-async def _render_page(request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **more: Any) -> Response:
+async def _render_page(
+    request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **more: Any
+) -> Response:
     async with rt.db.read() as session:
         rules = await queries_items.list_tag_rules(session, actor.user.id)
-    return render_response(request, actor, "library/rules.html", status=status, page_title="Tags", rules=rules, **more)
+    return render_response(
+        request, actor, "library/rules.html", status=status, page_title="Tags", rules=rules, **more
+    )

@@ -16,7 +16,13 @@ from refract.library.search.jobs import enqueue_reindex_change, enqueue_reindex_
 from refract.library.service import tag_changes
 from refract.tags import personal_tags
 from refract.tags.models import Tag
-from refract.tags.pages import TagFormError, TagPageFilter, TagPageFilterQuery, load_tags, render_tags
+from refract.tags.pages import (
+    TagFormError,
+    TagPageFilter,
+    TagPageFilterQuery,
+    load_tags,
+    render_tags,
+)
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 
@@ -26,7 +32,9 @@ _IDS = TypeAdapter(list[Id])
 
 
 @router.get("/app/tags/mine")
-async def my_tags_page(request: Request, actor: ReadCaller, rt: Rt, asked: TagPageFilterQuery) -> Response:
+async def my_tags_page(
+    request: Request, actor: ReadCaller, rt: Rt, asked: TagPageFilterQuery
+) -> Response:
     return await _render_page(request, actor, rt, asked)
 
 
@@ -44,7 +52,12 @@ async def merge_my_tags(
         into = _IDS.validate_python([target])[0] if target else chosen[0]
         async with rt.db.write() as session:
             changed = await tag_changes.merge_tags(
-                session, rt.ids, actor.user.id, into, [one for one in chosen if one != into], rt.clock.now()
+                session,
+                rt.ids,
+                actor.user.id,
+                into,
+                [one for one in chosen if one != into],
+                rt.clock.now(),
             )
             await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
             said = f"Merged into {changed.tag.name}."
@@ -58,16 +71,30 @@ async def merge_my_tags(
 
 @router.post("/app/tags/mine/{tag_id}")
 async def change_my_tag(
-    tag_id: Id, request: Request, actor: WriteCaller, rt: Rt, name: Annotated[str, Form()] = "", color: Annotated[str, Form()] = ""
+    tag_id: Id,
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    name: Annotated[str, Form()] = "",
+    color: Annotated[str, Form()] = "",
 ) -> Response:
     """Rename a tag or give it a colour."""
     try:
         async with rt.db.write() as session:
-            tag = await personal_tags.change_tag(session, actor.user.id, tag_id, name=name or None, color=color or None)
+            tag = await personal_tags.change_tag(
+                session, actor.user.id, tag_id, name=name or None, color=color or None
+            )
             await enqueue_reindex_tag(session, rt, actor.user.id, tag.id)
             said = f"Saved {tag.name}."
     except (Conflict, Invalid) as exc:
-        return await _render_page(request, actor, rt, TagPageFilter(), status=exc.status, wrong=(str(tag_id), name, exc.message))
+        return await _render_page(
+            request,
+            actor,
+            rt,
+            TagPageFilter(),
+            status=exc.status,
+            wrong=(str(tag_id), name, exc.message),
+        )
     response = RedirectResponse(MY_TAGS_PATH, 303)
     flash.add(response, rt, said)
     return response
@@ -77,7 +104,9 @@ async def change_my_tag(
 async def delete_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Take a tag off everything; undo puts it back."""
     async with rt.db.write() as session:
-        changed = await tag_changes.delete_tag(session, rt.ids, actor.user.id, tag_id, rt.clock.now())
+        changed = await tag_changes.delete_tag(
+            session, rt.ids, actor.user.id, tag_id, rt.clock.now()
+        )
         await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
         said = f"Deleted {changed.tag.name}."
     response = RedirectResponse(MY_TAGS_PATH, 303)
@@ -91,7 +120,9 @@ async def undo_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     response = RedirectResponse(MY_TAGS_PATH, 303)
     try:
         async with rt.db.write() as session:
-            changed = await tag_changes.undo_tag_change(session, actor.user.id, tag_id, rt.clock.now())
+            changed = await tag_changes.undo_tag_change(
+                session, actor.user.id, tag_id, rt.clock.now()
+            )
             await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
         flash.add(response, rt, "As it was.")
     except Conflict as exc:
@@ -100,7 +131,13 @@ async def undo_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
 
 
 async def _render_page(
-    request: Request, actor: Caller, rt: Runtime, asked: TagPageFilter, *, status: int = 200, wrong: TagFormError | None = None
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    asked: TagPageFilter,
+    *,
+    status: int = 200,
+    wrong: TagFormError | None = None,
 ) -> Response:
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
     async with rt.db.read() as session:
@@ -108,5 +145,14 @@ async def _render_page(
         found = await personal_tags.list_aliases(session, [tag.id for tag in page.items])
     aliases = {str(tag_id): names for tag_id, names in found.items()}
     return render_tags(
-        request, actor, MY_TAGS_PATH, page, asked, status=status, scope="mine", aliases=aliases, may_change=True, wrong=wrong
+        request,
+        actor,
+        MY_TAGS_PATH,
+        page,
+        asked,
+        status=status,
+        scope="mine",
+        aliases=aliases,
+        may_change=True,
+        wrong=wrong,
     )

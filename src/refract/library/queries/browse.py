@@ -17,8 +17,19 @@ from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
 from refract.library.models import Item, ItemStatus, ItemTag, ItemType
 from refract.library.search.fuzzy import find_near_titles
-from refract.library.search.match import build_match_clause, find_common_tokens, get_search_source, prepare_search
-from refract.library.search.terms import SearchTerms, TokenMatch, match_any_field, match_title, parse_terms
+from refract.library.search.match import (
+    build_match_clause,
+    find_common_tokens,
+    get_search_source,
+    prepare_search,
+)
+from refract.library.search.terms import (
+    SearchTerms,
+    TokenMatch,
+    match_any_field,
+    match_title,
+    parse_terms,
+)
 from refract.tags.grammar import personal_key
 from refract.tags.models import Tag, TagAlias
 from refract.tags.personal_tags import find_tags_by_key
@@ -58,7 +69,12 @@ class _LibraryQuery:
 
 
 async def list_items(
-    session: ReadSession, cursors: CursorCodec, shelf: LibraryFilter, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    shelf: LibraryFilter,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> LibraryItemPage:
     """One page in at most three queries for the items themselves, two more where tags are named in words."""
     bound = ["library", asdict(shelf)]
@@ -68,11 +84,15 @@ async def list_items(
         return LibraryItemPage([], None)
     if not asked.sections:
         rows = await _list_by_date(session, asked, position, limit + 1)
-        page = cursors.build_page(bound, rows, limit, lambda item: [_get_item_date(item, shelf), item.id])
+        page = cursors.build_page(
+            bound, rows, limit, lambda item: [_get_item_date(item, shelf), item.id]
+        )
         return LibraryItemPage(page.items, page.next_cursor)
     found = await _list_by_words(session, asked, position, limit + 1)
     if not found and position is None and asked.terms is not None and asked.terms.words:
-        near = await find_near_titles(session, shelf.user_id, asked.terms.words, asked.wanted, limit)
+        near = await find_near_titles(
+            session, shelf.user_id, asked.terms.words, asked.wanted, limit
+        )
         return LibraryItemPage(near, None, approximate=bool(near))
     marked = cursors.build_page(bound, found, limit, lambda row: [row[0], row[1].id])
     return LibraryItemPage([item for _, item in marked.items], marked.next_cursor)
@@ -96,15 +116,26 @@ async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFac
     ids = _select_all_ids(session, asked)
     types = dict.fromkeys(ItemType, 0) | {
         ItemType(kind): count
-        for kind, count in (await session.execute(select(Item.type, func.count()).where(Item.id.in_(ids)).group_by(Item.type))).all()
+        for kind, count in (
+            await session.execute(
+                select(Item.type, func.count()).where(Item.id.in_(ids)).group_by(Item.type)
+            )
+        ).all()
     }
     bare = ~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists()
-    untagged = await session.scalar(select(func.count()).select_from(Item).where(Item.id.in_(ids), bare)) or 0
+    untagged = (
+        await session.scalar(select(func.count()).select_from(Item).where(Item.id.in_(ids), bare))
+        or 0
+    )
     count = func.count().label("items")
     borne = select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
     found = await session.execute(borne.order_by(count.desc(), ItemTag.tag_id).limit(MAX_FACETS))
     counts = {row.tag_id: row.items for row in found.all()}
-    tags = {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))} if counts else {}
+    tags = (
+        {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))}
+        if counts
+        else {}
+    )
     return LibraryFacets(sum(types.values()), {str(kind): number for kind, number in types.items()}, untagged,
                   [(tags[tag_id], number) for tag_id, number in counts.items()])  # fmt: skip
 
@@ -130,7 +161,10 @@ async def _build_query(session: ReadSession, shelf: LibraryFilter) -> _LibraryQu
     moment = _get_date_column(shelf)
     wanted += [moment >= shelf.after] if shelf.after is not None else []
     wanted += [moment < shelf.before] if shelf.before is not None else []
-    wanted += [_build_tag_clause(await _find_tag(session, shelf.user_id, tag)) for tag in dict.fromkeys(shelf.tags)]
+    wanted += [
+        _build_tag_clause(await _find_tag(session, shelf.user_id, tag))
+        for tag in dict.fromkeys(shelf.tags)
+    ]
     if shelf.untagged:
         wanted.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
     for name in terms.tags if terms else ():
@@ -148,13 +182,25 @@ async def _build_query(session: ReadSession, shelf: LibraryFilter) -> _LibraryQu
 async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> list[int]:
     """The tags that `#name` means: the one of this name or alias, `-` and `_` standing for spaces too; else all that begin so."""
     spaced = name.replace("_", " ").replace("-", " ")
-    names = {name, spaced, name.replace("_", "-"), spaced.replace(" ", "-"), spaced.replace(" ", "_")}
+    names = {
+        name,
+        spaced,
+        name.replace("_", "-"),
+        spaced.replace(" ", "-"),
+        spaced.replace(" ", "_"),
+    }
     own = select(Tag.id).where(Tag.space == user_id, Tag.key.in_(names), Tag.deleted_at.is_(None))
     meant = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(names))
     found = [*await session.scalars(own.order_by(Tag.id)), *await session.scalars(meant)]
     if not found:
         begun = Tag.key.startswith(name, autoescape=True)
-        found = list(await session.scalars(select(Tag.id).where(Tag.space == user_id, begun, Tag.deleted_at.is_(None)).order_by(Tag.id)))
+        found = list(
+            await session.scalars(
+                select(Tag.id)
+                .where(Tag.space == user_id, begun, Tag.deleted_at.is_(None))
+                .order_by(Tag.id)
+            )
+        )
     return found
 
 
@@ -169,7 +215,11 @@ async def _find_tag(session: ReadSession, user_id: int, tag: str) -> list[int]:
 def _build_tag_clause(tag_ids: Sequence[int]) -> ColumnElement[bool]:
     if not tag_ids:
         return false()
-    return select(ItemTag.item_id).where(ItemTag.item_id == Item.id, ItemTag.tag_id.in_(tag_ids)).exists()
+    return (
+        select(ItemTag.item_id)
+        .where(ItemTag.item_id == Item.id, ItemTag.tag_id.in_(tag_ids))
+        .exists()
+    )
 
 
 def _get_date_column(shelf: LibraryFilter) -> Any:
@@ -181,24 +231,35 @@ def _get_item_date(item: Item, shelf: LibraryFilter) -> datetime | None:
     return item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else item.created_at
 
 
-async def _list_by_date(session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int) -> list[Item]:
+async def _list_by_date(
+    session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int
+) -> list[Item]:
     moment = _get_date_column(asked.library_filter)
     question = select(Item).where(asked.wanted)
     if position is not None:
         at, number = position
-        question = question.where(moment <= at, or_(moment < at, Item.id < number))  # the first bound lets planners begin in the middle
+        question = question.where(
+            moment <= at, or_(moment < at, Item.id < number)
+        )  # the first bound lets planners begin in the middle
     return list(await session.scalars(question.order_by(moment.desc(), Item.id.desc()).limit(most)))
 
 
-async def _list_by_words(session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int) -> list[tuple[int, Item]]:
+async def _list_by_words(
+    session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int
+) -> list[tuple[int, Item]]:
     """Items with the number of the section they are in. What a section before has is left out of the next."""
     first, behind = (position[0], position[1]) if position is not None else (0, None)
     rows: list[tuple[int, Item]] = []
     for number in range(first, len(asked.sections)):
         question = await _build_section_query(
-            session, asked, number, [item.id for _, item in rows] if position is None and number else None
+            session,
+            asked,
+            number,
+            [item.id for _, item in rows] if position is None and number else None,
         )
-        ids = await _list_ids(session, question, behind if number == first else None, most - len(rows))
+        ids = await _list_ids(
+            session, question, behind if number == first else None, most - len(rows)
+        )
         items = {item.id: item for item in await _load_items(session, ids)}
         rows += [(number, items[item_id]) for item_id in ids if item_id in items]
         if len(rows) >= most:
@@ -206,7 +267,9 @@ async def _list_by_words(session: ReadSession, asked: _LibraryQuery, position: S
     return rows
 
 
-async def _list_ids(session: ReadSession, question: Select[int], behind: int | None, most: int) -> list[int]:
+async def _list_ids(
+    session: ReadSession, question: Select[int], behind: int | None, most: int
+) -> list[int]:
     """The next matches of a section. Only ids are sorted; the items come by a question of their own."""
     _, item_id = get_search_source(session.dialect)
     if behind is not None:
@@ -214,15 +277,21 @@ async def _list_ids(session: ReadSession, question: Select[int], behind: int | N
     return list(await session.scalars(question.order_by(item_id.desc()).limit(most)))
 
 
-async def _build_section_query(session: ReadSession, asked: _LibraryQuery, number: int, before: Sequence[int] | None) -> Select[int]:
+async def _build_section_query(
+    session: ReadSession, asked: _LibraryQuery, number: int, before: Sequence[int] | None
+) -> Select[int]:
     """A section. `before` are all items of the sections before it, if they are known: then the index need not find them once more."""
     indexed, item_id = get_search_source(session.dialect)
-    question = select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
+    question = (
+        select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
+    )
     section = asked.sections[number]
     if before is not None:
         section = section.without_exception()
         question = question.where(item_id.not_in(before)) if before else question
-    return question.where(build_match_clause(session.dialect, section, await find_common_tokens(session, section)))
+    return question.where(
+        build_match_clause(session.dialect, section, await find_common_tokens(session, section))
+    )
 
 
 async def _load_items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
@@ -237,4 +306,9 @@ def _select_all_ids(session: ReadSession, asked: _LibraryQuery) -> Select[int]:
         return select(Item.id).where(asked.wanted)
     indexed, item_id = get_search_source(session.dialect)
     matches = build_match_clause(session.dialect, asked.sections[-1].without_exception())
-    return select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted, matches)
+    return (
+        select(item_id)
+        .select_from(indexed)
+        .join(Item, Item.id == item_id)
+        .where(asked.wanted, matches)
+    )

@@ -18,18 +18,33 @@ async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item
     return item
 
 
-async def lock_item_row(session: WriteSession, item_id: int, user_id: int | None = None) -> Item | None:
+async def lock_item_row(
+    session: WriteSession, item_id: int, user_id: int | None = None
+) -> Item | None:
     """The item, which nobody else can change until this transaction ends.
 
     On PostgreSQL rows that refer to it, such as its tags, can still come and go: whoever changes a tag on many items waits for none.
     """
-    mine = select(Item).where(Item.id == item_id).with_for_update(key_share=True).execution_options(populate_existing=True)
-    item: Item | None = await session.scalar(mine if user_id is None else mine.where(Item.user_id == user_id))
+    mine = (
+        select(Item)
+        .where(Item.id == item_id)
+        .with_for_update(key_share=True)
+        .execution_options(populate_existing=True)
+    )
+    item: Item | None = await session.scalar(
+        mine if user_id is None else mine.where(Item.user_id == user_id)
+    )
     return item
 
 
 async def list_pending_items(
-    session: ReadSession, cursors: CursorCodec, user_id: int, *, status: ItemStatus | None, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    user_id: int,
+    *,
+    status: ItemStatus | None,
+    limit: int,
+    cursor: str | None,
 ) -> Page[Item]:
     """What waits for the assistant or for the person, the newest first."""
     question = ["pending", user_id, status]
@@ -37,7 +52,9 @@ async def list_pending_items(
     if status is not None:
         wanted = wanted.where(Item.status == status)
     if cursor:
-        wanted = wanted.where(build_after_clause([Item.id], cursors.decode(question, cursor), descending=True))
+        wanted = wanted.where(
+            build_after_clause([Item.id], cursors.decode(question, cursor), descending=True)
+        )
     rows = (await session.scalars(wanted.order_by(Item.id.desc()).limit(limit + 1))).all()
     return cursors.build_page(question, rows, limit, lambda item: [item.id])
 
@@ -48,45 +65,69 @@ async def count_pending_items(session: ReadSession, user_id: int) -> int:
     return await session.scalar(select(func.count()).select_from(some)) or 0
 
 
-async def get_suggestions(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[Suggestion]]:
+async def get_suggestions(
+    session: ReadSession, item_ids: Sequence[int]
+) -> dict[int, list[Suggestion]]:
     """The suggestions of each item, the surest first."""
     found: dict[int, list[Suggestion]] = {item_id: [] for item_id in item_ids}
     if item_ids:
-        ordered = select(Suggestion).where(Suggestion.item_id.in_(item_ids)).order_by(Suggestion.confidence.desc(), Suggestion.id)
+        ordered = (
+            select(Suggestion)
+            .where(Suggestion.item_id.in_(item_ids))
+            .order_by(Suggestion.confidence.desc(), Suggestion.id)
+        )
         for one in await session.scalars(ordered):
             found[one.item_id].append(one)
     return found
 
 
-async def list_rejected_names(session: ReadSession, user_id: int, keys: Collection[str]) -> set[str]:
+async def list_rejected_names(
+    session: ReadSession, user_id: int, keys: Collection[str]
+) -> set[str]:
     """Which of these names the person has refused before."""
     if not keys:
         return set()
-    refused = (Suggestion.user_id == user_id, Suggestion.status == SuggestionStatus.REJECTED, Suggestion.normalised_name.in_(sorted(keys)))
+    refused = (
+        Suggestion.user_id == user_id,
+        Suggestion.status == SuggestionStatus.REJECTED,
+        Suggestion.normalised_name.in_(sorted(keys)),
+    )
     return set(await session.scalars(select(Suggestion.normalised_name).where(*refused).distinct()))
 
 
-async def find_duplicates(session: ReadSession, user_id: int, items: Sequence[Item]) -> dict[int, int]:
+async def find_duplicates(
+    session: ReadSession, user_id: int, items: Sequence[Item]
+) -> dict[int, int]:
     """For each item the earliest other one that leads to the same page, by the address as saved or as the page itself gives it."""
-    digests = {digest for item in items for digest in (item.url_digest, item.canonical_digest) if digest}
+    digests = {
+        digest for item in items for digest in (item.url_digest, item.canonical_digest) if digest
+    }
     if not digests:
         return {}
     kept = (Item.user_id == user_id, Item.status != ItemStatus.DISCARDED)
     by_url = select(Item.id, Item.url_digest).where(*kept, Item.url_digest.in_(sorted(digests)))
-    by_canonical = select(Item.id, Item.canonical_digest).where(*kept, Item.canonical_digest.in_(sorted(digests)))
+    by_canonical = select(Item.id, Item.canonical_digest).where(
+        *kept, Item.canonical_digest.in_(sorted(digests))
+    )
     first: dict[str, int] = {}
     for item_id, digest in (await session.execute(union_all(by_url, by_canonical))).all():
         first[str(digest)] = min(item_id, first.get(str(digest), item_id))
     found: dict[int, int] = {}
     for item in items:
-        earlier = [first[digest] for digest in (item.url_digest, item.canonical_digest) if digest in first]
+        earlier = [
+            first[digest] for digest in (item.url_digest, item.canonical_digest) if digest in first
+        ]
         if earlier and min(earlier) < item.id:
             found[item.id] = min(earlier)
     return found
 
 
 async def list_tag_rules(session: ReadSession, user_id: int) -> Sequence[TagRule]:
-    return (await session.scalars(select(TagRule).where(TagRule.user_id == user_id).order_by(TagRule.position))).all()
+    return (
+        await session.scalars(
+            select(TagRule).where(TagRule.user_id == user_id).order_by(TagRule.position)
+        )
+    ).all()
 
 
 async def get_undo(session: ReadSession, item_id: int) -> ItemUndo | None:

@@ -21,24 +21,44 @@ async def serialize_items(session: ReadSession, items: Sequence[Item]) -> list[I
     suggestions = await queries_items.get_suggestions(session, ids)
     names = {one.normalised_name for each in suggestions.values() for one in each}
     known = (
-        {key for key, tag in (await personal_tags.find_tags_by_key(session, user_id, names)).items() if tag.deleted_at is None}
+        {
+            key
+            for key, tag in (await personal_tags.find_tags_by_key(session, user_id, names)).items()
+            if tag.deleted_at is None
+        }
         if names
         else set()
     )
     same = await queries_items.find_duplicates(session, user_id, items)
-    return [_build_item_out(item, tags[item.id], suggestions[item.id], known, same.get(item.id)) for item in items]
+    return [
+        _build_item_out(item, tags[item.id], suggestions[item.id], known, same.get(item.id))
+        for item in items
+    ]
 
 
 async def serialize_item(session: ReadSession, item: Item) -> ItemOut:
     return (await serialize_items(session, [item]))[0]
 
 
-def _build_item_out(item: Item, tags: Sequence[Tag], suggestions: Sequence[Suggestion], known: set[str], same: int | None) -> ItemOut:
+def _build_item_out(
+    item: Item,
+    tags: Sequence[Tag],
+    suggestions: Sequence[Suggestion],
+    known: set[str],
+    same: int | None,
+) -> ItemOut:
     return ItemOut.model_validate(
         {
-            **{name: getattr(item, name) for name in ItemOut.model_fields if name not in ("tags", "suggestions", "duplicate_of")},
+            **{
+                name: getattr(item, name)
+                for name in ItemOut.model_fields
+                if name not in ("tags", "suggestions", "duplicate_of")
+            },
             "tags": [ItemTagOut(id=tag.id, name=tag.name, color=tag.color) for tag in tags],
-            "suggestions": [_build_suggestion_out(one, existing=one.normalised_name in known) for one in suggestions],
+            "suggestions": [
+                _build_suggestion_out(one, existing=one.normalised_name in known)
+                for one in suggestions
+            ],
             "duplicate_of": same,
         }
     )
@@ -46,5 +66,12 @@ def _build_item_out(item: Item, tags: Sequence[Tag], suggestions: Sequence[Sugge
 
 def _build_suggestion_out(one: Suggestion, *, existing: bool) -> SuggestionOut:
     return SuggestionOut.model_validate(
-        {**{name: getattr(one, name) for name in SuggestionOut.model_fields if name != "existing"}, "existing": existing}
+        {
+            **{
+                name: getattr(one, name)
+                for name in SuggestionOut.model_fields
+                if name != "existing"
+            },
+            "existing": existing,
+        }
     )

@@ -7,4 +7,11 @@ from refract.library.search.index import index_item, index_items
 from refract.library.search.match import build_match_clause, get_search_source
 from refract.library.search.terms import SearchTerms, parse_terms
 
-__all__ = ["SearchTerms", "build_match_clause", "get_search_source", "index_item", "index_items", "parse_terms"]
+__all__ = [
+    "SearchTerms",
+    "build_match_clause",
+    "get_search_source",
+    "index_item",
+    "index_items",
+    "parse_terms",
+]

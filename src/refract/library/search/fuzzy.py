@@ -14,24 +14,39 @@ SIMILARITY_THRESHOLD = "0.4"
 """How much of a word's trigrams must be there: two letters changed places in a word of eight still are."""
 
 
-async def find_near_titles(session: ReadSession, user_id: int, words: Sequence[str], wanted: ColumnElement[bool], limit: int) -> list[Item]:
+async def find_near_titles(
+    session: ReadSession,
+    user_id: int,
+    words: Sequence[str],
+    wanted: ColumnElement[bool],
+    limit: int,
+) -> list[Item]:
     """Items whose title or host has something near to every word, the nearest first; nothing on a database without trigrams."""
     if session.dialect != "postgresql" or any(len(word) < MIN_WORD_LENGTH for word in words):
         return []
     if not await session.scalar(text("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")):
         return []
-    await session.execute(select(func.set_config("pg_trgm.word_similarity_threshold", SIMILARITY_THRESHOLD, True)))  # this transaction's
+    await session.execute(
+        select(func.set_config("pg_trgm.word_similarity_threshold", SIMILARITY_THRESHOLD, True))
+    )  # this transaction's
     near = [
         or_(
-            _build_contains_clause(Item.title, word), _build_contains_clause(Item.site, word), Item.title.op("%>", is_comparison=True)(word)
+            _build_contains_clause(Item.title, word),
+            _build_contains_clause(Item.site, word),
+            Item.title.op("%>", is_comparison=True)(word),
         )
         for word in words
     ]
     title = func.coalesce(Item.title, "")
-    score = sum((func.word_similarity(word, title) for word in words[1:]), func.word_similarity(words[0], title))
+    score = sum(
+        (func.word_similarity(word, title) for word in words[1:]),
+        func.word_similarity(words[0], title),
+    )
     question = select(Item).where(Item.user_id == user_id, wanted, *near)
     return list(await session.scalars(question.order_by(score.desc(), Item.id.desc()).limit(limit)))
 
 
-def _build_contains_clause(column: InstrumentedAttribute[str | None], word: str) -> ColumnElement[bool]:
+def _build_contains_clause(
+    column: InstrumentedAttribute[str | None], word: str
+) -> ColumnElement[bool]:
     return column.icontains(word, autoescape=True)

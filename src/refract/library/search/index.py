@@ -36,11 +36,15 @@ async def index_item(session: WriteSession, item: Item) -> None:
 async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
     """The same for several, in four statements for each two hundred. Items that are gone are left out."""
     for some in iter_batches(sorted(item_ids), _BATCH_SIZE):
-        fields = select(Item.id, Item.user_id, Item.title, Item.summary, Item.text, Item.url, Item.site).where(Item.id.in_(some))
+        fields = select(
+            Item.id, Item.user_id, Item.title, Item.summary, Item.text, Item.url, Item.site
+        ).where(Item.id.in_(some))
         items = (await session.execute(fields)).all()
         tags = await _load_tag_names(session, some)
         pages = await _load_pages(session, some)
-        size = sum(len(one.text) for one in items) + sum(len(text or "") for page in pages.values() for text in page)
+        size = sum(len(one.text) for one in items) + sum(
+            len(text or "") for page in pages.values() for text in page
+        )
         if size <= MAX_INLINE_CHARACTERS:
             rows = _build_token_rows(items, tags, pages)
         else:  # a page may have a hundred thousand words, which are looked at one by one
@@ -58,10 +62,16 @@ async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) ->
 
 async def remove_from_index(session: WriteSession, item_ids: Sequence[int]) -> None:
     for some in iter_batches(item_ids):
-        await session.execute(delete(ItemSearch).where(ItemSearch.item_id.in_(some)).execution_options(synchronize_session=False))
+        await session.execute(
+            delete(ItemSearch)
+            .where(ItemSearch.item_id.in_(some))
+            .execution_options(synchronize_session=False)
+        )
 
 
-def build_tokens(user_id: int, titles: Iterable[str | None], texts: Iterable[str | None]) -> list[str]:
+def build_tokens(
+    user_id: int, titles: Iterable[str | None], texts: Iterable[str | None]
+) -> list[str]:
     """What the index keeps of an item: whose it is, the words of title and tags twice, those of everything else once."""
     strong = [text for text in titles if text]
     first = encode_texts(TITLE, strong, MAX_TOKENS // 10)
@@ -70,9 +80,17 @@ def build_tokens(user_id: int, titles: Iterable[str | None], texts: Iterable[str
 
 
 def _build_token_rows(
-    items: Sequence[Any], tags: Mapping[int, Iterable[str]], pages: Mapping[int, Iterable[str | None]]
+    items: Sequence[Any],
+    tags: Mapping[int, Iterable[str]],
+    pages: Mapping[int, Iterable[str | None]],
 ) -> list[dict[str, Any]]:
-    return [{"number": item.id, "words": _build_item_tokens(item, tags.get(item.id, ()), pages.get(item.id, ()))} for item in items]
+    return [
+        {
+            "number": item.id,
+            "words": _build_item_tokens(item, tags.get(item.id, ()), pages.get(item.id, ())),
+        }
+        for item in items
+    ]
 
 
 def _build_item_tokens(one: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
@@ -83,14 +101,25 @@ def _build_item_tokens(one: Any, tags: Iterable[str], page: Iterable[str | None]
 
 async def _load_tag_names(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
-    borne = select(ItemTag.item_id, Tag.name).join(Tag, Tag.id == ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
+    borne = (
+        select(ItemTag.item_id, Tag.name)
+        .join(Tag, Tag.id == ItemTag.tag_id)
+        .where(ItemTag.item_id.in_(item_ids))
+    )
     for item_id, name in (await session.execute(borne.order_by(Tag.id))).all():
         found.setdefault(item_id, []).append(name)
     return found
 
 
 async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[str | None]]:
-    fields = select(SavedPage.item_id, SavedPage.title, SavedPage.description, SavedPage.author, SavedPage.site, SavedPage.text)
+    fields = select(
+        SavedPage.item_id,
+        SavedPage.title,
+        SavedPage.description,
+        SavedPage.author,
+        SavedPage.site,
+        SavedPage.text,
+    )
     rows = (await session.execute(fields.where(SavedPage.item_id.in_(item_ids)))).all()
     return {item_id: list(page) for item_id, *page in rows}
 
@@ -102,9 +131,13 @@ def _upsert(dialect: Dialect) -> Any:
     if dialect == "postgresql":
         kept = func.array_to_tsvector(bindparam("words", type_=ARRAY(Text)))
         fresh = postgresql_insert(table).values(item_id=number, tokens=kept)
-        return fresh.on_conflict_do_update(index_elements=["item_id"], set_={"tokens": fresh.excluded.tokens})
+        return fresh.on_conflict_do_update(
+            index_elements=["item_id"], set_={"tokens": fresh.excluded.tokens}
+        )
     if dialect == "sqlite":
         anew = sqlite_insert(table).values(item_id=number, tokens=words)
-        return anew.on_conflict_do_update(index_elements=["item_id"], set_={"tokens": anew.excluded.tokens})
+        return anew.on_conflict_do_update(
+            index_elements=["item_id"], set_={"tokens": anew.excluded.tokens}
+        )
     other = mysql_insert(table).values(item_id=number, tokens=words)
     return other.on_duplicate_key_update(tokens=other.inserted.tokens)

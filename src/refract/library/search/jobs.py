@@ -50,30 +50,43 @@ class PurgeDeletedWords(JobPayload):
     kind: ClassVar[str] = "library.forget_words"
 
 
-async def enqueue_reindex_change(session: WriteSession, rt: Runtime, user_id: int, change_id: int) -> None:
+async def enqueue_reindex_change(
+    session: WriteSession, rt: Runtime, user_id: int, change_id: int
+) -> None:
     await enqueue(session, rt, ReindexChange(change_id=change_id), share=user_id)
 
 
-async def enqueue_reindex_tag(session: WriteSession, rt: Runtime, user_id: int, tag_id: int) -> None:
+async def enqueue_reindex_tag(
+    session: WriteSession, rt: Runtime, user_id: int, tag_id: int
+) -> None:
     await enqueue(session, rt, ReindexTag(tag_id=tag_id), share=user_id)
 
 
 async def enqueue_word_purge(session: WriteSession, rt: Runtime) -> None:
     """For whoever has removed items and wants no word of them left. Elsewhere the database itself sees to it."""
     if session.dialect == "sqlite":
-        await enqueue(session, rt, PurgeDeletedWords(), dedup=PurgeDeletedWords.kind, share=MAINTENANCE_SHARE)
+        await enqueue(
+            session, rt, PurgeDeletedWords(), dedup=PurgeDeletedWords.kind, share=MAINTENANCE_SHARE
+        )
 
 
 @handles(ReindexChange)
 async def reindex_change_items(rt: Runtime, job: ReindexChange) -> None:
-    of_change = select(TagChangeItem.item_id).where(TagChangeItem.change_id == job.change_id).distinct()
-    await _reindex_in_batches(rt, lambda last: of_change.where(TagChangeItem.item_id > last).order_by(TagChangeItem.item_id))
+    of_change = (
+        select(TagChangeItem.item_id).where(TagChangeItem.change_id == job.change_id).distinct()
+    )
+    await _reindex_in_batches(
+        rt,
+        lambda last: of_change.where(TagChangeItem.item_id > last).order_by(TagChangeItem.item_id),
+    )
 
 
 @handles(ReindexTag)
 async def reindex_tag_items(rt: Runtime, job: ReindexTag) -> None:
     of_tag = select(ItemTag.item_id).where(ItemTag.tag_id == job.tag_id)
-    await _reindex_in_batches(rt, lambda last: of_tag.where(ItemTag.item_id > last).order_by(ItemTag.item_id))
+    await _reindex_in_batches(
+        rt, lambda last: of_tag.where(ItemTag.item_id > last).order_by(ItemTag.item_id)
+    )
 
 
 @handles(DeleteTagChanges)
@@ -97,7 +110,12 @@ async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
     while True:
         async with rt.db.write() as session:
             before = await session.scalar(changes) or 0
-            await session.execute(text("INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"), {"pages": pages})
+            await session.execute(
+                text(
+                    "INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"
+                ),
+                {"pages": pages},
+            )
             if (await session.scalar(changes) or 0) - before < 2:
                 return
         pages = _MERGE_PAGES

@@ -4,7 +4,19 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, FromClause, and_, cast, column, func, literal_column, not_, select, table, text
+from sqlalchemy import (
+    ColumnElement,
+    FromClause,
+    and_,
+    cast,
+    column,
+    func,
+    literal_column,
+    not_,
+    select,
+    table,
+    text,
+)
 from sqlalchemy.dialects.mysql import match
 from sqlalchemy.dialects.postgresql import TSQUERY
 
@@ -55,13 +67,16 @@ async def find_common_tokens(session: ReadSession, asked: TokenMatch) -> frozens
     return frozenset(token for token, share in shares.items() if share >= _MIN_SHARE_RATIO * rarest)
 
 
-def build_match_clause(dialect: Dialect, asked: TokenMatch, seen: Collection[str] = ()) -> ColumnElement[bool]:
+def build_match_clause(
+    dialect: Dialect, asked: TokenMatch, seen: Collection[str] = ()
+) -> ColumnElement[bool]:
     """The rows of `source` with these words. For those that are `seen`, PostgreSQL looks into the rows instead of asking its index."""
     if dialect == "postgresql" and seen:
         indexed = replace(asked, every=[one for one in asked.every if one not in seen])
         rest = cast(" & ".join(f"{one}:*" for one in asked.every if one in seen), TSQUERY)
         return and_(
-            build_match_clause(dialect, indexed), func.ts_match_vq(ItemSearch.__table__.c.tokens, rest)
+            build_match_clause(dialect, indexed),
+            func.ts_match_vq(ItemSearch.__table__.c.tokens, rest),
         )  # as a function no index knows it
     spelled: Any = asked.to_query(dialect)
     if dialect == "sqlite":
@@ -70,4 +85,8 @@ def build_match_clause(dialect: Dialect, asked: TokenMatch, seen: Collection[str
     if dialect == "postgresql":
         return tokens.op("@@", is_comparison=True)(cast(spelled, TSQUERY))
     found = match(tokens, against=spelled).in_boolean_mode()
-    return found if asked.exception is None else and_(found, not_(build_match_clause(dialect, asked.exception)))
+    return (
+        found
+        if asked.exception is None
+        else and_(found, not_(build_match_clause(dialect, asked.exception)))
+    )

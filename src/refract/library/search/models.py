@@ -23,5 +23,7 @@ class ItemSearch(Model):
 
     __tablename__ = "item_search"
 
-    item_id: Mapped[int] = mapped_column(ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False)
+    item_id: Mapped[int] = mapped_column(
+        ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
+    )
     tokens: Mapped[Any] = mapped_column(token_column())

@@ -19,7 +19,9 @@ _MIN_WORD_LENGTH = 3
 _TAG_WEIGHT, _TITLE_WEIGHT, _SITE_WEIGHT = 2.0, 1.5, 0.5
 
 
-async def find_similar_items(session: ReadSession, item: Item, limit: int) -> list[tuple[Item, float]]:
+async def find_similar_items(
+    session: ReadSession, item: Item, limit: int
+) -> list[tuple[Item, float]]:
     """The person's confirmed items that share words with this one, the likest first, each with a likeness between 0 and 1.
 
     Candidates are the latest with one of its telling words in their title or tags; rare words count for more. Four queries.
@@ -36,13 +38,18 @@ async def find_similar_items(session: ReadSession, item: Item, limit: int) -> li
     return (await asyncio.to_thread(_score_items, mine, items, names))[:limit]
 
 
-def _score_items(mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]) -> list[tuple[Item, float]]:
+def _score_items(
+    mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]
+) -> list[tuple[Item, float]]:
     """Weigh hundreds of summaries against each other: work for a thread."""
     features = {item.id: _build_features(item, tags[item.id]) for item in items}
     space = WordSpace([mine, *features.values()])
     vector = space.vector(mine)
     scored = [(item, round(vector.cosine(space.vector(features[item.id])), 4)) for item in items]
-    return sorted(((item, score) for item, score in scored if score > 0), key=lambda pair: (-pair[1], -pair[0].id))
+    return sorted(
+        ((item, score) for item, score in scored if score > 0),
+        key=lambda pair: (-pair[1], -pair[0].id),
+    )
 
 
 async def _find_candidate_ids(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
@@ -58,14 +65,24 @@ def _select_words(texts: Iterable[str]) -> list[str]:
     """Words long enough to mean something, those of tags and title first. A pair of a script without spaces is long enough."""
     found: dict[str, None] = {}
     for text in texts:
-        found.update(dict.fromkeys(word for word in query_terms(text) if len(word) >= _MIN_WORD_LENGTH or not word.isascii()))
+        found.update(
+            dict.fromkeys(
+                word
+                for word in query_terms(text)
+                if len(word) >= _MIN_WORD_LENGTH or not word.isascii()
+            )
+        )
     return list(found)[:_MAX_WORDS]
 
 
 def _build_features(item: Item, tags: Iterable[str]) -> dict[str, float]:
     """What an item is about, with how much each word weighs."""
     found: dict[str, float] = {}
-    for weight, texts in ((_TAG_WEIGHT, tags), (_TITLE_WEIGHT, [item.title or ""]), (1.0, [item.summary or ""])):
+    for weight, texts in (
+        (_TAG_WEIGHT, tags),
+        (_TITLE_WEIGHT, [item.title or ""]),
+        (1.0, [item.summary or ""]),
+    ):
         for word in {word for text in texts for word in _select_words([text])}:
             found[word] = max(found.get(word, 0.0), weight)
     if item.site:

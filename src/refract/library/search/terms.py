@@ -18,7 +18,9 @@ TITLE = "t0"
 """Marks a word of the title or of a tag."""
 OWNER_MARK = "u0"
 """Marks the person whose item it is: a search meets no words of others."""
-_PIECES = re.compile(r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+""")
+_PIECES = re.compile(
+    r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+"""
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,9 @@ def parse_terms(typed: str) -> SearchTerms:
     without_tags: dict[str, None] = {}
     for piece in _PIECES.finditer(typed):
         if piece["tag"]:
-            name = personal_key((piece["quoted"] if piece["quoted"] is not None else piece["bare"]).strip())
+            name = personal_key(
+                (piece["quoted"] if piece["quoted"] is not None else piece["bare"]).strip()
+            )
             if name:
                 (without_tags if piece["tag"].startswith("-") else tags)[name] = None
         elif text := piece["word"]:
@@ -56,7 +60,9 @@ def parse_terms(typed: str) -> SearchTerms:
             (without if excluded else words).update(dict.fromkeys(query_terms(text)))
     kept = list(words)[:MAX_WORDS]
     refused = [word for word in without if word not in words][:MAX_WORDS]
-    return SearchTerms(tuple(kept), tuple(refused), tuple(tags)[:MAX_WORDS], tuple(without_tags)[:MAX_WORDS])
+    return SearchTerms(
+        tuple(kept), tuple(refused), tuple(tags)[:MAX_WORDS], tuple(without_tags)[:MAX_WORDS]
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,18 +100,27 @@ class TokenMatch:
             return " & ".join([*parts, *(f"!{one}:*" for one in self.none)])
         parts = [mine, *(f"{one}*" for one in self.every)]
         parts += [f"({' OR '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
-        but = [*(f"{one}*" for one in self.none), *([f"({' AND '.join(f'{one}*' for one in self.unless)})"] if self.unless else [])]
+        but = [
+            *(f"{one}*" for one in self.none),
+            *([f"({' AND '.join(f'{one}*' for one in self.unless)})"] if self.unless else []),
+        ]
         found = f"({' AND '.join(parts)})"
         return f"{found} NOT ({' OR '.join(but)})" if but else found
 
 
 def match_title(owner: int, terms: SearchTerms) -> TokenMatch:
     """All words in the title or the tags."""
-    return TokenMatch(owner, [encode_word(TITLE, word) for word in terms.words], [encode_word(WORD, word) for word in terms.without])
+    return TokenMatch(
+        owner,
+        [encode_word(TITLE, word) for word in terms.words],
+        [encode_word(WORD, word) for word in terms.without],
+    )
 
 
 def match_any_field(owner: int, terms: SearchTerms) -> TokenMatch:
     """All words anywhere, and not all of them in the title or the tags: `in_title` has those."""
     titled = [encode_word(TITLE, word) for word in terms.words]
-    every, none = ([encode_word(WORD, word) for word in words] for words in (terms.words, terms.without))
+    every, none = (
+        [encode_word(WORD, word) for word in words] for words in (terms.words, terms.without)
+    )
     return TokenMatch(owner, every, none, unless=titled)

@@ -12,7 +12,14 @@ from refract.library.service.enrichment import (
 )
 from refract.library.service.lock import LockedItem, lock_item
 from refract.library.service.personal_data import erase_user_data, export_user_data
-from refract.library.service.review import auto_confirm_item, confirm_item, decide_suggestions, discard_item, retry_item, undo_item
+from refract.library.service.review import (
+    auto_confirm_item,
+    confirm_item,
+    decide_suggestions,
+    discard_item,
+    retry_item,
+    undo_item,
+)
 from refract.library.service.rules import add_rule, delete_rule, replace_rules
 
 __all__ = [

@@ -9,7 +9,14 @@ from refract.identity.schemas import Preferences
 from refract.library import search
 from refract.library.errors import EmptyText
 from refract.library.item_tags import set_item_tags
-from refract.library.models import Enrichment, EnrichmentNotice, FieldSource, Item, ItemStatus, ItemUndo
+from refract.library.models import (
+    Enrichment,
+    EnrichmentNotice,
+    FieldSource,
+    Item,
+    ItemStatus,
+    ItemUndo,
+)
 from refract.library.recognition import extract_first_line, recognize_text
 from refract.library.schemas import ItemCreate
 from refract.library.service import quota, storage
@@ -25,7 +32,9 @@ class CapturedItem:
     quota: quota.QuotaBalance
 
 
-async def capture_item(session: WriteSession, rt: Runtime, user: User, new: ItemCreate) -> CapturedItem:
+async def capture_item(
+    session: WriteSession, rt: Runtime, user: User, new: ItemCreate
+) -> CapturedItem:
     """Keep what was typed. It costs a little of the day's budget only when there is a model to ask and the person wants it asked."""
     if not new.text.strip():
         raise EmptyText
@@ -49,11 +58,15 @@ async def capture_item(session: WriteSession, rt: Runtime, user: User, new: Item
     if tag_ids:
         await set_item_tags(session, item, tag_ids, now)
     await search.index_item(session, item)
-    await storage.add_usage(session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text)))
+    await storage.add_usage(
+        session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text))
+    )
     return CapturedItem(item, await quota.get_balance(session, rt, user))
 
 
-async def _charge_enrichment(session: WriteSession, rt: Runtime, user: User, item: Item, job_id: int) -> None:
+async def _charge_enrichment(
+    session: WriteSession, rt: Runtime, user: User, item: Item, job_id: int
+) -> None:
     if rt.settings.model_url is None:
         return
     if not Preferences.model_validate(user.preferences).suggestions:

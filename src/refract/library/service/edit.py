@@ -17,7 +17,9 @@ from refract.tags.queries import find_tags_by_id
 
 async def edit_item(held: LockedItem, changes: ItemPatch) -> LockedItem:
     """Change what is named; everything else stays. What a person has written, the assistant leaves alone from then on."""
-    held.require_status("edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED))
+    held.require_status(
+        "edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
+    )
     named = get_given_fields(changes)
     set_own_fields(held, named)
     if named.get("text") is not None:
@@ -32,9 +34,15 @@ def set_own_fields(held: LockedItem, named: dict[str, Any]) -> None:
     """Title and summary as the person gave them; null clears, and a cleared one may be filled again by the assistant."""
     item = held.item
     if "title" in named and named["title"] != item.title:
-        item.title, item.title_source = named["title"], FieldSource.USER.value if named["title"] else None
+        item.title, item.title_source = (
+            named["title"],
+            FieldSource.USER.value if named["title"] else None,
+        )
     if "summary" in named and named["summary"] != item.summary:
-        item.summary, item.summary_source = named["summary"], FieldSource.USER.value if named["summary"] else None
+        item.summary, item.summary_source = (
+            named["summary"],
+            FieldSource.USER.value if named["summary"] else None,
+        )
 
 
 async def apply_tags(held: LockedItem, tag_ids: list[int] | None, names: list[str]) -> None:
@@ -47,20 +55,39 @@ def _replace_text(held: LockedItem, text: str) -> None:
     item, seen = held.item, recognize_text(text)
     if seen.url_digest != item.url_digest:
         item.canonical_digest = None  # it was another page's
-    item.text, item.type, item.url, item.url_digest, item.site = text, seen.type.value, seen.url, seen.url_digest, seen.site
+    item.text, item.type, item.url, item.url_digest, item.site = (
+        text,
+        seen.type.value,
+        seen.url,
+        seen.url_digest,
+        seen.site,
+    )
 
 
 # Which tags somebody means by ids and names.
 
 
-async def resolve_tags(session: WriteSession, rt: Runtime, user_id: int, tag_ids: Collection[int], names: Collection[str]) -> set[int]:
+async def resolve_tags(
+    session: WriteSession,
+    rt: Runtime,
+    user_id: int,
+    tag_ids: Collection[int],
+    names: Collection[str],
+) -> set[int]:
     """The person's own tags with these ids, and those with these names, made where there is none."""
     known = await find_tags_by_id(session, tag_ids) if tag_ids else {}
     for tag_id in tag_ids:
         tag = known.get(tag_id)
         if tag is None or tag.space != user_id or tag.deleted_at is not None:
-            raise UnknownTag(tag_id=tag_id, errors=[FieldError("tag_ids", f"There is no tag {tag_id} among yours.")])
-    made = await personal_tags.ensure_tags(session, rt.ids, user_id, names, rt.clock.now()) if names else {}
+            raise UnknownTag(
+                tag_id=tag_id,
+                errors=[FieldError("tag_ids", f"There is no tag {tag_id} among yours.")],
+            )
+    made = (
+        await personal_tags.ensure_tags(session, rt.ids, user_id, names, rt.clock.now())
+        if names
+        else {}
+    )
     chosen = set(known) | {tag.id for tag in made.values()}
     if len(chosen) > MAX_TAGS:
         raise TooManyItemTags(most=MAX_TAGS)
@@ -77,4 +104,6 @@ def resolve_suggestions(
             raise UnknownSuggestion(suggestion_id=suggestion_id)
     if both := set(accept) & set(reject):
         raise Undecided(suggestion_id=min(both))
-    return [known[number] for number in dict.fromkeys(accept)], [known[number] for number in dict.fromkeys(reject)]
+    return [known[number] for number in dict.fromkeys(accept)], [
+        known[number] for number in dict.fromkeys(reject)
+    ]

@@ -12,7 +12,15 @@ from refract.core.urls import BadUrl, parse_web_url
 from refract.jobs.queue import enqueue
 from refract.library import search
 from refract.library.enrichment.types import EnrichmentProposal, ExtractedPage, SuggestedTag
-from refract.library.models import EnrichmentNotice, FieldSource, Item, ItemStatus, SavedPage, Suggestion, SuggestionStatus
+from refract.library.models import (
+    EnrichmentNotice,
+    FieldSource,
+    Item,
+    ItemStatus,
+    SavedPage,
+    Suggestion,
+    SuggestionStatus,
+)
 from refract.library.payloads import EnrichItem
 from refract.library.queries.items import lock_item_row
 from refract.library.recognition import compute_url_digest
@@ -25,10 +33,17 @@ _WEAK_CONFIDENCE = 0.5
 
 
 async def enqueue_enrichment(
-    session: WriteSession, rt: Runtime, item: Item, *, run_at: datetime | None = None, resumed: bool = False
+    session: WriteSession,
+    rt: Runtime,
+    item: Item,
+    *,
+    run_at: datetime | None = None,
+    resumed: bool = False,
 ) -> int:
     """Ask for a description; from now on only this job may write one."""
-    job_id = await enqueue(session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at, share=item.user_id)
+    job_id = await enqueue(
+        session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at, share=item.user_id
+    )
     assert job_id is not None  # noqa: S101 - without a dedup key there always is one
     item.job_id = job_id
     return job_id
@@ -57,23 +72,33 @@ async def store_page(session: WriteSession, rt: Runtime, item: Item, page: Extra
         for name, value in values.items():
             setattr(kept, name, value)
     try:
-        item.canonical_digest = compute_url_digest(parse_web_url(page.canonical_url or page.url, limit=8192))
+        item.canonical_digest = compute_url_digest(
+            parse_web_url(page.canonical_url or page.url, limit=8192)
+        )
     except BadUrl:
         item.canonical_digest = item.url_digest
     await session.flush()
     await _charge_page_storage(session, rt, item, kept, before)
 
 
-async def _charge_page_storage(session: WriteSession, rt: Runtime, item: Item, page: SavedPage, before: int) -> None:
+async def _charge_page_storage(
+    session: WriteSession, rt: Runtime, item: Item, page: SavedPage, before: int
+) -> None:
     """Count a page against its person's storage. Where that is full, what the page is about is kept, and not what it says."""
-    more = service_storage.StorageUsage(bytes=service_storage.count_bytes(page.text, page.html) - before)
+    more = service_storage.StorageUsage(
+        bytes=service_storage.count_bytes(page.text, page.html) - before
+    )
     if more.bytes and not await service_storage.try_to_add_usage(session, rt, item.user_id, more):
         page.text = page.html = ""
         await session.flush()
-        await service_storage.adjust_usage(session, item.user_id, service_storage.StorageUsage(bytes=-before))
+        await service_storage.adjust_usage(
+            session, item.user_id, service_storage.StorageUsage(bytes=-before)
+        )
 
 
-async def apply_proposal(session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal, *, final: bool) -> None:
+async def apply_proposal(
+    session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal, *, final: bool
+) -> None:
     """Fill title and summary where no person has written, and put the tags up for review.
 
     A proposal that is not final shows at once what the offline tier thinks, while the model is still being asked.
@@ -98,11 +123,18 @@ def _fill_field(item: Item, name: str, value: str | None, proposal: EnrichmentPr
         setattr(item, f"{name}_source", proposal.by.value)
 
 
-async def _store_suggestions(session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal) -> None:
-    known = {one.normalised_name: one for one in await session.scalars(select(Suggestion).where(Suggestion.item_id == item.id))}
+async def _store_suggestions(
+    session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal
+) -> None:
+    known = {
+        one.normalised_name: one
+        for one in await session.scalars(select(Suggestion).where(Suggestion.item_id == item.id))
+    }
     wanted = {personal_key(one.name): one for one in proposal.tags}
     if proposal.by == "AI":
-        await _drop_weak_suggestions(session, [one for key, one in known.items() if key not in wanted])
+        await _drop_weak_suggestions(
+            session, [one for key, one in known.items() if key not in wanted]
+        )
     numbers = rt.ids.next_ids(len(wanted))
     for number, (key, one) in zip(numbers, wanted.items(), strict=True):
         if key in known:
@@ -118,7 +150,11 @@ async def _store_suggestions(session: WriteSession, rt: Runtime, item: Item, pro
 
 async def _drop_weak_suggestions(session: WriteSession, others: Sequence[Suggestion]) -> None:
     weak = [
-        one.id for one in others if one.status == SuggestionStatus.PENDING and one.confidence < _WEAK_CONFIDENCE and one.source == "SYSTEM"
+        one.id
+        for one in others
+        if one.status == SuggestionStatus.PENDING
+        and one.confidence < _WEAK_CONFIDENCE
+        and one.source == "SYSTEM"
     ]
     if weak:
         await session.execute(delete(Suggestion).where(Suggestion.id.in_(weak)))
@@ -142,7 +178,9 @@ async def mark_failed(session: WriteSession, rt: Runtime, item: Item, why: str) 
     await search.index_item(session, item)
 
 
-async def refund_enrichment(session: WriteSession, rt: Runtime, item: Item, note: EnrichmentNotice) -> None:
+async def refund_enrichment(
+    session: WriteSession, rt: Runtime, item: Item, note: EnrichmentNotice
+) -> None:
     """The model had no say: what was paid for it goes back, once, and the item says why."""
     item.note = note.value
     if item.charged_job_id is not None:

@@ -23,7 +23,18 @@ ALLOWED_ACTIONS: dict[ItemStatus, str] = {
     ItemStatus.ARCHIVED: "edit, discard",
     ItemStatus.DISCARDED: "undo",
 }
-CONTENT_FIELDS = ("text", "url", "url_digest", "canonical_digest", "site", "title", "title_source", "summary", "summary_source", "type")
+CONTENT_FIELDS = (
+    "text",
+    "url",
+    "url_digest",
+    "canonical_digest",
+    "site",
+    "title",
+    "title_source",
+    "summary",
+    "summary_source",
+    "type",
+)
 STATUS_FIELDS = ("status", "enrichment", "note", "failure")
 
 
@@ -45,7 +56,9 @@ class LockedItem:
 
     def require_status(self, action: str, *states: ItemStatus) -> None:
         if self.status not in states:
-            raise InvalidStateTransition(what="item", state=self.status, wish=action, allowed=ALLOWED_ACTIONS[self.status])
+            raise InvalidStateTransition(
+                what="item", state=self.status, wish=action, allowed=ALLOWED_ACTIONS[self.status]
+            )
 
     async def set_tags(self, tag_ids: set[int]) -> None:
         """Bear exactly these tags, as far as they are there."""
@@ -73,12 +86,18 @@ class LockedItem:
 
     async def _update_storage(self) -> None:
         """Count a text that became longer or shorter against its person's storage."""
-        more = service_storage.count_bytes(self.item.text) - service_storage.count_bytes(self.before["text"])
+        more = service_storage.count_bytes(self.item.text) - service_storage.count_bytes(
+            self.before["text"]
+        )
         if more:
-            await service_storage.add_usage(self.session, self.rt, self.item.user_id, service_storage.StorageUsage(bytes=more))
+            await service_storage.add_usage(
+                self.session, self.rt, self.item.user_id, service_storage.StorageUsage(bytes=more)
+            )
 
 
-async def lock_item(session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None) -> LockedItem:
+async def lock_item(
+    session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None
+) -> LockedItem:
     """Lock somebody's own item; `Stale` when it is not the version they saw."""
     item = await lock_item_row(session, item_id, user_id)
     if item is None:
@@ -87,10 +106,20 @@ async def lock_item(session: WriteSession, rt: Runtime, user_id: int, item_id: i
         raise Stale
     tag_ids = {tag.id for tag in (await get_item_tags(session, [item.id]))[item.id]}
     suggestions = (await get_suggestions(session, [item.id]))[item.id]
-    return LockedItem(session, rt, item, rt.clock.now(), tag_ids, suggestions, _build_snapshot(item, tag_ids, suggestions))
+    return LockedItem(
+        session,
+        rt,
+        item,
+        rt.clock.now(),
+        tag_ids,
+        suggestions,
+        _build_snapshot(item, tag_ids, suggestions),
+    )
 
 
-async def store_undo(session: WriteSession, item_id: int, action: str, before: dict[str, Any], now: datetime) -> None:
+async def store_undo(
+    session: WriteSession, item_id: int, action: str, before: dict[str, Any], now: datetime
+) -> None:
     known = await get_undo(session, item_id)
     if known is None:
         session.add(ItemUndo(item_id=item_id, action=action, at=now, before=before))
@@ -98,7 +127,9 @@ async def store_undo(session: WriteSession, item_id: int, action: str, before: d
         known.action, known.at, known.before = action, now, before
 
 
-def _build_snapshot(item: Item, tag_ids: set[int], suggestions: Sequence[Suggestion]) -> dict[str, Any]:
+def _build_snapshot(
+    item: Item, tag_ids: set[int], suggestions: Sequence[Suggestion]
+) -> dict[str, Any]:
     return {
         **{name: getattr(item, name) for name in (*CONTENT_FIELDS, *STATUS_FIELDS)},
         "confirmed_at": item.confirmed_at.isoformat() if item.confirmed_at else None,

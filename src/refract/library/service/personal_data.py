@@ -22,8 +22,14 @@ async def erase_user_data(session: WriteSession, user_id: int) -> None:
 
     Jobs that wait find nothing to do.
     """
-    while ids := (await session.scalars(select(Item.id).where(Item.user_id == user_id).limit(DELETE_BATCH_SIZE))).all():
-        await session.execute(delete(Item).where(Item.id.in_(ids)).execution_options(synchronize_session=False))
+    while ids := (
+        await session.scalars(
+            select(Item.id).where(Item.user_id == user_id).limit(DELETE_BATCH_SIZE)
+        )
+    ).all():
+        await session.execute(
+            delete(Item).where(Item.id.in_(ids)).execution_options(synchronize_session=False)
+        )
     for own in (
         delete(LibraryImport).where(LibraryImport.user_id == user_id),
         delete(TagChange).where(TagChange.user_id == user_id),
@@ -37,16 +43,22 @@ async def erase_user_data(session: WriteSession, user_id: int) -> None:
         await session.execute(own.execution_options(synchronize_session=False))
 
 
-async def export_user_data(session: ReadSession, user_id: int) -> AsyncIterator[tuple[str, dict[str, Any]]]:
+async def export_user_data(
+    session: ReadSession, user_id: int
+) -> AsyncIterator[tuple[str, dict[str, Any]]]:
     """Everything the library knows of a person, row by row: (kind, values). Items first, oldest first."""
     last = 0
-    while items := (await session.scalars(_select_items_after(user_id, last, EXPORT_BATCH_SIZE))).all():
+    while items := (
+        await session.scalars(_select_items_after(user_id, last, EXPORT_BATCH_SIZE))
+    ).all():
         for card in await serialize_items(session, items):
             yield "item", card.model_dump(mode="json")
         last = items[-1].id
     for rule in await queries_items.list_tag_rules(session, user_id):
         yield "rule", {"pattern": rule.pattern, "tags": rule.tags}
-    for entry in await session.scalars(select(LedgerEntry).where(LedgerEntry.user_id == user_id).order_by(LedgerEntry.id)):
+    for entry in await session.scalars(
+        select(LedgerEntry).where(LedgerEntry.user_id == user_id).order_by(LedgerEntry.id)
+    ):
         yield (
             "usage",
             {

@@ -36,7 +36,11 @@ class QuotaBalance:
     def headers(self) -> dict[str, str]:
         """The reset as seconds since 1970, as rate limits have it."""
         reset = str(int(self.resets_at.timestamp()))
-        return {"X-AI-Quota-Limit": str(self.limit), "X-AI-Quota-Remaining": str(self.remaining), "X-AI-Quota-Reset": reset}
+        return {
+            "X-AI-Quota-Limit": str(self.limit),
+            "X-AI-Quota-Remaining": str(self.remaining),
+            "X-AI-Quota-Reset": reset,
+        }
 
 
 def _get_today(rt: Runtime) -> tuple[date, datetime]:
@@ -45,8 +49,14 @@ def _get_today(rt: Runtime) -> tuple[date, datetime]:
     return today, datetime.combine(today, time(), UTC) + timedelta(days=1)
 
 
-def _build_balance(settings: Settings, user: User, row: QuotaDay | None, resets_at: datetime) -> QuotaBalance:
-    limit = get_plan_limit(settings, user) if row is None or row.limit_override is None else row.limit_override
+def _build_balance(
+    settings: Settings, user: User, row: QuotaDay | None, resets_at: datetime
+) -> QuotaBalance:
+    limit = (
+        get_plan_limit(settings, user)
+        if row is None or row.limit_override is None
+        else row.limit_override
+    )
     return QuotaBalance(limit, row.used if row else 0, resets_at)
 
 
@@ -58,47 +68,92 @@ async def get_balance(session: ReadSession, rt: Runtime, user: User) -> QuotaBal
     return (await get_balances(session, rt, [user]))[user.id]
 
 
-async def get_balances(session: ReadSession, rt: Runtime, users: Sequence[User]) -> dict[int, QuotaBalance]:
+async def get_balances(
+    session: ReadSession, rt: Runtime, users: Sequence[User]
+) -> dict[int, QuotaBalance]:
     """How several people stand today, in one question."""
     today, resets_at = _get_today(rt)
-    asked = select(QuotaDay).where(QuotaDay.user_id.in_([user.id for user in users]), QuotaDay.day == today)
+    asked = select(QuotaDay).where(
+        QuotaDay.user_id.in_([user.id for user in users]), QuotaDay.day == today
+    )
     rows = {row.user_id: row for row in await session.scalars(asked)}
-    return {user.id: _build_balance(rt.settings, user, rows.get(user.id), resets_at) for user in users}
+    return {
+        user.id: _build_balance(rt.settings, user, rows.get(user.id), resets_at) for user in users
+    }
 
 
-async def list_todays_entries(session: ReadSession, rt: Runtime, user_id: int, limit: int) -> list[tuple[LedgerEntry, str | None]]:
+async def list_todays_entries(
+    session: ReadSession, rt: Runtime, user_id: int, limit: int
+) -> list[tuple[LedgerEntry, str | None]]:
     """What today's budget went to, the latest first, each with what the item is called; without that when it is gone."""
     today, _ = _get_today(rt)
     called = func.coalesce(Item.title, func.substr(Item.text, 1, 60))
     asked = select(LedgerEntry, called).outerjoin(Item, Item.id == LedgerEntry.item_id)
-    asked = asked.where(LedgerEntry.user_id == user_id, LedgerEntry.day == today).order_by(LedgerEntry.id.desc()).limit(limit)
+    asked = (
+        asked.where(LedgerEntry.user_id == user_id, LedgerEntry.day == today)
+        .order_by(LedgerEntry.id.desc())
+        .limit(limit)
+    )
     return [(entry, title) for entry, title in await session.execute(asked)]
 
 
-async def charge_quota(session: WriteSession, rt: Runtime, user: User, *, item_id: int, job_id: int) -> bool:
+async def charge_quota(
+    session: WriteSession, rt: Runtime, user: User, *, item_id: int, job_id: int
+) -> bool:
     """Pay for one description; False when today's budget is used up. The row of the day is where parallel requests queue up."""
     now = rt.clock.now()
     today = now.astimezone(UTC).date()
     await _ensure_day(session, user.id, today, now)
     allowed = func.coalesce(QuotaDay.limit_override, get_plan_limit(rt.settings, user))
-    paying = update(QuotaDay).where(QuotaDay.user_id == user.id, QuotaDay.day == today, QuotaDay.used < allowed)
-    paid = await session.execute(paying.values(used=QuotaDay.used + 1, updated_at=now).execution_options(synchronize_session=False))
+    paying = update(QuotaDay).where(
+        QuotaDay.user_id == user.id, QuotaDay.day == today, QuotaDay.used < allowed
+    )
+    paid = await session.execute(
+        paying.values(used=QuotaDay.used + 1, updated_at=now).execution_options(
+            synchronize_session=False
+        )
+    )
     if get_rowcount(paid) != 1:
         return False
     model = (rt.settings.model_name or "")[:100]
-    session.add(_build_entry(rt, LedgerEntryKind.CHARGE, user.id, today, job_id=job_id, item_id=item_id, model=model, reason=None))
+    session.add(
+        _build_entry(
+            rt,
+            LedgerEntryKind.CHARGE,
+            user.id,
+            today,
+            job_id=job_id,
+            item_id=item_id,
+            model=model,
+            reason=None,
+        )
+    )
     return True
 
 
 async def refund_quota(session: WriteSession, rt: Runtime, job_id: int, reason: str) -> bool:
     """Give back what a job was charged, once; False when there was no charge or it is back already."""
-    paid = await session.scalar(select(LedgerEntry).where(LedgerEntry.job_id == job_id, LedgerEntry.kind == LedgerEntryKind.CHARGE))
+    paid = await session.scalar(
+        select(LedgerEntry).where(
+            LedgerEntry.job_id == job_id, LedgerEntry.kind == LedgerEntryKind.CHARGE
+        )
+    )
     if paid is None:
         return False
     back = _build_entry(
-        rt, LedgerEntryKind.REFUND, paid.user_id, paid.day, job_id=job_id, item_id=paid.item_id, model=paid.model, reason=reason[:50]
+        rt,
+        LedgerEntryKind.REFUND,
+        paid.user_id,
+        paid.day,
+        job_id=job_id,
+        item_id=paid.item_id,
+        model=paid.model,
+        reason=reason[:50],
     )
-    row = {column.name: getattr(back, column.name) for column in cast("Table", LedgerEntry.__table__).columns}
+    row = {
+        column.name: getattr(back, column.name)
+        for column in cast("Table", LedgerEntry.__table__).columns
+    }
     if not await insert_new(session, LedgerEntry, row):
         return False
     less = update(QuotaDay).where(QuotaDay.user_id == paid.user_id, QuotaDay.day == paid.day)
@@ -107,20 +162,30 @@ async def refund_quota(session: WriteSession, rt: Runtime, job_id: int, reason: 
     return True
 
 
-async def override_limit(session: WriteSession, rt: Runtime, by: User, user_id: int, day: date, limit: int | None) -> User:
+async def override_limit(
+    session: WriteSession, rt: Runtime, by: User, user_id: int, day: date, limit: int | None
+) -> User:
     """An administrator gives a person another limit for one day, or their plan's again; it is written down."""
     user = await session.get(User, user_id)
     if user is None:
         raise NoSuchPerson
     await set_day_limit(session, rt, user_id, day, limit)
-    await audit.record_event(session, rt, "quota.changed", actor=by, target=str(user_id), detail=f"{day}: {limit}")
+    await audit.record_event(
+        session, rt, "quota.changed", actor=by, target=str(user_id), detail=f"{day}: {limit}"
+    )
     return user
 
 
-async def set_day_limit(session: WriteSession, rt: Runtime, user_id: int, day: date, limit: int | None) -> None:
+async def set_day_limit(
+    session: WriteSession, rt: Runtime, user_id: int, day: date, limit: int | None
+) -> None:
     now = rt.clock.now()
     await _ensure_day(session, user_id, day, now)
-    other = update(QuotaDay).where(QuotaDay.user_id == user_id, QuotaDay.day == day).values(limit_override=limit, updated_at=now)
+    other = (
+        update(QuotaDay)
+        .where(QuotaDay.user_id == user_id, QuotaDay.day == day)
+        .values(limit_override=limit, updated_at=now)
+    )
     await session.execute(other.execution_options(synchronize_session=False))
 
 
@@ -130,7 +195,15 @@ async def _ensure_day(session: WriteSession, user_id: int, day: date, now: datet
 
 
 def _build_entry(  # noqa: PLR0913 - the columns of a row
-    rt: Runtime, kind: LedgerEntryKind, user_id: int, day: date, *, job_id: int, item_id: int, model: str, reason: str | None
+    rt: Runtime,
+    kind: LedgerEntryKind,
+    user_id: int,
+    day: date,
+    *,
+    job_id: int,
+    item_id: int,
+    model: str,
+    reason: str | None,
 ) -> LedgerEntry:
     return LedgerEntry(
         id=rt.ids.next_id(),

@@ -9,13 +9,27 @@ from refract.core.errors import InvalidStateTransition, NothingToUndo
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.schemas import Preferences
-from refract.library.models import Enrichment, FieldSource, Item, ItemStatus, ItemUndo, Suggestion, SuggestionStatus
+from refract.library.models import (
+    Enrichment,
+    FieldSource,
+    Item,
+    ItemStatus,
+    ItemUndo,
+    Suggestion,
+    SuggestionStatus,
+)
 from refract.library.queries.items import get_undo
 from refract.library.recognition import extract_first_line
 from refract.library.schemas import ItemConfirmation, SuggestionDecision, get_given_fields
 from refract.library.service.edit import apply_tags, resolve_suggestions, set_own_fields
 from refract.library.service.enrichment import enqueue_enrichment
-from refract.library.service.lock import CONTENT_FIELDS, STATUS_FIELDS, UNDO_WINDOW, LockedItem, lock_item
+from refract.library.service.lock import (
+    CONTENT_FIELDS,
+    STATUS_FIELDS,
+    UNDO_WINDOW,
+    LockedItem,
+    lock_item,
+)
 
 
 async def confirm_item(held: LockedItem, kept: ItemConfirmation) -> LockedItem:
@@ -23,7 +37,9 @@ async def confirm_item(held: LockedItem, kept: ItemConfirmation) -> LockedItem:
     held.require_status("confirmed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
     named = {name: value for name, value in get_given_fields(kept).items() if value is not None}
     set_own_fields(held, {name: named[name] for name in ("title", "summary") if name in named})
-    await _apply_decision(held, kept.accept, kept.reject, named.get("tag_ids"), named.get("new_tags", []))
+    await _apply_decision(
+        held, kept.accept, kept.reject, named.get("tag_ids"), named.get("new_tags", [])
+    )
     await archive_item(held)
     return held
 
@@ -40,14 +56,20 @@ async def archive_item(held: LockedItem) -> None:
 
 async def decide_suggestions(held: LockedItem, decision: SuggestionDecision) -> LockedItem:
     """Take or refuse suggestions one by one; the item stays where it is."""
-    held.require_status("reviewed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED, ItemStatus.ARCHIVED)
+    held.require_status(
+        "reviewed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED, ItemStatus.ARCHIVED
+    )
     await _apply_decision(held, decision.accept, decision.reject, None, [])
     await held.save("decided")
     return held
 
 
 async def _apply_decision(
-    held: LockedItem, accept: Collection[int], reject: Collection[int], tag_ids: list[int] | None, names: list[str]
+    held: LockedItem,
+    accept: Collection[int],
+    reject: Collection[int],
+    tag_ids: list[int] | None,
+    names: list[str],
 ) -> None:
     taken, refused = resolve_suggestions(held.suggestions, accept, reject)
     set_suggestion_status(held, taken, SuggestionStatus.ACCEPTED)
@@ -56,16 +78,22 @@ async def _apply_decision(
         await apply_tags(held, tag_ids, [*names, *(one.name for one in taken)])
 
 
-def set_suggestion_status(held: LockedItem, suggestions: Sequence[Suggestion], answer: SuggestionStatus) -> None:
+def set_suggestion_status(
+    held: LockedItem, suggestions: Sequence[Suggestion], answer: SuggestionStatus
+) -> None:
     for one in suggestions:
         if one.status not in (SuggestionStatus.PENDING, answer):
-            raise InvalidStateTransition(what="suggestion", state=one.status, wish=answer.lower(), allowed="undo")
+            raise InvalidStateTransition(
+                what="suggestion", state=one.status, wish=answer.lower(), allowed="undo"
+            )
         one.status, one.reviewed_at = answer.value, held.now
 
 
 async def discard_item(held: LockedItem) -> LockedItem:
     """Put an item away. A job that is at it may not write any more; its tags are taken off, and come back with undo."""
-    held.require_status("discarded", *(status for status in ItemStatus if status != ItemStatus.DISCARDED))
+    held.require_status(
+        "discarded", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
+    )
     await held.set_tags(set())
     held.item.job_id = None
     held.item.set_status(ItemStatus.DISCARDED)
@@ -93,7 +121,11 @@ async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> b
     if threshold is None:
         return False
     held = await lock_item(session, rt, user.id, item.id)
-    sure = [one for one in held.suggestions if one.status == SuggestionStatus.PENDING and one.confidence >= threshold]
+    sure = [
+        one
+        for one in held.suggestions
+        if one.status == SuggestionStatus.PENDING and one.confidence >= threshold
+    ]
     if not sure:
         return False
     set_suggestion_status(held, sure, SuggestionStatus.ACCEPTED)
@@ -128,14 +160,19 @@ async def _restore_item(held: LockedItem, last: ItemUndo) -> None:
     await held.set_tags(
         {int(tag_id) for tag_id in before["tags"]}
     )  # what was merged since comes as its target, what was deleted not at all
-    if last.action in ("confirmed", "discarded"):  # any other change left the item in its state, which may have moved on since
+    if last.action in (
+        "confirmed",
+        "discarded",
+    ):  # any other change left the item in its state, which may have moved on since
         await _restore_status(held, before)
 
 
 async def _restore_status(held: LockedItem, before: dict[str, Any]) -> None:
     for name in STATUS_FIELDS:
         setattr(held.item, name, before[name])
-    held.item.confirmed_at = datetime.fromisoformat(before["confirmed_at"]) if before["confirmed_at"] else None
+    held.item.confirmed_at = (
+        datetime.fromisoformat(before["confirmed_at"]) if before["confirmed_at"] else None
+    )
     held.item.set_status(ItemStatus(before["status"]))
     if held.status == ItemStatus.ENRICHING:
         await enqueue_enrichment(held.session, held.rt, held.item)
@@ -145,4 +182,7 @@ async def _restore_suggestions(held: LockedItem, statuses: dict[str, str]) -> No
     for one in held.suggestions:
         known = statuses.get(str(one.id), SuggestionStatus.PENDING)  # proposed since
         if one.status != known:
-            one.status, one.reviewed_at = known, None if known == SuggestionStatus.PENDING else one.reviewed_at
+            one.status, one.reviewed_at = (
+                known,
+                None if known == SuggestionStatus.PENDING else one.reviewed_at,
+            )

@@ -17,7 +17,9 @@ from refract.library.schemas import MAX_RULES, RuleIn
 from refract.tags.grammar import check_personal, personal_key
 
 
-async def replace_rules(session: WriteSession, rt: Runtime, user_id: int, rules: Sequence[RuleIn]) -> list[TagRule]:
+async def replace_rules(
+    session: WriteSession, rt: Runtime, user_id: int, rules: Sequence[RuleIn]
+) -> list[TagRule]:
     """Replace all rules of a person."""
     await session.execute(delete(TagRule).where(TagRule.user_id == user_id))
     numbers = rt.ids.next_ids(len(rules))
@@ -38,7 +40,9 @@ async def replace_rules(session: WriteSession, rt: Runtime, user_id: int, rules:
 
 async def add_rule(session: WriteSession, rt: Runtime, user_id: int, rule: RuleIn) -> TagRule:
     """One more rule, asked last; tags for a pattern that has a rule join those it has."""
-    await session.get_one(User, user_id, with_for_update=True)  # two at once would want the same place
+    await session.get_one(
+        User, user_id, with_for_update=True
+    )  # two at once would want the same place
     pattern = normalize_pattern(rule.pattern)
     rules = await list_tag_rules(session, user_id)
     for one in rules:
@@ -46,16 +50,27 @@ async def add_rule(session: WriteSession, rt: Runtime, user_id: int, rule: RuleI
             one.tags = _list_distinct_tags([*one.tags, *rule.tags])
             return one
     if len(rules) >= MAX_RULES:
-        raise InvalidRule(pattern=make_excerpt(pattern), why=f"you have {MAX_RULES} rules already, remove one first")
+        raise InvalidRule(
+            pattern=make_excerpt(pattern),
+            why=f"you have {MAX_RULES} rules already, remove one first",
+        )
     position = rules[-1].position + 1 if rules else 0
-    added = TagRule(id=rt.ids.next_id(), user_id=user_id, position=position, pattern=pattern, tags=_list_distinct_tags(rule.tags))
+    added = TagRule(
+        id=rt.ids.next_id(),
+        user_id=user_id,
+        position=position,
+        pattern=pattern,
+        tags=_list_distinct_tags(rule.tags),
+    )
     session.add(added)
     await session.flush()
     return added
 
 
 async def delete_rule(session: WriteSession, user_id: int, rule_id: int) -> None:
-    gone = await session.execute(delete(TagRule).where(TagRule.id == rule_id, TagRule.user_id == user_id))
+    gone = await session.execute(
+        delete(TagRule).where(TagRule.id == rule_id, TagRule.user_id == user_id)
+    )
     if get_rowcount(gone) != 1:
         raise RuleNotFound
 

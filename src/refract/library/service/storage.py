@@ -53,11 +53,14 @@ async def add_usage(session: WriteSession, rt: Runtime, user_id: int, more: Stor
         raise StorageFull(limit=format_bytes(rt.settings.storage_per_person or 0))
 
 
-async def try_to_add_usage(session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage) -> bool:
+async def try_to_add_usage(
+    session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage
+) -> bool:
     """Count what is new, or return False when it does not fit. Whatever takes nothing more always fits."""
     fits = _build_limit_clauses(rt.settings, more)
     return await _change_usage(session, user_id, more, fits) or (
-        await _create_usage_row(session, user_id, more) and await _change_usage(session, user_id, more, fits)
+        await _create_usage_row(session, user_id, more)
+        and await _change_usage(session, user_id, more, fits)
     )
 
 
@@ -68,26 +71,39 @@ async def adjust_usage(session: WriteSession, user_id: int, more: StorageUsage) 
         await _change_usage(session, user_id, more, [])
 
 
-async def has_free_storage(session: ReadSession, rt: Runtime, user_id: int, more: StorageUsage) -> bool:
+async def has_free_storage(
+    session: ReadSession, rt: Runtime, user_id: int, more: StorageUsage
+) -> bool:
     """Return whether so much more would fit."""
     stored, settings = await get_usage(session, user_id), rt.settings
-    return (settings.items_per_person is None or stored.items + more.items <= settings.items_per_person) and (
-        settings.storage_per_person is None or stored.bytes + more.bytes <= settings.storage_per_person
+    return (
+        settings.items_per_person is None or stored.items + more.items <= settings.items_per_person
+    ) and (
+        settings.storage_per_person is None
+        or stored.bytes + more.bytes <= settings.storage_per_person
     )
 
 
 async def get_usage(session: ReadSession, user_id: int) -> StorageUsage:
     """Return what a person stores; somebody who was never counted is counted now."""
     row = await session.get(LibraryUsage, user_id)
-    return await measure_usage(session, user_id) if row is None else StorageUsage(row.items, row.bytes)
+    return (
+        await measure_usage(session, user_id) if row is None else StorageUsage(row.items, row.bytes)
+    )
 
 
 async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None) -> StorageUsage:
     """Count anew: everything of a person's, or only these items."""
     size = _build_byte_length(session, Item.text)
-    of_page = _build_byte_length(session, SavedPage.text) + _build_byte_length(session, SavedPage.html)
+    of_page = _build_byte_length(session, SavedPage.text) + _build_byte_length(
+        session, SavedPage.html
+    )
     asked = select(func.count(), func.sum(size), func.sum(func.coalesce(of_page, 0)))
-    asked = asked.select_from(Item).outerjoin(SavedPage, SavedPage.item_id == Item.id).where(Item.user_id == user_id)
+    asked = (
+        asked.select_from(Item)
+        .outerjoin(SavedPage, SavedPage.item_id == Item.id)
+        .where(Item.user_id == user_id)
+    )
     if item_ids is not None:
         asked = asked.where(Item.id.in_(item_ids))
     items, texts, pages = (await session.execute(asked)).one()
@@ -129,10 +145,17 @@ async def _read_usage(session: WriteSession, user_id: int) -> StorageUsage:
     return StorageUsage() if row is None else StorageUsage(row.items, row.bytes)
 
 
-async def _change_usage(session: WriteSession, user_id: int, more: StorageUsage, fits: list[ColumnElement[bool]]) -> bool:
+async def _change_usage(
+    session: WriteSession, user_id: int, more: StorageUsage, fits: list[ColumnElement[bool]]
+) -> bool:
     row = update(LibraryUsage).where(LibraryUsage.user_id == user_id, *fits)
-    counted = row.values(items=LibraryUsage.items + more.items, bytes=LibraryUsage.bytes + more.bytes)
-    return get_rowcount(await session.execute(counted.execution_options(synchronize_session=False))) == 1
+    counted = row.values(
+        items=LibraryUsage.items + more.items, bytes=LibraryUsage.bytes + more.bytes
+    )
+    return (
+        get_rowcount(await session.execute(counted.execution_options(synchronize_session=False)))
+        == 1
+    )
 
 
 async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUsage) -> bool:
@@ -150,4 +173,8 @@ async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUs
 
 def _build_byte_length(session: ReadSession, column: Any) -> ColumnElement[int]:
     """SQLite counts characters in text and bytes in blobs; the others have a word for bytes."""
-    return func.length(sql_cast(column, LargeBinary)) if session.dialect == "sqlite" else func.octet_length(column)
+    return (
+        func.length(sql_cast(column, LargeBinary))
+        if session.dialect == "sqlite"
+        else func.octet_length(column)
+    )

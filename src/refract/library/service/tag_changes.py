@@ -41,19 +41,28 @@ class ChangedTag:
     change_id: int
 
 
-async def delete_tag(session: WriteSession, ids: IdSource, user_id: int, tag_id: int, now: datetime) -> ChangedTag:
+async def delete_tag(
+    session: WriteSession, ids: IdSource, user_id: int, tag_id: int, now: datetime
+) -> ChangedTag:
     """Take a tag off all items. Its row stays, so that the same name revives the same id."""
     tag = await personal_tags.lock_live_tag(session, user_id, tag_id)
     change = await _record_change(session, ids, tag, "delete", {}, now)
     await _record_items(session, change, tag.id, None)
-    await session.execute(delete(ItemTag).where(ItemTag.tag_id == tag.id).execution_options(**_NO_SYNC))
+    await session.execute(
+        delete(ItemTag).where(ItemTag.tag_id == tag.id).execution_options(**_NO_SYNC)
+    )
     tag.deleted_at, tag.usage_count = now, 0
     await session.flush()
     return ChangedTag(tag, change.id)
 
 
 async def merge_tags(
-    session: WriteSession, ids: IdSource, user_id: int, target_id: int, source_ids: Collection[int], now: datetime
+    session: WriteSession,
+    ids: IdSource,
+    user_id: int,
+    target_id: int,
+    source_ids: Collection[int],
+    now: datetime,
 ) -> ChangedTag:
     """Let the target stand for the sources too: on their items, and by their names, which become aliases."""
     wanted = sorted(set(source_ids))
@@ -64,7 +73,14 @@ async def merge_tags(
         raise TagNotFound
     target, sources = held[target_id], [held[number] for number in wanted]
     moved = await _repoint_aliases(session, wanted, target_id)
-    change = await _record_change(session, ids, target, "merge", {"sources": [str(number) for number in wanted], "aliases": moved}, now)
+    change = await _record_change(
+        session,
+        ids,
+        target,
+        "merge",
+        {"sources": [str(number) for number in wanted], "aliases": moved},
+        now,
+    )
     for source in sources:
         await _record_items(session, change, source.id, target_id)
     await _move_items(session, wanted, target_id)
@@ -82,12 +98,16 @@ async def merge_tags(
     return ChangedTag(target, change.id)
 
 
-async def undo_tag_change(session: WriteSession, user_id: int, tag_id: int, now: datetime) -> ChangedTag:
+async def undo_tag_change(
+    session: WriteSession, user_id: int, tag_id: int, now: datetime
+) -> ChangedTag:
     """Take back the latest merge into a tag, or its deletion, and tag the items again that lost a tag by it."""
     tag = (await personal_tags.lock_tags(session, user_id, [tag_id])).get(tag_id)
     if tag is None:
         raise TagNotFound
-    latest = select(TagChange).where(TagChange.tag_id == tag_id, TagChange.undone_at.is_(None), TagChange.user_id == user_id)
+    latest = select(TagChange).where(
+        TagChange.tag_id == tag_id, TagChange.undone_at.is_(None), TagChange.user_id == user_id
+    )
     change = await session.scalar(latest.order_by(TagChange.id.desc()).limit(1))
     if change is None or change.at < now - timedelta(hours=UNDO_HOURS):
         raise NoTagChange(hours=UNDO_HOURS)
@@ -99,9 +119,16 @@ async def undo_tag_change(session: WriteSession, user_id: int, tag_id: int, now:
 
 async def delete_expired_changes(session: WriteSession, now: datetime, most: int = 20) -> int:
     """Remove what can no longer be undone, the oldest first; the answer says how many there were."""
-    old = select(TagChange.id).where(TagChange.at < now - timedelta(hours=2 * UNDO_HOURS)).order_by(TagChange.id).limit(most)
+    old = (
+        select(TagChange.id)
+        .where(TagChange.at < now - timedelta(hours=2 * UNDO_HOURS))
+        .order_by(TagChange.id)
+        .limit(most)
+    )
     numbers = list(await session.scalars(old))
-    await session.execute(delete(TagChange).where(TagChange.id.in_(numbers)).execution_options(**_NO_SYNC))
+    await session.execute(
+        delete(TagChange).where(TagChange.id.in_(numbers)).execution_options(**_NO_SYNC)
+    )
     return len(numbers)
 
 
@@ -118,12 +145,18 @@ async def _undo_merge(session: WriteSession, target: Tag, change: TagChange) -> 
     """Sources live again under their names, and the target leaves the items that had it from the merge alone."""
     numbers = [int(number) for number in change.details["sources"]]
     sources = list((await personal_tags.lock_tags(session, target.space, numbers)).values())
-    if target.deleted_at is not None or any([await _is_alias_of_another(session, one, target.id) for one in sources]):
+    if target.deleted_at is not None or any(
+        [await _is_alias_of_another(session, one, target.id) for one in sources]
+    ):
         raise NoTagChange(hours=UNDO_HOURS)
-    names = delete(TagAlias).where(TagAlias.space == target.space, TagAlias.key.in_([one.key for one in sources]))
+    names = delete(TagAlias).where(
+        TagAlias.space == target.space, TagAlias.key.in_([one.key for one in sources])
+    )
     await session.execute(names.where(TagAlias.tag_id == target.id).execution_options(**_NO_SYNC))
     for key, owner in change.details["aliases"].items():
-        back = update(TagAlias).where(TagAlias.space == target.space, TagAlias.key == key, TagAlias.tag_id == target.id)
+        back = update(TagAlias).where(
+            TagAlias.space == target.space, TagAlias.key == key, TagAlias.tag_id == target.id
+        )
         await session.execute(back.values(tag_id=int(owner)).execution_options(**_NO_SYNC))
     for source in sources:
         source.deleted_at = None
@@ -147,38 +180,77 @@ async def _remove_target(session: WriteSession, target: Tag, change: TagChange) 
 
 async def _is_alias_of_another(session: WriteSession, tag: Tag, than: int | None = None) -> bool:
     """The name of a tag has become an alias of some other tag since."""
-    means = await session.scalar(select(TagAlias.tag_id).where(TagAlias.space == tag.space, TagAlias.key == tag.key))
+    means = await session.scalar(
+        select(TagAlias.tag_id).where(TagAlias.space == tag.space, TagAlias.key == tag.key)
+    )
     return means is not None and means != than
 
 
-async def _record_change(session: WriteSession, ids: IdSource, tag: Tag, action: str, details: dict[str, Any], now: datetime) -> TagChange:
-    change = TagChange(id=ids.next_id(), user_id=tag.space, tag_id=tag.id, action=action, at=now, undone_at=None, details=details)
+async def _record_change(
+    session: WriteSession,
+    ids: IdSource,
+    tag: Tag,
+    action: str,
+    details: dict[str, Any],
+    now: datetime,
+) -> TagChange:
+    change = TagChange(
+        id=ids.next_id(),
+        user_id=tag.space,
+        tag_id=tag.id,
+        action=action,
+        at=now,
+        undone_at=None,
+        details=details,
+    )
     session.add(change)
     await session.flush()
     return change
 
 
-async def _record_items(session: WriteSession, change: TagChange, tag_id: int, target_id: int | None) -> None:
+async def _record_items(
+    session: WriteSession, change: TagChange, tag_id: int, target_id: int | None
+) -> None:
     """Remember which items bear a tag, by one statement however many they are."""
     other = ItemTag.__table__.alias("other")
-    both = exists().where(other.c.item_id == ItemTag.item_id, other.c.tag_id == target_id) if target_id is not None else false()
+    both = (
+        exists().where(other.c.item_id == ItemTag.item_id, other.c.tag_id == target_id)
+        if target_id is not None
+        else false()
+    )
     rows = select(literal(change.id), ItemTag.tag_id, ItemTag.item_id, sql_cast(both, Boolean) if session.dialect != "mysql" else both,
                   ItemTag.created_at).where(ItemTag.tag_id == tag_id)  # fmt: skip
-    await session.execute(insert(TagChangeItem).from_select(["change_id", "tag_id", "item_id", "had_target", "tagged_at"], rows))
+    await session.execute(
+        insert(TagChangeItem).from_select(
+            ["change_id", "tag_id", "item_id", "had_target", "tagged_at"], rows
+        )
+    )
 
 
 async def _move_items(session: WriteSession, source_ids: Sequence[int], target_id: int) -> None:
     other = ItemTag.__table__.alias("other")
     has_target = exists().where(other.c.item_id == ItemTag.item_id, other.c.tag_id == target_id)
     tagged = func.max(ItemTag.created_at)
-    rows = select(ItemTag.item_id, literal(target_id), tagged).where(ItemTag.tag_id.in_(source_ids), ~has_target).group_by(ItemTag.item_id)
+    rows = (
+        select(ItemTag.item_id, literal(target_id), tagged)
+        .where(ItemTag.tag_id.in_(source_ids), ~has_target)
+        .group_by(ItemTag.item_id)
+    )
     await session.execute(insert(ItemTag).from_select(["item_id", "tag_id", "created_at"], rows))
-    await session.execute(delete(ItemTag).where(ItemTag.tag_id.in_(source_ids)).execution_options(**_NO_SYNC))
+    await session.execute(
+        delete(ItemTag).where(ItemTag.tag_id.in_(source_ids)).execution_options(**_NO_SYNC)
+    )
 
 
-async def _repoint_aliases(session: WriteSession, source_ids: Sequence[int], target_id: int) -> dict[str, str]:
+async def _repoint_aliases(
+    session: WriteSession, source_ids: Sequence[int], target_id: int
+) -> dict[str, str]:
     """Names that meant a source mean the target now; the answer tells what they meant before."""
-    rows = (await session.execute(select(TagAlias.key, TagAlias.tag_id).where(TagAlias.tag_id.in_(source_ids)))).all()
+    rows = (
+        await session.execute(
+            select(TagAlias.key, TagAlias.tag_id).where(TagAlias.tag_id.in_(source_ids))
+        )
+    ).all()
     moved = update(TagAlias).where(TagAlias.tag_id.in_(source_ids)).values(tag_id=target_id)
     await session.execute(moved.execution_options(**_NO_SYNC))
     return {key: str(owner) for key, owner in rows}
@@ -190,7 +262,12 @@ async def _restore_tag(session: WriteSession, change: TagChange, tag_id: int) ->
     rows = (
         select(TagChangeItem.item_id, TagChangeItem.tag_id, TagChangeItem.tagged_at)
         .join(Item, Item.id == TagChangeItem.item_id)
-        .where(TagChangeItem.change_id == change.id, TagChangeItem.tag_id == tag_id, Item.status != ItemStatus.DISCARDED, ~borne)
+        .where(
+            TagChangeItem.change_id == change.id,
+            TagChangeItem.tag_id == tag_id,
+            Item.status != ItemStatus.DISCARDED,
+            ~borne,
+        )
     )
     await session.execute(insert(ItemTag).from_select(["item_id", "tag_id", "created_at"], rows))
 
@@ -198,5 +275,7 @@ async def _restore_tag(session: WriteSession, change: TagChange, tag_id: int) ->
 async def _recount_usage(session: WriteSession, tags: Sequence[Tag]) -> None:
     """Set usage counts to what the junction table says. The tags are held."""
     for tag in tags:
-        tag.usage_count = await session.scalar(select(func.count()).where(ItemTag.tag_id == tag.id)) or 0
+        tag.usage_count = (
+            await session.scalar(select(func.count()).where(ItemTag.tag_id == tag.id)) or 0
+        )
     await session.flush()

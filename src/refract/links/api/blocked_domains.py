@@ -21,7 +21,9 @@ router = api_router("/admin/blocked-domains", "admin")
 class BlockedDomainIn(InputSchema):
     """A domain to block, and why."""
 
-    domain: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)] = Field(examples=["bad.example"])
+    domain: Annotated[
+        str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)
+    ] = Field(examples=["bad.example"])
     reason: Annotated[str, StringConstraints(strip_whitespace=True, max_length=500)] = ""
 
 
@@ -51,7 +53,9 @@ async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa
 async def block(body: BlockedDomainIn, actor: AdminCaller, rt: Rt) -> BlockedDomainOut:
     """Block a domain: its links stop at once, and no new one is made."""
     async with rt.db.write() as session:
-        row = await blocked_domains.block_domain(session, body.domain, reason=body.reason, by=actor.user.id, at=rt.clock.now())
+        row = await blocked_domains.block_domain(
+            session, body.domain, reason=body.reason, by=actor.user.id, at=rt.clock.now()
+        )
         return BlockedDomainOut.model_validate(row)
 
 

@@ -36,12 +36,16 @@ async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResu
             await service.charge_trial(session, rt, actor.user, len(body.links))
     rows = await _check(rt, body.links)
     news = {index: row for index, row in rows.items() if isinstance(row, NewLink)}
-    outcomes: dict[int, BulkOutcome] = {index: row for index, row in rows.items() if isinstance(row, RefractError)}
+    outcomes: dict[int, BulkOutcome] = {
+        index: row for index, row in rows.items() if isinstance(row, RefractError)
+    }
     try:
         async with rt.db.write() as session:
             created = await service.create_links(session, rt, actor.user, list(news.values()))
             outcomes |= dict(zip(news, created, strict=True))
-            result = _build_result(rt, outcomes)  # in here: after a roll-back there is nothing left to report
+            result = _build_result(
+                rt, outcomes
+            )  # in here: after a roll-back there is nothing left to report
             if body.dry_run:
                 raise _DryRunRollback(result)
     except _DryRunRollback as exc:
@@ -68,11 +72,23 @@ def _parse_row(row: dict[str, Any]) -> LinkCreate | RefractError:
 def _build_result(rt: Runtime, outcomes: dict[int, BulkOutcome]) -> BulkResult:
     now = rt.clock.now()
     rows = [_build_row(rt, index, outcomes[index], now) for index in sorted(outcomes)]
-    return BulkResult(results=rows, created=sum(row.status == 201 for row in rows), failed=sum(row.status >= 400 for row in rows))
+    return BulkResult(
+        results=rows,
+        created=sum(row.status == 201 for row in rows),
+        failed=sum(row.status >= 400 for row in rows),
+    )
 
 
 def _build_row(rt: Runtime, index: int, outcome: BulkOutcome, now: Any) -> BulkRow:
     if isinstance(outcome, RefractError):
         errors = [{"field": one.field, "message": one.message} for one in outcome.errors]
-        return BulkRow(index=index, status=outcome.status, error=BulkRowError(code=outcome.code, detail=outcome.message, errors=errors))
-    return BulkRow(index=index, status=200 if outcome.found else 201, link=outcome.card.to_schema(rt.settings.public_url, now))
+        return BulkRow(
+            index=index,
+            status=outcome.status,
+            error=BulkRowError(code=outcome.code, detail=outcome.message, errors=errors),
+        )
+    return BulkRow(
+        index=index,
+        status=200 if outcome.found else 201,
+        link=outcome.card.to_schema(rt.settings.public_url, now),
+    )

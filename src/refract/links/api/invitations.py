@@ -25,16 +25,23 @@ async def list_my_invitations(
     """Links that I was invited to own, newest first. They expire in 14 days."""
     async with rt.db.read() as session:
         cursors, now = CursorCodec(rt.secret), rt.clock.now()
-        page = await queries.load_invitations_page(session, cursors, actor.user.id, now, limit=limit, cursor=cursor)
+        page = await queries.load_invitations_page(
+            session, cursors, actor.user.id, now, limit=limit, cursor=cursor
+        )
     items = [facts.to_schema(rt.settings.public_url, managing=False) for facts in page.items]
     return InvitationPage(items=items, next_cursor=page.next_cursor)
 
 
-@my_router.post("/{invitation_id}/accept", responses=problems(InvitationNotFound, InvalidStateTransition))
+@my_router.post(
+    "/{invitation_id}/accept", responses=problems(InvitationNotFound, InvalidStateTransition)
+)
 async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> LinkOut:
     """Become an owner of the link, or its primary owner."""
     async with rt.db.write() as session:
-        return await shown(rt, await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now()))
+        return await shown(
+            rt,
+            await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now()),
+        )
 
 
 @my_router.post("/{invitation_id}/decline", status_code=204, responses=problems(InvitationNotFound))
@@ -51,12 +58,22 @@ async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> Invitation
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, AccessRight.MANAGE)
         found = await queries.list_link_invitations(session, link_id, rt.clock.now())
-    return InvitationList(items=[facts.to_schema(rt.settings.public_url, managing=True) for facts in found])
+    return InvitationList(
+        items=[facts.to_schema(rt.settings.public_url, managing=True) for facts in found]
+    )
 
 
-@link_router.delete("/{invitation_id}", status_code=204, responses=problems(LinkNotFound, NotYours, InvitationNotFound))
-async def withdraw_invitation(link_id: Id, invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
+@link_router.delete(
+    "/{invitation_id}",
+    status_code=204,
+    responses=problems(LinkNotFound, NotYours, InvitationNotFound),
+)
+async def withdraw_invitation(
+    link_id: Id, invitation_id: Id, actor: WriteCaller, rt: Rt
+) -> Response:
     """Take an invitation back."""
     async with rt.db.write() as session:
-        await service.withdraw_invitation(session, who(actor), link_id, invitation_id, rt.clock.now())
+        await service.withdraw_invitation(
+            session, who(actor), link_id, invitation_id, rt.clock.now()
+        )
     return Response(status_code=204)

@@ -12,7 +12,15 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdministratorsOnly
 from refract.links import queries, service
 from refract.links.dependencies import Space, shown, who
-from refract.links.errors import LinkNotFound, NotYours, OnlyAdministrators, PastExpiry, RenewalNeeded, SortUnavailable, TooManyTags
+from refract.links.errors import (
+    LinkNotFound,
+    NotYours,
+    OnlyAdministrators,
+    PastExpiry,
+    RenewalNeeded,
+    SortUnavailable,
+    TooManyTags,
+)
 from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
@@ -20,11 +28,28 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkCreate, LinkOut, LinkPatch, LinkRenewal, LinksPage
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.tags.errors import InvalidTag
-from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, IfMatchHeader, LimitParam, Rt, api_router, make_etag, parse_if_match
+from refract.web.dependencies import (
+    DEFAULT_PAGE_SIZE,
+    CursorParam,
+    IfMatchHeader,
+    LimitParam,
+    Rt,
+    api_router,
+    make_etag,
+    parse_if_match,
+)
 from refract.web.problems import problems
 
 router = api_router("/links", "links")
-_BAD_LINK = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl, PastExpiry, TooManyTags, InvalidTag)
+_BAD_LINK = (
+    InvalidUrl,
+    LinkLoop,
+    BlockedDestination,
+    MaliciousUrl,
+    PastExpiry,
+    TooManyTags,
+    InvalidTag,
+)
 
 
 @router.post(
@@ -51,17 +76,37 @@ async def list_links(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    owner: Annotated[OwnerFilter, Query(description="`me`: owned or co-owned. `all` is for administrators.")] = OwnerFilter.ME,
-    status: Annotated[LinkState | None, Query(description="As it is now; left out, everything but deleted links.")] = None,
+    owner: Annotated[
+        OwnerFilter, Query(description="`me`: owned or co-owned. `all` is for administrators.")
+    ] = OwnerFilter.ME,
+    status: Annotated[
+        LinkState | None, Query(description="As it is now; left out, everything but deleted links.")
+    ] = None,
     tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words that name, title, notes or destination must contain.")] = None,
+    q: Annotated[
+        str | None,
+        Query(
+            max_length=200, description="Words that name, title, notes or destination must contain."
+        ),
+    ] = None,
     sort: Annotated[
         LinkSort,
-        Query(description="What comes first: the newest, the last changed, the most or the last clicked. Public links: the first two."),
+        Query(
+            description=(
+                "What comes first: the newest, the last changed, the most or the last clicked."
+                " Public links: the first two."
+            )
+        ),
     ] = LinkSort.CREATED,
-    created_after: Annotated[Timestamp | None, Query(description="Made at this moment or later.")] = None,
-    created_before: Annotated[Timestamp | None, Query(description="Made before this moment.")] = None,
-    visibility: Annotated[Visibility | None, Query(description="Only links of this visibility.")] = None,
+    created_after: Annotated[
+        Timestamp | None, Query(description="Made at this moment or later.")
+    ] = None,
+    created_before: Annotated[
+        Timestamp | None, Query(description="Made before this moment.")
+    ] = None,
+    visibility: Annotated[
+        Visibility | None, Query(description="Only links of this visibility.")
+    ] = None,
 ) -> LinksPage:
     """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
@@ -69,10 +114,17 @@ async def list_links(
     asked = LinkFilter(owner, status, tag, q, sort, created_after, created_before, visibility)
     now = rt.clock.now()
     async with rt.db.read() as session:
-        page = await queries.load_links_page(session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor)
+        page = await queries.load_links_page(
+            session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor
+        )
         cards = await queries.load_cards(session, page.items)
     mine = owner in (OwnerFilter.ME, OwnerFilter.ALL)
-    items = [card.to_schema(rt.settings.public_url, now, stats=owner != OwnerFilter.PUBLIC, managing=mine) for card in cards]
+    items = [
+        card.to_schema(
+            rt.settings.public_url, now, stats=owner != OwnerFilter.PUBLIC, managing=mine
+        )
+        for card in cards
+    ]
     return LinksPage(items=items, next_cursor=page.next_cursor)
 
 
@@ -83,30 +135,51 @@ async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) 
         link, standing = await queries.view_link(session, who(actor), link_id)
         card = await queries.load_card(session, link)
     out = card.to_schema(
-        rt.settings.public_url, rt.clock.now(), stats=standing.allows(AccessRight.STATS), managing=standing.allows(AccessRight.MANAGE)
+        rt.settings.public_url,
+        rt.clock.now(),
+        stats=standing.allows(AccessRight.STATS),
+        managing=standing.allows(AccessRight.MANAGE),
     )
     response.headers["ETag"] = make_etag(out.version)
     return out
 
 
-@router.patch("/{link_id}", responses=problems(*_BAD_LINK, LinkNotFound, NotYours, InvalidStateTransition))
+@router.patch(
+    "/{link_id}", responses=problems(*_BAD_LINK, LinkNotFound, NotYours, InvalidStateTransition)
+)
 async def change_link(
-    link_id: Id, changes: LinkPatch, actor: WriteCaller, rt: Rt, space: Space, response: Response, if_match: IfMatchHeader = None
+    link_id: Id,
+    changes: LinkPatch,
+    actor: WriteCaller,
+    rt: Rt,
+    space: Space,
+    response: Response,
+    if_match: IfMatchHeader = None,
 ) -> LinkOut:
     """Change what is named; everything else stays. With If-Match only the version that was seen is changed."""
-    vetted = await check_destination(rt, changes.destination) if changes.destination is not None else None
+    vetted = (
+        await check_destination(rt, changes.destination)
+        if changes.destination is not None
+        else None
+    )
     async with rt.db.write() as session:
-        held = await service.edit_link(session, space, who(actor), link_id, changes, vetted, version=parse_if_match(if_match))
+        held = await service.edit_link(
+            session, space, who(actor), link_id, changes, vetted, version=parse_if_match(if_match)
+        )
         out = await shown(rt, held)
     response.headers["ETag"] = make_etag(out.version)
     return out
 
 
 @router.delete("/{link_id}", status_code=204, responses=problems(LinkNotFound, NotYours))
-async def delete_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> Response:
+async def delete_link(
+    link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
+) -> Response:
     """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
     async with rt.db.write() as session:
-        await service.delete_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))
+        await service.delete_link(
+            session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
+        )
     return Response(status_code=204)
 
 
@@ -117,33 +190,49 @@ _LIFE = (LinkNotFound, NotYours, InvalidStateTransition)
 
 
 @lifecycle_router.post("/disable", responses=problems(*_LIFE))
-async def disable_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> LinkOut:
+async def disable_link(
+    link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
+) -> LinkOut:
     """Stop a link: it answers 410 everywhere within a second."""
     async with rt.db.write() as session:
-        held = await service.disable_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))
+        held = await service.disable_link(
+            session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
+        )
         return await shown(rt, held)
 
 
 @lifecycle_router.post("/enable", responses=problems(*_LIFE, OnlyAdministrators, RenewalNeeded))
-async def enable_link(link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None) -> LinkOut:
+async def enable_link(
+    link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
+) -> LinkOut:
     """Let a disabled link redirect again. What an administrator disabled, only an administrator enables."""
     async with rt.db.write() as session:
-        held = await service.enable_link(session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match))
+        held = await service.enable_link(
+            session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
+        )
         return await shown(rt, held)
 
 
 @lifecycle_router.post("/renew", responses=problems(*_LIFE, PastExpiry))
 async def renew_link(
-    link_id: Id, actor: WriteCaller, rt: Rt, renewal: LinkRenewal | None = None, if_match: IfMatchHeader = None
+    link_id: Id,
+    actor: WriteCaller,
+    rt: Rt,
+    renewal: LinkRenewal | None = None,
+    if_match: IfMatchHeader = None,
 ) -> LinkOut:
     """Give a link a new expiry, or none."""
     until = renewal.expires_at if renewal else None
     async with rt.db.write() as session:
-        held = await service.renew_link(session, who(actor), link_id, rt.clock.now(), until, version=parse_if_match(if_match))
+        held = await service.renew_link(
+            session, who(actor), link_id, rt.clock.now(), until, version=parse_if_match(if_match)
+        )
         return await shown(rt, held)
 
 
-@lifecycle_router.post("/undo", responses=problems(LinkNotFound, NotYours, NothingToUndo, OnlyAdministrators))
+@lifecycle_router.post(
+    "/undo", responses=problems(LinkNotFound, NotYours, NothingToUndo, OnlyAdministrators)
+)
 async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut:
     """Take back the latest delete, disable or edit, within 24 hours."""
     async with rt.db.write() as session:

@@ -27,20 +27,41 @@ availability_router = api_router("/names", "names")
 @router.post(
     "",
     status_code=201,
-    responses=problems(LinkNotFound, NotYours, InvalidStateTransition, InvalidSlug, SlugReserved, SlugTaken, TooManyNames),
+    responses=problems(
+        LinkNotFound,
+        NotYours,
+        InvalidStateTransition,
+        InvalidSlug,
+        SlugReserved,
+        SlugTaken,
+        TooManyNames,
+    ),
 )
-async def add_name(link_id: Id, body: NameIn, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None) -> LinkOut:
+async def add_name(
+    link_id: Id,
+    body: NameIn,
+    actor: WriteCaller,
+    rt: Rt,
+    space: Space,
+    if_match: IfMatchHeader = None,
+) -> LinkOut:
     """Give a link one more name."""
     async with rt.db.write() as session:
-        held = await service.add_name(session, space, who(actor), link_id, body.name, version=parse_if_match(if_match))
+        held = await service.add_name(
+            session, space, who(actor), link_id, body.name, version=parse_if_match(if_match)
+        )
         return await shown(rt, held)
 
 
 @router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotYours))
-async def release_name(link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None) -> Response:
+async def release_name(
+    link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None
+) -> Response:
     """Give a name back, so that anybody may take it."""
     async with rt.db.write() as session:
-        await service.release_name(session, space, who(actor), link_id, name, version=parse_if_match(if_match))
+        await service.release_name(
+            session, space, who(actor), link_id, name, version=parse_if_match(if_match)
+        )
     return Response(status_code=204)
 
 
@@ -51,9 +72,14 @@ async def name_availability(
     actor: OptionalReadCaller,
     rt: Rt,
     space: Space,
-    kind: Annotated[NameTarget, Query(description="What it is to name: links and lists differ in what they allow.")] = NameTarget.LINK,
+    kind: Annotated[
+        NameTarget,
+        Query(description="What it is to name: links and lists differ in what they allow."),
+    ] = NameTarget.LINK,
 ) -> NameAvailability:
     """Whether a name could be had now, and if not, why. Open to strangers; every question counts against the limit of misses."""
-    await rt.singleton(MissLimit).charge_network(client_network(request, rt), actor.user.id if actor else None)
+    await rt.singleton(MissLimit).charge_network(
+        client_network(request, rt), actor.user.id if actor else None
+    )
     async with rt.db.read() as session:
         return await names.check_availability(session, space, name, kind)

@@ -41,7 +41,14 @@ from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam,
 from refract.web.problems import problems
 
 router = api_router("/links/{link_id}", "links")
-_PEOPLE = (LinkNotFound, NotYours, UserNotFound, EmailAmbiguous, OwnerExists, InvalidStateTransition)
+_PEOPLE = (
+    LinkNotFound,
+    NotYours,
+    UserNotFound,
+    EmailAmbiguous,
+    OwnerExists,
+    InvalidStateTransition,
+)
 _OFFERED = problems(*_PEOPLE, TooManyInvitations)
 _DONE = {"model": LinkOut, "description": "An administrator assigned it: nobody had to be asked."}
 
@@ -68,14 +75,20 @@ async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
 
 
 @router.post("/owners", status_code=202, responses=_OFFERED | {201: _DONE})
-async def add_owner(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response) -> InvitationCreated | LinkOut:
+async def add_owner(
+    link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response
+) -> InvitationCreated | LinkOut:
     """Invite somebody to own the link too. What an administrator does to somebody else's link needs no acceptance."""
     offered = await offer(rt, actor, link_id, person.email, InvitedRole.OWNER)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 201
     return offered
 
 
-@router.delete("/owners/{user_id}", status_code=204, responses=problems(LinkNotFound, NotYours, OwnerNotFound, PrimaryOwnerProtected))
+@router.delete(
+    "/owners/{user_id}",
+    status_code=204,
+    responses=problems(LinkNotFound, NotYours, OwnerNotFound, PrimaryOwnerProtected),
+)
 async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Take the link from a co-owner, or step down oneself."""
     async with rt.db.write() as session:
@@ -84,7 +97,9 @@ async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
 
 
 @router.post("/transfer", status_code=202, responses=_OFFERED | {200: _DONE})
-async def transfer_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response) -> InvitationCreated | LinkOut:
+async def transfer_link(
+    link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response
+) -> InvitationCreated | LinkOut:
     """Invite somebody to become the primary owner. Only the primary owner and administrators can; the latter need no acceptance."""
     offered = await offer(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 200
@@ -98,7 +113,12 @@ async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
         await queries.view_link(session, who(actor), link_id, AccessRight.MANAGE)
         found = await queries.list_shares(session, link_id)
     return ShareList(
-        items=[LinkShareOut(user_id=user.id, name=user.public_name, email=user.email, added_at=share.created_at) for share, user in found]
+        items=[
+            LinkShareOut(
+                user_id=user.id, name=user.public_name, email=user.email, added_at=share.created_at
+            )
+            for share, user in found
+        ]
     )
 
 
@@ -107,11 +127,17 @@ async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) 
     """Let somebody look at the link and its figures."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     async with rt.db.write() as session:
-        held, user = await service.share_link(session, who(actor), link_id, person.email, rt.clock.now())
-        return LinkShareOut(user_id=user.id, name=user.public_name, email=user.email, added_at=held.now)
+        held, user = await service.share_link(
+            session, who(actor), link_id, person.email, rt.clock.now()
+        )
+        return LinkShareOut(
+            user_id=user.id, name=user.public_name, email=user.email, added_at=held.now
+        )
 
 
-@router.delete("/shares/{user_id}", status_code=204, responses=problems(LinkNotFound, NotYours, ShareNotFound))
+@router.delete(
+    "/shares/{user_id}", status_code=204, responses=problems(LinkNotFound, NotYours, ShareNotFound)
+)
 async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Stop sharing a link with somebody, or leave what was shared with you."""
     async with rt.db.write() as session:
@@ -121,7 +147,11 @@ async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
 
 @router.get("/history", responses=problems(LinkNotFound, NotYours))
 async def read_history(
-    link_id: Id, actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
+    link_id: Id,
+    actor: ReadCaller,
+    rt: Rt,
+    limit: LimitParam = DEFAULT_PAGE_SIZE,
+    cursor: CursorParam = None,
 ) -> VersionPage:
     """Every version of a link, newest first."""
     cursors, question = CursorCodec(rt.secret), ["history", link_id]
@@ -130,15 +160,29 @@ async def read_history(
         await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
         rows = await queries.list_versions(session, link_id, limit + 1, before)
     page = cursors.build_page(question, rows, limit, lambda row: [row.version])
-    return VersionPage(items=[VersionOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor)
+    return VersionPage(
+        items=[VersionOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor
+    )
 
 
 @router.post(
     "/history/{version}/revert",
-    responses=problems(LinkNotFound, NotYours, VersionNotFound, InvalidStateTransition, LinkLoop, BlockedDestination, MaliciousUrl),
+    responses=problems(
+        LinkNotFound,
+        NotYours,
+        VersionNotFound,
+        InvalidStateTransition,
+        LinkLoop,
+        BlockedDestination,
+        MaliciousUrl,
+    ),
 )
 async def revert_link(
-    link_id: Id, version: Annotated[int, Path(ge=1, le=2_147_483_647)], actor: WriteCaller, rt: Rt, space: Space
+    link_id: Id,
+    version: Annotated[int, Path(ge=1, le=2_147_483_647)],
+    actor: WriteCaller,
+    rt: Rt,
+    space: Space,
 ) -> LinkOut:
     """Give a link the fields of an earlier version again."""
     async with rt.db.read() as session:

@@ -19,7 +19,13 @@ from urllib.parse import quote, unquote, unquote_plus
 from ada_url import URL
 
 from refract.core.urls import MAX_URL_LENGTH
-from refract.links.golinks.template import REST_KEY, DestinationTemplate, Placeholder, TemplatePiece, TemplatePieces
+from refract.links.golinks.template import (
+    REST_KEY,
+    DestinationTemplate,
+    Placeholder,
+    TemplatePiece,
+    TemplatePieces,
+)
 
 MAX_HREF = 3 * MAX_URL_LENGTH
 """What a `Location` may measure; the same bound holds for a destination once it is encoded."""
@@ -47,7 +53,11 @@ def split_extra_path(raw: str) -> list[str]:
 
 
 def expand_template(
-    template: DestinationTemplate, segments: Sequence[str] = (), query: str = "", *, forward_query: bool = False
+    template: DestinationTemplate,
+    segments: Sequence[str] = (),
+    query: str = "",
+    *,
+    forward_query: bool = False,
 ) -> str | ExpansionFailure:
     """The `Location` for a request: ASCII, serialised, at the destination's own scheme, host and port."""
     try:
@@ -85,7 +95,10 @@ class _PathValues:
     def __init__(self, template: DestinationTemplate, filled: list[str], slash: str) -> None:
         last = template.last_position
         if len(filled) > last and not template.has_rest:
-            problem = f"This link takes {last} path segment{'s' if last > 1 else ''} at most, and {len(filled)} were given."
+            problem = (
+                f"This link takes {last} path segment{'s' if last > 1 else ''} at most, and"
+                f" {len(filled)} were given."
+            )
             raise _ExpansionRefused(problem)
         self._template = template
         self._segments = filled
@@ -98,7 +111,13 @@ class _PathValues:
         for place, segment in enumerate(self._template.path, start=1):
             end = place == len(self._template.path)
             text = self.text(segment, safe=_PATH_SAFE)
-            if end and segment and isinstance(segment[-1], Placeholder) and segment[-1].key == REST_KEY and self._rest:
+            if (
+                end
+                and segment
+                and isinstance(segment[-1], Placeholder)
+                and segment[-1].key == REST_KEY
+                and self._rest
+            ):
                 text += self._slash
             gaps = [piece for piece in segment if isinstance(piece, Placeholder)]
             if gaps:
@@ -144,7 +163,9 @@ def _encode_value(value: str, safe: str) -> str:
 
 def _reject_dot_segments(text: str) -> None:
     if any(part in (".", "..") for part in _SLASHES.split(unquote(text))):
-        problem = 'The path contains a step ("." or ".."), which could leave the place it is meant for.'
+        problem = (
+            'The path contains a step ("." or ".."), which could leave the place it is meant for.'
+        )
         raise _ExpansionRefused(problem)
 
 
@@ -153,7 +174,9 @@ def _merge_query(own: str, asked: str) -> str:
     wanted: dict[str, list[str]] = {}
     for pair in asked.split("&"):
         if pair:
-            wanted.setdefault(_pair_key(pair), []).append(quote(pair, safe=_QUERY_SAFE, errors="surrogateescape"))
+            wanted.setdefault(_pair_key(pair), []).append(
+                quote(pair, safe=_QUERY_SAFE, errors="surrogateescape")
+            )
     merged: list[str] = []
     placed: set[str] = set()
     for pair in filter(None, own.split("&")):
@@ -181,6 +204,11 @@ def _verify_href(template: DestinationTemplate, href: str) -> None:
         url = URL(href)
     except ValueError:
         url = None
-    if url is None or url.href != href or url.host != template.origin.partition("://")[2] or url.protocol != f"{template.scheme}:":
+    if (
+        url is None
+        or url.href != href
+        or url.host != template.origin.partition("://")[2]
+        or url.protocol != f"{template.scheme}:"
+    ):
         problem = "The address could not be put together safely."
         raise _ExpansionRefused(problem)

@@ -57,7 +57,9 @@ class DestinationTemplate:
 
     @property
     def last_position(self) -> int:
-        return max((gap.position for gap in self.placeholders if gap.position is not None), default=0)
+        return max(
+            (gap.position for gap in self.placeholders if gap.position is not None), default=0
+        )
 
     @property
     def has_rest(self) -> bool:
@@ -78,7 +80,9 @@ class DestinationTemplate:
     def format_usage(self, name: str) -> str:
         """How the short link is written, gaps included: `/jira/{1}`."""
         by_position = {gap.position: gap for gap in self.placeholders if gap.position is not None}
-        gaps = [str(by_position.get(position, "…")) for position in range(1, self.last_position + 1)]
+        gaps = [
+            str(by_position.get(position, "…")) for position in range(1, self.last_position + 1)
+        ]
         rest = ["{*}"] if self.has_rest else [] if gaps else ["…"]
         return "/".join(["", name, *gaps, *rest])
 
@@ -91,7 +95,9 @@ def parse_template(destination: str) -> DestinationTemplate:
     """Read a destination as typed. `BadUrl` says what is wrong with it."""
     typed = destination.strip(" ")
     if len(typed) > MAX_URL_LENGTH:
-        problem = f"The address is too long: at most {MAX_URL_LENGTH} characters, this has {len(typed)}."
+        problem = (
+            f"The address is too long: at most {MAX_URL_LENGTH} characters, this has {len(typed)}."
+        )
         raise BadUrl(problem)
     found = list(_PLACEHOLDER.finditer(typed))
     if not found:
@@ -102,7 +108,10 @@ def parse_template(destination: str) -> DestinationTemplate:
     marked = _PLACEHOLDER.sub(lambda _match: f"{salt}{next(marks)}z", typed)
     before = _BEFORE_PATH.match(marked)
     if before is not None and salt in before.group():
-        problem = "A placeholder may stand in the path or the query, never in the scheme, the host or the port."
+        problem = (
+            "A placeholder may stand in the path or the query, never in the scheme, the host or the"
+            " port."
+        )
         raise BadUrl(problem)
     url = parse_web_url(marked, limit=MAX_URL_LENGTH + len(found) * (len(salt) + 3))
     return _assemble_template(url, salt, [gaps[match.group(1)] for match in found])
@@ -111,14 +120,23 @@ def parse_template(destination: str) -> DestinationTemplate:
 def _build_plain(url: WebUrl) -> DestinationTemplate:
     path = tuple((segment,) for segment in url.path.split("/")[1:])
     return DestinationTemplate(
-        url.href, url.scheme, url.host, url.port, path, (url.query.removeprefix("?"),), (url.fragment.removeprefix("#"),), ()
+        url.href,
+        url.scheme,
+        url.host,
+        url.port,
+        path,
+        (url.query.removeprefix("?"),),
+        (url.fragment.removeprefix("#"),),
+        (),
     )
 
 
 def _assign_positions(found: list[re.Match[str]]) -> dict[str, Placeholder]:
     """Give each name a position, and settle what stands in for it."""
     if len(found) > _MAX_PLACEHOLDERS:
-        problem = f"An address may have at most {_MAX_PLACEHOLDERS} placeholders, this has {len(found)}."
+        problem = (
+            f"An address may have at most {_MAX_PLACEHOLDERS} placeholders, this has {len(found)}."
+        )
         raise BadUrl(problem)
     defaults: dict[str, str | None] = {}
     for match in found:
@@ -133,14 +151,19 @@ def _assign_positions(found: list[re.Match[str]]) -> dict[str, Placeholder]:
         defaults[key] = default if known is None else known
     claimed = {int(key) for key in defaults if key.isdigit()}
     free = (position for position in range(1, 2 * _MAX_PLACEHOLDERS) if position not in claimed)
-    positions = {key: None if key == REST_KEY else int(key) if key.isdigit() else next(free) for key in defaults}
+    positions = {
+        key: None if key == REST_KEY else int(key) if key.isdigit() else next(free)
+        for key in defaults
+    }
     return {key: Placeholder(key, positions[key], default) for key, default in defaults.items()}
 
 
 def _find_marker(typed: str) -> str:
     """Letters that stand for a gap while the address is parsed: they occur nowhere in it and mean nothing in a URL."""
     folded = typed.casefold()
-    return next(salt for salt in (f"zq{number}x" for number in range(MAX_URL_LENGTH)) if salt not in folded)
+    return next(
+        salt for salt in (f"zq{number}x" for number in range(MAX_URL_LENGTH)) if salt not in folded
+    )
 
 
 def _assemble_template(url: WebUrl, salt: str, gaps: list[Placeholder]) -> DestinationTemplate:
@@ -150,13 +173,20 @@ def _assemble_template(url: WebUrl, salt: str, gaps: list[Placeholder]) -> Desti
         parts = mark.split(text)
         for literal in parts[0:-1:2]:
             if _HALF_ESCAPE.search(literal):
-                problem = "A placeholder must not follow a bare % sign, which would make it part of an encoded character."
+                problem = (
+                    "A placeholder must not follow a bare % sign, which would make it part of an"
+                    " encoded character."
+                )
                 raise BadUrl(problem)
-        return tuple(gaps[int(part)] if place % 2 else part for place, part in enumerate(parts) if part)
+        return tuple(
+            gaps[int(part)] if place % 2 else part for place, part in enumerate(parts) if part
+        )
 
     path = tuple(pieces(segment) for segment in url.path.split("/")[1:])
     query, fragment = pieces(url.query.removeprefix("?")), pieces(url.fragment.removeprefix("#"))
-    seen = sum(isinstance(piece, Placeholder) for part in (*path, query, fragment) for piece in part)
+    seen = sum(
+        isinstance(piece, Placeholder) for part in (*path, query, fragment) for piece in part
+    )
     if seen != len(gaps):
         problem = "A placeholder must not stand before a step up (..), which would remove it."
         raise BadUrl(problem)

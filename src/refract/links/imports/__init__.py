@@ -4,7 +4,12 @@
 """
 
 from refract.links.imports.formats import LinkFileFormat, LinkRows, open_link_file
-from refract.links.imports.importer import LinkImporter, LinkImportOutcome, LinkImportResult, NameConflictPolicy
+from refract.links.imports.importer import (
+    LinkImporter,
+    LinkImportOutcome,
+    LinkImportResult,
+    NameConflictPolicy,
+)
 from refract.links.imports.rows import Candidate, LinkRow
 
 __all__ = [

@@ -30,7 +30,9 @@ class PlannedLink:
 class ImportContext:
     """Looked up for all rows of a turn at once. `tried` are names that a dry run has given away before."""
 
-    def __init__(self, session: WriteSession, space: Namespace, user_id: int, tried: Mapping[str, str]) -> None:
+    def __init__(
+        self, session: WriteSession, space: Namespace, user_id: int, tried: Mapping[str, str]
+    ) -> None:
         self._session = session
         self._space = space
         self._user_id = user_id
@@ -47,16 +49,24 @@ class ImportContext:
     async def load(self, wants: Iterable[PlannedLink]) -> None:
         wants = list(wants)
         numbers = {want.number for want in wants if want.number is not None}
-        keys = {name_key(name) for want in wants for name in want.names} | {name_key(encode_base62(number)) for number in numbers}
+        keys = {name_key(name) for want in wants for name in want.names} | {
+            name_key(encode_base62(number)) for number in numbers
+        }
         self._purged_ids = await find_purged_ids(self._session, numbers)
         self._links = await find_existing_links(self._session, numbers, self._user_id)
         await self._load_names(keys)
 
     async def _load_names(self, keys: Collection[str]) -> None:
         names = await find_names(self._session, keys)
-        links = await find_existing_links(self._session, {name.target_id for name in names.values()}, self._user_id)
+        links = await find_existing_links(
+            self._session, {name.target_id for name in names.values()}, self._user_id
+        )
         self._names |= {key: links.get(name.target_id) for key, name in names.items()}
-        self._names |= {key: ExistingLink(self._dry_run_names[key], mine=True, deleted=False) for key in keys if key in self._dry_run_names}
+        self._names |= {
+            key: ExistingLink(self._dry_run_names[key], mine=True, deleted=False)
+            for key in keys
+            if key in self._dry_run_names
+        }
 
     def is_planned(self, want: PlannedLink, *, renaming: bool) -> bool:
         """Whether a row before this one is about to get what this one wishes for; who can take another name need not wait."""
@@ -74,7 +84,14 @@ class ImportContext:
         by_id = self._links.get(want.number) if want.number is not None else None
         if by_id is not None and by_id.mine:
             return by_id
-        return next((held for held in map(self._find_holder, want.names) if held and held.mine and held.href == want.link.href), None)
+        return next(
+            (
+                held
+                for held in map(self._find_holder, want.names)
+                if held and held.mine and held.href == want.link.href
+            ),
+            None,
+        )
 
     def is_id_free(self, number: int) -> bool:
         """No link has it, had it or will get it, and its code is nobody's name. Should another process take it now, its key decides."""
@@ -98,16 +115,25 @@ class ImportContext:
         """The want with other names in place of those that are taken; None when it came under such a name before."""
         names: list[str] = []
         for name in want.names:
-            other = await self._find_free_name(name, want.link.href) if self.is_taken(name) else name
+            other = (
+                await self._find_free_name(name, want.link.href) if self.is_taken(name) else name
+            )
             if other is None:
                 return None
             names.append(other)
-        changed = [f'"{old}" is now "{new}"' for old, new in zip(want.names, names, strict=True) if old != new]
+        changed = [
+            f'"{old}" is now "{new}"'
+            for old, new in zip(want.names, names, strict=True)
+            if old != new
+        ]
         return replace(want, names=tuple(names), remarks=(*want.remarks, *changed))
 
     async def _find_free_name(self, name: str, href: str) -> str | None:
         for start in count(2, _BATCH_SIZE):
-            others = [f"{name[: MAX_LINK_NAME_LENGTH - len(str(number)) - 1]}-{number}" for number in range(start, start + _BATCH_SIZE)]
+            others = [
+                f"{name[: MAX_LINK_NAME_LENGTH - len(str(number)) - 1]}-{number}"
+                for number in range(start, start + _BATCH_SIZE)
+            ]
             await self._load_names({name_key(other) for other in others} - set(self._names))
             for other in others:
                 held = self._find_holder(other)

@@ -63,7 +63,12 @@ _IGNORED_COLUMNS = frozenset({"code", "short_url", "created_at", "updated_at", "
 """Columns of our own files that are not imported: they follow from others, or belong elsewhere."""
 
 
-def open_link_file(stream: BinaryIO, now: datetime, kind: LinkFileFormat = LinkFileFormat.AUTO, encoding: str | None = None) -> "LinkRows":
+def open_link_file(
+    stream: BinaryIO,
+    now: datetime,
+    kind: LinkFileFormat = LinkFileFormat.AUTO,
+    encoding: str | None = None,
+) -> "LinkRows":
     """Return the rows of a file, read as they are iterated.
 
     Iterating raises `UnreadableFile` if its format is unknown.
@@ -92,32 +97,62 @@ class LinkRows(RowReader[Candidate]):
     def __iter__(self) -> Iterator[LinkRow]:
         if self._shape is LinkFileFormat.CSV:
             return self.rows_of_table()
-        return self.rows_of_lines() if self._shape is LinkFileFormat.JSONL else self.rows_of_document()
+        return (
+            self.rows_of_lines() if self._shape is LinkFileFormat.JSONL else self.rows_of_document()
+        )
 
     def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:
         """Recognise a dump of the YOURLS table without a heading, if the file is said to be one."""
         has_heading = {cell.strip().lower() for cell in cells} & set(YOURLS_TABLE)
-        return YOURLS_TABLE if self.kind is LinkFileFormat.YOURLS and len(cells) == len(YOURLS_TABLE) and not has_heading else None
+        return (
+            YOURLS_TABLE
+            if self.kind is LinkFileFormat.YOURLS
+            and len(cells) == len(YOURLS_TABLE)
+            and not has_heading
+            else None
+        )
 
-    def choose_format(self, fields: Sequence[str], what: str, *, in_table: bool) -> Callable[[Fields], LinkFields]:
+    def choose_format(
+        self, fields: Sequence[str], what: str, *, in_table: bool
+    ) -> Callable[[Fields], LinkFields]:
         """Return the format that was asked for, or the one that the fields give away."""
         names = frozenset(fields)
-        if self.kind in (LinkFileFormat.AUTO, LinkFileFormat.CSV, LinkFileFormat.JSON, LinkFileFormat.JSONL):
+        if self.kind in (
+            LinkFileFormat.AUTO,
+            LinkFileFormat.CSV,
+            LinkFileFormat.JSON,
+            LinkFileFormat.JSONL,
+        ):
             found = next((system for signs, system in _FORMAT_SIGNATURES if signs <= names), None)
-            if found is None or (found is not LinkFileFormat.AUTO and self.kind is not LinkFileFormat.AUTO):
+            if found is None or (
+                found is not LinkFileFormat.AUTO and self.kind is not LinkFileFormat.AUTO
+            ):
                 listed = ", ".join(sorted(fields))[:200]
-                raise UnreadableFile(problem=f"{what} are not those of a file of links: {listed}. One of them must be: destination.")
+                raise UnreadableFile(
+                    problem=(
+                        f"{what} are not those of a file of links: {listed}. One of them must be:"
+                        " destination."
+                    )
+                )
             self.kind = self._shape if found is LinkFileFormat.AUTO else found
         elif not any(signs <= names for signs, system in _FORMAT_SIGNATURES if system is self.kind):
-            raise UnreadableFile(problem=f"{what} are not those of {self.kind}: {', '.join(sorted(fields))[:200]}.")
-        read = _FOREIGN_READERS.get(self.kind, systems.read_refract_cells if in_table else systems.read_refract)
+            raise UnreadableFile(
+                problem=f"{what} are not those of {self.kind}: {', '.join(sorted(fields))[:200]}."
+            )
+        read = _FOREIGN_READERS.get(
+            self.kind, systems.read_refract_cells if in_table else systems.read_refract
+        )
         if read is systems.read_refract_cells:
-            self.unread = [name for name in fields if name and name not in _OWN_COLUMNS | _IGNORED_COLUMNS]
+            self.unread = [
+                name for name in fields if name and name not in _OWN_COLUMNS | _IGNORED_COLUMNS
+            ]
         return lambda record: read(record, self._now)
 
     def make_row(self, where: str, fields: Fields) -> Candidate:
         found: LinkFields = self.read_fields(fields)
-        return Candidate(where, found.given, found.number, found.code, found.disabled, tuple(found.remarks))
+        return Candidate(
+            where, found.given, found.number, found.code, found.disabled, tuple(found.remarks)
+        )
 
 
 def _detect_format(head: str, kind: LinkFileFormat) -> LinkFileFormat:
@@ -131,4 +166,8 @@ def _detect_format(head: str, kind: LinkFileFormat) -> LinkFileFormat:
         first = json.loads(text.split("\n", 1)[0])
     except (ValueError, RecursionError):
         return LinkFileFormat.JSON
-    return LinkFileFormat.JSONL if isinstance(first, dict) and not LinkRows.holders & set(first) else LinkFileFormat.JSON
+    return (
+        LinkFileFormat.JSONL
+        if isinstance(first, dict) and not LinkRows.holders & set(first)
+        else LinkFileFormat.JSON
+    )

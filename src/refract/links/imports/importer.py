@@ -86,12 +86,17 @@ class LinkImporter:
             try:
                 done |= await self._import_in_transaction(wants)
                 break
-            except (StoreBusy, IntegrityError):  # somebody else is importing the same links: look again
+            except (
+                StoreBusy,
+                IntegrityError,
+            ):  # somebody else is importing the same links: look again
                 if not left:
                     raise
         return [done[index] for index in range(len(rows))]
 
-    async def _check_rows(self, rows: Sequence[LinkRow], done: dict[int, LinkImportResult]) -> dict[int, PlannedLink]:
+    async def _check_rows(
+        self, rows: Sequence[LinkRow], done: dict[int, LinkImportResult]
+    ) -> dict[int, PlannedLink]:
         """The rows that could become links, their destinations vetted. Slow, maybe: no transaction is open here."""
         new: dict[int, tuple[Candidate, LinkCreate]] = {}
         for index, row in enumerate(rows):
@@ -102,18 +107,28 @@ class LinkImporter:
                 new[index] = row, LinkCreate.model_validate(row.given)
             except ValidationError as exc:
                 done[index] = LinkImportResult(
-                    row, LinkImportOutcome.REFUSED, " ".join(f"{one.field}: {one.message}" for one in list_schema_errors(exc))
+                    row,
+                    LinkImportOutcome.REFUSED,
+                    " ".join(f"{one.field}: {one.message}" for one in list_schema_errors(exc)),
                 )
         answers = await check_links(self._rt, [given for _, given in new.values()])
         wants: dict[int, PlannedLink] = {}
         for (index, (row, given)), answer in zip(new.items(), answers, strict=True):
             if isinstance(answer, NewLink):
-                wants[index] = PlannedLink(row, answer, row.number if self._keep_ids else None, tuple(given.names), tuple(row.remarks))
+                wants[index] = PlannedLink(
+                    row,
+                    answer,
+                    row.number if self._keep_ids else None,
+                    tuple(given.names),
+                    tuple(row.remarks),
+                )
             else:
                 done[index] = LinkImportResult(row, LinkImportOutcome.REFUSED, answer.message)
         return wants
 
-    async def _import_in_transaction(self, wants: Mapping[int, PlannedLink]) -> dict[int, LinkImportResult]:
+    async def _import_in_transaction(
+        self, wants: Mapping[int, PlannedLink]
+    ) -> dict[int, LinkImportResult]:
         results: dict[int, LinkImportResult] = {}
         with contextlib.suppress(_DryRunRollback):
             async with self._rt.db.write() as session:
@@ -121,11 +136,19 @@ class LinkImporter:
                 if self._dry_run:
                     raise _DryRunRollback
         if self._dry_run:
-            made = [(index, one) for index, one in results.items() if one.outcome is LinkImportOutcome.CREATED]
-            self._dry_run_names |= {name_key(name): wants[index].link.href for index, one in made for name in one.names}
+            made = [
+                (index, one)
+                for index, one in results.items()
+                if one.outcome is LinkImportOutcome.CREATED
+            ]
+            self._dry_run_names |= {
+                name_key(name): wants[index].link.href for index, one in made for name in one.names
+            }
         return results
 
-    async def _import_rows(self, session: WriteSession, wants: Mapping[int, PlannedLink]) -> dict[int, LinkImportResult]:
+    async def _import_rows(
+        self, session: WriteSession, wants: Mapping[int, PlannedLink]
+    ) -> dict[int, LinkImportResult]:
         """Rows that wish for the same name take turns: what the first has got, the next will see."""
         around = ImportContext(session, self._space, self._owner.id, self._dry_run_names)
         results: dict[int, LinkImportResult] = {}
@@ -155,12 +178,23 @@ class LinkImporter:
             why = "It was deleted here: undo that, or release its name."
             return LinkImportResult(want.row, LinkImportOutcome.SKIPPED, why, want.names)
         changed = found.href != want.link.href
-        return LinkImportResult(want.row, LinkImportOutcome.EXISTS, "It was changed here since." if changed else None, want.names)
+        return LinkImportResult(
+            want.row,
+            LinkImportOutcome.EXISTS,
+            "It was changed here since." if changed else None,
+            want.names,
+        )
 
-    async def _fit_names(self, around: ImportContext, want: PlannedLink) -> PlannedLink | LinkImportResult:
+    async def _fit_names(
+        self, around: ImportContext, want: PlannedLink
+    ) -> PlannedLink | LinkImportResult:
         """The want with a code and names that can be had, or why there are none."""
         if want.number is not None and not around.is_id_free(want.number):
-            want = replace(want, number=None, remarks=(*want.remarks, "its code cannot be kept: it has a new one"))
+            want = replace(
+                want,
+                number=None,
+                remarks=(*want.remarks, "its code cannot be kept: it has a new one"),
+            )
         taken = [name for name in want.names if around.is_taken(name)]
         if taken and self._conflict is NameConflictPolicy.RENAME:
             renamed = await around.rename_taken(want)
@@ -169,25 +203,44 @@ class LinkImporter:
             want = renamed
         elif taken:
             return self._build_conflict_result(want, SlugTaken(name=taken[0]))
-        lives = not want.row.disabled and (want.link.given.expires_at is None or want.link.given.expires_at > self._space.clock.now())
+        lives = not want.row.disabled and (
+            want.link.given.expires_at is None
+            or want.link.given.expires_at > self._space.clock.now()
+        )
         if not want.names and want.number is None and not lives:
-            why = "It has no name and no code that could be kept, and it does not redirect: nobody could reach it."
+            why = (
+                "It has no name and no code that could be kept, and it does not redirect: nobody"
+                " could reach it."
+            )
             return LinkImportResult(want.row, LinkImportOutcome.REFUSED, why)
         return want
 
     def _build_conflict_result(self, want: PlannedLink, problem: RefractError) -> LinkImportResult:
         skipped = self._conflict is not NameConflictPolicy.FAIL and isinstance(problem, SlugTaken)
-        return LinkImportResult(want.row, LinkImportOutcome.SKIPPED if skipped else LinkImportOutcome.REFUSED, problem.message, want.names)
+        return LinkImportResult(
+            want.row,
+            LinkImportOutcome.SKIPPED if skipped else LinkImportOutcome.REFUSED,
+            problem.message,
+            want.names,
+        )
 
     async def _create_links(
         self, session: WriteSession, around: ImportContext, ready: Mapping[int, PlannedLink]
     ) -> dict[int, LinkImportResult]:
-        made = await create_links(session, self._rt, self._owner, [self._new_link(want) for want in ready.values()], charged=False)
+        made = await create_links(
+            session,
+            self._rt,
+            self._owner,
+            [self._new_link(want) for want in ready.values()],
+            charged=False,
+        )
         results: dict[int, LinkImportResult] = {}
         for (index, want), answer in zip(ready.items(), made, strict=True):
             if isinstance(answer, CreatedLink):
                 outcome = LinkImportOutcome.EXISTS if answer.found else LinkImportOutcome.CREATED
-                results[index] = LinkImportResult(want.row, outcome, None, answer.card.names, want.remarks)
+                results[index] = LinkImportResult(
+                    want.row, outcome, None, answer.card.names, want.remarks
+                )
             elif not (
                 self._conflict is NameConflictPolicy.RENAME
                 and isinstance(answer, SlugTaken | SlugReserved)
@@ -199,5 +252,9 @@ class LinkImporter:
     def _new_link(self, want: PlannedLink) -> NewLink:
         """Return the link to create. One that has neither a name nor a code of its own is known again by where it leads."""
         alone = not want.names and want.number is None
-        given = want.link.given.model_copy(update={"names": list(want.names), "find_if_exists": alone})
-        return replace(want.link, given=given, kept=KeptIdentity(want.number, want.row.disabled, want.row.code))
+        given = want.link.given.model_copy(
+            update={"names": list(want.names), "find_if_exists": alone}
+        )
+        return replace(
+            want.link, given=given, kept=KeptIdentity(want.number, want.row.disabled, want.row.code)
+        )

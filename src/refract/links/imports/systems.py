@@ -45,7 +45,9 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
 
 def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
     """The same from the cells of a table, all of them text."""
-    cells: dict[str, Any] = {name: unescape_formula(plain_text(value)) for name, value in fields.items()}
+    cells: dict[str, Any] = {
+        name: unescape_formula(plain_text(value)) for name, value in fields.items()
+    }
     cells = {name: value for name, value in cells.items() if value.strip()}
     for name in ("names", "name", "tags", "tag"):
         if name in cells:
@@ -63,7 +65,11 @@ def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
 def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
     """A row of its table, a line of its export plug-in (`source,target,hits`), or a link of its API."""
     keyword = _first_value(fields, "keyword", "source")
-    name = plain_text(keyword).strip().strip("/") if keyword is not None else _last_segment(fields.get("shorturl"))
+    name = (
+        plain_text(keyword).strip().strip("/")
+        if keyword is not None
+        else _last_segment(fields.get("shorturl"))
+    )
     link = _start_foreign_record(_first_value(fields, "url", "target"), name)
     title = plain_text(fields.get("title"))
     link.set_text("title", "" if title == "NULL" else title, MAX_TITLE)
@@ -87,7 +93,9 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
         link.remarks.append(f"begins on {since:%Y-%m-%d}: disabled until you enable it")
     if meta.get("maxvisits") is not None:
         link.remarks.append("its limit of visits is not kept")
-    if fields.get("hasredirectrules") or any(_object(fields.get("devicelongurls"), "deviceLongUrls").values()):
+    if fields.get("hasredirectrules") or any(
+        _object(fields.get("devicelongurls"), "deviceLongUrls").values()
+    ):
         link.remarks.append("its redirect rules are not kept")
     return link
 
@@ -114,7 +122,9 @@ def _start_foreign_record(destination: Any, name: str) -> LinkFields:
     if not name:
         problem = "It has no short code."
         raise BadRecord(problem)
-    literal = plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")  # braces are placeholders here, and were not there
+    literal = (
+        plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
+    )  # braces are placeholders here, and were not there
     return LinkFields({"destination": literal, "names": [name]})
 
 
@@ -194,5 +204,7 @@ def _last_segment(address: Any) -> str:
 def _object(value: Any, name: str) -> Fields:
     """Return an object inside a record by the names of its fields, in lower case."""
     if not isinstance(value or {}, Mapping):
-        raise BadRecord(f"{name}: There is something else where an object is expected: {str(value)[:40]}.")
+        raise BadRecord(
+            f"{name}: There is something else where an object is expected: {str(value)[:40]}."
+        )
     return {str(field).strip().lower(): inner for field, inner in (value or {}).items()}

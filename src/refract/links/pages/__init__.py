@@ -5,7 +5,22 @@ from refract.links.pages.editor import render_form
 from refract.links.pages.forms import shorten_url
 from refract.links.pages.link_rows import LinkStatsSource, build_row, load_newest_rows
 
-ROUTERS = (index.router, editor.router, preview.router, people.router, invitations.router, tags.router, detail.router)
+ROUTERS = (
+    index.router,
+    editor.router,
+    preview.router,
+    people.router,
+    invitations.router,
+    tags.router,
+    detail.router,
+)
 """`one` last: it takes whatever step is left."""
 
-__all__ = ["ROUTERS", "LinkStatsSource", "build_row", "load_newest_rows", "render_form", "shorten_url"]
+__all__ = [
+    "ROUTERS",
+    "LinkStatsSource",
+    "build_row",
+    "load_newest_rows",
+    "render_form",
+    "shorten_url",
+]

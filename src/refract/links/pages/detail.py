@@ -34,14 +34,24 @@ MAX_VERSIONS = 20
 
 @router.get("/app/links/{link_id}")
 async def link_page(
-    link_id: Id, request: Request, actor: ReadCaller, rt: Rt, path: Annotated[str, Query(max_length=2048)] = ""
+    link_id: Id,
+    request: Request,
+    actor: ReadCaller,
+    rt: Rt,
+    path: Annotated[str, Query(max_length=2048)] = "",
 ) -> Response:
     """The link, and where it would lead with a path behind its name."""
     return await render_link(request, actor, rt, link_id, path=path)
 
 
 Step = Callable[[WriteSession, Namespace, Caller, int, Runtime], Awaitable[service.LockedLink]]
-PAST = {"disable": "disabled", "enable": "enabled", "renew": "renewed", "delete": "deleted", "undo": "undone"}
+PAST = {
+    "disable": "disabled",
+    "enable": "enabled",
+    "renew": "renewed",
+    "delete": "deleted",
+    "undo": "undone",
+}
 SAYS = {
     "disable": "{} is switched off.",
     "enable": "{} works again.",
@@ -50,16 +60,28 @@ SAYS = {
     "undo": "{} is as it was.",
 }
 STEPS: dict[str, Step] = {
-    "disable": lambda session, _space, actor, link_id, rt: service.disable_link(session, who(actor), link_id, rt.clock.now()),
-    "enable": lambda session, _space, actor, link_id, rt: service.enable_link(session, who(actor), link_id, rt.clock.now()),
-    "renew": lambda session, _space, actor, link_id, rt: service.renew_link(session, who(actor), link_id, rt.clock.now()),
-    "delete": lambda session, _space, actor, link_id, rt: service.delete_link(session, who(actor), link_id, rt.clock.now()),
-    "undo": lambda session, space, actor, link_id, _rt: service.undo_link(session, space, who(actor), link_id),
+    "disable": lambda session, _space, actor, link_id, rt: service.disable_link(
+        session, who(actor), link_id, rt.clock.now()
+    ),
+    "enable": lambda session, _space, actor, link_id, rt: service.enable_link(
+        session, who(actor), link_id, rt.clock.now()
+    ),
+    "renew": lambda session, _space, actor, link_id, rt: service.renew_link(
+        session, who(actor), link_id, rt.clock.now()
+    ),
+    "delete": lambda session, _space, actor, link_id, rt: service.delete_link(
+        session, who(actor), link_id, rt.clock.now()
+    ),
+    "undo": lambda session, space, actor, link_id, _rt: service.undo_link(
+        session, space, who(actor), link_id
+    ),
 }
 
 
 @router.post("/app/links/{link_id}/{step}")
-async def take_step(link_id: Id, step: str, request: Request, actor: WriteCaller, rt: Rt, space: Space) -> Response:
+async def take_step(
+    link_id: Id, step: str, request: Request, actor: WriteCaller, rt: Rt, space: Space
+) -> Response:
     """Disable, enable, renew, delete or undo, and show the page again that it was done on."""
     response = RedirectResponse(get_referring_path(request, rt, f"/app/links/{link_id}"), 303)
     if step not in STEPS:
@@ -69,14 +91,23 @@ async def take_step(link_id: Id, step: str, request: Request, actor: WriteCaller
             held = await STEPS[step](session, space, actor, link_id, rt)
             name = f"/{held.names[0]}" if held.names else "The link"
     except Conflict as exc:
-        return await render_link(request, actor, rt, link_id, status=409, errors={"step": exc.message})
+        return await render_link(
+            request, actor, rt, link_id, status=409, errors={"step": exc.message}
+        )
     undo = f"/app/links/{link_id}/undo" if step in ("disable", "delete") else None
     flash.add(response, rt, SAYS[step].format(name), undo=undo)
     return response
 
 
 async def render_link(
-    request: Request, actor: Caller, rt: Runtime, link_id: int, *, status: int = 200, path: str = "", **context: Any
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    link_id: int,
+    *,
+    status: int = 200,
+    path: str = "",
+    **context: Any,
 ) -> Response:
     """The page, also after something that could not be done: `errors` says what, `values` what was typed."""
     async with rt.db.read() as session:
@@ -84,14 +115,29 @@ async def render_link(
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
         versions, people = await _load_history(session, link_id, standing)
-        shares = await queries.list_shares(session, link_id) if standing.allows(AccessRight.MANAGE) else []
-        invited = await queries.list_link_invitations(session, link_id, rt.clock.now()) if standing.allows(AccessRight.MANAGE) else []
+        shares = (
+            await queries.list_shares(session, link_id)
+            if standing.allows(AccessRight.MANAGE)
+            else []
+        )
+        invited = (
+            await queries.list_link_invitations(session, link_id, rt.clock.now())
+            if standing.allows(AccessRight.MANAGE)
+            else []
+        )
     shown = card.to_schema(
-        rt.settings.public_url, rt.clock.now(), stats=standing.allows(AccessRight.STATS), managing=standing.allows(AccessRight.MANAGE)
+        rt.settings.public_url,
+        rt.clock.now(),
+        stats=standing.allows(AccessRight.STATS),
+        managing=standing.allows(AccessRight.MANAGE),
     )
     name = shown.names[0] if shown.names else shown.code
     count = rt.singleton(LinkStatsSource).load_link_stats
-    figures = await count(request, rt, actor, shown) if count is not None and standing.allows(AccessRight.STATS) else None
+    figures = (
+        await count(request, rt, actor, shown)
+        if count is not None and standing.allows(AccessRight.STATS)
+        else None
+    )
     return render_response(
         request,
         actor,
@@ -103,7 +149,10 @@ async def render_link(
         colors=colors,
         rights={right.name.lower(): standing.allows(right) for right in AccessRight},
         versions=[_build_version(one, people, shown.version) for one in versions],
-        shares=[{"id": str(user.id), "name": user.public_name, "email": user.email} for _, user in shares],
+        shares=[
+            {"id": str(user.id), "name": user.public_name, "email": user.email}
+            for _, user in shares
+        ],
         invitations=[facts.to_schema(rt.settings.public_url, managing=True) for facts in invited],
         leaves=standing.relation == AccessRelation.RECIPIENT,
         dry_run=preview_expansion(shown.destination, path, name),
@@ -114,18 +163,26 @@ async def render_link(
     )
 
 
-async def _load_history(session: ReadSession, link_id: int, standing: LinkAccess) -> tuple[list[LinkChange], dict[int, User]]:
+async def _load_history(
+    session: ReadSession, link_id: int, standing: LinkAccess
+) -> tuple[list[LinkChange], dict[int, User]]:
     if not standing.allows(AccessRight.EDIT):
         return [], {}
     versions = await queries.list_versions(session, link_id, MAX_VERSIONS)
-    return versions, await get_users_by_id(session, {one.actor_id for one in versions if one.actor_id is not None})
+    return versions, await get_users_by_id(
+        session, {one.actor_id for one in versions if one.actor_id is not None}
+    )
 
 
 def _build_version(one: LinkChange, people: dict[int, User], newest: int) -> dict[str, Any]:
     """A version as the page tells it: each change as field, before and after."""
     person = people.get(one.actor_id) if one.actor_id is not None else None
     changes = [
-        (field.replace("_", " "), _format_value(change.get("from")), _format_value(change.get("to")))
+        (
+            field.replace("_", " "),
+            _format_value(change.get("from")),
+            _format_value(change.get("to")),
+        )
         for field, change in one.changes.items()
         if isinstance(change, dict) and "to" in change
     ]

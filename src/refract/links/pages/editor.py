@@ -38,16 +38,29 @@ VISIBILITY_LABELS = {
     Visibility.SIGNED_IN: "Anyone signed in",
     Visibility.SECURE: "Only owners, people it is shared with and administrators",
 }
-VISIBILITY_CHOICES = [(one.value, f"{one.value.capitalize()}: {words[0].lower()}{words[1:]}") for one, words in VISIBILITY_LABELS.items()]
+VISIBILITY_CHOICES = [
+    (one.value, f"{one.value.capitalize()}: {words[0].lower()}{words[1:]}")
+    for one, words in VISIBILITY_LABELS.items()
+]
 LinkQueryText = Annotated[str, Query(max_length=10_000)]
 
 
 @router.get("/app/links/new")
 async def new_link_page(
-    request: Request, actor: WriteCaller, rt: Rt, destination: LinkQueryText = "", name: LinkQueryText = "", title: LinkQueryText = ""
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    destination: LinkQueryText = "",
+    name: LinkQueryText = "",
+    title: LinkQueryText = "",
 ) -> Response:
     """An empty form, or one that a bookmarklet or a shared page has begun to fill in."""
-    return render_form(request, actor, rt, values={"destination": destination, "name": name.removeprefix("/"), "title": title[:200]})
+    return render_form(
+        request,
+        actor,
+        rt,
+        values={"destination": destination, "name": name.removeprefix("/"), "title": title[:200]},
+    )
 
 
 @router.post("/app/links")
@@ -67,10 +80,19 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
 
 @router.get("/app/links/try")
 async def try_path(
-    request: Request, actor: ReadCaller, destination: LinkQueryText = "", path: LinkQueryText = "", name: LinkQueryText = ""
+    request: Request,
+    actor: ReadCaller,
+    destination: LinkQueryText = "",
+    path: LinkQueryText = "",
+    name: LinkQueryText = "",
 ) -> Response:
     """Where a destination would lead with a path behind its name: the dry run, also of a link that does not exist yet."""
-    return render_fragment(request, actor, "links/_dry_run.html", **preview_expansion(destination, path, name or "name"))
+    return render_fragment(
+        request,
+        actor,
+        "links/_dry_run.html",
+        **preview_expansion(destination, path, name or "name"),
+    )
 
 
 def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
@@ -78,11 +100,23 @@ def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
     try:
         template = parse_template(destination)
     except BadUrl as exc:
-        return {"leads_to": None, "problem": str(exc) if destination.strip() else "", "usage": None, "path": path, "name": name}
+        return {
+            "leads_to": None,
+            "problem": str(exc) if destination.strip() else "",
+            "usage": None,
+            "path": path,
+            "name": name,
+        }
     found = expand_template(template, split_extra_path(path.strip().lstrip("/")))
     usage = template.format_usage(name) if template.placeholders else None
     problem = found.reason if isinstance(found, ExpansionFailure) else None
-    return {"leads_to": None if problem else found, "problem": problem, "usage": usage, "path": path, "name": name}
+    return {
+        "leads_to": None if problem else found,
+        "problem": problem,
+        "usage": usage,
+        "path": path,
+        "name": name,
+    }
 
 
 @router.get("/app/links/{link_id}/edit")
@@ -90,17 +124,23 @@ async def edit_link_page(link_id: Id, request: Request, actor: WriteCaller, rt: 
     async with rt.db.read() as session:
         link, _ = await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
-    return render_form(request, actor, rt, link=card.to_schema(rt.settings.public_url, rt.clock.now()))
+    return render_form(
+        request, actor, rt, link=card.to_schema(rt.settings.public_url, rt.clock.now())
+    )
 
 
 @router.post("/app/links/{link_id}")
-async def change_link(link_id: Id, request: Request, actor: WriteCaller, rt: Rt, space: Space) -> Response:
+async def change_link(
+    link_id: Id, request: Request, actor: WriteCaller, rt: Rt, space: Space
+) -> Response:
     """Change what the form holds; a field that is not in it stays as it is."""
     values = read_values(await request.form())
     given = parse_fields(values)
     try:
         changes = LinkPatch.model_validate(given)
-        vetted = await check_destination(rt, given["destination"]) if "destination" in given else None
+        vetted = (
+            await check_destination(rt, given["destination"]) if "destination" in given else None
+        )
         async with rt.db.write() as session:
             held = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
             card = await queries.load_card(session, held.link)
@@ -109,20 +149,35 @@ async def change_link(link_id: Id, request: Request, actor: WriteCaller, rt: Rt,
     except RefractError as exc:
         if exc.status in (401, 403, 404) or exc.status >= 500:
             raise
-        return await _rerender_form(request, actor, rt, link_id, exc.status, values, map_errors(exc))
+        return await _rerender_form(
+            request, actor, rt, link_id, exc.status, values, map_errors(exc)
+        )
     response = RedirectResponse(f"/app/links/{link_id}", 303)
-    flash.add(response, rt, f"Saved /{card.names[0] if card.names else 'the link'}.", undo=f"/app/links/{link_id}/undo")
+    flash.add(
+        response,
+        rt,
+        f"Saved /{card.names[0] if card.names else 'the link'}.",
+        undo=f"/app/links/{link_id}/undo",
+    )
     return response
 
 
 async def _rerender_form(
-    request: Request, actor: Caller, rt: Runtime, link_id: int, status: int, values: dict[str, str], errors: dict[str, str]
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    link_id: int,
+    status: int,
+    values: dict[str, str],
+    errors: dict[str, str],
 ) -> Response:
     async with rt.db.read() as session:
         link, _ = await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
     link_out = card.to_schema(rt.settings.public_url, rt.clock.now())
-    return render_form(request, actor, rt, status=status, link=link_out, values=values, errors=errors)
+    return render_form(
+        request, actor, rt, status=status, link=link_out, values=values, errors=errors
+    )
 
 
 def render_form(
@@ -139,7 +194,10 @@ def render_form(
     known = (
         _form_values(link)
         if link is not None
-        else {"visibility": str(Visibility(rt.settings.default_visibility)), "redirect_status": "302"}
+        else {
+            "visibility": str(Visibility(rt.settings.default_visibility)),
+            "redirect_status": "302",
+        }
     )
     name = (link.names[0] if link.names else link.code) if link is not None else ""
     return render_response(

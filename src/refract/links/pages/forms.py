@@ -21,13 +21,17 @@ _MAX_OFFSET_MINUTES = 14 * 60
 
 def read_values(form: FormData) -> dict[str, str]:
     """Everything typed, to show it again. Of a tick and its hidden shadow the last one counts."""
-    return {name: text for name, text in form.multi_items() if isinstance(text, str) and name != "csrf"}
+    return {
+        name: text for name, text in form.multi_items() if isinstance(text, str) and name != "csrf"
+    }
 
 
 def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
     """The fields of the API that this form has; a field that is not there is not changed."""
     given: dict[str, Any] = {
-        name: values[name].strip() if name == "destination" else values[name] for name in TEXT_FIELDS if name in values
+        name: values[name].strip() if name == "destination" else values[name]
+        for name in TEXT_FIELDS
+        if name in values
     }
     if "tags" in values:
         given["tags"] = [tag.strip() for tag in values["tags"].split(",") if tag.strip()]
@@ -52,7 +56,9 @@ def parse_expiry(typed: str, zone: str) -> datetime | str | None:
     minutes = int(zone) if zone.lstrip("-").isdecimal() and zone.isascii() and len(zone) < 6 else 0
     try:
         local = datetime.fromisoformat(typed.strip()).replace(tzinfo=UTC)
-        return local + timedelta(minutes=max(-_MAX_OFFSET_MINUTES, min(_MAX_OFFSET_MINUTES, minutes)))
+        return local + timedelta(
+            minutes=max(-_MAX_OFFSET_MINUTES, min(_MAX_OFFSET_MINUTES, minutes))
+        )
     except (ValueError, OverflowError):
         return typed
 
@@ -60,7 +66,9 @@ def parse_expiry(typed: str, zone: str) -> datetime | str | None:
 def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
     """Which field is wrong, and how. What concerns no field is said at the address."""
     if isinstance(problem, ValidationError):
-        found = {one.field.split(".")[0]: one.message for one in list_field_errors(problem.errors())}
+        found = {
+            one.field.split(".")[0]: one.message for one in list_field_errors(problem.errors())
+        }
         return {_FORM_FIELDS.get(name, name): message for name, message in found.items()}
     for word, field in _FIELD_BY_CODE.items():
         if word in problem.code:
@@ -69,14 +77,24 @@ def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
 
 
 _FORM_FIELDS = {"names": "name", "expires_at": "expires"}
-_FIELD_BY_CODE = {"SLUG": "name", "NAME": "name", "TAG": "tags", "EXPIR": "expires", "PAST": "expires"}
+_FIELD_BY_CODE = {
+    "SLUG": "name",
+    "NAME": "name",
+    "TAG": "tags",
+    "EXPIR": "expires",
+    "PAST": "expires",
+}
 
 
-async def create_from_form(rt: Runtime, actor: Caller, values: Mapping[str, str]) -> tuple[CreatedLink | None, dict[str, str]]:
+async def create_from_form(
+    rt: Runtime, actor: Caller, values: Mapping[str, str]
+) -> tuple[CreatedLink | None, dict[str, str]]:
     """A link from what was typed, or what was wrong with which field."""
     name = values.get("name", "").strip().removeprefix("/")
     try:
-        new = LinkCreate.model_validate({"destination": "", **parse_fields(values), "names": [name] if name else []})
+        new = LinkCreate.model_validate(
+            {"destination": "", **parse_fields(values), "names": [name] if name else []}
+        )
         checked = await service.check_link(rt, new)
         async with rt.db.write() as session:
             return await service.create_link(session, rt, actor.user, checked), {}
@@ -88,7 +106,9 @@ async def create_from_form(rt: Runtime, actor: Caller, values: Mapping[str, str]
         return None, map_errors(exc)
 
 
-async def shorten_url(rt: Runtime, actor: Caller, destination: str, name: str = "") -> tuple[int | None, dict[str, str]]:
+async def shorten_url(
+    rt: Runtime, actor: Caller, destination: str, name: str = ""
+) -> tuple[int | None, dict[str, str]]:
     """Make a link from an address and perhaps a name: its id, or what was wrong with which field."""
     made, errors = await create_from_form(rt, actor, {"destination": destination, "name": name})
     return made.card.link.id if made else None, errors

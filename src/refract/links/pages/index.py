@@ -42,7 +42,10 @@ OWNER_LABELS = {
     OwnerFilter.PUBLIC: "Everybody’s public",
     OwnerFilter.ALL: "All",
 }
-VISIBILITY_FILTER_CHOICES = [("", "Any"), *((one.value, one.value.capitalize()) for one in Visibility)]
+VISIBILITY_FILTER_CHOICES = [
+    ("", "Any"),
+    *((one.value, one.value.capitalize()) for one in Visibility),
+]
 _ID_LIST = TypeAdapter(list[Id])
 
 
@@ -64,10 +67,23 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         owner = OwnerFilter.ME
     if owner == OwnerFilter.PUBLIC and sort in CLICK_SORTS:
         sort = LinkSort.CREATED
-    asked = LinkFilter(owner=owner, status=status or None, tag=tag or None, q=q or None, sort=sort, visibility=visibility or None)
+    asked = LinkFilter(
+        owner=owner,
+        status=status or None,
+        tag=tag or None,
+        q=q or None,
+        sort=sort,
+        visibility=visibility or None,
+    )
     async with rt.db.read() as session:
         page = await queries.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), asked, rt.clock.now(), limit=PER_PAGE, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            who(actor),
+            asked,
+            rt.clock.now(),
+            limit=PER_PAGE,
+            cursor=cursor,
         )
         rows = await load_rows(session, rt, page.items, stats=owner != OwnerFilter.PUBLIC)
         states = await queries.count_states(session, actor.user.id, rt.clock.now())
@@ -83,7 +99,11 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         asked=asked,
         filtered=bool(kept),
         q=q or "",
-        states=[(state.value, states[state.value]) for state in LinkState if state != LinkState.ON_HOLD or states[state.value]],
+        states=[
+            (state.value, states[state.value])
+            for state in LinkState
+            if state != LinkState.ON_HOLD or states[state.value]
+        ],
         all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
         most_counted=queries.MAX_COUNTED,
         tags=tags,
@@ -98,8 +118,16 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
 
 def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
     """Return what can be chosen, with labels: `all` for administrators alone, and no order by clicks among public links."""
-    owners = [(key.value, words) for key, words in OWNER_LABELS.items() if key != OwnerFilter.ALL or actor.is_admin]
-    sorts = [(key.value, words) for key, words in SORT_LABELS.items() if owner != OwnerFilter.PUBLIC or key not in CLICK_SORTS]
+    owners = [
+        (key.value, words)
+        for key, words in OWNER_LABELS.items()
+        if key != OwnerFilter.ALL or actor.is_admin
+    ]
+    sorts = [
+        (key.value, words)
+        for key, words in SORT_LABELS.items()
+        if owner != OwnerFilter.PUBLIC or key not in CLICK_SORTS
+    ]
     return {"sorts": sorts, "owners": owners, "visibilities": VISIBILITY_FILTER_CHOICES}
 
 
@@ -120,12 +148,36 @@ def _build_url(kept: dict[str, str], changes: dict[str, str | None]) -> str:
 
 Act = Callable[[WriteSession, Runtime, Namespace, Caller, int], Any]
 ACTS: dict[str, tuple[str, Act]] = {
-    "disable": ("disabled", lambda session, rt, _space, actor, one: service.disable_link(session, who(actor), one, rt.clock.now())),
-    "enable": ("enabled", lambda session, rt, _space, actor, one: service.enable_link(session, who(actor), one, rt.clock.now())),
-    "delete": ("deleted", lambda session, rt, _space, actor, one: service.delete_link(session, who(actor), one, rt.clock.now())),
-    "undo": ("undone", lambda session, _rt, space, actor, one: service.undo_link(session, space, who(actor), one)),
+    "disable": (
+        "disabled",
+        lambda session, rt, _space, actor, one: service.disable_link(
+            session, who(actor), one, rt.clock.now()
+        ),
+    ),
+    "enable": (
+        "enabled",
+        lambda session, rt, _space, actor, one: service.enable_link(
+            session, who(actor), one, rt.clock.now()
+        ),
+    ),
+    "delete": (
+        "deleted",
+        lambda session, rt, _space, actor, one: service.delete_link(
+            session, who(actor), one, rt.clock.now()
+        ),
+    ),
+    "undo": (
+        "undone",
+        lambda session, _rt, space, actor, one: service.undo_link(session, space, who(actor), one),
+    ),
 }
-_SAYS = {"disable": "Disabled", "enable": "Enabled", "delete": "Deleted", "undo": "Undone:", "tag": "Tagged"}
+_SAYS = {
+    "disable": "Disabled",
+    "enable": "Enabled",
+    "delete": "Deleted",
+    "undo": "Undone:",
+    "tag": "Tagged",
+}
 
 
 @router.post("/app/links/bulk")
@@ -142,7 +194,12 @@ async def apply_bulk_action(
     chosen = _parse_ids(ids or [])
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
     if not chosen or act not in _SAYS or (act == "tag" and not tag.strip()):
-        flash.add(response, rt, "Tick some links first." if not chosen else "Say what to do with them.", kind="note")
+        flash.add(
+            response,
+            rt,
+            "Tick some links first." if not chosen else "Say what to do with them.",
+            kind="note",
+        )
         return response
     async with rt.db.write() as session:
         done, refused = await _apply_action(session, rt, space, actor, act, chosen, tag)
@@ -152,7 +209,11 @@ async def apply_bulk_action(
 
 @router.post("/app/links/undo")
 async def undo_bulk_action(
-    request: Request, actor: WriteCaller, rt: Rt, space: Space, ids: Annotated[str, Query(max_length=MAX_SELECTED * 20)] = ""
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    space: Space,
+    ids: Annotated[str, Query(max_length=MAX_SELECTED * 20)] = "",
 ) -> Response:
     """Take back what was just done to several links."""
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
@@ -165,7 +226,13 @@ async def undo_bulk_action(
 
 
 async def _apply_action(
-    session: WriteSession, rt: Runtime, space: Namespace, actor: Caller, act: str, chosen: Sequence[int], tag: str
+    session: WriteSession,
+    rt: Runtime,
+    space: Namespace,
+    actor: Caller,
+    act: str,
+    chosen: Sequence[int],
+    tag: str,
 ) -> tuple[list[int], list[str]]:
     """Which links it was done to, and why not to the others. In one order, so that two people never wait for each other in a circle."""
     done, refused = [], []
@@ -182,20 +249,31 @@ async def _apply_action(
     return done, refused
 
 
-async def _add_tag(session: WriteSession, space: Namespace, actor: Caller, link_id: int, tag: str) -> None:
+async def _add_tag(
+    session: WriteSession, space: Namespace, actor: Caller, link_id: int, tag: str
+) -> None:
     link, _ = await queries.view_link(session, who(actor), link_id)
     card = await queries.load_card(session, link)
-    await service.edit_link(session, space, who(actor), link_id, LinkPatch(tags=[*card.tags, tag.strip()]))
+    await service.edit_link(
+        session, space, who(actor), link_id, LinkPatch(tags=[*card.tags, tag.strip()])
+    )
 
 
-def _flash_result(response: Response, rt: Runtime, act: str, done: Sequence[int], refused: Sequence[str]) -> None:
+def _flash_result(
+    response: Response, rt: Runtime, act: str, done: Sequence[int], refused: Sequence[str]
+) -> None:
     if not done:
         flash.add(response, rt, refused[0], kind="wrong")
         return
     links = f"{len(done)} link{'s' if len(done) > 1 else ''}"
     rest = f" {len(refused)} could not be: {refused[0]}" if refused else ""
     undoable = act in ("disable", "delete", "tag")
-    flash.add(response, rt, f"{_SAYS[act]} {links}.{rest}", undo=f"/app/links/undo?ids={','.join(map(str, done))}" if undoable else None)
+    flash.add(
+        response,
+        rt,
+        f"{_SAYS[act]} {links}.{rest}",
+        undo=f"/app/links/undo?ids={','.join(map(str, done))}" if undoable else None,
+    )
 
 
 def _parse_ids(texts: Sequence[str]) -> list[int]:

@@ -18,17 +18,23 @@ PER_PAGE = 25
 
 
 @router.get(PATH)
-async def invitations_page(request: Request, actor: ReadCaller, rt: Rt, cursor: CursorParam = None) -> Response:
+async def invitations_page(
+    request: Request, actor: ReadCaller, rt: Rt, cursor: CursorParam = None
+) -> Response:
     """Open invitations, newest first."""
     async with rt.db.read() as session:
         cursors, now = CursorCodec(rt.secret), rt.clock.now()
-        page = await queries.load_invitations_page(session, cursors, actor.user.id, now, limit=PER_PAGE, cursor=cursor)
+        page = await queries.load_invitations_page(
+            session, cursors, actor.user.id, now, limit=PER_PAGE, cursor=cursor
+        )
     return render_response(
         request,
         actor,
         "links/invitations.html",
         page_title="Invitations",
-        invitations=[facts.to_schema(rt.settings.public_url, managing=False) for facts in page.items],
+        invitations=[
+            facts.to_schema(rt.settings.public_url, managing=False) for facts in page.items
+        ],
         next_url=f"{PATH}?cursor={page.next_cursor}" if page.next_cursor else None,
         first_url=PATH if cursor else None,
     )
@@ -39,7 +45,9 @@ async def count_pending(request: Request, actor: ReadCaller, rt: Rt) -> Response
     """The number beside "Links", for pages that have nothing else to do with it."""
     async with rt.db.read() as session:
         number = await queries.count_invitations(session, actor.user.id, rt.clock.now())
-    return render_fragment(request, actor, "components/waiting_badge.html", number=number, kind="invitations")
+    return render_fragment(
+        request, actor, "components/waiting_badge.html", number=number, kind="invitations"
+    )
 
 
 @router.post(f"{PATH}/{{invitation_id}}/accept")
@@ -47,7 +55,9 @@ async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Re
     """Become an owner, and see the link."""
     try:
         async with rt.db.write() as session:
-            held = await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now())
+            held = await service.accept_invitation(
+                session, actor.user.id, invitation_id, rt.clock.now()
+            )
     except (Conflict, NotFound) as exc:
         if isinstance(exc, NotFound):
             raise

@@ -18,7 +18,12 @@ from refract.links.schemas import LinkOut
 
 
 def build_row(
-    card: LinkCard, rt: Runtime, *, stats: bool = True, colors: Mapping[str, str] | None = None, spark: Sequence[int] = ()
+    card: LinkCard,
+    rt: Runtime,
+    *,
+    stats: bool = True,
+    colors: Mapping[str, str] | None = None,
+    spark: Sequence[int] = (),
 ) -> dict[str, Any]:
     """A link as a row of a table wants it."""
     out = card.to_schema(rt.settings.public_url, rt.clock.now())
@@ -39,20 +44,35 @@ def build_row(
     }
 
 
-async def load_rows(session: ReadSession, rt: Runtime, links: Sequence[Link], *, stats: bool = True) -> list[dict[str, Any]]:
+async def load_rows(
+    session: ReadSession, rt: Runtime, links: Sequence[Link], *, stats: bool = True
+) -> list[dict[str, Any]]:
     """A page of links as rows, with the colours of their tags and the clicks of their latest days."""
     cards = await queries.load_cards(session, links)
     colors = await queries.load_tag_colors(session, {tag for card in cards for tag in card.tags})
     count = rt.singleton(LinkStatsSource).load_sparklines
-    sparks = await count(session, rt, [link.id for link in links]) if count is not None and stats and links else {}
-    return [build_row(card, rt, stats=stats, colors=colors, spark=sparks.get(card.link.id, ())) for card in cards]
+    sparks = (
+        await count(session, rt, [link.id for link in links])
+        if count is not None and stats and links
+        else {}
+    )
+    return [
+        build_row(card, rt, stats=stats, colors=colors, spark=sparks.get(card.link.id, ()))
+        for card in cards
+    ]
 
 
 async def load_newest_rows(rt: Runtime, actor: Caller, count: int) -> list[dict[str, Any]]:
     """My latest links, as rows."""
     async with rt.db.read() as session:
         page = await queries.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), LinkFilter(), rt.clock.now(), limit=count, cursor=None
+            session,
+            CursorCodec(rt.secret),
+            who(actor),
+            LinkFilter(),
+            rt.clock.now(),
+            limit=count,
+            cursor=None,
         )
         return await load_rows(session, rt, page.items)
 

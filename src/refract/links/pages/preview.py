@@ -35,31 +35,54 @@ class DestinationPreviewer:
 
 
 @router.get("/app/links/look")
-async def preview_destination(request: Request, actor: WriteCaller, rt: Rt, destination: LinkQueryText = "") -> Response:
+async def preview_destination(
+    request: Request, actor: WriteCaller, rt: Rt, destination: LinkQueryText = ""
+) -> Response:
     """A few words about a destination that somebody is typing."""
     typed = destination.strip()
     said: dict[str, Any] = {"problem": None, "title": None, "warnings": []}
     if "://" in typed:  # the rest is still being typed
         await rt.singleton(DestinationPreviewer).limit.charge(str(actor.user.id))
         (found,) = await check_destinations(rt, [typed])
-        said |= {"problem": found.message} if isinstance(found, RefractError) else await _describe_destination(rt, found, actor.user.id)
+        said |= (
+            {"problem": found.message}
+            if isinstance(found, RefractError)
+            else await _describe_destination(rt, found, actor.user.id)
+        )
     return render_fragment(request, actor, "links/_destination_check.html", **said)
 
 
-async def _describe_destination(rt: Runtime, found: CheckedDestination, user_id: int) -> dict[str, Any]:
+async def _describe_destination(
+    rt: Runtime, found: CheckedDestination, user_id: int
+) -> dict[str, Any]:
     """One look, in a few seconds, through the one door to foreign pages. What cannot be read can be led to all the same."""
     warnings = []
     if found.unchecked:
-        warnings.append("The address could not be checked yet. Until it is, visitors see a preview first.")
+        warnings.append(
+            "The address could not be checked yet. Until it is, visitors see a preview first."
+        )
     if found.flag_reason is FlagReason.LOOKALIKE:
-        warnings.append(f"The host {found.host} mixes alphabets like an imitation. Visitors see a preview first.")
+        warnings.append(
+            f"The host {found.host} mixes alphabets like an imitation. Visitors see a preview"
+            " first."
+        )
     if found.href.startswith("http://"):
         warnings.append("It is not encrypted: others on the way can read along.")
     if found.template is not None:
         return {"title": None, "warnings": warnings}
     title = None
     with suppress(FetchError, TimeoutError):
-        async with asyncio.timeout(FETCH_TIMEOUT_SECONDS):  # waiting for the extraction process included
+        async with asyncio.timeout(
+            FETCH_TIMEOUT_SECONDS
+        ):  # waiting for the extraction process included
             looks = rt.singleton(DestinationPreviewer)
-            title = (await fetch_metadata(looks.fetcher, looks.pool, found.href, owner=str(user_id), budget=FETCH_TIMEOUT_SECONDS)).title
+            title = (
+                await fetch_metadata(
+                    looks.fetcher,
+                    looks.pool,
+                    found.href,
+                    owner=str(user_id),
+                    budget=FETCH_TIMEOUT_SECONDS,
+                )
+            ).title
     return {"title": title, "warnings": warnings}

@@ -15,7 +15,13 @@ from refract.links.dependencies import who
 from refract.tags import service
 from refract.tags.errors import TagNotFound
 from refract.tags.models import TagScope
-from refract.tags.pages import TagFormError, TagPageFilter, TagPageFilterQuery, load_tags, render_tags
+from refract.tags.pages import (
+    TagFormError,
+    TagPageFilter,
+    TagPageFilterQuery,
+    load_tags,
+    render_tags,
+)
 from refract.tags.queries import find_tags_by_id
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -25,14 +31,21 @@ PATH = "/app/tags"
 
 
 @router.get("/app/tags")
-async def tags_page(request: Request, actor: ReadCaller, rt: Rt, asked: TagPageFilterQuery) -> Response:
+async def tags_page(
+    request: Request, actor: ReadCaller, rt: Rt, asked: TagPageFilterQuery
+) -> Response:
     """Tags on links that I may see."""
     return await _render_page(request, actor, rt, asked)
 
 
 @router.post("/app/tags/{tag_id}")
 async def change_tag(
-    tag_id: Id, request: Request, actor: AdminCaller, rt: Rt, name: Annotated[str, Form()] = "", color: Annotated[str, Form()] = ""
+    tag_id: Id,
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    name: Annotated[str, Form()] = "",
+    color: Annotated[str, Form()] = "",
 ) -> Response:
     """Give a shared tag another name or colour."""
     try:
@@ -40,17 +53,41 @@ async def change_tag(
             tag = (await find_tags_by_id(session, [tag_id])).get(tag_id)
             if tag is None or tag.scope != TagScope.SHARED:
                 raise TagNotFound
-            await service.change_shared_tag(session, tag, by=actor.user.id, at=rt.clock.now(), name=name or None, color=color or None)
+            await service.change_shared_tag(
+                session,
+                tag,
+                by=actor.user.id,
+                at=rt.clock.now(),
+                name=name or None,
+                color=color or None,
+            )
     except (Conflict, Invalid) as exc:
-        return await _render_page(request, actor, rt, TagPageFilter(), status=exc.status, wrong=(str(tag_id), name, exc.message))
+        return await _render_page(
+            request,
+            actor,
+            rt,
+            TagPageFilter(),
+            status=exc.status,
+            wrong=(str(tag_id), name, exc.message),
+        )
     response = RedirectResponse(PATH, 303)
     flash.add(response, rt, f"Saved {name}." if name else "Saved.")
     return response
 
 
 async def _render_page(
-    request: Request, actor: Caller, rt: Runtime, asked: TagPageFilter, *, status: int = 200, wrong: TagFormError | None = None
+    request: Request,
+    actor: Caller,
+    rt: Runtime,
+    asked: TagPageFilter,
+    *,
+    status: int = 200,
+    wrong: TagFormError | None = None,
 ) -> Response:
     async with rt.db.read() as session:
-        page = await load_tags(session, rt, queries.is_visible_tag(who(actor)), [actor.user.id, actor.is_admin], asked)
-    return render_tags(request, actor, PATH, page, asked, status=status, may_change=actor.is_admin, wrong=wrong)
+        page = await load_tags(
+            session, rt, queries.is_visible_tag(who(actor)), [actor.user.id, actor.is_admin], asked
+        )
+    return render_tags(
+        request, actor, PATH, page, asked, status=status, may_change=actor.is_admin, wrong=wrong
+    )

@@ -1,10 +1,32 @@
 """Questions about links."""
 
-from refract.links.queries.browse import CLICK_SORTS, LinkFilter, LinkSort, OwnerFilter, load_links_page
-from refract.links.queries.bulk import ExistingLink, find_existing_links, find_purged_ids, list_links_after
+from refract.links.queries.browse import (
+    CLICK_SORTS,
+    LinkFilter,
+    LinkSort,
+    OwnerFilter,
+    load_links_page,
+)
+from refract.links.queries.bulk import (
+    ExistingLink,
+    find_existing_links,
+    find_purged_ids,
+    list_links_after,
+)
 from refract.links.queries.cards import LinkCard, load_card, load_cards
-from refract.links.queries.facets import MAX_COUNTED, LinkTagCount, count_states, count_tags, load_tag_colors
-from refract.links.queries.invitations import count_invitations, list_link_invitations, load_invitation, load_invitations_page
+from refract.links.queries.facets import (
+    MAX_COUNTED,
+    LinkTagCount,
+    count_states,
+    count_tags,
+    load_tag_colors,
+)
+from refract.links.queries.invitations import (
+    count_invitations,
+    list_link_invitations,
+    load_invitation,
+    load_invitations_page,
+)
 from refract.links.queries.links import (
     NameResolution,
     find_link,

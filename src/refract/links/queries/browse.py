@@ -19,7 +19,15 @@ from refract.core.pagination import CursorCodec, Page
 from refract.core.text import fold_text
 from refract.links.access import LinkCaller, is_visible_to
 from refract.links.errors import SortUnavailable
-from refract.links.models import Link, LinkOwner, LinkShare, LinkState, LinkTag, LinkTotals, Visibility
+from refract.links.models import (
+    Link,
+    LinkOwner,
+    LinkShare,
+    LinkState,
+    LinkTag,
+    LinkTotals,
+    Visibility,
+)
 from refract.links.queries.links import is_in_state
 from refract.tags.grammar import slugify
 from refract.tags.queries import find_shared_tags
@@ -68,7 +76,14 @@ class _SortSegment:
 
 
 async def load_links_page(
-    session: ReadSession, cursors: CursorCodec, caller: LinkCaller, filters: LinkFilter, now: datetime, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    caller: LinkCaller,
+    filters: LinkFilter,
+    now: datetime,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> Page[Link]:
     """Return one page, newest or most first. At most two queries for the links themselves, one more with a tag.
 
@@ -83,11 +98,17 @@ async def load_links_page(
         return Page([], None)
     rows: list[tuple[Link, Any]] = []
     parts = _sort_segments(filters.sort)
-    first = len(parts) - 1 if position is not None and not position[0] and filters.sort in CLICK_SORTS else 0
+    first = (
+        len(parts) - 1
+        if position is not None and not position[0] and filters.sort in CLICK_SORTS
+        else 0
+    )
     for number, part in enumerate(parts[first:], start=first):
         resumed = position if number == first else None
         question = _build_query(part, caller, filters, now, tag_id)
-        rows += await _read_segment(session, question, part, resumed, limit + 1 - len(rows), filters.sort)
+        rows += await _read_segment(
+            session, question, part, resumed, limit + 1 - len(rows), filters.sort
+        )
         if len(rows) > limit:
             break
     page = cursors.build_page(bound, rows, limit, lambda row: _cursor_position(row, filters.sort))
@@ -103,28 +124,47 @@ def _sort_segments(sort: LinkSort) -> list[_SortSegment]:
     column = LinkTotals.total_clicks if sort == LinkSort.CLICKS else LinkTotals.last_clicked_at
     has = clicked if sort == LinkSort.CLICKS else LinkTotals.last_clicked_at.is_not(None)
     never = ~select(LinkTotals.link_id).where(LinkTotals.link_id == Link.id, has).exists()
-    return [_SortSegment([column, LinkTotals.link_id], has, joins_totals=True), _SortSegment([Link.id], never)]
+    return [
+        _SortSegment([column, LinkTotals.link_id], has, joins_totals=True),
+        _SortSegment([Link.id], never),
+    ]
 
 
-def _build_query(segment: _SortSegment, caller: LinkCaller, filters: LinkFilter, now: datetime, tag_id: int | None) -> Select[Any]:
+def _build_query(
+    segment: _SortSegment,
+    caller: LinkCaller,
+    filters: LinkFilter,
+    now: datetime,
+    tag_id: int | None,
+) -> Select[Any]:
     question: Select[Any] = select(Link, segment.columns[0])
     if segment.joins_totals:
         question = question.join(LinkTotals, LinkTotals.link_id == Link.id)
     question = _filter_by_owner(question, caller, filters.owner)
     if tag_id is not None:
-        question = question.join(LinkTag, and_(LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id))
+        question = question.join(
+            LinkTag, and_(LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id)
+        )
     wanted = [is_visible_to(caller)]
     if segment.condition is not None:
         wanted.append(segment.condition)
-    wanted.append(is_in_state(filters.status, now) if filters.status else Link.status != LinkState.DELETED)
+    wanted.append(
+        is_in_state(filters.status, now) if filters.status else Link.status != LinkState.DELETED
+    )
     if filters.visibility is not None:
         stored, audience = filters.visibility.columns
-        wanted += [Link.visibility == stored, Link.audience.is_(None) if audience is None else Link.audience == audience]
+        wanted += [
+            Link.visibility == stored,
+            Link.audience.is_(None) if audience is None else Link.audience == audience,
+        ]
     if filters.created_after is not None:
         wanted.append(Link.id >= get_min_id(filters.created_after))
     if filters.created_before is not None:
         wanted.append(Link.id < get_min_id(filters.created_before))
-    wanted += [_has_word(word, filters.owner) for word in fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]]
+    wanted += [
+        _has_word(word, filters.owner)
+        for word in fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
+    ]
     return question.where(*wanted)
 
 
@@ -138,25 +178,42 @@ def _has_word(word: str, owner: OwnerFilter) -> ColumnElement[bool]:
 
 def _filter_by_owner(question: Select[Any], caller: LinkCaller, owner: OwnerFilter) -> Select[Any]:
     if owner == OwnerFilter.ME:
-        return question.join(LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id))
+        return question.join(
+            LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
+        )
     if owner == OwnerFilter.SHARED:
-        return question.join(LinkShare, and_(LinkShare.link_id == Link.id, LinkShare.user_id == caller.user_id))
+        return question.join(
+            LinkShare, and_(LinkShare.link_id == Link.id, LinkShare.user_id == caller.user_id)
+        )
     if owner == OwnerFilter.PUBLIC:
         return question.where(Link.visibility == Visibility.PUBLIC)
     return question
 
 
 async def _read_segment(
-    session: ReadSession, question: Select[Any], segment: _SortSegment, position: Sequence[Any] | None, limit: int, sort: LinkSort
+    session: ReadSession,
+    question: Select[Any],
+    segment: _SortSegment,
+    position: Sequence[Any] | None,
+    limit: int,
+    sort: LinkSort,
 ) -> list[tuple[Link, Any]]:
     if position is not None:
         question = question.where(_is_after(segment.columns, position[-len(segment.columns) :]))
-    rows = await session.execute(question.order_by(*(column.desc() for column in segment.columns)).limit(limit))
-    value = (lambda found: found) if len(segment.columns) > 1 else (lambda _found: 0 if sort == LinkSort.CLICKS else None)
+    rows = await session.execute(
+        question.order_by(*(column.desc() for column in segment.columns)).limit(limit)
+    )
+    value = (
+        (lambda found: found)
+        if len(segment.columns) > 1
+        else (lambda _found: 0 if sort == LinkSort.CLICKS else None)
+    )
     return [(link, value(found)) for link, found in rows]
 
 
-def _is_after(columns: Sequence[InstrumentedAttribute[Any]], position: Sequence[Any]) -> ColumnElement[bool]:
+def _is_after(
+    columns: Sequence[InstrumentedAttribute[Any]], position: Sequence[Any]
+) -> ColumnElement[bool]:
     """Rows behind a position. The first bound follows from the rest: said again, it lets every planner begin in the middle of the index."""
     if len(columns) == 1:
         return and_(columns[0] < position[0])

@@ -10,11 +10,15 @@ from refract.core.db.session import ReadSession
 from refract.links.models import Link, LinkOwner, LinkState, LinkTombstone
 
 
-async def list_links_after(session: ReadSession, after: int, limit: int, *, user_id: int | None = None) -> list[Link]:
+async def list_links_after(
+    session: ReadSession, after: int, limit: int, *, user_id: int | None = None
+) -> list[Link]:
     """The next links by id that are not deleted, everybody's or those that one person owns."""
     question = select(Link).where(Link.id > after, Link.status != LinkState.DELETED)
     if user_id is not None:
-        question = question.join(LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id))
+        question = question.join(
+            LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
+        )
     return list(await session.scalars(question.order_by(Link.id).limit(limit)))
 
 
@@ -27,12 +31,16 @@ class ExistingLink:
     deleted: bool
 
 
-async def find_existing_links(session: ReadSession, ids: Collection[int], user_id: int) -> dict[int, ExistingLink]:
+async def find_existing_links(
+    session: ReadSession, ids: Collection[int], user_id: int
+) -> dict[int, ExistingLink]:
     found: dict[int, ExistingLink] = {}
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
     question = select(Link.id, Link.href, Link.status, LinkOwner.user_id).outerjoin(LinkOwner, mine)
     for some in iter_batches(sorted(ids)):
-        for link_id, href, status, owner in await session.execute(question.where(Link.id.in_(some))):
+        for link_id, href, status, owner in await session.execute(
+            question.where(Link.id.in_(some))
+        ):
             found[link_id] = ExistingLink(href, owner is not None, status == LinkState.DELETED)
     return found
 
@@ -41,5 +49,9 @@ async def find_purged_ids(session: ReadSession, ids: Collection[int]) -> set[int
     """Those of the ids that a purged link had: clicks still carry them."""
     found: set[int] = set()
     for some in iter_batches(sorted(ids)):
-        found.update(await session.scalars(select(LinkTombstone.link_id).where(LinkTombstone.link_id.in_(some))))
+        found.update(
+            await session.scalars(
+                select(LinkTombstone.link_id).where(LinkTombstone.link_id.in_(some))
+            )
+        )
     return found

@@ -38,7 +38,13 @@ class OwnerDetails:
 
     def to_schema(self, *, managing: bool) -> LinkOwnerOut:
         email = self.email if managing else None
-        return LinkOwnerOut(user_id=self.user_id, name=self.name, email=email, primary=self.primary, added_at=self.added_at)
+        return LinkOwnerOut(
+            user_id=self.user_id,
+            name=self.name,
+            email=email,
+            primary=self.primary,
+            added_at=self.added_at,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +57,9 @@ class LinkCard:
     owners: Sequence[OwnerDetails]
     totals: LinkClickTotals = field(default_factory=LinkClickTotals)
 
-    def to_schema(self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True) -> LinkOut:
+    def to_schema(
+        self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True
+    ) -> LinkOut:
         """The link for somebody: with or without figures, and with owners' addresses only for those who manage it."""
         link, totals = self.link, self.totals
         code = link.code
@@ -80,36 +88,62 @@ async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCa
     owners = await _load_owners(session, ids)
     totals = await _load_totals(session, ids)
     return [
-        LinkCard(link, names[link.id], list(tags[link.id].values()), owners[link.id], totals.get(link.id, LinkClickTotals()))
+        LinkCard(
+            link,
+            names[link.id],
+            list(tags[link.id].values()),
+            owners[link.id],
+            totals.get(link.id, LinkClickTotals()),
+        )
         for link in links
     ]
 
 
-async def load_tag_names(session: ReadSession, link_ids: Collection[int]) -> dict[int, dict[int, str]]:
+async def load_tag_names(
+    session: ReadSession, link_ids: Collection[int]
+) -> dict[int, dict[int, str]]:
     """The tags of each link by id, sorted by name."""
     found: dict[int, dict[int, str]] = {link_id: {} for link_id in link_ids}
     for some in iter_batches(sorted(link_ids)):
-        question = select(LinkTag.link_id, Tag.id, Tag.name).join(Tag, Tag.id == LinkTag.tag_id).where(LinkTag.link_id.in_(some))
+        question = (
+            select(LinkTag.link_id, Tag.id, Tag.name)
+            .join(Tag, Tag.id == LinkTag.tag_id)
+            .where(LinkTag.link_id.in_(some))
+        )
         for link_id, tag_id, name in await session.execute(question.order_by(Tag.key)):
             found[link_id][tag_id] = name
     return found
 
 
-async def _load_owners(session: ReadSession, link_ids: Collection[int]) -> dict[int, list[OwnerDetails]]:
+async def _load_owners(
+    session: ReadSession, link_ids: Collection[int]
+) -> dict[int, list[OwnerDetails]]:
     """The owners of each link, the primary one first, the others as they came."""
     found: dict[int, list[OwnerDetails]] = {link_id: [] for link_id in link_ids}
     for some in iter_batches(sorted(link_ids)):
-        question = select(LinkOwner, User).join(User, User.id == LinkOwner.user_id).where(LinkOwner.link_id.in_(some))
+        question = (
+            select(LinkOwner, User)
+            .join(User, User.id == LinkOwner.user_id)
+            .where(LinkOwner.link_id.in_(some))
+        )
         for owner, user in await session.execute(question):
-            found[owner.link_id].append(OwnerDetails(user.id, user.public_name, user.email, owner.is_primary, owner.created_at))
+            found[owner.link_id].append(
+                OwnerDetails(
+                    user.id, user.public_name, user.email, owner.is_primary, owner.created_at
+                )
+            )
     for owners in found.values():
         owners.sort(key=lambda one: (not one.primary, one.added_at, one.user_id))
     return found
 
 
-async def _load_totals(session: ReadSession, link_ids: Collection[int]) -> dict[int, LinkClickTotals]:
+async def _load_totals(
+    session: ReadSession, link_ids: Collection[int]
+) -> dict[int, LinkClickTotals]:
     found: dict[int, LinkClickTotals] = {}
     for some in iter_batches(sorted(link_ids)):
         for row in await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(some))):
-            found[row.link_id] = LinkClickTotals(row.total_clicks, row.bot_clicks, row.last_clicked_at)
+            found[row.link_id] = LinkClickTotals(
+                row.total_clicks, row.bot_clicks, row.last_clicked_at
+            )
     return found

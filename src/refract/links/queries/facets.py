@@ -41,24 +41,39 @@ async def count_states(session: ReadSession, user_id: int, now: datetime) -> dic
 
 async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
     """The tags most used among my latest links. One query over at most `MOST_COUNTED` of them."""
-    latest = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id).order_by(LinkOwner.link_id.desc()).limit(MAX_COUNTED).subquery()
+    latest = (
+        select(LinkOwner.link_id)
+        .where(LinkOwner.user_id == user_id)
+        .order_by(LinkOwner.link_id.desc())
+        .limit(MAX_COUNTED)
+        .subquery()
+    )
     number = func.count()
     question = (
         select(Tag.name, Tag.key, Tag.color, number)
         .join(LinkTag, LinkTag.tag_id == Tag.id)
         .join(latest, latest.c.link_id == LinkTag.link_id)
         .join(Link, Link.id == LinkTag.link_id)
-        .where(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), Link.status != LinkState.DELETED)
+        .where(
+            Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), Link.status != LinkState.DELETED
+        )
         .group_by(Tag.id, Tag.name, Tag.key, Tag.color)
         .order_by(number.desc(), Tag.key)
         .limit(MAX_TAG_FACETS)
     )
-    return [LinkTagCount(name, key, color, count) for name, key, color, count in await session.execute(question)]
+    return [
+        LinkTagCount(name, key, color, count)
+        for name, key, color, count in await session.execute(question)
+    ]
 
 
 async def load_tag_colors(session: ReadSession, names: Collection[str]) -> dict[str, str]:
     """The colours of shared tags by what they are called. One query for any page of links."""
     if not names:
         return {}
-    found = await session.execute(select(Tag.name, Tag.color).where(Tag.space == SHARED_SPACE, Tag.name.in_(sorted(set(names)))))
+    found = await session.execute(
+        select(Tag.name, Tag.color).where(
+            Tag.space == SHARED_SPACE, Tag.name.in_(sorted(set(names)))
+        )
+    )
     return {str(name): str(color) for name, color in found}

@@ -44,22 +44,43 @@ def _select_open(now: datetime) -> Select[LinkInvitation, Link, User, User]:
         .join(Link, Link.id == LinkInvitation.link_id)
         .join(_Inviter, _Inviter.id == LinkInvitation.inviter_id)
         .join(_Invitee, _Invitee.id == LinkInvitation.invitee_id)
-        .where(LinkInvitation.expires_at > now, Link.status != LinkState.DELETED, _Inviter.status == UserStatus.ACTIVE)
+        .where(
+            LinkInvitation.expires_at > now,
+            Link.status != LinkState.DELETED,
+            _Inviter.status == UserStatus.ACTIVE,
+        )
     )
 
 
-async def list_link_invitations(session: ReadSession, link_id: int, now: datetime) -> list[InvitationDetails]:
+async def list_link_invitations(
+    session: ReadSession, link_id: int, now: datetime
+) -> list[InvitationDetails]:
     """Return the open invitations of a link, oldest first. Their number is bounded."""
-    rows = (await session.execute(_select_open(now).where(LinkInvitation.link_id == link_id).order_by(LinkInvitation.id))).all()
+    rows = (
+        await session.execute(
+            _select_open(now).where(LinkInvitation.link_id == link_id).order_by(LinkInvitation.id)
+        )
+    ).all()
     return await _load_details(session, rows)
 
 
 async def load_invitations_page(
-    session: ReadSession, cursors: CursorCodec, user_id: int, now: datetime, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    user_id: int,
+    now: datetime,
+    *,
+    limit: int,
+    cursor: str | None,
 ) -> Page[InvitationDetails]:
     """Return what a person was invited to, newest first. Two queries."""
     bound = ["invitations", user_id]
-    wanted = _select_open(now).where(LinkInvitation.invitee_id == user_id).order_by(LinkInvitation.id.desc()).limit(limit + 1)
+    wanted = (
+        _select_open(now)
+        .where(LinkInvitation.invitee_id == user_id)
+        .order_by(LinkInvitation.id.desc())
+        .limit(limit + 1)
+    )
     if cursor:
         wanted = wanted.where(LinkInvitation.id < cursors.decode(bound, cursor)[0])
     facts = await _load_details(session, (await session.execute(wanted)).all())
@@ -71,13 +92,17 @@ async def count_invitations(session: ReadSession, user_id: int, now: datetime) -
     return await session.scalar(select(func.count()).select_from(found)) or 0
 
 
-async def load_invitation(session: ReadSession, invitation_id: int, now: datetime) -> InvitationDetails:
+async def load_invitation(
+    session: ReadSession, invitation_id: int, now: datetime
+) -> InvitationDetails:
     """Return an invitation that was made just now."""
     row = (await session.execute(_select_open(now).where(LinkInvitation.id == invitation_id))).one()
     return (await _load_details(session, [row]))[0]
 
 
-async def _load_details(session: ReadSession, rows: Sequence[Row[LinkInvitation, Link, User, User]]) -> list[InvitationDetails]:
+async def _load_details(
+    session: ReadSession, rows: Sequence[Row[LinkInvitation, Link, User, User]]
+) -> list[InvitationDetails]:
     names = await list_names(session, NameTarget.LINK, [link.id for _, link, _, _ in rows])
     return [
         InvitationDetails(invitation, link, inviter, invitee, (names[link.id] or [link.code])[0])

@@ -36,7 +36,9 @@ def is_in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
     if state == LinkState.ON_HOLD:
         return and_(Link.status != LinkState.DELETED, Link.on_hold)
     if state == LinkState.ACTIVE:
-        return and_(alive, or_(Link.expires_at.is_(None), Link.expires_at > now), not_(Link.on_hold))
+        return and_(
+            alive, or_(Link.expires_at.is_(None), Link.expires_at > now), not_(Link.on_hold)
+        )
     if state == LinkState.EXPIRED:
         return and_(alive, Link.expires_at <= now, not_(Link.on_hold))
     return and_(Link.status == state, not_(Link.on_hold))
@@ -80,24 +82,47 @@ async def resolve_name(session: ReadSession, typed: str) -> NameResolution | Non
     wanted = {way.link_id for way in ways if way.link_id is not None} | {
         name.target_id for name in names.values() if name.kind == NameTarget.LINK
     }
-    links = {link.id: link for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))} if wanted else {}
+    links = (
+        {
+            link.id: link
+            for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))
+        }
+        if wanted
+        else {}
+    )
     for way in ways:
         name = names.get(way.key) if way.key is not None else None
         if name is not None and (name.kind == NameTarget.LIST or name.target_id in links):
             how: Literal["name", "code"] = "code" if name.generated else "name"
-            return NameResolution(NameTarget(name.kind), name.target_id, links.get(name.target_id), "forgiven" if way.forgiven else how)
+            return NameResolution(
+                NameTarget(name.kind),
+                name.target_id,
+                links.get(name.target_id),
+                "forgiven" if way.forgiven else how,
+            )
         if way.link_id in links and links[way.link_id].random_code is None:
-            return NameResolution(NameTarget.LINK, way.link_id, links[way.link_id], "forgiven" if way.forgiven else "code")
+            return NameResolution(
+                NameTarget.LINK,
+                way.link_id,
+                links[way.link_id],
+                "forgiven" if way.forgiven else "code",
+            )
     return None
 
 
-async def suggest_similar_names(session: ReadSession, typed: str, caller: LinkCaller | None, now: datetime) -> list[str]:
+async def suggest_similar_names(
+    session: ReadSession, typed: str, caller: LinkCaller | None, now: datetime
+) -> list[str]:
     """Up to three names near to what was typed, of live links that the visitor may know of, and of published lists."""
     near = (await find_similar_names(session, typed))[:_MAX_CANDIDATES]
     ids = [one.target_id for one in near if one.kind == NameTarget.LINK]
-    offered = select(Link.id).where(Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller))
+    offered = select(Link.id).where(
+        Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller)
+    )
     seen = set(await session.scalars(offered)) if ids else set()
-    seen |= await _find_available_lists(session, [one.target_id for one in near if one.kind == NameTarget.LIST])
+    seen |= await _find_available_lists(
+        session, [one.target_id for one in near if one.kind == NameTarget.LIST]
+    )
     return [one.name for one in near if one.target_id in seen][:MAX_SUGGESTIONS]
 
 
@@ -109,10 +134,18 @@ async def suggest_names(
         return []
     near = await find_names_with_prefix(session, typed, _MAX_CANDIDATES)
     ids = sorted({one.target_id for one in near if one.kind == NameTarget.LINK})
-    offered = select(Link).where(Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller))
+    offered = select(Link).where(
+        Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller)
+    )
     seen = {link.id: link for link in await session.scalars(offered)} if ids else {}
-    lists = await _find_available_lists(session, [one.target_id for one in near if one.kind == NameTarget.LIST])
-    return [(one.name, seen.get(one.target_id)) for one in near if one.target_id in seen or one.target_id in lists][:limit]
+    lists = await _find_available_lists(
+        session, [one.target_id for one in near if one.kind == NameTarget.LIST]
+    )
+    return [
+        (one.name, seen.get(one.target_id))
+        for one in near
+        if one.target_id in seen or one.target_id in lists
+    ][:limit]
 
 
 async def _find_available_lists(session: ReadSession, ids: Collection[int]) -> set[int]:
@@ -122,28 +155,47 @@ async def _find_available_lists(session: ReadSession, ids: Collection[int]) -> s
     return set(ids) - set(await session.scalars(held)) if ids else set()
 
 
-async def find_live_links(session: ReadSession, user_id: int, digests: Collection[str], now: datetime) -> list[Link]:
+async def find_live_links(
+    session: ReadSession, user_id: int, digests: Collection[str], now: datetime
+) -> list[Link]:
     """A person's own live links to destinations with these digests, oldest first."""
     found: list[Link] = []
     for some in iter_batches(sorted(digests)):
-        question = select(Link).where(Link.href_digest.in_(some), is_in_state(LinkState.ACTIVE, now), is_owned_by(user_id))
+        question = select(Link).where(
+            Link.href_digest.in_(some), is_in_state(LinkState.ACTIVE, now), is_owned_by(user_id)
+        )
         found += await session.scalars(question)
     return sorted(found, key=lambda link: link.id)
 
 
 async def list_owners(session: ReadSession, link_id: int) -> list[tuple[LinkOwner, User]]:
     """The owners with their accounts, the primary one first, the others as they came."""
-    question = select(LinkOwner, User).join(User, User.id == LinkOwner.user_id).where(LinkOwner.link_id == link_id)
+    question = (
+        select(LinkOwner, User)
+        .join(User, User.id == LinkOwner.user_id)
+        .where(LinkOwner.link_id == link_id)
+    )
     found = [(owner, user) for owner, user in await session.execute(question)]
     return sorted(found, key=lambda row: (not row[0].is_primary, row[0].created_at, row[0].user_id))
 
 
 async def list_shares(session: ReadSession, link_id: int) -> list[tuple[LinkShare, User]]:
-    question = select(LinkShare, User).join(User, User.id == LinkShare.user_id).where(LinkShare.link_id == link_id)
-    return [(share, user) for share, user in await session.execute(question.order_by(LinkShare.created_at, LinkShare.user_id))]
+    question = (
+        select(LinkShare, User)
+        .join(User, User.id == LinkShare.user_id)
+        .where(LinkShare.link_id == link_id)
+    )
+    return [
+        (share, user)
+        for share, user in await session.execute(
+            question.order_by(LinkShare.created_at, LinkShare.user_id)
+        )
+    ]
 
 
-async def list_versions(session: ReadSession, link_id: int, limit: int, before: int | None = None) -> list[LinkChange]:
+async def list_versions(
+    session: ReadSession, link_id: int, limit: int, before: int | None = None
+) -> list[LinkChange]:
     """The versions of a link, newest first."""
     question = select(LinkChange).where(LinkChange.link_id == link_id)
     if before is not None:
@@ -166,7 +218,9 @@ async def get_version(session: ReadSession, link_id: int, version: int) -> LinkC
 
 async def get_creator_id(session: ReadSession, link_id: int) -> int | None:
     """Who made a link that has not changed since: its primary owner."""
-    return await session.scalar(select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id))
+    return await session.scalar(
+        select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id)
+    )
 
 
 async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkChange | None:
@@ -181,5 +235,13 @@ async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkCh
 
 def is_visible_tag(caller: LinkCaller) -> ColumnElement[bool]:
     """The shared tags on links that somebody may see. A tag without any is hidden: its name might tell what the links are about."""
-    links = select(LinkTag.tag_id).join(Link, Link.id == LinkTag.link_id).where(LinkTag.tag_id == Tag.id, Link.status != LinkState.DELETED)
-    return and_(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), links.where(is_visible_to(caller)).exists())
+    links = (
+        select(LinkTag.tag_id)
+        .join(Link, Link.id == LinkTag.link_id)
+        .where(LinkTag.tag_id == Tag.id, Link.status != LinkState.DELETED)
+    )
+    return and_(
+        Tag.space == SHARED_SPACE,
+        Tag.deleted_at.is_(None),
+        links.where(is_visible_to(caller)).exists(),
+    )

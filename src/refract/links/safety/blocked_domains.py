@@ -22,12 +22,16 @@ _ALL_CHANGED = feed.TargetChange(feed.ALL_TARGETS, 0, ())
 _BATCH_SIZE = 500
 
 
-async def block_domain(session: WriteSession, domain: str, *, reason: str, by: int | None, at: datetime) -> BlockedDomain:
+async def block_domain(
+    session: WriteSession, domain: str, *, reason: str, by: int | None, at: datetime
+) -> BlockedDomain:
     """Block a domain and everything below it; blocking it again replaces the reason."""
     name = canonicalise_domain(domain)
     if name is None:
         raise InvalidDomain(domain=domain[:100])
-    await bump_epoch(session)  # first: its row lock lets two administrators pass one after the other
+    await bump_epoch(
+        session
+    )  # first: its row lock lets two administrators pass one after the other
     found = await session.get(BlockedDomain, name)
     if found is None:
         found = BlockedDomain(domain=name)
@@ -39,26 +43,47 @@ async def block_domain(session: WriteSession, domain: str, *, reason: str, by: i
     return found
 
 
-async def unblock_domain(session: WriteSession, domain: str, *, by: int | None, at: datetime) -> None:
+async def unblock_domain(
+    session: WriteSession, domain: str, *, by: int | None, at: datetime
+) -> None:
     """Let links to a domain work again, unless one above it is blocked as well."""
     name = canonicalise_domain(domain)
     await bump_epoch(session)
-    gone = await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name)) if name else None
+    gone = (
+        await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name))
+        if name
+        else None
+    )
     if not isinstance(gone, CursorResult) or not gone.rowcount:
         raise DomainNotBlocked(domain=domain[:100])
     audit.add_entry(session, "domain.unblocked", at=at, actor_id=by, target=name)
     await feed.publish_changes(session, [_ALL_CHANGED])
 
 
-async def list_blocked_domains(session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None) -> Page[BlockedDomain]:
+async def list_blocked_domains(
+    session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
+) -> Page[BlockedDomain]:
     """The newest first."""
     question = ["blocked-domains"]
-    wanted = select(BlockedDomain).order_by(BlockedDomain.blocked_at.desc(), BlockedDomain.domain.desc()).limit(limit + 1)
+    wanted = (
+        select(BlockedDomain)
+        .order_by(BlockedDomain.blocked_at.desc(), BlockedDomain.domain.desc())
+        .limit(limit + 1)
+    )
     if cursor:
         wanted = wanted.where(
-            build_after_clause([BlockedDomain.blocked_at, BlockedDomain.domain], cursors.decode(question, cursor), descending=True)
+            build_after_clause(
+                [BlockedDomain.blocked_at, BlockedDomain.domain],
+                cursors.decode(question, cursor),
+                descending=True,
+            )
         )
-    return cursors.build_page(question, list(await session.scalars(wanted)), limit, lambda row: (row.blocked_at, row.domain))
+    return cursors.build_page(
+        question,
+        list(await session.scalars(wanted)),
+        limit,
+        lambda row: (row.blocked_at, row.domain),
+    )
 
 
 async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> DomainSet:
@@ -67,7 +92,11 @@ async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> Do
     found: set[str] = set()
     for start in range(0, len(wanted), _BATCH_SIZE):
         some = wanted[start : start + _BATCH_SIZE]
-        found.update(await session.scalars(select(BlockedDomain.domain).where(BlockedDomain.domain.in_(some))))
+        found.update(
+            await session.scalars(
+                select(BlockedDomain.domain).where(BlockedDomain.domain.in_(some))
+            )
+        )
     return DomainSet(frozenset(found))
 
 
@@ -107,7 +136,9 @@ async def invalidate_all(session: WriteSession) -> None:
 
 async def bump_epoch(session: WriteSession) -> None:
     await (await session.connection()).execute(_build_epoch_insert(session.dialect))
-    await session.execute(update(BlockEpoch).where(BlockEpoch.id == _EPOCH_ROW_ID).values(epoch=BlockEpoch.epoch + 1))
+    await session.execute(
+        update(BlockEpoch).where(BlockEpoch.id == _EPOCH_ROW_ID).values(epoch=BlockEpoch.epoch + 1)
+    )
 
 
 def _build_epoch_insert(dialect: Dialect) -> Insert:

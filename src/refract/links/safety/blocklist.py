@@ -14,7 +14,15 @@ from refract.core.urls import BadUrl, list_parent_domains, normalize_host, parse
 
 _PLAIN_DOMAIN = re.compile(r"[a-z0-9_-]+(\.[a-z0-9_-]+)*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
-_LOCAL_NAMES = frozenset({"localhost", "localhost.localdomain", "local", "broadcasthost", "0.0.0.0"})  # noqa: S104 - a word in a file
+_LOCAL_NAMES = frozenset(
+    {
+        "localhost",
+        "localhost.localdomain",
+        "local",
+        "broadcasthost",
+        "0.0.0.0",  # noqa: S104 - a word in a file
+    }
+)
 """What every hosts file says about the machine itself: no reason to block a whole intranet."""
 
 _MAX_LOGGED_LINES = 5
@@ -57,8 +65,18 @@ def parse_domains(lines: Iterable[str]) -> DomainSet:
         words = line.partition("#")[0].split()
         if not words:
             continue
-        hosts = words[1:] if len(words) > 1 and _is_address(words[0]) else words if len(words) == 1 else []
-        domains = [canonicalise_domain(host) for host in hosts if len(words) == 1 or not _is_local_name(host)]
+        hosts = (
+            words[1:]
+            if len(words) > 1 and _is_address(words[0])
+            else words
+            if len(words) == 1
+            else []
+        )
+        domains = [
+            canonicalise_domain(host)
+            for host in hosts
+            if len(words) == 1 or not _is_local_name(host)
+        ]
         if not hosts or None in domains:
             broken.append(number)
         names.update(domain for domain in domains if domain)
@@ -92,7 +110,9 @@ class BlocklistFile:
             self._set_domains(_read_file(path))
         except OSError as exc:
             raise ConfigurationError(
-                problem=f"The block list {path} cannot be read ({exc.strerror or 'it is not a file'}).",
+                problem=(
+                    f"The block list {path} cannot be read ({exc.strerror or 'it is not a file'})."
+                ),
                 remedy="Put it there, or take REFRACT_BLOCKLIST_PATH away.",
             ) from exc
 
@@ -111,7 +131,11 @@ class BlocklistFile:
                 self._set_domains(domains)
         except OSError as exc:
             if self._file_signature is not None:
-                self._log.warning("the block list cannot be read; the last one holds", path=str(self._path), reason=exc.strerror)
+                self._log.warning(
+                    "the block list cannot be read; the last one holds",
+                    path=str(self._path),
+                    reason=exc.strerror,
+                )
             self._file_signature = None
         return self._domains
 

@@ -71,11 +71,17 @@ async def recheck_due_links(rt: Runtime, _job: RecheckDueLinks) -> None:
 async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_SIZE) -> list[int]:
     """Return links whose check is due: never checked, clicked since a check of yesterday, or last checked a week ago."""
     now = rt.clock.now()
-    accepted = Link.flag_reason.in_((FlagReason.DANGEROUS, FlagReason.BLOCKED))  # active all the same: an administrator said so
-    open_links = select(Link.id).where(Link.status == LinkState.ACTIVE, or_(Link.flag_reason.is_(None), ~accepted))
+    accepted = Link.flag_reason.in_(
+        (FlagReason.DANGEROUS, FlagReason.BLOCKED)
+    )  # active all the same: an administrator said so
+    open_links = select(Link.id).where(
+        Link.status == LinkState.ACTIVE, or_(Link.flag_reason.is_(None), ~accepted)
+    )
     clicked = open_links.join(LinkTotals, LinkTotals.link_id == Link.id).where(
         LinkTotals.last_clicked_at
-        > now - RECHECK_INTERVAL - CLICKED_RECHECK_INTERVAL,  # along its index; what was clicked before is due by the week
+        > now
+        - RECHECK_INTERVAL
+        - CLICKED_RECHECK_INTERVAL,  # along its index; what was clicked before is due by the week
         LinkTotals.last_clicked_at > Link.checked_at,
         Link.checked_at <= now - CLICKED_RECHECK_INTERVAL,
     )
@@ -91,12 +97,19 @@ async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_S
     return list(found)
 
 
-async def _load_destinations(session: ReadSession, link_ids: list[int]) -> dict[int, tuple[str, str]]:
+async def _load_destinations(
+    session: ReadSession, link_ids: list[int]
+) -> dict[int, tuple[str, str]]:
     """Return the digest and the address to check of each link that is not deleted."""
     found: dict[int, tuple[str, str]] = {}
     for some in iter_batches(sorted(link_ids)):
-        question = select(Link.id, Link.href_digest, Link.destination).where(Link.id.in_(some), Link.status != LinkState.DELETED)
-        found |= {link_id: (digest, _href_to_check(destination)) for link_id, digest, destination in await session.execute(question)}
+        question = select(Link.id, Link.href_digest, Link.destination).where(
+            Link.id.in_(some), Link.status != LinkState.DELETED
+        )
+        found |= {
+            link_id: (digest, _href_to_check(destination))
+            for link_id, digest, destination in await session.execute(question)
+        }
     return found
 
 
@@ -104,7 +117,9 @@ def _href_to_check(destination: str) -> str:
     try:
         return parse_template(destination).fixed_href
     except BadUrl:
-        return "https://invalid.invalid/"  # no URL by today's rules: it is not led to, so there is nothing to find out
+        return (  # no URL by today's rules: it is not led to, so there is nothing to find out
+            "https://invalid.invalid/"
+        )
 
 
 async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> bool:
@@ -116,14 +131,24 @@ async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> boo
     unchecked = or_(Link.flag_reason.is_(None), Link.flag_reason == FlagReason.UNCHECKED)
     async with rt.db.write() as session:
         for some in iter_batches(safe):
-            changed = update(Link).where(Link.id.in_(some)).execution_options(synchronize_session=False)
+            changed = (
+                update(Link).where(Link.id.in_(some)).execution_options(synchronize_session=False)
+            )
             await session.execute(changed.values(checked_at=now))
-            by_digest = Link.href_digest.in_({links[link_id][0] for link_id in some})  # a destination changed since has its own check
-            await session.execute(changed.where(Link.flagged, unchecked, by_digest).values(flagged=False, flag_reason=None))
+            by_digest = Link.href_digest.in_(
+                {links[link_id][0] for link_id in some}
+            )  # a destination changed since has its own check
+            await session.execute(
+                changed.where(Link.flagged, unchecked, by_digest).values(
+                    flagged=False, flag_reason=None
+                )
+            )
     for link_id, finding in found.items():
         if finding.reason is not None:  # one link, one transaction
             async with rt.db.write() as session:
-                await disable_dangerous_link(session, link_id, links[link_id][0], finding.reason, finding.threat, now)
+                await disable_dangerous_link(
+                    session, link_id, links[link_id][0], finding.reason, finding.threat, now
+                )
     return len(found) == len(links)
 
 

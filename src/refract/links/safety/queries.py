@@ -26,7 +26,9 @@ class UrlFinding:
     threat: str | None = None
 
 
-async def find_checks(session: ReadSession, hrefs: Iterable[str], now: datetime) -> dict[str, UrlFinding]:
+async def find_checks(
+    session: ReadSession, hrefs: Iterable[str], now: datetime
+) -> dict[str, UrlFinding]:
     """What earlier checks said of these addresses, as far as it still holds."""
     by_hash = {hash_credential(href): href for href in hrefs}
     hashes = sorted(by_hash)
@@ -34,13 +36,20 @@ async def find_checks(session: ReadSession, hrefs: Iterable[str], now: datetime)
     for start in range(0, len(hashes), _BATCH_SIZE):
         some = hashes[start : start + _BATCH_SIZE]
         rows = await session.execute(
-            select(UrlCheck.url_hash, UrlCheck.verdict, UrlCheck.threat).where(UrlCheck.url_hash.in_(some), UrlCheck.expires_at > now)
+            select(UrlCheck.url_hash, UrlCheck.verdict, UrlCheck.threat).where(
+                UrlCheck.url_hash.in_(some), UrlCheck.expires_at > now
+            )
         )
-        known |= {by_hash[url_hash]: UrlFinding(UrlVerdict(verdict), threat) for url_hash, verdict, threat in rows}
+        known |= {
+            by_hash[url_hash]: UrlFinding(UrlVerdict(verdict), threat)
+            for url_hash, verdict, threat in rows
+        }
     return known
 
 
-async def store_checks(session: WriteSession, findings: Mapping[str, UrlFinding], now: datetime) -> None:
+async def store_checks(
+    session: WriteSession, findings: Mapping[str, UrlFinding], now: datetime
+) -> None:
     """Keep what a check said. Rows go in by key order, so that two callers never wait for each other."""
     rows = [
         {
@@ -54,15 +63,24 @@ async def store_checks(session: WriteSession, findings: Mapping[str, UrlFinding]
     if rows:
         rows.sort(key=lambda row: str(row["url_hash"]))
         connection = await session.connection()
-        await connection.execute(build_upsert(session.dialect, UrlCheck, ["verdict", "threat", "expires_at"]), rows)
+        await connection.execute(
+            build_upsert(session.dialect, UrlCheck, ["verdict", "threat", "expires_at"]), rows
+        )
 
 
 async def purge_expired_checks(session: WriteSession, now: datetime, *, limit: int = 1000) -> int:
     """Remove a slice of what no longer holds; the answer is how many rows went."""
     old = list(
-        await session.scalars(select(UrlCheck.url_hash).where(UrlCheck.expires_at <= now).order_by(UrlCheck.expires_at).limit(limit))
+        await session.scalars(
+            select(UrlCheck.url_hash)
+            .where(UrlCheck.expires_at <= now)
+            .order_by(UrlCheck.expires_at)
+            .limit(limit)
+        )
     )
-    gone = await session.execute(delete(UrlCheck).where(UrlCheck.url_hash.in_(old))) if old else None
+    gone = (
+        await session.execute(delete(UrlCheck).where(UrlCheck.url_hash.in_(old))) if old else None
+    )
     return gone.rowcount if isinstance(gone, CursorResult) else 0
 
 
@@ -73,4 +91,7 @@ def build_upsert(dialect: Dialect, model: type[Any], columns: list[str]) -> Inse
         added = mysql.insert(table)
         return added.on_duplicate_key_update({name: added.inserted[name] for name in columns})
     insert = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-    return insert.on_conflict_do_update(index_elements=list(table.primary_key), set_={name: insert.excluded[name] for name in columns})
+    return insert.on_conflict_do_update(
+        index_elements=list(table.primary_key),
+        set_={name: insert.excluded[name] for name in columns},
+    )

@@ -23,7 +23,12 @@ MAX_FAILURES = 3
 RETRY_INTERVAL_SECONDS = 30.0
 
 _PATH = "/v4/threatMatches:find"
-_THREAT_TYPES = ["MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_HARMFUL_APPLICATION"]
+_THREAT_TYPES = [
+    "MALWARE",
+    "SOCIAL_ENGINEERING",
+    "UNWANTED_SOFTWARE",
+    "POTENTIALLY_HARMFUL_APPLICATION",
+]
 
 
 class CheckFailed(Exception):
@@ -33,7 +38,13 @@ class CheckFailed(Exception):
 class SafeBrowsingBreaker:
     """Stops asking after some failures in a row; one question in a while finds out whether the other side is back."""
 
-    def __init__(self, clock: Clock, *, max_failures: int = MAX_FAILURES, retry_interval: float = RETRY_INTERVAL_SECONDS) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        max_failures: int = MAX_FAILURES,
+        retry_interval: float = RETRY_INTERVAL_SECONDS,
+    ) -> None:
         self._clock = clock
         self._max_failures = max_failures
         self._retry_interval = retry_interval
@@ -50,7 +61,9 @@ class SafeBrowsingBreaker:
         now = self._clock.monotonic()
         if now < self._retry_at:
             return False
-        self._retry_at = now + self._retry_interval  # this caller is the one who tries; the others go on resting
+        self._retry_at = (
+            now + self._retry_interval
+        )  # this caller is the one who tries; the others go on resting
         return True
 
     def record_success(self) -> None:
@@ -65,7 +78,9 @@ class SafeBrowsingBreaker:
 class SafeBrowsingClient:
     """The service, or nothing when no key is configured."""
 
-    def __init__(self, settings: Settings, clock: Clock, *, timeout: float = REQUEST_TIMEOUT) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, *, timeout: float = REQUEST_TIMEOUT
+    ) -> None:
         self._key = settings.safe_browsing_key
         self._url = settings.safe_browsing_url.rstrip("/") + _PATH
         self._timeout = timeout
@@ -84,7 +99,10 @@ class SafeBrowsingClient:
 
     async def check_urls(self, hrefs: Sequence[str]) -> dict[str, UrlFinding]:
         """What the service says of each address. Addresses that it could not be asked about are missing from the answer."""
-        batches = [list(hrefs[start : start + MAX_URLS_PER_REQUEST]) for start in range(0, len(hrefs), MAX_URLS_PER_REQUEST)]
+        batches = [
+            list(hrefs[start : start + MAX_URLS_PER_REQUEST])
+            for start in range(0, len(hrefs), MAX_URLS_PER_REQUEST)
+        ]
         answers = await asyncio.gather(*(self._check_batch(batch) for batch in batches))
         return {href: found for answer in answers for href, found in answer.items()}
 
@@ -95,14 +113,28 @@ class SafeBrowsingClient:
             threats = _parse_threats(await self._request_matches(hrefs))
         except CheckFailed as exc:
             self._breaker.record_failure()
-            self._log.warning("addresses could not be checked", count=len(hrefs), reason=str(exc), resting=self._breaker.is_open)
+            self._log.warning(
+                "addresses could not be checked",
+                count=len(hrefs),
+                reason=str(exc),
+                resting=self._breaker.is_open,
+            )
             return {}
         self._breaker.record_success()
-        return {href: UrlFinding(UrlVerdict.BAD, threats[href]) if href in threats else UrlFinding(UrlVerdict.SAFE) for href in hrefs}
+        return {
+            href: (
+                UrlFinding(UrlVerdict.BAD, threats[href])
+                if href in threats
+                else UrlFinding(UrlVerdict.SAFE)
+            )
+            for href in hrefs
+        }
 
     async def _request_matches(self, hrefs: list[str]) -> Any:
         if self._client is None:
-            self._client = httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=self._timeout)
+            self._client = httpx.AsyncClient(
+                trust_env=False, follow_redirects=False, timeout=self._timeout
+            )
         question = {
             "client": {"clientId": "refract", "clientVersion": __version__},
             "threatInfo": {
@@ -115,7 +147,9 @@ class SafeBrowsingClient:
         key = self._key.get_secret_value() if self._key else ""
         try:
             async with asyncio.timeout(self._timeout):
-                answer = await self._client.post(self._url, json=question, headers={"X-Goog-Api-Key": key})
+                answer = await self._client.post(
+                    self._url, json=question, headers={"X-Goog-Api-Key": key}
+                )
         except TimeoutError as exc:
             problem = f"no answer within {self._timeout:g} seconds"
             raise CheckFailed(problem) from exc
@@ -134,7 +168,10 @@ class SafeBrowsingClient:
 def _parse_threats(answer: Any) -> dict[str, str]:
     """The dangerous addresses of an answer, each with the service's word for the danger."""
     try:
-        return {_normalise_url(match["threat"]["url"]): str(match["threatType"]) for match in answer.get("matches", [])}
+        return {
+            _normalise_url(match["threat"]["url"]): str(match["threatType"])
+            for match in answer.get("matches", [])
+        }
     except (AttributeError, KeyError, TypeError) as exc:
         problem = "the answer has another shape"
         raise CheckFailed(problem) from exc

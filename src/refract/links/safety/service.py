@@ -70,7 +70,9 @@ async def check_destination(rt: Runtime, destination: str) -> CheckedDestination
     return await rt.singleton(DestinationChecker).check_one(destination)
 
 
-async def check_destinations(rt: Runtime, destinations: Sequence[str]) -> list[CheckedDestination | RefractError]:
+async def check_destinations(
+    rt: Runtime, destinations: Sequence[str]
+) -> list[CheckedDestination | RefractError]:
     """For each destination, in order: what may be led to, or why not. Call it outside any transaction."""
     return await rt.singleton(DestinationChecker).check(destinations)
 
@@ -87,7 +89,12 @@ class DestinationChecker:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self.close()
 
     async def close(self) -> None:
@@ -116,14 +123,24 @@ class DestinationChecker:
         Addresses that the service could not be asked about are missing from what is returned.
         """
         listed = await self._blocklist.load_domains()
-        blocked = {href: RecheckResult(FlagReason.BLOCKED) for href in hrefs if listed.match(parse_web_url(href, limit=len(href)).host)}
+        blocked = {
+            href: RecheckResult(FlagReason.BLOCKED)
+            for href in hrefs
+            if listed.match(parse_web_url(href, limit=len(href)).host)
+        }
         asked = [href for href in hrefs if href not in blocked]
         if not self._checker.is_configured:
             return blocked | dict.fromkeys(asked, RecheckResult())
-        findings = await self._checker.check_urls(list(dict.fromkeys(_without_fragment(href) for href in asked)))
+        findings = await self._checker.check_urls(
+            list(dict.fromkeys(_without_fragment(href) for href in asked))
+        )
         async with self._rt.db.write() as session:
             await store_checks(session, findings, self._rt.clock.now())
-        return blocked | {href: _build_recheck_result(findings[bare]) for href in asked if (bare := _without_fragment(href)) in findings}
+        return blocked | {
+            href: _build_recheck_result(findings[bare])
+            for href in asked
+            if (bare := _without_fragment(href)) in findings
+        }
 
     def _parse_destination(self, typed: str) -> CheckedDestination | RefractError:
         try:
@@ -133,9 +150,17 @@ class DestinationChecker:
         if self._own_addresses.matches(template):
             return LinkLoop(host=template.host)
         reason = FlagReason.LOOKALIKE if is_lookalike(template.host) else None
-        return CheckedDestination(typed, template.href, template.host, reason, template=template if template.placeholders else None)
+        return CheckedDestination(
+            typed,
+            template.href,
+            template.host,
+            reason,
+            template=template if template.placeholders else None,
+        )
 
-    async def _reject_blocked(self, answers: list[CheckedDestination | RefractError]) -> list[CheckedDestination | RefractError]:
+    async def _reject_blocked(
+        self, answers: list[CheckedDestination | RefractError]
+    ) -> list[CheckedDestination | RefractError]:
         hosts = {answer.host for answer in answers if isinstance(answer, CheckedDestination)}
         if not hosts:
             return answers
@@ -144,40 +169,66 @@ class DestinationChecker:
             blocked = await find_blocked_domains(session, hosts)
         refused = {host for host in hosts if listed.match(host) or blocked.match(host)}
         return [
-            BlockedDestination(host=answer.host) if isinstance(answer, CheckedDestination) and answer.host in refused else answer
+            (
+                BlockedDestination(host=answer.host)
+                if isinstance(answer, CheckedDestination) and answer.host in refused
+                else answer
+            )
             for answer in answers
         ]
 
-    async def _reject_dangerous(self, answers: list[CheckedDestination | RefractError]) -> list[CheckedDestination | RefractError]:
-        asked = list(dict.fromkeys(answer.checked_href for answer in answers if isinstance(answer, CheckedDestination)))
+    async def _reject_dangerous(
+        self, answers: list[CheckedDestination | RefractError]
+    ) -> list[CheckedDestination | RefractError]:
+        asked = list(
+            dict.fromkeys(
+                answer.checked_href for answer in answers if isinstance(answer, CheckedDestination)
+            )
+        )
         if not self._checker.is_configured or not asked:
             return answers
         now = self._rt.clock.now()
         async with self._rt.db.read() as session:
             known = await find_checks(session, asked, now)
-        new = await self._checker.check_urls([href for href in asked if href not in known])  # slow: no transaction is open here
+        new = await self._checker.check_urls(
+            [href for href in asked if href not in known]
+        )  # slow: no transaction is open here
         if new:
             async with self._rt.db.write() as writing:
                 await store_checks(writing, new, now)
         known |= new
         return [
-            _apply_finding(answer, known.get(answer.checked_href)) if isinstance(answer, CheckedDestination) else answer
+            (
+                _apply_finding(answer, known.get(answer.checked_href))
+                if isinstance(answer, CheckedDestination)
+                else answer
+            )
             for answer in answers
         ]
 
 
 def _build_recheck_result(found: UrlFinding) -> RecheckResult:
-    return RecheckResult() if found.verdict is UrlVerdict.SAFE else RecheckResult(FlagReason.DANGEROUS, _describe_threat(found))
+    return (
+        RecheckResult()
+        if found.verdict is UrlVerdict.SAFE
+        else RecheckResult(FlagReason.DANGEROUS, _describe_threat(found))
+    )
 
 
 def _describe_threat(found: UrlFinding) -> str:
     return (found.threat or "unknown").replace("_", " ").lower()
 
 
-def _apply_finding(answer: CheckedDestination, found: UrlFinding | None) -> CheckedDestination | RefractError:
+def _apply_finding(
+    answer: CheckedDestination, found: UrlFinding | None
+) -> CheckedDestination | RefractError:
     if found is None:
-        return replace(answer, flag_reason=answer.flag_reason or FlagReason.UNCHECKED, unchecked=True)
-    return answer if found.verdict is UrlVerdict.SAFE else MaliciousUrl(threat=_describe_threat(found))
+        return replace(
+            answer, flag_reason=answer.flag_reason or FlagReason.UNCHECKED, unchecked=True
+        )
+    return (
+        answer if found.verdict is UrlVerdict.SAFE else MaliciousUrl(threat=_describe_threat(found))
+    )
 
 
 def _without_fragment(href: str) -> str:
@@ -194,7 +245,9 @@ class OwnAddresses:
         # Whoever answers on one of the two usual ports sends visitors of the other there.
         self._public_ports = {settings.port, *([int(public.port)] if public.port else (80, 443))}
         self._on_all_interfaces = settings.host in _ALL_INTERFACES
-        self._listen_host = None if self._on_all_interfaces else _normalise_host(_parse_listen_host(settings.host))
+        self._listen_host = (
+            None if self._on_all_interfaces else _normalise_host(_parse_listen_host(settings.host))
+        )
 
     def matches(self, template: DestinationTemplate) -> bool:
         host = _normalise_host(template.host)
@@ -204,12 +257,16 @@ class OwnAddresses:
         if port != self._port:
             return False
         here = is_loopback(host) or host in _UNSPECIFIED_HOSTS
-        return host == self._listen_host or (here and (self._on_all_interfaces or is_loopback(self._listen_host or "")))
+        return host == self._listen_host or (
+            here and (self._on_all_interfaces or is_loopback(self._listen_host or ""))
+        )
 
 
 def _parse_listen_host(listening: str) -> str:
     try:
-        return parse_web_url(f"http://[{listening}]/" if ":" in listening else f"http://{listening}/").host
+        return parse_web_url(
+            f"http://[{listening}]/" if ":" in listening else f"http://{listening}/"
+        ).host
     except BadUrl:
         return listening.lower()
 
@@ -234,6 +291,12 @@ class RecheckLinks(JobPayload):
     link_ids: list[int]
 
 
-async def enqueue_recheck(session: WriteSession, source: JobSource, link_ids: Sequence[int]) -> None:
+async def enqueue_recheck(
+    session: WriteSession, source: JobSource, link_ids: Sequence[int]
+) -> None:
     """Have the destinations of these links checked, as soon as the service can be asked."""
-    await enqueue_all(session, source, [RecheckLinks(link_ids=list(some)) for some in iter_batches(list(link_ids))])
+    await enqueue_all(
+        session,
+        source,
+        [RecheckLinks(link_ids=list(some)) for some in iter_batches(list(link_ids))],
+    )

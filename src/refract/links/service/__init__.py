@@ -1,7 +1,14 @@
 """Everything that changes links. The caller opens the transaction, and has looked at destinations before."""
 
 from refract.links.service.create import CreatedLink, charge_trial, create_link, create_links
-from refract.links.service.edit import UNDO_WINDOW, add_name, edit_link, release_name, revert_link, undo_link
+from refract.links.service.edit import (
+    UNDO_WINDOW,
+    add_name,
+    edit_link,
+    release_name,
+    revert_link,
+    undo_link,
+)
 from refract.links.service.handover import hand_over_links
 from refract.links.service.invitations import (
     INVITATION_LIFETIME,
@@ -23,7 +30,14 @@ from refract.links.service.lifecycle import (
 )
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import KeptIdentity, NewLink, check_link, check_links, digest
-from refract.links.service.people import AddressLimit, add_owner, remove_owner, share_link, transfer_link, unshare_link
+from refract.links.service.people import (
+    AddressLimit,
+    add_owner,
+    remove_owner,
+    share_link,
+    transfer_link,
+    unshare_link,
+)
 
 __all__ = [
     "INVITATION_LIFETIME",

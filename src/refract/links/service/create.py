@@ -53,7 +53,9 @@ class _Draft:
 Outcome = CreatedLink | RefractError
 
 
-async def create_link(session: WriteSession, rt: Runtime, owner: User, new: NewLink, *, charged: bool = True) -> CreatedLink:
+async def create_link(
+    session: WriteSession, rt: Runtime, owner: User, new: NewLink, *, charged: bool = True
+) -> CreatedLink:
     """Create a link: claim its names, queue the recheck of what could not be checked, and charge its owner.
 
     With `find_if_exists` a link that serves as well is returned instead, which is free. The unique key decides contested names;
@@ -64,17 +66,28 @@ async def create_link(session: WriteSession, rt: Runtime, owner: User, new: NewL
     if isinstance(result, RefractError):
         raise result
     if charged and not result.found:
-        await charge(session, _bucket(owner), 1, per_hour=creation_limit(rt, owner), now=rt.clock.now())
+        await charge(
+            session, _bucket(owner), 1, per_hour=creation_limit(rt, owner), now=rt.clock.now()
+        )
     return result
 
 
-async def create_links(session: WriteSession, rt: Runtime, owner: User, news: Sequence[NewLink], *, charged: bool = True) -> list[Outcome]:
+async def create_links(
+    session: WriteSession,
+    rt: Runtime,
+    owner: User,
+    news: Sequence[NewLink],
+    *,
+    charged: bool = True,
+) -> list[Outcome]:
     """Create many links, each with a result of its own: one that fails takes nothing from the others.
 
     Every link is charged when it is tried. Those past the owner's limit are not tried: their result is `RateLimited`.
     """
     limit = creation_limit(rt, owner) if charged else None
-    granted, _ = await charge_up_to(session, _bucket(owner), len(news), per_hour=limit, now=rt.clock.now())
+    granted, _ = await charge_up_to(
+        session, _bucket(owner), len(news), per_hour=limit, now=rt.clock.now()
+    )
     results = await _create(session, rt, owner, news[:granted])
     late = RateLimited(limit=limit or 0, per="an hour", retry_after=HOUR_SECONDS // (limit or 1))
     return [*results, *(late for _ in news[granted:])]
@@ -96,7 +109,9 @@ def _bucket(owner: User) -> str:
     return f"creates:{owner.id}"
 
 
-async def _create(session: WriteSession, rt: Runtime, owner: User, news: Sequence[NewLink]) -> list[Outcome]:
+async def _create(
+    session: WriteSession, rt: Runtime, owner: User, news: Sequence[NewLink]
+) -> list[Outcome]:
     space, now = namespace_of(rt), rt.clock.now()
     results: dict[int, Outcome] = {}
     pending: dict[int, NewLink] = {}
@@ -112,8 +127,12 @@ async def _create(session: WriteSession, rt: Runtime, owner: User, news: Sequenc
     while pending:
         found = await find_existing(session, owner, pending, now)
         results |= {index: CreatedLink(card, found=True) for index, card in found.items()}
-        together, later = split_turns({index: new for index, new in pending.items() if index not in found})
-        results |= await _create_batch(session, space, owner, {index: (pending[index], tag_names[index]) for index in together})
+        together, later = split_turns(
+            {index: new for index, new in pending.items() if index not in found}
+        )
+        results |= await _create_batch(
+            session, space, owner, {index: (pending[index], tag_names[index]) for index in together}
+        )
         pending = {index: pending[index] for index in later}
     return [results[index] for index in range(len(news))]
 
@@ -124,35 +143,66 @@ def reject_past_expiry(expires_at: datetime | None, now: datetime) -> None:
 
 
 async def _create_batch(
-    session: WriteSession, space: Namespace, owner: User, news: Mapping[int, tuple[NewLink, list[str]]]
+    session: WriteSession,
+    space: Namespace,
+    owner: User,
+    news: Mapping[int, tuple[NewLink, list[str]]],
 ) -> dict[int, Outcome]:
     now = space.clock.now()
     numbers = await _assign_ids(session, space, {index: new for index, (new, _) in news.items()})
     refused = await names.claim_names(
-        session, space, NameTarget.LINK, {numbers[index]: new.given.names for index, (new, _) in news.items()}
+        session,
+        space,
+        NameTarget.LINK,
+        {numbers[index]: new.given.names for index, (new, _) in news.items()},
     )
     granted = {index: pair for index, pair in news.items() if numbers[index] not in refused}
     codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted))
     by_name = await tags.ensure_shared_tags(
-        session, space.ids, dict.fromkeys(name for _, wanted in granted.values() for name in wanted), now
+        session,
+        space.ids,
+        dict.fromkeys(name for _, wanted in granted.values() for name in wanted),
+        now,
     )
     drafts = {
-        index: _build_draft(numbers[index], codes.get(numbers[index]), new, owner, [by_name[name] for name in wanted])
+        index: _build_draft(
+            numbers[index],
+            codes.get(numbers[index]),
+            new,
+            owner,
+            [by_name[name] for name in wanted],
+        )
         for index, (new, wanted) in granted.items()
     }
     await _insert_rows(session, owner.id, list(drafts.values()), now)
-    await enqueue_recheck(session, space, [numbers[index] for index, (new, _) in granted.items() if new.vetted.unchecked])
-    made: dict[int, Outcome] = {index: refused[number] for index, number in numbers.items() if number in refused}
+    await enqueue_recheck(
+        session,
+        space,
+        [numbers[index] for index, (new, _) in granted.items() if new.vetted.unchecked],
+    )
+    made: dict[int, Outcome] = {
+        index: refused[number] for index, number in numbers.items() if number in refused
+    }
     return made | {index: CreatedLink(draft.card) for index, draft in drafts.items()}
 
 
-async def _assign_ids(session: WriteSession, space: Namespace, news: Mapping[int, NewLink]) -> dict[int, int]:
-    kept = {index: new.kept.number for index, new in news.items() if new.kept is not None and new.kept.number is not None}
+async def _assign_ids(
+    session: WriteSession, space: Namespace, news: Mapping[int, NewLink]
+) -> dict[int, int]:
+    kept = {
+        index: new.kept.number
+        for index, new in news.items()
+        if new.kept is not None and new.kept.number is not None
+    }
     others = [index for index in news if index not in kept]
-    return kept | dict(zip(others, await names.allocate_ids(session, space, len(others)), strict=True))
+    return kept | dict(
+        zip(others, await names.allocate_ids(session, space, len(others)), strict=True)
+    )
 
 
-def _select_codes(space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]) -> dict[int, str | None]:
+def _select_codes(
+    space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]
+) -> dict[int, str | None]:
     """Return which links get a random code, and the one they had elsewhere. A kept id keeps the code made of it."""
     wanted: dict[int, str | None] = {}
     for index, (new, _) in news.items():
@@ -162,7 +212,9 @@ def _select_codes(space: Namespace, numbers: Mapping[int, int], news: Mapping[in
     return wanted
 
 
-def _build_draft(number: int, code: str | None, new: NewLink, owner: User, tags_of_link: Sequence[Tag]) -> _Draft:
+def _build_draft(
+    number: int, code: str | None, new: NewLink, owner: User, tags_of_link: Sequence[Tag]
+) -> _Draft:
     given, vetted, made = new.given, new.vetted, get_creation_time(number)
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
     visibility, audience = Visibility(new.visibility).columns
@@ -195,21 +247,35 @@ def _build_draft(number: int, code: str | None, new: NewLink, owner: User, tags_
         "version": 1,
     }
     link = build_loaded_instance(Link, {**row, "on_hold": False})
-    row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, list(by_key.values()))
+    row["search_text"] = link.__dict__["search_text"] = history.build_search_text(
+        link, list(by_key.values())
+    )
     facts = OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    return _Draft(row, LinkCard(link, list(by_key.values()), list(tagged.values()), [facts]), tagged)
+    return _Draft(
+        row, LinkCard(link, list(by_key.values()), list(tagged.values()), [facts]), tagged
+    )
 
 
-async def _insert_rows(session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime) -> None:
+async def _insert_rows(
+    session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime
+) -> None:
     """The rows of new links, table by table."""
     links = [draft.card.link for draft in drafts]
-    tagged = [{"link_id": draft.card.link.id, "tag_id": tag_id} for draft in drafts for tag_id in draft.tags]
+    tagged = [
+        {"link_id": draft.card.link.id, "tag_id": tag_id}
+        for draft in drafts
+        for tag_id in draft.tags
+    ]
     await insert_rows(session, _table(Link), [draft.row for draft in drafts])
-    await insert_rows(session, _table(LinkOwner), [_build_owner_row(link, owner_id) for link in links])
+    await insert_rows(
+        session, _table(LinkOwner), [_build_owner_row(link, owner_id) for link in links]
+    )
     await insert_rows(session, _table(LinkTag), tagged)
     await tags.adjust_usage(session, Counter(row["tag_id"] for row in tagged), now)
-    await feed.publish_changes(session, [feed.build_change(draft.card.link, draft.card.names) for draft in drafts])
+    await feed.publish_changes(
+        session, [feed.build_change(draft.card.link, draft.card.names) for draft in drafts]
+    )
 
 
 def _table(model: type[Any]) -> Table:
@@ -217,4 +283,10 @@ def _table(model: type[Any]) -> Table:
 
 
 def _build_owner_row(link: Link, owner_id: int) -> dict[str, Any]:
-    return {"link_id": link.id, "user_id": owner_id, "primary_link_id": link.id, "added_by": owner_id, "created_at": link.created_at}
+    return {
+        "link_id": link.id,
+        "user_id": owner_id,
+        "primary_link_id": link.id,
+        "added_by": owner_id,
+        "created_at": link.created_at,
+    }

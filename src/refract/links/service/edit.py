@@ -63,7 +63,12 @@ async def edit_link(
 
 
 async def revert_link(
-    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int, version: int, vetted: CheckedDestination
+    session: WriteSession,
+    space: Namespace,
+    caller: LinkCaller,
+    link_id: int,
+    version: int,
+    vetted: CheckedDestination,
 ) -> LockedLink:
     """Give a link the fields of an earlier version again. `vetted` is that version's destination, looked at anew.
 
@@ -83,7 +88,9 @@ async def revert_link(
     return held
 
 
-async def undo_link(session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int) -> LockedLink:
+async def undo_link(
+    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int
+) -> LockedLink:
     """Take back the latest delete, disable or edit, exactly. What an administrator did to somebody's link, only one can take back."""
     held = await lock_link(session, caller, link_id, space.clock.now(), right=AccessRight.EDIT)
     last = await get_version(session, link_id, held.link.version)
@@ -108,8 +115,16 @@ async def undo_link(session: WriteSession, space: Namespace, caller: LinkCaller,
 async def set_destination(held: LockedLink, space: Namespace, vetted: CheckedDestination) -> None:
     """Send a link somewhere else. What could not be checked yet is checked as soon as the service can be asked."""
     link = held.link
-    link.destination, link.href, link.href_digest = vetted.as_typed, vetted.href, digest(vetted.href)
-    link.destination_host, link.flagged, link.flag_reason = vetted.host, vetted.flagged, vetted.flag_reason
+    link.destination, link.href, link.href_digest = (
+        vetted.as_typed,
+        vetted.href,
+        digest(vetted.href),
+    )
+    link.destination_host, link.flagged, link.flag_reason = (
+        vetted.host,
+        vetted.flagged,
+        vetted.flag_reason,
+    )
     link.has_placeholders = vetted.template is not None
     link.checked_at = None if vetted.unchecked else held.now
     if vetted.unchecked:
@@ -134,7 +149,13 @@ async def _restore_tags(held: LockedLink, snapshot: Mapping[str, Any]) -> None:
 
 
 async def add_name(
-    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int, name: str, *, version: int | None = None
+    session: WriteSession,
+    space: Namespace,
+    caller: LinkCaller,
+    link_id: int,
+    name: str,
+    *,
+    version: int | None = None,
 ) -> LockedLink:
     """Give a link one more name."""
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
@@ -150,7 +171,13 @@ async def add_name(
 
 
 async def release_name(
-    session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int, name: str, *, version: int | None = None
+    session: WriteSession,
+    space: Namespace,
+    caller: LinkCaller,
+    link_id: int,
+    name: str,
+    *,
+    version: int | None = None,
 ) -> LockedLink:
     """Give a name back, so that anybody may take it. A deleted link's names can be given back too."""
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)

@@ -24,64 +24,123 @@ from refract.tags.service import adjust_usage
 _BATCH_SIZE = 200
 
 
-async def hand_over_links(session: WriteSession, user: User, now: datetime, *, heir: User | None = None) -> None:
+async def hand_over_links(
+    session: WriteSession, user: User, now: datetime, *, heir: User | None = None
+) -> None:
     """Part a person from all links: co-owned ones pass to the earliest co-owner, those of theirs alone to the heir, or are deleted."""
-    owned = list(await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == user.id).order_by(LinkOwner.link_id)))
+    owned = list(
+        await session.scalars(
+            select(LinkOwner.link_id)
+            .where(LinkOwner.user_id == user.id)
+            .order_by(LinkOwner.link_id)
+        )
+    )
     for some in iter_batches(owned, _BATCH_SIZE):
         owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in some}
         held = await _lock_links(session, user, some, now)
         for row in await session.scalars(select(LinkOwner).where(LinkOwner.link_id.in_(some))):
             owners[row.link_id].append(row)
         alone = [link_id for link_id in some if len(owners[link_id]) == 1]
-        await _clear_primary_owner(session, user, some if heir else sorted(set(some) - set(alone)), alone, heir)
+        await _clear_primary_owner(
+            session, user, some if heir else sorted(set(some) - set(alone)), alone, heir
+        )
         live = [one for one in held if one.state != LinkState.DELETED]
         news = [_hand_over_link(one, user, owners[one.link.id], heir) for one in held]
         await session.flush()
-        fallen = Counter(tag_id for one in live if one.state == LinkState.DELETED for tag_id in one.tags)
+        fallen = Counter(
+            tag_id for one in live if one.state == LinkState.DELETED for tag_id in one.tags
+        )
         await adjust_usage(session, {tag_id: -count for tag_id, count in fallen.items()}, now)
         await feed.publish_changes(session, [change for change in news if change is not None])
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
 
 
 async def _clear_primary_owner(
-    session: WriteSession, user: User, passing: Sequence[int], inherited: Sequence[int], heir: User | None
+    session: WriteSession,
+    user: User,
+    passing: Sequence[int],
+    inherited: Sequence[int],
+    heir: User | None,
 ) -> None:
     """The mark of the primary owner comes off before it is set anew, since the schema allows only one; an owner needs no share."""
-    off = update(LinkOwner).where(LinkOwner.user_id == user.id, LinkOwner.link_id.in_(passing)).values(primary_link_id=None)
+    off = (
+        update(LinkOwner)
+        .where(LinkOwner.user_id == user.id, LinkOwner.link_id.in_(passing))
+        .values(primary_link_id=None)
+    )
     await session.execute(off.execution_options(synchronize_session=False))
     if heir is not None:
-        await session.execute(delete(LinkShare).where(LinkShare.link_id.in_(inherited), LinkShare.user_id == heir.id))
+        await session.execute(
+            delete(LinkShare).where(LinkShare.link_id.in_(inherited), LinkShare.user_id == heir.id)
+        )
 
 
-async def _lock_links(session: WriteSession, user: User, link_ids: Sequence[int], now: datetime) -> list[LockedLink]:
-    locked = select(Link).where(Link.id.in_(link_ids)).order_by(Link.id).with_for_update().execution_options(populate_existing=True)
+async def _lock_links(
+    session: WriteSession, user: User, link_ids: Sequence[int], now: datetime
+) -> list[LockedLink]:
+    locked = (
+        select(Link)
+        .where(Link.id.in_(link_ids))
+        .order_by(Link.id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
     links = list(await session.scalars(locked))
     names = await list_names(session, NameTarget.LINK, link_ids)
     tags = await load_tag_names(session, link_ids)
     standing = LinkAccess(AccessRelation.PRIMARY, owns=True)
-    written = set(await session.scalars(select(LinkChange.link_id).where(LinkChange.link_id.in_(link_ids), LinkChange.version == 1)))
+    written = set(
+        await session.scalars(
+            select(LinkChange.link_id).where(
+                LinkChange.link_id.in_(link_ids), LinkChange.version == 1
+            )
+        )
+    )
     held = []
     for link in links:
         own = names[link.id], tags[link.id]
-        one = LockedLink(session, LinkCaller(user.id), standing, link, *own, now, history.take_snapshot(link, *own), tuple(names[link.id]))
+        one = LockedLink(
+            session,
+            LinkCaller(user.id),
+            standing,
+            link,
+            *own,
+            now,
+            history.take_snapshot(link, *own),
+            tuple(names[link.id]),
+        )
         if link.id not in written:
             one.unwritten_version = history.build_first_version(link, *own, user.id)
         held.append(one)
     return held
 
 
-def _hand_over_link(held: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None) -> feed.TargetChange | None:
+def _hand_over_link(
+    held: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None
+) -> feed.TargetChange | None:
     """What becomes of one link. The rows still say who was primary, though the table no longer does."""
     session, link = held.session, held.link
     mine = next(row for row in owners if row.user_id == user.id)
-    others = sorted((row for row in owners if row is not mine), key=lambda row: (row.created_at, row.user_id))
+    others = sorted(
+        (row for row in owners if row is not mine), key=lambda row: (row.created_at, row.user_id)
+    )
     if not mine.is_primary:
         session.sync_session.delete(mine)
-        return held.add_version(LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user.id)}})
+        return held.add_version(
+            LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user.id)}}
+        )
     if others:
         others[0].primary_link_id = link.id
     elif heir is not None:
-        others = [LinkOwner(link_id=link.id, user_id=heir.id, primary_link_id=link.id, added_by=user.id, created_at=held.now)]
+        others = [
+            LinkOwner(
+                link_id=link.id,
+                user_id=heir.id,
+                primary_link_id=link.id,
+                added_by=user.id,
+                created_at=held.now,
+            )
+        ]
         session.add(others[0])
     elif held.state != LinkState.DELETED:
         mark_deleted(held)
@@ -89,4 +148,7 @@ def _hand_over_link(held: LockedLink, user: User, owners: Sequence[LinkOwner], h
     else:
         return None
     session.sync_session.delete(mine)
-    return held.add_version(LinkChangeAction.TRANSFERRED, {"owners": {"primary": str(others[0].user_id), "removed": str(user.id)}})
+    return held.add_version(
+        LinkChangeAction.TRANSFERRED,
+        {"owners": {"primary": str(others[0].user_id), "removed": str(user.id)}},
+    )

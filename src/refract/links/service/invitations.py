@@ -11,7 +11,13 @@ from refract.identity.access import AccessRight
 from refract.identity.models import User, UserStatus
 from refract.identity.users import get_user_by_email
 from refract.links.access import LinkCaller
-from refract.links.errors import InvitationNotFound, LinkNotFound, NotYours, OwnerExists, TooManyInvitations
+from refract.links.errors import (
+    InvitationNotFound,
+    LinkNotFound,
+    NotYours,
+    OwnerExists,
+    TooManyInvitations,
+)
 from refract.links.models import InvitedRole, LinkInvitation, LinkOwner
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.people import make_owner, make_primary_owner
@@ -24,7 +30,12 @@ _RIGHT_BY_ROLE = {InvitedRole.OWNER: AccessRight.MANAGE, InvitedRole.PRIMARY: Ac
 
 
 async def invite_owner(
-    session: WriteSession, caller: LinkCaller, link_id: int, email: str, role: InvitedRole, now: datetime
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    email: str,
+    role: InvitedRole,
+    now: datetime,
 ) -> LockedLink | LinkInvitation:
     """Invite somebody to own a link; inviting them again renews the offer.
 
@@ -42,25 +53,42 @@ async def invite_owner(
     invitation = await _get_or_create_invitation(session, caller, link_id, person, now)
     invitation.role, invitation.inviter_id = role.value, caller.user_id
     invitation.created_at, invitation.expires_at = now, now + INVITATION_LIFETIME
-    audit.add_entry(session, "link.owner_invited", at=now, actor_id=caller.user_id, target=link_id, detail=f"{role} {person.id}")
+    audit.add_entry(
+        session,
+        "link.owner_invited",
+        at=now,
+        actor_id=caller.user_id,
+        target=link_id,
+        detail=f"{role} {person.id}",
+    )
     await session.flush()
     return invitation
 
 
-async def _get_or_create_invitation(session: WriteSession, caller: LinkCaller, link_id: int, person: User, now: datetime) -> LinkInvitation:
+async def _get_or_create_invitation(
+    session: WriteSession, caller: LinkCaller, link_id: int, person: User, now: datetime
+) -> LinkInvitation:
     """Return the open invitation of a person, or a new one. The link is locked, so there is never a second."""
-    found = await session.scalar(select(LinkInvitation).where(LinkInvitation.link_id == link_id, LinkInvitation.invitee_id == person.id))
+    found = await session.scalar(
+        select(LinkInvitation).where(
+            LinkInvitation.link_id == link_id, LinkInvitation.invitee_id == person.id
+        )
+    )
     if found is not None:
         return found
     still_open = (LinkInvitation.link_id == link_id, LinkInvitation.expires_at > now)
     if (await session.scalar(select(func.count()).where(*still_open)) or 0) >= MAX_OPEN_INVITATIONS:
         raise TooManyInvitations(most=MAX_OPEN_INVITATIONS)
-    made = LinkInvitation(id=session.ids.next_id(), link_id=link_id, inviter_id=caller.user_id, invitee_id=person.id)
+    made = LinkInvitation(
+        id=session.ids.next_id(), link_id=link_id, inviter_id=caller.user_id, invitee_id=person.id
+    )
     session.add(made)
     return made
 
 
-async def accept_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> LockedLink:
+async def accept_invitation(
+    session: WriteSession, user_id: int, invitation_id: int, now: datetime
+) -> LockedLink:
     """Take an offer. It holds only while whoever made it may still make it."""
     invitation = await _lock_invitation(session, user_id, invitation_id, now)
     role = InvitedRole(invitation.role)
@@ -68,7 +96,9 @@ async def accept_invitation(session: WriteSession, user_id: int, invitation_id: 
     if inviter is None or inviter.status != UserStatus.ACTIVE:
         raise InvitationNotFound
     try:
-        held = await lock_link(session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role])
+        held = await lock_link(
+            session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role]
+        )
     except (LinkNotFound, NotYours) as exc:
         raise InvitationNotFound from exc
     held.require_not_deleted("accepted")
@@ -78,12 +108,16 @@ async def accept_invitation(session: WriteSession, user_id: int, invitation_id: 
     return held
 
 
-async def decline_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> None:
+async def decline_invitation(
+    session: WriteSession, user_id: int, invitation_id: int, now: datetime
+) -> None:
     await session.delete(await _lock_invitation(session, user_id, invitation_id, now))
     await session.flush()
 
 
-async def withdraw_invitation(session: WriteSession, caller: LinkCaller, link_id: int, invitation_id: int, now: datetime) -> None:
+async def withdraw_invitation(
+    session: WriteSession, caller: LinkCaller, link_id: int, invitation_id: int, now: datetime
+) -> None:
     """Take an offer back: any owner of the link may, whoever made it."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     found = await session.get(LinkInvitation, invitation_id)
@@ -91,13 +125,20 @@ async def withdraw_invitation(session: WriteSession, caller: LinkCaller, link_id
         raise InvitationNotFound
     await session.delete(found)
     if held.access.as_admin:
-        audit.add_entry(session, "link.invitation_withdrawn", at=now, actor_id=caller.user_id, target=link_id)
+        audit.add_entry(
+            session, "link.invitation_withdrawn", at=now, actor_id=caller.user_id, target=link_id
+        )
     await session.flush()
 
 
 async def purge_invitations(session: WriteSession, now: datetime, limit: int = 500) -> int:
     """Remove a slice of the expired ones; return how many went."""
-    old = select(LinkInvitation.id).where(LinkInvitation.expires_at <= now).order_by(LinkInvitation.expires_at).limit(limit)
+    old = (
+        select(LinkInvitation.id)
+        .where(LinkInvitation.expires_at <= now)
+        .order_by(LinkInvitation.expires_at)
+        .limit(limit)
+    )
     ids: Sequence[int] = list(await session.scalars(old))
     if ids:
         await session.execute(delete(LinkInvitation).where(LinkInvitation.id.in_(ids)))
@@ -107,12 +148,18 @@ async def purge_invitations(session: WriteSession, now: datetime, limit: int = 5
 async def erase_invitations(session: WriteSession, user_id: int) -> None:
     """Remove what a person was offered, and what they offered others."""
     theirs = or_(LinkInvitation.invitee_id == user_id, LinkInvitation.inviter_id == user_id)
-    await session.execute(delete(LinkInvitation).where(theirs).execution_options(synchronize_session=False))
+    await session.execute(
+        delete(LinkInvitation).where(theirs).execution_options(synchronize_session=False)
+    )
 
 
-async def _lock_invitation(session: WriteSession, user_id: int, invitation_id: int, now: datetime) -> LinkInvitation:
+async def _lock_invitation(
+    session: WriteSession, user_id: int, invitation_id: int, now: datetime
+) -> LinkInvitation:
     """Return an offer to this person that is still open, locked, so that it is answered once."""
-    wanted = select(LinkInvitation).where(LinkInvitation.id == invitation_id, LinkInvitation.invitee_id == user_id)
+    wanted = select(LinkInvitation).where(
+        LinkInvitation.id == invitation_id, LinkInvitation.invitee_id == user_id
+    )
     found = await session.scalar(wanted.with_for_update())
     if found is None or found.expires_at <= now:
         raise InvitationNotFound
@@ -120,4 +167,6 @@ async def _lock_invitation(session: WriteSession, user_id: int, invitation_id: i
 
 
 async def _assign_role(held: LockedLink, user_id: int, role: InvitedRole, *, added_by: int) -> None:
-    await (make_owner if role is InvitedRole.OWNER else make_primary_owner)(held, user_id, added_by=added_by)
+    await (make_owner if role is InvitedRole.OWNER else make_primary_owner)(
+        held, user_id, added_by=added_by
+    )

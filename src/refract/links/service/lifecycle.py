@@ -12,7 +12,17 @@ from refract.links import feed
 from refract.links.access import LinkCaller
 from refract.links.errors import LinkNotFound, OnlyAdministrators, RenewalNeeded
 from refract.links.history import LinkChangeAction
-from refract.links.models import FlagReason, Link, LinkChange, LinkInvitation, LinkOwner, LinkShare, LinkState, LinkTag, LinkTombstone
+from refract.links.models import (
+    FlagReason,
+    Link,
+    LinkChange,
+    LinkInvitation,
+    LinkOwner,
+    LinkShare,
+    LinkState,
+    LinkTag,
+    LinkTombstone,
+)
 from refract.links.queries.cards import load_tag_names
 from refract.links.service.create import reject_past_expiry
 from refract.links.service.edit import clear_expired_mark
@@ -22,10 +32,21 @@ from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
 
 
-async def disable_link(session: WriteSession, caller: LinkCaller, link_id: int, now: datetime, *, version: int | None = None) -> LockedLink:
+async def disable_link(
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    now: datetime,
+    *,
+    version: int | None = None,
+) -> LockedLink:
     """Stop an active link. An administrator may also close what its owner has disabled already."""
     held = await lock_link(session, caller, link_id, now, version=version)
-    closing = held.state == LinkState.DISABLED and held.access.as_admin and not held.link.disabled_by_admin
+    closing = (
+        held.state == LinkState.DISABLED
+        and held.access.as_admin
+        and not held.link.disabled_by_admin
+    )
     if held.state != LinkState.ACTIVE and not closing:
         raise held.build_transition_error("disabled")
     held.link.status = LinkState.DISABLED.value
@@ -39,7 +60,12 @@ SYSTEM_CALLER = LinkCaller(0, is_admin=True)
 
 
 async def disable_dangerous_link(
-    session: WriteSession, link_id: int, href_digest: str, reason: FlagReason, threat: str | None, now: datetime
+    session: WriteSession,
+    link_id: int,
+    href_digest: str,
+    reason: FlagReason,
+    threat: str | None,
+    now: datetime,
 ) -> None:
     """Disable a link whose destination was found bad, and say why. A destination that was changed since is left alone."""
     try:
@@ -56,11 +82,19 @@ async def disable_dangerous_link(
     link.status, link.disabled_by_admin = LinkState.DISABLED.value, True
     why = f"{reason} ({threat})" if threat else str(reason)
     await held.record_version(
-        LinkChangeAction.DISABLED, {"status": {"from": before, "to": link.status}, "reason": {"from": None, "to": why}}
+        LinkChangeAction.DISABLED,
+        {"status": {"from": before, "to": link.status}, "reason": {"from": None, "to": why}},
     )
 
 
-async def enable_link(session: WriteSession, caller: LinkCaller, link_id: int, now: datetime, *, version: int | None = None) -> LockedLink:
+async def enable_link(
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    now: datetime,
+    *,
+    version: int | None = None,
+) -> LockedLink:
     """Let a disabled link redirect again, unless its expiry has passed or an administrator has closed it."""
     held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DISABLED:
@@ -94,7 +128,14 @@ async def renew_link(
     return held
 
 
-async def delete_link(session: WriteSession, caller: LinkCaller, link_id: int, now: datetime, *, version: int | None = None) -> LockedLink:
+async def delete_link(
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    now: datetime,
+    *,
+    version: int | None = None,
+) -> LockedLink:
     """Delete softly: names, history and clicks stay. Deleting twice is deleting once."""
     held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DELETED:
@@ -117,15 +158,28 @@ BATCH_SIZE = 500
 
 async def mark_expired(session: WriteSession, now: datetime, limit: int = BATCH_SIZE) -> int:
     """Note in the rows of expired links that they are. Nothing depends on it: `status` in every answer is computed from time."""
-    due = select(Link.id).where(Link.status == LinkState.ACTIVE, Link.expires_at <= now).order_by(Link.expires_at).limit(limit)
+    due = (
+        select(Link.id)
+        .where(Link.status == LinkState.ACTIVE, Link.expires_at <= now)
+        .order_by(Link.expires_at)
+        .limit(limit)
+    )
     ids = list(await session.scalars(due))
     if ids:
-        still = update(Link).where(Link.id.in_(ids), Link.status == LinkState.ACTIVE, Link.expires_at <= now)
-        await session.execute(still.values(status=LinkState.EXPIRED.value).execution_options(synchronize_session=False))
+        still = update(Link).where(
+            Link.id.in_(ids), Link.status == LinkState.ACTIVE, Link.expires_at <= now
+        )
+        await session.execute(
+            still.values(status=LinkState.EXPIRED.value).execution_options(
+                synchronize_session=False
+            )
+        )
     return len(ids)
 
 
-async def purge_links(session: WriteSession, now: datetime, after: timedelta, limit: int = BATCH_SIZE) -> int:
+async def purge_links(
+    session: WriteSession, now: datetime, after: timedelta, limit: int = BATCH_SIZE
+) -> int:
     """Remove links that expired or were deleted longer ago than `after`. A tombstone keeps each id, and clicks keep their link's id.
 
     A disabled link stays, whatever its expiry: whoever disabled it may still want it.
@@ -135,20 +189,30 @@ async def purge_links(session: WriteSession, now: datetime, after: timedelta, li
         and_(Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED)), Link.expires_at <= long_ago),
         and_(Link.status == LinkState.DELETED, Link.deleted_at <= long_ago),
     )
-    found = select(Link.id, Link.version, Link.status, Link.random_code).where(ended).order_by(Link.id).limit(limit).with_for_update()
+    found = (
+        select(Link.id, Link.version, Link.status, Link.random_code)
+        .where(ended)
+        .order_by(Link.id)
+        .limit(limit)
+        .with_for_update()
+    )
     rows = list(await session.execute(found))
     if rows:
         await _purge_rows(session, rows, now)
     return len(rows)
 
 
-async def _purge_rows(session: WriteSession, rows: Sequence[tuple[int, int, str, str | None]], now: datetime) -> None:
+async def _purge_rows(
+    session: WriteSession, rows: Sequence[tuple[int, int, str, str | None]], now: datetime
+) -> None:
     ids = [link_id for link_id, *_ in rows]
     names = await list_names(session, NameTarget.LINK, ids)
     tags = await load_tag_names(session, ids)
     uses: dict[int, int] = {}
     for link_id, _, status, _ in rows:
-        for tag_id in tags[link_id] if status != LinkState.DELETED else ():  # a deleted link was taken off the count when it was deleted
+        for tag_id in (
+            tags[link_id] if status != LinkState.DELETED else ()
+        ):  # a deleted link was taken off the count when it was deleted
             uses[tag_id] = uses.get(tag_id, 0) - 1
     await adjust_usage(session, uses, now)
     tombstones = [{"link_id": link_id, "purged_at": now} for link_id in ids]
@@ -156,9 +220,16 @@ async def _purge_rows(session: WriteSession, rows: Sequence[tuple[int, int, str,
     await session.execute(delete(Name).where(Name.kind == NameTarget.LINK, Name.target_id.in_(ids)))
     children: tuple[Any, ...] = (LinkTag, LinkShare, LinkInvitation, LinkOwner, LinkChange)
     for child in children:
-        await session.execute(delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False))
-    await session.execute(delete(Link).where(Link.id.in_(ids)).execution_options(synchronize_session=False))
+        await session.execute(
+            delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False)
+        )
+    await session.execute(
+        delete(Link).where(Link.id.in_(ids)).execution_options(synchronize_session=False)
+    )
     await feed.publish_changes(
         session,
-        [feed.TargetChange(link_id, version + 1, (*names[link_id], *((code,) if code else ()))) for link_id, version, _, code in rows],
+        [
+            feed.TargetChange(link_id, version + 1, (*names[link_id], *((code,) if code else ())))
+            for link_id, version, _, code in rows
+        ],
     )

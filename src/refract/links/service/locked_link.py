@@ -30,7 +30,12 @@ _ALLOWED_ACTIONS: dict[LinkState, str] = {
 
 
 AUDITED_ACTIONS = frozenset(
-    {LinkChangeAction.DELETED, LinkChangeAction.OWNER_ADDED, LinkChangeAction.OWNER_REMOVED, LinkChangeAction.TRANSFERRED}
+    {
+        LinkChangeAction.DELETED,
+        LinkChangeAction.OWNER_ADDED,
+        LinkChangeAction.OWNER_REMOVED,
+        LinkChangeAction.TRANSFERRED,
+    }
 )
 """What goes into the audit log whoever does it."""
 
@@ -57,13 +62,17 @@ class LockedLink:
         return self.link.own_state_at(self.now)
 
     def build_transition_error(self, step: str) -> InvalidStateTransition:
-        return InvalidStateTransition(what="link", state=self.state, wish=step, allowed=_ALLOWED_ACTIONS[self.state])
+        return InvalidStateTransition(
+            what="link", state=self.state, wish=step, allowed=_ALLOWED_ACTIONS[self.state]
+        )
 
     def require_not_deleted(self, step: str) -> None:
         if self.state == LinkState.DELETED:
             raise self.build_transition_error(step)
 
-    async def record_version(self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None) -> bool:
+    async def record_version(
+        self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None
+    ) -> bool:
         """Make the next version of what the link has become, and tell of it. An edit that changes nothing makes none.
 
         `changes` tells of people, who are not part of a version's own fields.
@@ -92,11 +101,17 @@ class LockedLink:
                 detail=_describe_changes(self.latest_change.changes),
             )
 
-    def add_version(self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None) -> feed.TargetChange | None:
+    def add_version(
+        self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None
+    ) -> feed.TargetChange | None:
         """The same for one link of many: the caller flushes and tells for all of them at once."""
         link = self.link
         after = history.take_snapshot(link, self.names, self.tags)
-        different = dict(changes) if changes is not None else history.diff_snapshots(self.snapshot_before, after)
+        different = (
+            dict(changes)
+            if changes is not None
+            else history.diff_snapshots(self.snapshot_before, after)
+        )
         if not different and after == self.snapshot_before:
             return None
         if self.unwritten_version is not None:
@@ -125,7 +140,11 @@ def _describe_changes(changes: Mapping[str, Any]) -> str:
     """Name what changed. Of people the ids; of fields the names alone, since the link's history has their values."""
     if "reason" in changes:
         return str(changes["reason"]["to"])
-    people = [f"{field} {what} {user_id}" for field in ("owners", "shares") for what, user_id in changes.get(field, {}).items()]
+    people = [
+        f"{field} {what} {user_id}"
+        for field in ("owners", "shares")
+        for what, user_id in changes.get(field, {}).items()
+    ]
     return ", ".join([*people, *(field for field in changes if field not in ("owners", "shares"))])
 
 
@@ -139,7 +158,12 @@ async def lock_link(
     version: int | None = None,
 ) -> LockedLink:
     """Take a link in hand for a change. `version` is the one the change is meant for; any will do when it is absent."""
-    found = select(Link).where(Link.id == link_id).with_for_update().execution_options(populate_existing=True)
+    found = (
+        select(Link)
+        .where(Link.id == link_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
     link = await session.scalar(found)
     if link is None:
         raise LinkNotFound
@@ -149,7 +173,19 @@ async def lock_link(
         raise Stale
     names = (await list_names(session, NameTarget.LINK, [link.id]))[link.id]
     tags = (await load_tag_names(session, [link.id]))[link.id]
-    held = LockedLink(session, caller, standing, link, names, tags, now, history.take_snapshot(link, names, tags), tuple(names))
+    held = LockedLink(
+        session,
+        caller,
+        standing,
+        link,
+        names,
+        tags,
+        now,
+        history.take_snapshot(link, names, tags),
+        tuple(names),
+    )
     if link.version == 1 and await session.get(LinkChange, (link.id, 1)) is None:
-        held.unwritten_version = history.build_first_version(link, names, tags, await get_creator_id(session, link.id))
+        held.unwritten_version = history.build_first_version(
+            link, names, tags, await get_creator_id(session, link.id)
+        )
     return held

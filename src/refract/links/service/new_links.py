@@ -69,7 +69,9 @@ async def check_link(rt: Runtime, given: LinkCreate) -> NewLink:
     return checked
 
 
-def _checked(rt: Runtime, given: LinkCreate, verdict: CheckedDestination | RefractError) -> NewLink | RefractError:
+def _checked(
+    rt: Runtime, given: LinkCreate, verdict: CheckedDestination | RefractError
+) -> NewLink | RefractError:
     if isinstance(verdict, RefractError):
         return verdict
     return NewLink(given, verdict, str(given.visibility or rt.settings.default_visibility))
@@ -80,7 +82,9 @@ def digest(href: str) -> str:
     return hashlib.blake2b(href.encode(), digest_size=16).hexdigest()
 
 
-async def find_existing(session: WriteSession, owner: User, news: Mapping[int, NewLink], now: datetime) -> dict[int, LinkCard]:
+async def find_existing(
+    session: WriteSession, owner: User, news: Mapping[int, NewLink], now: datetime
+) -> dict[int, LinkCard]:
     """Return the owner's oldest link that serves as well, for each new link with `find_if_exists` that has one.
 
     The owner's row is locked, so that two such calls at once cannot both find nothing.
@@ -88,16 +92,27 @@ async def find_existing(session: WriteSession, owner: User, news: Mapping[int, N
     looking = {index: new for index, new in news.items() if new.given.find_if_exists}
     if not looking:
         return {}
-    await session.execute(select(User.id).where(User.id == owner.id).with_for_update(key_share=True))
-    links = await find_live_links(session, owner.id, {digest(new.href) for new in looking.values()}, now)
+    await session.execute(
+        select(User.id).where(User.id == owner.id).with_for_update(key_share=True)
+    )
+    links = await find_live_links(
+        session, owner.id, {digest(new.href) for new in looking.values()}, now
+    )
     cards = await load_cards(session, links)
-    found = {index: next((card for card in cards if _serves(card, new)), None) for index, new in looking.items()}
+    found = {
+        index: next((card for card in cards if _serves(card, new)), None)
+        for index, new in looking.items()
+    }
     return {index: card for index, card in found.items() if card is not None}
 
 
 def _serves(card: LinkCard, new: NewLink) -> bool:
     """Return whether a link has the same destination, every name and tag, and what is given expressly. Title and notes do not count."""
-    said = [field for field in _SAID if field in new.given.model_fields_set and getattr(new.given, field) is not None]
+    said = [
+        field
+        for field in _SAID
+        if field in new.given.model_fields_set and getattr(new.given, field) is not None
+    ]
     return (
         card.link.href == new.href
         and {name_key(name) for name in new.given.names} <= {name_key(name) for name in card.names}

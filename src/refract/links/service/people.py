@@ -11,7 +11,13 @@ from refract.identity.models import User
 from refract.identity.users import get_user_by_email
 from refract.limits.service import HOUR_SECONDS, SharedLimit
 from refract.links.access import LinkCaller
-from refract.links.errors import OwnerExists, OwnerNotFound, PrimaryOwnerProtected, ShareExists, ShareNotFound
+from refract.links.errors import (
+    OwnerExists,
+    OwnerNotFound,
+    PrimaryOwnerProtected,
+    ShareExists,
+    ShareNotFound,
+)
 from refract.links.history import LinkChangeAction
 from refract.links.models import LinkInvitation, LinkOwner, LinkShare
 from refract.links.service.locked_link import LockedLink, lock_link
@@ -23,7 +29,13 @@ class AddressLimit(SharedLimit):
     """Email addresses that a user may name in an hour: the responses tell who has an account."""
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "address", ADDRESSES_PER_HOUR, per="an hour for email addresses", seconds=HOUR_SECONDS)
+        super().__init__(
+            rt,
+            "address",
+            ADDRESSES_PER_HOUR,
+            per="an hour for email addresses",
+            seconds=HOUR_SECONDS,
+        )
 
     async def charge_caller(self, who: LinkCaller) -> None:
         """Count one address. Administrators see all accounts anyway, and are not charged."""
@@ -31,7 +43,9 @@ class AddressLimit(SharedLimit):
             await self.charge(str(who.user_id))
 
 
-async def add_owner(session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime) -> LockedLink:
+async def add_owner(
+    session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
+) -> LockedLink:
     """Let somebody else own the link too, without asking them: for administrators and the command line."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     held.require_not_deleted("given an owner")
@@ -48,11 +62,21 @@ async def make_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
     if await _get_owner(session, link_id, user_id) is not None:
         raise OwnerExists
     await _remove_share_and_invitation(session, link_id, user_id)
-    session.add(LinkOwner(link_id=link_id, user_id=user_id, primary_link_id=None, added_by=added_by, created_at=held.now))
+    session.add(
+        LinkOwner(
+            link_id=link_id,
+            user_id=user_id,
+            primary_link_id=None,
+            added_by=added_by,
+            created_at=held.now,
+        )
+    )
     await held.record_version(LinkChangeAction.OWNER_ADDED, {"owners": {"added": str(user_id)}})
 
 
-async def remove_owner(session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime) -> LockedLink:
+async def remove_owner(
+    session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
+) -> LockedLink:
     """Take the link from a co-owner, or step down oneself."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     owner = await _get_owner(session, link_id, user_id)
@@ -65,11 +89,15 @@ async def remove_owner(session: WriteSession, caller: LinkCaller, link_id: int, 
     return held
 
 
-async def transfer_link(session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime) -> LockedLink:
+async def transfer_link(
+    session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
+) -> LockedLink:
     """Make somebody else the primary owner, without asking them; who was it before stays as a co-owner."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
     held.require_not_deleted("transferred")
-    await make_primary_owner(held, (await get_user_by_email(session, email)).id, added_by=caller.user_id)
+    await make_primary_owner(
+        held, (await get_user_by_email(session, email)).id, added_by=caller.user_id
+    )
     return held
 
 
@@ -80,12 +108,16 @@ async def make_primary_owner(held: LockedLink, user_id: int, *, added_by: int) -
     if mine is not None and mine.is_primary:
         raise OwnerExists
     await _remove_share_and_invitation(session, link_id, user_id)
-    await set_primary_owner(session, link_id, user_id, held.now, added_by=added_by, known=mine is not None)
+    await set_primary_owner(
+        session, link_id, user_id, held.now, added_by=added_by, known=mine is not None
+    )
     await session.refresh(held.link, ["on_hold"])  # it follows from the primary owner
     await held.record_version(LinkChangeAction.TRANSFERRED, {"owners": {"primary": str(user_id)}})
 
 
-async def share_link(session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime) -> tuple[LockedLink, User]:
+async def share_link(
+    session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
+) -> tuple[LockedLink, User]:
     """Let somebody look at the link and its figures."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     held.require_not_deleted("shared")
@@ -94,14 +126,24 @@ async def share_link(session: WriteSession, caller: LinkCaller, link_id: int, em
         raise OwnerExists
     if await session.get(LinkShare, (link_id, person.id)) is not None:
         raise ShareExists
-    session.add(LinkShare(link_id=link_id, user_id=person.id, shared_by=caller.user_id, created_at=now))
+    session.add(
+        LinkShare(link_id=link_id, user_id=person.id, shared_by=caller.user_id, created_at=now)
+    )
     await held.record_version(LinkChangeAction.SHARED, {"shares": {"added": str(person.id)}})
     return held, person
 
 
-async def unshare_link(session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime) -> LockedLink:
+async def unshare_link(
+    session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
+) -> LockedLink:
     """Stop sharing a link with somebody. Whom it is shared with may leave by themselves."""
-    held = await lock_link(session, caller, link_id, now, right=AccessRight.VIEW if user_id == caller.user_id else AccessRight.MANAGE)
+    held = await lock_link(
+        session,
+        caller,
+        link_id,
+        now,
+        right=AccessRight.VIEW if user_id == caller.user_id else AccessRight.MANAGE,
+    )
     share = await session.get(LinkShare, (link_id, user_id))
     if share is None:
         raise ShareNotFound
@@ -110,14 +152,32 @@ async def unshare_link(session: WriteSession, caller: LinkCaller, link_id: int, 
     return held
 
 
-async def set_primary_owner(session: WriteSession, link_id: int, user_id: int, now: datetime, *, added_by: int | None, known: bool) -> None:
+async def set_primary_owner(
+    session: WriteSession,
+    link_id: int,
+    user_id: int,
+    now: datetime,
+    *,
+    added_by: int | None,
+    known: bool,
+) -> None:
     """Move the primary mark. It is taken off first: the schema allows only one at a time."""
-    await session.execute(update(LinkOwner).where(LinkOwner.link_id == link_id).values(primary_link_id=None))
+    await session.execute(
+        update(LinkOwner).where(LinkOwner.link_id == link_id).values(primary_link_id=None)
+    )
     if known:
         mine = (LinkOwner.link_id == link_id, LinkOwner.user_id == user_id)
         await session.execute(update(LinkOwner).where(*mine).values(primary_link_id=link_id))
     else:
-        session.add(LinkOwner(link_id=link_id, user_id=user_id, primary_link_id=link_id, added_by=added_by, created_at=now))
+        session.add(
+            LinkOwner(
+                link_id=link_id,
+                user_id=user_id,
+                primary_link_id=link_id,
+                added_by=added_by,
+                created_at=now,
+            )
+        )
         await session.flush()
 
 

@@ -27,16 +27,30 @@ def validate_tags(names: Sequence[str]) -> list[str]:
     return list(found.values())
 
 
-async def replace_tags(session: WriteSession, link_id: int, old: Mapping[int, str], new: Mapping[int, str], now: datetime) -> None:
+async def replace_tags(
+    session: WriteSession,
+    link_id: int,
+    old: Mapping[int, str],
+    new: Mapping[int, str],
+    now: datetime,
+) -> None:
     """Exchange the tags of a live link."""
     gone, come = set(old) - set(new), set(new) - set(old)
     if gone:
-        await session.execute(delete(LinkTag).where(LinkTag.link_id == link_id, LinkTag.tag_id.in_(gone)))
-    await insert_rows(session, cast("Table", LinkTag.__table__), [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(come)])
+        await session.execute(
+            delete(LinkTag).where(LinkTag.link_id == link_id, LinkTag.tag_id.in_(gone))
+        )
+    await insert_rows(
+        session,
+        cast("Table", LinkTag.__table__),
+        [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(come)],
+    )
     await tags.adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(come, 1), now)
 
 
-async def ensure_tags(session: WriteSession, ids: IdSource, names: Collection[str], now: datetime) -> dict[int, str]:
+async def ensure_tags(
+    session: WriteSession, ids: IdSource, names: Collection[str], now: datetime
+) -> dict[int, str]:
     """The shared tags of these names, made where there are none."""
     found = await tags.ensure_shared_tags(session, ids, names, now)
     return {tag.id: tag.name for tag in found.values()}

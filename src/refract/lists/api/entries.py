@@ -5,10 +5,30 @@ from fastapi import Response
 from refract.core.schemas import Id
 from refract.links.dependencies import Space
 from refract.lists import addresses, service
-from refract.lists.dependencies import BAD_ADDRESS, add_entry_batch, add_single_entry, build_entry_out, build_list_out, check_address
+from refract.lists.dependencies import (
+    BAD_ADDRESS,
+    add_entry_batch,
+    add_single_entry,
+    build_entry_out,
+    build_list_out,
+    check_address,
+)
 from refract.lists.draft_owners import WriteListClient
-from refract.lists.errors import EntryNotFound, ListImmutable, ListNotFound, OrderMismatch, TooManyEntries
-from refract.lists.schemas import EntriesCreate, EntriesResult, EntryOrder, EntryOut, EntryPatch, ListOut
+from refract.lists.errors import (
+    EntryNotFound,
+    ListImmutable,
+    ListNotFound,
+    OrderMismatch,
+    TooManyEntries,
+)
+from refract.lists.schemas import (
+    EntriesCreate,
+    EntriesResult,
+    EntryOrder,
+    EntryOut,
+    EntryPatch,
+    ListOut,
+)
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
 from refract.web.routing import large_body
@@ -33,7 +53,9 @@ async def add_entries(
 ) -> EntryOut | EntriesResult:
     """Add one address (`url`), or many (`urls`), each with a result of its own. Title and description follow by themselves."""
     async with rt.db.read() as reading:
-        await service.get_draft(reading, client.caller, list_id)  # nobody's addresses are looked at for a list they cannot add to
+        await service.get_draft(
+            reading, client.caller, list_id
+        )  # nobody's addresses are looked at for a list they cannot add to
     if new.url is not None:
         address = await check_address(rt, new.url)
         async with rt.db.write() as session:
@@ -46,14 +68,22 @@ async def add_entries(
 
 
 @router.patch("/entries/{entry_id}", responses=problems(ListNotFound, EntryNotFound, ListImmutable))
-async def change_entry(list_id: Id, entry_id: Id, changes: EntryPatch, client: WriteListClient, rt: Rt) -> EntryOut:
+async def change_entry(
+    list_id: Id, entry_id: Id, changes: EntryPatch, client: WriteListClient, rt: Rt
+) -> EntryOut:
     """Change an entry's title or description. What a person writes is never overwritten by what we fetch."""
     async with rt.db.write() as session:
-        entry = await service.edit_entry(session, client.caller, list_id, entry_id, changes, rt.clock.now())
+        entry = await service.edit_entry(
+            session, client.caller, list_id, entry_id, changes, rt.clock.now()
+        )
         return await build_entry_out(session, rt, entry)
 
 
-@router.delete("/entries/{entry_id}", status_code=204, responses=problems(ListNotFound, EntryNotFound, ListImmutable))
+@router.delete(
+    "/entries/{entry_id}",
+    status_code=204,
+    responses=problems(ListNotFound, EntryNotFound, ListImmutable),
+)
 async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: Rt) -> Response:
     """Take an entry out; those behind it move up."""
     async with rt.db.write() as session:
@@ -65,5 +95,7 @@ async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: R
 async def reorder(list_id: Id, order: EntryOrder, client: WriteListClient, rt: Rt) -> ListOut:
     """Put the entries into a new order, which names each of them exactly once."""
     async with rt.db.write() as session:
-        await service.reorder_entries(session, client.caller, list_id, order.entry_ids, rt.clock.now())
+        await service.reorder_entries(
+            session, client.caller, list_id, order.entry_ids, rt.clock.now()
+        )
         return await build_list_out(session, rt, client, list_id)

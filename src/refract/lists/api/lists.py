@@ -12,7 +12,14 @@ from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.links.dependencies import Space
 from refract.lists import queries, service
-from refract.lists.dependencies import begin_edition, build_list_out, choose_name, publish_draft, resolve_list_entries, start_list
+from refract.lists.dependencies import (
+    begin_edition,
+    build_list_out,
+    choose_name,
+    publish_draft,
+    resolve_list_entries,
+    start_list,
+)
 from refract.lists.draft_owners import ReadListClient, WriteListClient, set_creator_cookie
 from refract.lists.errors import (
     ListImmutable,
@@ -29,7 +36,16 @@ from refract.lists.errors import (
 from refract.lists.models import ListStatus
 from refract.lists.presentation import build_public_list, build_summary
 from refract.lists.public_pages import robots_headers
-from refract.lists.schemas import ClaimResult, ListCreate, ListOut, ListPatch, ListsPage, PublicList, PublishIn, SlugIn
+from refract.lists.schemas import (
+    ClaimResult,
+    ListCreate,
+    ListOut,
+    ListPatch,
+    ListsPage,
+    PublicList,
+    PublishIn,
+    SlugIn,
+)
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.networks import client_network
@@ -41,7 +57,9 @@ _BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, NamesNeedAccount, SensitiveNa
 
 
 @router.post("", status_code=201)
-async def create_list(client: WriteListClient, rt: Rt, space: Space, response: Response, new: ListCreate | None = None) -> ListOut:
+async def create_list(
+    client: WriteListClient, rt: Rt, space: Space, response: Response, new: ListCreate | None = None
+) -> ListOut:
     """Start a list. Where people without an account may, they get a cookie, and only that cookie opens the draft again."""
     async with rt.db.write() as session:
         found = await start_list(session, rt, space, client, new or ListCreate())
@@ -58,12 +76,26 @@ async def list_lists(
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
     status: Annotated[ListStatus | None, Query(description="Left out: both.")] = None,
-    q: Annotated[str | None, Query(max_length=200, description="Words that title, name or description must contain.")] = None,
+    q: Annotated[
+        str | None,
+        Query(max_length=200, description="Words that title, name or description must contain."),
+    ] = None,
 ) -> ListsPage:
     """My lists, newest first; for strangers, those of their cookie."""
     async with rt.db.read() as session:
-        page = await queries.load_lists_page(session, CursorCodec(rt.secret), client.caller, limit=limit, cursor=cursor, status=status, q=q)
-    items = [build_summary(found, count, views, rt.settings.public_url) for found, count, views in page.items]
+        page = await queries.load_lists_page(
+            session,
+            CursorCodec(rt.secret),
+            client.caller,
+            limit=limit,
+            cursor=cursor,
+            status=status,
+            q=q,
+        )
+    items = [
+        build_summary(found, count, views, rt.settings.public_url)
+        for found, count, views in page.items
+    ]
     return ListsPage(items=items, next_cursor=page.next_cursor)
 
 
@@ -99,7 +131,10 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/{list_id}/undo", responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken))
+@router.post(
+    "/{list_id}/undo",
+    responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken),
+)
 @large_response
 async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> ListOut:
     """Bring back a list deleted in the last 24 hours."""
@@ -108,7 +143,11 @@ async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space
         return await build_list_out(session, rt, client, list_id)
 
 
-@router.post("/{list_id}/release", status_code=204, responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator))
+@router.post(
+    "/{list_id}/release",
+    status_code=204,
+    responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator),
+)
 async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
     """Free the name of a deleted list now, instead of 24 hours after it was deleted."""
     async with rt.db.write() as session:
@@ -116,9 +155,13 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
     return Response(status_code=204)
 
 
-@router.post("/{list_id}/slug", responses=problems(*_BAD_SLUG, ListNotFound, ListImmutable, SlugSettled))
+@router.post(
+    "/{list_id}/slug", responses=problems(*_BAD_SLUG, ListNotFound, ListImmutable, SlugSettled)
+)
 @large_response
-async def wish_slug(list_id: Id, body: SlugIn, client: WriteListClient, rt: Rt, space: Space) -> ListOut:
+async def wish_slug(
+    list_id: Id, body: SlugIn, client: WriteListClient, rt: Rt, space: Space
+) -> ListOut:
     """Note the name a draft shall have. It is taken by publishing, and until then anybody may be faster."""
     async with rt.db.write() as session:
         await choose_name(session, rt, space, client, list_id, body.slug)
@@ -127,10 +170,14 @@ async def wish_slug(list_id: Id, body: SlugIn, client: WriteListClient, rt: Rt, 
 
 @router.post(
     "/{list_id}/publish",
-    responses=problems(*_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled, PublishingNeedsAccount),
+    responses=problems(
+        *_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled, PublishingNeedsAccount
+    ),
 )
 @large_response
-async def publish_list(list_id: Id, client: WriteListClient, rt: Rt, space: Space, body: PublishIn | None = None) -> ListOut:
+async def publish_list(
+    list_id: Id, client: WriteListClient, rt: Rt, space: Space, body: PublishIn | None = None
+) -> ListOut:
     """Publish a draft under its name, or a made-up one. There is no way back: afterwards it can only be followed up or deleted."""
     async with rt.db.write() as session:
         if body is not None and body.slug is not None:
@@ -142,10 +189,13 @@ async def publish_list(list_id: Id, client: WriteListClient, rt: Rt, space: Spac
 @router.post(
     "/{list_id}/editions",
     status_code=201,
-    responses=problems(ListNotFound, NotPublished) | {200: {"model": ListOut, "description": "It was begun already."}},
+    responses=problems(ListNotFound, NotPublished)
+    | {200: {"model": ListOut, "description": "It was begun already."}},
 )
 @large_response
-async def new_edition(list_id: Id, client: WriteListClient, rt: Rt, space: Space, response: Response) -> ListOut:
+async def new_edition(
+    list_id: Id, client: WriteListClient, rt: Rt, space: Space, response: Response
+) -> ListOut:
     """Begin the next edition: a draft that starts as a copy and takes over the name when it is published."""
     async with rt.db.write() as session:
         draft, made = await begin_edition(session, rt, space, client, list_id)
@@ -166,7 +216,9 @@ async def read_public_list(
     request: Request,
     rt: Rt,
     response: Response,
-    edition: Annotated[int | None, Query(ge=1, le=1_000_000, description="An older edition; left out: the latest.")] = None,
+    edition: Annotated[
+        int | None, Query(ge=1, le=1_000_000, description="An older edition; left out: the latest.")
+    ] = None,
 ) -> PublicList:
     """A published list by its name. Open to strangers."""
     async with rt.db.read() as session:
@@ -176,6 +228,10 @@ async def read_public_list(
             raise ListNotFound
         if found.details.link_list.on_hold:
             raise ListUnavailable
-        shown = await resolve_list_entries(session, rt, found.details.link_list.id, found.details.epoch)
+        shown = await resolve_list_entries(
+            session, rt, found.details.link_list.id, found.details.epoch
+        )
     response.headers.update(robots_headers(found.details.link_list))
-    return build_public_list(found.details.link_list, found.latest_edition, shown, rt.settings.public_url)
+    return build_public_list(
+        found.details.link_list, found.latest_edition, shown, rt.settings.public_url
+    )

@@ -8,11 +8,22 @@ from refract.core.errors import Conflict, RefractError
 from refract.core.schemas import Id
 from refract.links.dependencies import Space
 from refract.lists import queries, service
-from refract.lists.dependencies import begin_edition, choose_name, publish_draft, resolve_list_entries
+from refract.lists.dependencies import (
+    begin_edition,
+    choose_name,
+    publish_draft,
+    resolve_list_entries,
+)
 from refract.lists.draft_owners import ReadListClient, WriteListClient
 from refract.lists.errors import PublishingNeedsAccount
 from refract.lists.models import ListStatus
-from refract.lists.pages.responses import ListFormText, redirect_to_list, render_client_page, render_list, rerender_list
+from refract.lists.pages.responses import (
+    ListFormText,
+    redirect_to_list,
+    render_client_page,
+    render_list,
+    rerender_list,
+)
 from refract.lists.public_pages import build_preview
 from refract.lists.schemas import ListPatch
 from refract.web import flash, return_path
@@ -35,7 +46,9 @@ async def preview_page(list_id: Id, request: Request, client: ReadListClient, rt
     if seen.link_list.status == ListStatus.PUBLISHED:
         return RedirectResponse(f"/{seen.link_list.slug}?edition={seen.link_list.edition}", 303)
     context = build_preview(seen.link_list, shown, rt.settings.public_url)
-    return await render_client_page(request, rt, client, "lists/public.html", page_title=context["heading"], **context)
+    return await render_client_page(
+        request, rt, client, "lists/public.html", page_title=context["heading"], **context
+    )
 
 
 @router.post("/app/lists/{list_id}")
@@ -49,7 +62,11 @@ async def change_list(
     palette: ListFormText = "",
 ) -> Response:
     """Change title and description, and the colours if one of them was chosen."""
-    typed = {"title": title, "description": description, **({"palette": palette} if palette else {})}
+    typed = {
+        "title": title,
+        "description": description,
+        **({"palette": palette} if palette else {}),
+    }
     try:
         changes = ListPatch.model_validate(typed)
         async with rt.db.write() as session:
@@ -61,7 +78,12 @@ async def change_list(
 
 @router.post("/app/lists/{list_id}/slug")
 async def choose_list_name(
-    list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space, slug: ListFormText = ""
+    list_id: Id,
+    request: Request,
+    client: WriteListClient,
+    rt: Rt,
+    space: Space,
+    slug: ListFormText = "",
 ) -> Response:
     try:
         async with rt.db.write() as session:
@@ -72,7 +94,14 @@ async def choose_list_name(
 
 
 @router.post("/app/lists/{list_id}/publish")
-async def publish_list(list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space, slug: ListFormText = "") -> Response:
+async def publish_list(
+    list_id: Id,
+    request: Request,
+    client: WriteListClient,
+    rt: Rt,
+    space: Space,
+    slug: ListFormText = "",
+) -> Response:
     """Publish, under the name in the box or a made-up one, and show the list as it will stay."""
     try:
         async with rt.db.write() as session:
@@ -88,7 +117,9 @@ async def publish_list(list_id: Id, request: Request, client: WriteListClient, r
 
 
 @router.post("/app/lists/{list_id}/editions")
-async def create_list_edition(list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space) -> Response:
+async def create_list_edition(
+    list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space
+) -> Response:
     try:
         async with rt.db.write() as session:
             draft, _ = await begin_edition(session, rt, space, client, list_id)
@@ -109,7 +140,9 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
 
 
 @router.post("/app/lists/{list_id}/undo")
-async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
+async def undo_list_deletion(
+    list_id: Id, client: WriteListClient, rt: Rt, space: Space
+) -> Response:
     """Bring back a deleted list."""
     try:
         async with rt.db.write() as session:

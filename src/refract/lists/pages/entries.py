@@ -35,7 +35,11 @@ router = page_router()
 
 @router.get("/app/lists/{list_id}/news")
 async def poll_entries(
-    list_id: Id, request: Request, client: ReadListClient, rt: Rt, waiting: Annotated[str, Query(max_length=25_000)] = ""
+    list_id: Id,
+    request: Request,
+    client: ReadListClient,
+    rt: Rt,
+    waiting: Annotated[str, Query(max_length=25_000)] = "",
 ) -> Response:
     """Those of the waiting entries that wait no longer, for the page to put in place."""
     asked = {int(one) for one in waiting.split(",") if one.isdigit() and len(one) < 20}
@@ -47,12 +51,27 @@ async def poll_entries(
     fresh = [entry for entry in ours if entry.fetch_status != FetchStatus.PENDING]
     still = [str(entry.id) for entry in ours if entry.fetch_status == FetchStatus.PENDING]
     bound = client.creator or ""
-    return render_fragment(request, client.actor, "lists/_updates.html", bound=bound, list=out, fresh=fresh, waiting=still)
+    return render_fragment(
+        request,
+        client.actor,
+        "lists/_updates.html",
+        bound=bound,
+        list=out,
+        fresh=fresh,
+        waiting=still,
+    )
 
 
 @router.post("/app/lists/{list_id}/entries")
 @large_body
-async def add_entries(list_id: Id, request: Request, client: WriteListClient, rt: Rt, space: Space, urls: ListFormText = "") -> Response:
+async def add_entries(
+    list_id: Id,
+    request: Request,
+    client: WriteListClient,
+    rt: Rt,
+    space: Space,
+    urls: ListFormText = "",
+) -> Response:
     """Add addresses. Those that cannot be added stay in the box, each with its reason."""
     typed = parse_addresses(urls)
     try:
@@ -65,7 +84,9 @@ async def add_entries(list_id: Id, request: Request, client: WriteListClient, rt
     except RefractError as exc:
         return await rerender_list(request, client, rt, list_id, exc, "urls", {"urls": urls})
     if result.failed:
-        return await render_list(request, client, rt, list_id, status=422, **collect_rejected(typed, result))
+        return await render_list(
+            request, client, rt, list_id, status=422, **collect_rejected(typed, result)
+        )
     response = redirect_to_list(list_id, "add")
     flash.add(response, rt, format_result(result))
     return response
@@ -81,28 +102,51 @@ async def change_entry(  # noqa: PLR0913, PLR0917 - each field of the form is on
     given = {name: value for name, (value, before) in typed.items() if value != before}
     try:
         async with rt.db.write() as session:
-            await service.edit_entry(session, client.caller, list_id, entry_id, EntryPatch.model_validate(given), rt.clock.now())
+            await service.edit_entry(
+                session,
+                client.caller,
+                list_id,
+                entry_id,
+                EntryPatch.model_validate(given),
+                rt.clock.now(),
+            )
     except (ValidationError, RefractError) as exc:
         return await rerender_list(request, client, rt, list_id, exc, "entries", {})
     return redirect_to_list(list_id, f"entry-{entry_id}")
 
 
 @router.post("/app/lists/{list_id}/entries/{entry_id}/{step}")
-async def move_entry(list_id: Id, entry_id: Id, step: str, request: Request, client: WriteListClient, rt: Rt) -> Response:
+async def move_entry(
+    list_id: Id, entry_id: Id, step: str, request: Request, client: WriteListClient, rt: Rt
+) -> Response:
     """One place up or down, or out."""
     try:
         async with rt.db.write() as session:
             if step == "remove":
-                await service.remove_entry(session, client.caller, list_id, entry_id, rt.clock.now())
+                await service.remove_entry(
+                    session, client.caller, list_id, entry_id, rt.clock.now()
+                )
             else:
-                await service.move_entry(session, client.caller, list_id, entry_id, {"up": -1, "down": 1}.get(step, 0), rt.clock.now())
+                await service.move_entry(
+                    session,
+                    client.caller,
+                    list_id,
+                    entry_id,
+                    {"up": -1, "down": 1}.get(step, 0),
+                    rt.clock.now(),
+                )
     except RefractError as exc:
         return await rerender_list(request, client, rt, list_id, exc, "entries", {})
     return redirect_to_list(list_id, "entries" if step == "remove" else f"entry-{entry_id}")
 
 
 @router.post("/app/lists/{list_id}/order")
-async def reorder_entries(list_id: Id, client: WriteListClient, rt: Rt, order: Annotated[str, Form(max_length=25_000)] = "") -> Response:
+async def reorder_entries(
+    list_id: Id,
+    client: WriteListClient,
+    rt: Rt,
+    order: Annotated[str, Form(max_length=25_000)] = "",
+) -> Response:
     """The order that somebody has dragged the entries into."""
     ids = [int(one) for one in order.split(",") if one.isdigit() and len(one) < 20]
     async with rt.db.write() as session:

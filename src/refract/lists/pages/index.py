@@ -16,7 +16,13 @@ from refract.limits.service import MissLimit
 from refract.links.dependencies import Space
 from refract.lists import addresses, queries, service
 from refract.lists.dependencies import add_entry_batch, start_list
-from refract.lists.draft_owners import ListClient, ReadListClient, WriteListClient, format_titles, set_creator_cookie
+from refract.lists.draft_owners import (
+    ListClient,
+    ReadListClient,
+    WriteListClient,
+    format_titles,
+    set_creator_cookie,
+)
 from refract.lists.pages.responses import (
     ListFormText,
     collect_rejected,
@@ -43,19 +49,45 @@ PER_PAGE = 25
 
 @router.get("/app/lists")
 async def lists_page(
-    request: Request, client: ReadListClient, rt: Rt, cursor: CursorParam = None, q: Annotated[str | None, Query(max_length=200)] = None
+    request: Request,
+    client: ReadListClient,
+    rt: Rt,
+    cursor: CursorParam = None,
+    q: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
     """My lists, or those of this browser; and the box that starts another."""
     return await _render_lists(request, client, rt, cursor, q)
 
 
 async def _render_lists(
-    request: Request, client: ListClient, rt: Runtime, cursor: str | None = None, q: str | None = None, **context: Any
+    request: Request,
+    client: ListClient,
+    rt: Runtime,
+    cursor: str | None = None,
+    q: str | None = None,
+    **context: Any,
 ) -> Response:
     async with rt.db.read() as session:
-        page = await queries.load_lists_page(session, CursorCodec(rt.secret), client.caller, limit=PER_PAGE, cursor=cursor, q=q or None)
-        waiting = [] if client.is_anonymous else await queries.list_claimable(session, client.caller.creator)
-        deleted = [] if cursor or q else await queries.list_recently_deleted(session, client.caller, rt.clock.now() - service.UNDO_WINDOW)
+        page = await queries.load_lists_page(
+            session,
+            CursorCodec(rt.secret),
+            client.caller,
+            limit=PER_PAGE,
+            cursor=cursor,
+            q=q or None,
+        )
+        waiting = (
+            []
+            if client.is_anonymous
+            else await queries.list_claimable(session, client.caller.creator)
+        )
+        deleted = (
+            []
+            if cursor or q
+            else await queries.list_recently_deleted(
+                session, client.caller, rt.clock.now() - service.UNDO_WINDOW
+            )
+        )
     kept = {"q": q} if q else {}
     return await render_client_page(
         request,
@@ -63,12 +95,22 @@ async def _render_lists(
         client,
         "lists/index.html",
         page_title="Lists",
-        lists=[build_summary(found, count, views, rt.settings.public_url) for found, count, views in page.items],
+        lists=[
+            build_summary(found, count, views, rt.settings.public_url)
+            for found, count, views in page.items
+        ],
         claimable=format_titles(waiting),
-        deleted=[{"id": str(one.id), "title": one.title, "slug": one.slug, "held": held} for one, held in deleted],
+        deleted=[
+            {"id": str(one.id), "title": one.title, "slug": one.slug, "held": held}
+            for one, held in deleted
+        ],
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
-        next_url=f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}" if page.next_cursor else None,
+        next_url=(
+            f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}"
+            if page.next_cursor
+            else None
+        ),
         first_url=f"/app/lists?{urlencode(kept)}" if cursor else None,
         **context,
     )
@@ -77,7 +119,12 @@ async def _render_lists(
 @router.post("/app/lists")
 @large_body
 async def create_list(
-    request: Request, client: WriteListClient, rt: Rt, space: Space, title: ListFormText = "", urls: ListFormText = ""
+    request: Request,
+    client: WriteListClient,
+    rt: Rt,
+    space: Space,
+    title: ListFormText = "",
+    urls: ListFormText = "",
 ) -> Response:
     """Start a list, with a title and addresses or without."""
     typed = parse_addresses(urls)
@@ -90,16 +137,30 @@ async def create_list(
             result = await add_entry_batch(session, rt, space, client, made.id, found)
     except (ValidationError, RefractError) as exc:
         values = {"title": title, "urls": urls}
-        return await _render_lists(request, client, rt, status=get_error_status(exc), errors=get_field_errors(exc, "urls"), values=values)
+        return await _render_lists(
+            request,
+            client,
+            rt,
+            status=get_error_status(exc),
+            errors=get_field_errors(exc, "urls"),
+            values=values,
+        )
     if result.failed:
-        return await render_list(request, client, rt, made.id, status=422, **collect_rejected(typed, result))
+        return await render_list(
+            request, client, rt, made.id, status=422, **collect_rejected(typed, result)
+        )
     response = RedirectResponse(f"/app/lists/{made.id}", 303)
     set_creator_cookie(response, rt, client)
     return response
 
 
 @router.post("/app/lists/claim")
-async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt, list_id: Annotated[Id | None, Form()] = None) -> Response:
+async def claim_lists(
+    actor: WriteCaller,
+    client: WriteListClient,
+    rt: Rt,
+    list_id: Annotated[Id | None, Form()] = None,
+) -> Response:
     """Make the lists of this browser mine, and go back to the one that was looked at."""
     creator = client.caller.creator
     if creator is not None:
@@ -109,7 +170,9 @@ async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt, list_
 
 
 @router.get("/app/lists/availability")
-async def check_availability(request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = "") -> Response:
+async def check_availability(
+    request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = ""
+) -> Response:
     """Whether a name is free, as a few words for the page."""
     await rt.singleton(MissLimit).charge_network(client_network(request, rt))
     found = None
@@ -117,4 +180,6 @@ async def check_availability(request: Request, rt: Rt, space: Space, slug: Annot
         async with rt.db.read() as session:
             found = await names.check_availability(session, space, slug, NameTarget.LIST)
     pages: TemplateRenderer = request.app.state.pages
-    return Response(pages.render("lists/_slug_state.html", found=found, slug=slug), media_type="text/html")
+    return Response(
+        pages.render("lists/_slug_state.html", found=found, slug=slug), media_type="text/html"
+    )

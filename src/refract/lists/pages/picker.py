@@ -28,7 +28,9 @@ MAX_DRAFTS = 50
 
 
 @router.get("/app/lists/add")
-async def choose_list(request: Request, actor: WriteCaller, rt: Rt, url: Annotated[str, Query(max_length=10_000)] = "") -> Response:
+async def choose_list(
+    request: Request, actor: WriteCaller, rt: Rt, url: Annotated[str, Query(max_length=10_000)] = ""
+) -> Response:
     """Which of my drafts it should go into, or a new one."""
     return await _render_picker(request, actor, rt, url)
 
@@ -48,23 +50,52 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
     try:
         list_id = await _add_address(rt, space, client, url, to, title)
     except (Conflict, Invalid, NotFound) as exc:
-        return await _render_picker(request, actor, rt, url, status=exc.status, problem=exc.message, chosen=to, title=title)
+        return await _render_picker(
+            request, actor, rt, url, status=exc.status, problem=exc.message, chosen=to, title=title
+        )
     response = RedirectResponse(f"/app/lists/{list_id}", 303)
     flash.add(response, rt, "Added to the list.")
     return response
 
 
-async def _add_address(rt: Runtime, space: Space, client: ListClient, url: str, to: str, title: str) -> int:
+async def _add_address(
+    rt: Runtime, space: Space, client: ListClient, url: str, to: str, title: str
+) -> int:
     address = await check_address(rt, url.strip())
     async with rt.db.write() as session:
-        list_id = parse_id(to) if to.isdigit() else (await start_list(session, rt, space, client, ListCreate(title=title))).id
+        list_id = (
+            parse_id(to)
+            if to.isdigit()
+            else (await start_list(session, rt, space, client, ListCreate(title=title))).id
+        )
         await add_single_entry(session, rt, space, client, list_id, address)
     return list_id
 
 
-async def _render_picker(request: Request, actor: Caller, rt: Runtime, url: str, *, status: int = 200, **context: Any) -> Response:
+async def _render_picker(
+    request: Request, actor: Caller, rt: Runtime, url: str, *, status: int = 200, **context: Any
+) -> Response:
     async with rt.db.read() as session:
         mine = ListCaller(actor.user.id)
-        page = await queries.load_lists_page(session, CursorCodec(rt.secret), mine, limit=MAX_DRAFTS, cursor=None, status=ListStatus.DRAFT)
-    drafts = [build_summary(found, count, views, rt.settings.public_url) for found, count, views in page.items]
-    return render_response(request, actor, "lists/add.html", status=status, page_title="Add to a list", url=url, drafts=drafts, **context)
+        page = await queries.load_lists_page(
+            session,
+            CursorCodec(rt.secret),
+            mine,
+            limit=MAX_DRAFTS,
+            cursor=None,
+            status=ListStatus.DRAFT,
+        )
+    drafts = [
+        build_summary(found, count, views, rt.settings.public_url)
+        for found, count, views in page.items
+    ]
+    return render_response(
+        request,
+        actor,
+        "lists/add.html",
+        status=status,
+        page_title="Add to a list",
+        url=url,
+        drafts=drafts,
+        **context,
+    )

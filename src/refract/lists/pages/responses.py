@@ -23,22 +23,38 @@ from refract.web.problems import list_field_errors
 ListFormText = Annotated[str, Form()]
 
 
-async def render_client_page(request: Request, rt: Runtime, client: ListClient, template: str, **context: Any) -> Response:
+async def render_client_page(
+    request: Request, rt: Runtime, client: ListClient, template: str, **context: Any
+) -> Response:
     """A page whose forms are bound to the creator cookie, which is good for another 30 days from now.
 
     Rendered in a thread: a list may have a thousand entries.
     """
     bound = client.creator if client.is_anonymous else None
-    response = await rt.singleton(WorkThreadPool).run(render_response, request, client.actor, template, bound=bound, **context)
+    response = await rt.singleton(WorkThreadPool).run(
+        render_response, request, client.actor, template, bound=bound, **context
+    )
     set_creator_cookie(response, rt, client)
     return response
 
 
-async def render_list(request: Request, client: ListClient, rt: Runtime, list_id: int, *, status: int = 200, **context: Any) -> Response:
+async def render_list(
+    request: Request,
+    client: ListClient,
+    rt: Runtime,
+    list_id: int,
+    *,
+    status: int = 200,
+    **context: Any,
+) -> Response:
     async with rt.db.read() as session:
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
-        unowned = client.actor is not None and seen.link_list.owner_id is None and client.caller.is_owner_of(seen.link_list)
+        unowned = (
+            client.actor is not None
+            and seen.link_list.owner_id is None
+            and client.caller.is_owner_of(seen.link_list)
+        )
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
     out = build_list(seen, shown, rt.settings.public_url)
     return await render_client_page(
@@ -50,7 +66,9 @@ async def render_list(request: Request, client: ListClient, rt: Runtime, list_id
         page_title=out.title or "Untitled list",
         list=out,
         settled=seen.link_list.family_id != seen.link_list.id,
-        waiting=[str(entry.id) for entry in out.entries if entry.fetch_status == FetchStatus.PENDING],
+        waiting=[
+            str(entry.id) for entry in out.entries if entry.fetch_status == FetchStatus.PENDING
+        ],
         host=rt.settings.public_url.split("://", 1)[-1],
         palettes=PALETTE_NAMES,
         claimable=format_titles(waiting),
@@ -65,13 +83,25 @@ def redirect_to_list(list_id: int, place: str = "") -> Response:
 
 
 async def rerender_list(
-    request: Request, client: ListClient, rt: Runtime, list_id: int, wrong: Exception, field: str, values: dict[str, str]
+    request: Request,
+    client: ListClient,
+    rt: Runtime,
+    list_id: int,
+    wrong: Exception,
+    field: str,
+    values: dict[str, str],
 ) -> Response:
     """The page once more, with what was typed and what was wrong with it; what nobody may know of stays unknown."""
     if isinstance(wrong, RefractError) and (wrong.status in (401, 403, 404) or wrong.status >= 500):
         raise wrong
     return await render_list(
-        request, client, rt, list_id, status=get_error_status(wrong), errors=get_field_errors(wrong, field), values=values
+        request,
+        client,
+        rt,
+        list_id,
+        status=get_error_status(wrong),
+        errors=get_field_errors(wrong, field),
+        values=values,
     )
 
 
@@ -101,7 +131,11 @@ def reject_too_many(typed: list[str]) -> None:
 def format_result(result: EntriesResult) -> str:
     twice = sum(one.entry is not None and one.entry.duplicate for one in result.results)
     words = f"Added {result.created} {'address' if result.created == 1 else 'addresses'}."
-    return f"{words} {twice} of them {'was' if twice == 1 else 'were'} in the list already." if twice else words
+    return (
+        f"{words} {twice} of them {'was' if twice == 1 else 'were'} in the list already."
+        if twice
+        else words
+    )
 
 
 def collect_rejected(typed: list[str], result: EntriesResult) -> dict[str, Any]:

@@ -12,7 +12,15 @@ from refract.lists.service.deletion import (
     release_name,
     undo_delete,
 )
-from refract.lists.service.drafts import claim_lists, create_list, edit_list, get_draft, lock_draft, lock_list, set_draft_slug
+from refract.lists.service.drafts import (
+    claim_lists,
+    create_list,
+    edit_list,
+    get_draft,
+    lock_draft,
+    lock_list,
+    set_draft_slug,
+)
 from refract.lists.service.entries import (
     CheckedAddress,
     add_entries,

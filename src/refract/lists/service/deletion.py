@@ -26,7 +26,9 @@ from refract.names.service import Namespace
 UNDO_WINDOW = timedelta(hours=24)
 
 
-async def delete_list(session: WriteSession, ids: IdSource, caller: ListCaller, list_id: int, now: datetime) -> LinkList:
+async def delete_list(
+    session: WriteSession, ids: IdSource, caller: ListCaller, list_id: int, now: datetime
+) -> LinkList:
     """Delete softly. The name is kept for the 24 hours in which this can be undone.
 
     With the edition that holds the name, the older ones behind it go as well; an administrator who
@@ -38,14 +40,18 @@ async def delete_list(session: WriteSession, ids: IdSource, caller: ListCaller, 
     return found
 
 
-async def delete_editions(session: WriteSession, ids: IdSource, caller: ListCaller, list_id: int, now: datetime) -> LinkList:
+async def delete_editions(
+    session: WriteSession, ids: IdSource, caller: ListCaller, list_id: int, now: datetime
+) -> LinkList:
     """Delete a list as `delete_list` does, without a line of its own: for an account that is deleted as a whole."""
     family = await lock_family(session, list_id)
     found = await lock_list(session, caller, list_id)
     by_admin = caller.as_admin(found)
     going = [found]
     if await names.hold_names(session, NameTarget.LIST, found.id, now + UNDO_WINDOW):
-        published = [one for one in family if one.deleted_at is None and one.status == ListStatus.PUBLISHED]
+        published = [
+            one for one in family if one.deleted_at is None and one.status == ListStatus.PUBLISHED
+        ]
         going = [one for one in family if one.deleted_at is None] if by_admin else published
     for one in going:
         one.deleted_at = now
@@ -58,7 +64,9 @@ async def delete_editions(session: WriteSession, ids: IdSource, caller: ListCall
     return found
 
 
-async def undo_delete(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> LinkList:
+async def undo_delete(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
+) -> LinkList:
     """Bring back a list deleted in the last 24 hours, with all that went with it, under its name.
 
     Raises SlugTaken if its name was released and is somebody else's now.
@@ -67,7 +75,11 @@ async def undo_delete(session: WriteSession, space: Namespace, caller: ListCalle
     found, now = await _lock_deleted(session, space, caller, list_id), space.clock.now()
     gone = [one for one in family if one.deleted_at == found.deleted_at]
     latest = max((one.edition or 0 for one in family), default=0)
-    if found.slug is not None and found.edition == latest and not await names.hold_names(session, NameTarget.LIST, found.id, None):
+    if (
+        found.slug is not None
+        and found.edition == latest
+        and not await names.hold_names(session, NameTarget.LIST, found.id, None)
+    ):
         await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
     for one in gone:
         one.deleted_at, one.deleted_by_admin = None, False
@@ -75,11 +87,15 @@ async def undo_delete(session: WriteSession, space: Namespace, caller: ListCalle
         if one.status == ListStatus.PUBLISHED:
             log_action(session, space.ids, one, ListEvent.PUBLISH, now)
     await session.flush()
-    await feed.publish_changes(session, [build_change(one) for one in gone if one.status == ListStatus.PUBLISHED])
+    await feed.publish_changes(
+        session, [build_change(one) for one in gone if one.status == ListStatus.PUBLISHED]
+    )
     return found
 
 
-async def release_name(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> LinkList:
+async def release_name(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
+) -> LinkList:
     """Free the name of a deleted list before its 24 hours are over."""
     found = await _lock_deleted(session, space, caller, list_id)
     await names.release_names(session, NameTarget.LIST, found.id)
@@ -88,9 +104,16 @@ async def release_name(session: WriteSession, space: Namespace, caller: ListCall
     return found
 
 
-async def _lock_deleted(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> LinkList:
+async def _lock_deleted(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
+) -> LinkList:
     """Lock a list that was deleted in the last 24 hours, for those who may bring it back."""
-    locked = select(LinkList).where(LinkList.id == list_id).with_for_update().execution_options(populate_existing=True)
+    locked = (
+        select(LinkList)
+        .where(LinkList.id == list_id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
     found = caller.require(await session.scalar(locked), AccessRight.EDIT)
     if found.deleted_at is None or found.deleted_at + UNDO_WINDOW <= space.clock.now():
         raise NothingToUndo
@@ -109,7 +132,9 @@ async def purge_old_lists(session: WriteSession, now: datetime, limit: int = _BA
     """Erase a slice of what was deleted 90 days ago, and of drafts without an owner that nobody has touched for so long."""
     before = now - RETENTION
     ids = await queries.find_long_deleted(session, before, limit)
-    ids += [one for one in await queries.find_abandoned_drafts(session, before, limit) if one not in ids]
+    ids += [
+        one for one in await queries.find_abandoned_drafts(session, before, limit) if one not in ids
+    ]
     await erase_lists(session, ids)
     return len(ids)
 
@@ -117,17 +142,26 @@ async def purge_old_lists(session: WriteSession, now: datetime, limit: int = _BA
 async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
     """Remove lists with everything in them, and free their names. Events of clicks stay; they are anonymous."""
     for some in iter_batches(list(ids)):
-        entries = list(await session.scalars(select(ListEntry.id).where(ListEntry.list_id.in_(some))))
+        entries = list(
+            await session.scalars(select(ListEntry.id).where(ListEntry.list_id.in_(some)))
+        )
         for targets in iter_batches([*some, *entries]):
             await session.execute(delete(ListTotals).where(ListTotals.target_id.in_(targets)))
         await session.execute(delete(ListEntry).where(ListEntry.list_id.in_(some)))
-        await session.execute(delete(Name).where(Name.kind == NameTarget.LIST, Name.target_id.in_(some)))
+        await session.execute(
+            delete(Name).where(Name.kind == NameTarget.LIST, Name.target_id.in_(some))
+        )
         await session.execute(delete(LinkList).where(LinkList.id.in_(some)))
 
 
 async def purge_actions(session: WriteSession, now: datetime, limit: int = 1_000) -> int:
     """Remove a slice of the log older than 90 days; the answer is how many rows went."""
-    old = select(ListAction.id).where(ListAction.created_at < now - RETENTION).order_by(ListAction.created_at).limit(limit)
+    old = (
+        select(ListAction.id)
+        .where(ListAction.created_at < now - RETENTION)
+        .order_by(ListAction.created_at)
+        .limit(limit)
+    )
     ids = list(await session.scalars(old))
     if ids:
         await session.execute(delete(ListAction).where(ListAction.id.in_(ids)))
@@ -141,14 +175,22 @@ async def clear_slugs(session: WriteSession, ids: Sequence[int]) -> None:
         await session.execute(nameless.execution_options(synchronize_session=False))
 
 
-async def erase_user_lists(session: WriteSession, ids: IdSource, user_id: int, now: datetime) -> None:
+async def erase_user_lists(
+    session: WriteSession, ids: IdSource, user_id: int, now: datetime
+) -> None:
     """Somebody's account goes: their published lists are deleted, which frees the names, and their drafts are erased."""
     who = ListCaller(user_id)
-    mine = select(LinkList.id, LinkList.status).where(LinkList.owner_id == user_id, queries.NOT_DELETED).order_by(LinkList.id)
+    mine = (
+        select(LinkList.id, LinkList.status)
+        .where(LinkList.owner_id == user_id, queries.NOT_DELETED)
+        .order_by(LinkList.id)
+    )
     lists = [(list_id, status) for list_id, status in await session.execute(mine)]
     for list_id, status in lists:
         if status == ListStatus.PUBLISHED:
-            still = await session.scalar(select(LinkList.id).where(LinkList.id == list_id, queries.NOT_DELETED))
+            still = await session.scalar(
+                select(LinkList.id).where(LinkList.id == list_id, queries.NOT_DELETED)
+            )
             if still is not None:  # else it went with a later edition
                 await delete_editions(session, ids, who, list_id, now)
                 await names.release_names(session, NameTarget.LIST, list_id)

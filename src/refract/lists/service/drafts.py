@@ -20,7 +20,9 @@ from refract.names.models import NameTarget
 from refract.names.service import Namespace
 
 
-async def create_list(session: WriteSession, space: Namespace, caller: ListCaller, new: ListCreate) -> LinkList:
+async def create_list(
+    session: WriteSession, space: Namespace, caller: ListCaller, new: ListCreate
+) -> LinkList:
     """Start an empty draft. A person's is theirs; a stranger's belongs to the cookie."""
     now = space.clock.now()
     number = space.ids.next_id()
@@ -44,18 +46,31 @@ async def create_list(session: WriteSession, space: Namespace, caller: ListCalle
     return found
 
 
-async def lock_list(session: WriteSession, caller: ListCaller, list_id: int, right: AccessRight = AccessRight.EDIT) -> LinkList:
+async def lock_list(
+    session: WriteSession, caller: ListCaller, list_id: int, right: AccessRight = AccessRight.EDIT
+) -> LinkList:
     """Take a list in hand: nobody else changes it, or the order of its entries, until the transaction ends."""
-    locked = select(LinkList).where(LinkList.id == list_id, NOT_DELETED).with_for_update().execution_options(populate_existing=True)
+    locked = (
+        select(LinkList)
+        .where(LinkList.id == list_id, NOT_DELETED)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
     found = caller.require(await session.scalar(locked), right)
     if caller.user_id is not None and found.owner_id is None and caller.is_owner_of(found):
-        found.owner_id, found.creator_hash = caller.user_id, None  # working on it while signed in claims it
+        found.owner_id, found.creator_hash = (
+            caller.user_id,
+            None,
+        )  # working on it while signed in claims it
     return found
 
 
 async def get_draft(session: ReadSession, caller: ListCaller, list_id: int) -> LinkList:
     """A draft that somebody may change, without taking it in hand: to refuse early what would be refused later."""
-    found = caller.require(await session.scalar(select(LinkList).where(LinkList.id == list_id, NOT_DELETED)), AccessRight.EDIT)
+    found = caller.require(
+        await session.scalar(select(LinkList).where(LinkList.id == list_id, NOT_DELETED)),
+        AccessRight.EDIT,
+    )
     if found.status != ListStatus.DRAFT:
         raise ListImmutable
     return found
@@ -69,7 +84,9 @@ async def lock_draft(session: WriteSession, caller: ListCaller, list_id: int) ->
     return found
 
 
-async def edit_list(session: WriteSession, caller: ListCaller, list_id: int, changes: ListPatch, now: datetime) -> LinkList:
+async def edit_list(
+    session: WriteSession, caller: ListCaller, list_id: int, changes: ListPatch, now: datetime
+) -> LinkList:
     """Change title, description and colours, as far as they are named."""
     found = await lock_draft(session, caller, list_id)
     given = changes.model_dump(exclude_unset=True)
@@ -81,7 +98,9 @@ async def edit_list(session: WriteSession, caller: ListCaller, list_id: int, cha
     return found
 
 
-async def set_draft_slug(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int, slug: str | None) -> LinkList:
+async def set_draft_slug(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int, slug: str | None
+) -> LinkList:
     """Note the name a draft shall have. Nobody is promised it: whoever publishes first gets it."""
     found = await lock_draft(session, caller, list_id)
     if found.family_id != found.id:
@@ -99,15 +118,25 @@ async def set_draft_slug(session: WriteSession, space: Namespace, caller: ListCa
 
 async def claim_lists(session: WriteSession, user_id: int, creator: str) -> list[int]:
     """Make everything that a creator cookie has made somebody's own; the cookie alone opens none of it afterwards."""
-    waiting = select(LinkList.id).where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None)).order_by(LinkList.id)
+    waiting = (
+        select(LinkList.id)
+        .where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None))
+        .order_by(LinkList.id)
+    )
     ids = list(await session.scalars(waiting.with_for_update()))
     if ids:
         mine = update(LinkList).where(LinkList.id.in_(ids), LinkList.owner_id.is_(None))
-        await session.execute(mine.values(owner_id=user_id, creator_hash=None).execution_options(synchronize_session=False))
+        await session.execute(
+            mine.values(owner_id=user_id, creator_hash=None).execution_options(
+                synchronize_session=False
+            )
+        )
     return ids
 
 
-def record_change(session: WriteSession, caller: ListCaller, found: LinkList, action: str, now: datetime) -> None:
+def record_change(
+    session: WriteSession, caller: ListCaller, found: LinkList, action: str, now: datetime
+) -> None:
     """Make the next version of a list that a person has changed, and audit it if the list is somebody else's.
 
     This is below every door: pages, API and command line.
@@ -120,4 +149,6 @@ def record_change(session: WriteSession, caller: ListCaller, found: LinkList, ac
 
 
 def update_search_text(found: LinkList) -> None:
-    found.search_text = fold_text("\n".join(text for text in (found.title, found.slug, found.description) if text))
+    found.search_text = fold_text(
+        "\n".join(text for text in (found.title, found.slug, found.description) if text)
+    )

@@ -36,7 +36,11 @@ class CheckedAddress:
 
 
 async def add_entries(
-    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int, addresses: Sequence[CheckedAddress]
+    session: WriteSession,
+    space: Namespace,
+    caller: ListCaller,
+    list_id: int,
+    addresses: Sequence[CheckedAddress],
 ) -> list[ListEntry]:
     """Put addresses at the end, in the order given. One that is there already is added all the same."""
     found = await lock_draft(session, caller, list_id)
@@ -56,7 +60,9 @@ async def add_entries(
     return added
 
 
-def _build_entry(number: int, list_id: int, address: CheckedAddress, position: int, now: datetime) -> ListEntry:
+def _build_entry(
+    number: int, list_id: int, address: CheckedAddress, position: int, now: datetime
+) -> ListEntry:
     return ListEntry(
         id=number,
         list_id=list_id,
@@ -80,7 +86,12 @@ def _build_entry(number: int, list_id: int, address: CheckedAddress, position: i
 
 
 async def edit_entry(
-    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, changes: EntryPatch, now: datetime
+    session: WriteSession,
+    caller: ListCaller,
+    list_id: int,
+    entry_id: int,
+    changes: EntryPatch,
+    now: datetime,
 ) -> ListEntry:
     """Change what is named. From then on it is a person's, and what we fetch leaves it alone."""
     found = await lock_draft(session, caller, list_id)
@@ -100,19 +111,31 @@ async def edit_entry(
     return entry
 
 
-async def remove_entry(session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime) -> None:
+async def remove_entry(
+    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime
+) -> None:
     """Take an entry out, and let those behind it move up."""
     found = await lock_draft(session, caller, list_id)
     entry = await queries.find_entry(session, list_id, entry_id)
-    await session.execute(delete(ListEntry).where(ListEntry.id == entry_id).execution_options(synchronize_session=False))
-    behind = update(ListEntry).where(ListEntry.list_id == list_id, ListEntry.position > entry.position)
-    await session.execute(behind.values(position=ListEntry.position - 1).execution_options(synchronize_session=False))
+    await session.execute(
+        delete(ListEntry)
+        .where(ListEntry.id == entry_id)
+        .execution_options(synchronize_session=False)
+    )
+    behind = update(ListEntry).where(
+        ListEntry.list_id == list_id, ListEntry.position > entry.position
+    )
+    await session.execute(
+        behind.values(position=ListEntry.position - 1).execution_options(synchronize_session=False)
+    )
     session.expunge(entry)
     record_change(session, caller, found, "entry_removed", now)
     await session.flush()
 
 
-async def move_entry(session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, by: int, now: datetime) -> None:
+async def move_entry(
+    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, by: int, now: datetime
+) -> None:
     """Move an entry some places up (negative) or down; at the end of the list it stays where it is."""
     await lock_draft(session, caller, list_id)
     wanted = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
@@ -124,14 +147,22 @@ async def move_entry(session: WriteSession, caller: ListCaller, list_id: int, en
     await reorder_entries(session, caller, list_id, ids, now)
 
 
-async def reorder_entries(session: WriteSession, caller: ListCaller, list_id: int, entry_ids: Sequence[int], now: datetime) -> None:
+async def reorder_entries(
+    session: WriteSession, caller: ListCaller, list_id: int, entry_ids: Sequence[int], now: datetime
+) -> None:
     """Put the entries into this order, which must name each of them once: whoever looked at an older list has missed something."""
     found = await lock_draft(session, caller, list_id)
-    rows = await session.execute(select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id))
+    rows = await session.execute(
+        select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id)
+    )
     places = dict(rows.all())
     if sorted(entry_ids) != sorted(places):
         raise OrderMismatch
-    moved = [{"id": entry_id, "position": place} for place, entry_id in enumerate(entry_ids, 1) if places[entry_id] != place]
+    moved = [
+        {"id": entry_id, "position": place}
+        for place, entry_id in enumerate(entry_ids, 1)
+        if places[entry_id] != place
+    ]
     if moved:
         await session.execute(update(ListEntry), moved)
         record_change(session, caller, found, "reordered", now)
@@ -143,10 +174,16 @@ async def reorder_entries(session: WriteSession, caller: ListCaller, list_id: in
 FETCH_TIMEOUT = timedelta(minutes=15)
 
 
-async def fill_entry(session: WriteSession, entry_id: int, found: PageMetadata | None, now: datetime) -> bool:
+async def fill_entry(
+    session: WriteSession, entry_id: int, found: PageMetadata | None, now: datetime
+) -> bool:
     """End the waiting for an entry's page, with what was found or without. A published list may still be filled."""
-    waiting = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING)
-    entry = await session.scalar(waiting.with_for_update().execution_options(populate_existing=True))
+    waiting = select(ListEntry).where(
+        ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING
+    )
+    entry = await session.scalar(
+        waiting.with_for_update().execution_options(populate_existing=True)
+    )
     if entry is None:
         return False
     entry.fetch_status = (FetchStatus.FAILED if found is None else FetchStatus.SUCCESS).value
@@ -163,19 +200,34 @@ async def fill_entry(session: WriteSession, entry_id: int, found: PageMetadata |
 
 async def fail_stale_entries(session: WriteSession, now: datetime) -> int:
     """Entries whose job was lost are not shown as waiting for ever."""
-    lost = update(ListEntry).where(ListEntry.fetch_status == FetchStatus.PENDING, ListEntry.id < get_min_id(now - FETCH_TIMEOUT))
-    gone = await session.execute(lost.values(fetch_status=FetchStatus.FAILED.value).execution_options(synchronize_session=False))
+    lost = update(ListEntry).where(
+        ListEntry.fetch_status == FetchStatus.PENDING,
+        ListEntry.id < get_min_id(now - FETCH_TIMEOUT),
+    )
+    gone = await session.execute(
+        lost.values(fetch_status=FetchStatus.FAILED.value).execution_options(
+            synchronize_session=False
+        )
+    )
     return gone.rowcount if isinstance(gone, CursorResult) else 0
 
 
-async def record_checks(session: WriteSession, safe: Sequence[int], bad: Sequence[int], now: datetime) -> None:
+async def record_checks(
+    session: WriteSession, safe: Sequence[int], bad: Sequence[int], now: datetime
+) -> None:
     """Note what block list and checking service say of entries. Only what they were waiting for is lifted from safe ones."""
     unchecked = or_(ListEntry.flag_reason.is_(None), ListEntry.flag_reason == FlagReason.UNCHECKED)
     for some in iter_batches(sorted(safe)):
         await session.execute(_update_entries(ListEntry.id.in_(some)).values(checked_at=now))
-        await session.execute(_update_entries(ListEntry.id.in_(some), ListEntry.flagged, unchecked).values(flagged=False, flag_reason=None))
+        await session.execute(
+            _update_entries(ListEntry.id.in_(some), ListEntry.flagged, unchecked).values(
+                flagged=False, flag_reason=None
+            )
+        )
     for some in iter_batches(sorted(bad)):
-        await session.execute(_update_entries(ListEntry.id.in_(some)).values(checked_at=now, dangerous=True))
+        await session.execute(
+            _update_entries(ListEntry.id.in_(some)).values(checked_at=now, dangerous=True)
+        )
 
 
 def _update_entries(*which: ColumnElement[bool] | InstrumentedAttribute[bool]) -> Update:

@@ -33,11 +33,16 @@ _COPIED_FIELDS = (
 )  # fmt: skip
 
 
-async def publish_list(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> LinkList:
+async def publish_list(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
+) -> LinkList:
     """Give the list its name and fix it for good. The names table decides a contest; whoever loses has changed nothing."""
     family = await lock_family(session, list_id)
     found = await lock_draft(session, caller, list_id)
-    if await session.scalar(select(ListEntry.id).where(ListEntry.list_id == list_id).limit(1)) is None:
+    if (
+        await session.scalar(select(ListEntry.id).where(ListEntry.list_id == list_id).limit(1))
+        is None
+    ):
         raise NoEntries
     now = space.clock.now()
     await _take_name(session, space, found, [one.id for one in family])
@@ -54,14 +59,25 @@ async def publish_list(session: WriteSession, space: Namespace, caller: ListCall
 async def lock_family(session: WriteSession, list_id: int) -> list[LinkList]:
     """All editions of a list, locked before any of them alone and in one order: so two who publish come one after the other."""
     family_id = await session.scalar(select(LinkList.family_id).where(LinkList.id == list_id))
-    rows = select(LinkList).where(LinkList.family_id == family_id).order_by(LinkList.id).with_for_update()
+    rows = (
+        select(LinkList)
+        .where(LinkList.family_id == family_id)
+        .order_by(LinkList.id)
+        .with_for_update()
+    )
     return list(await session.scalars(rows.execution_options(populate_existing=True)))
 
 
-async def _take_name(session: WriteSession, space: Namespace, found: LinkList, family: Sequence[int]) -> None:
+async def _take_name(
+    session: WriteSession, space: Namespace, found: LinkList, family: Sequence[int]
+) -> None:
     """The name of an earlier edition is taken over; any other is claimed like every name."""
     if found.slug is not None:
-        moved = update(Name).where(Name.key == name_key(found.slug), Name.kind == NameTarget.LIST, Name.target_id.in_(family))
+        moved = update(Name).where(
+            Name.key == name_key(found.slug),
+            Name.kind == NameTarget.LIST,
+            Name.target_id.in_(family),
+        )
         if not (await session.execute(moved.values(target_id=found.id, held_until=None))).rowcount:  # type: ignore[attr-defined]  # an update has one
             await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
         return
@@ -76,7 +92,9 @@ async def _take_name(session: WriteSession, space: Namespace, found: LinkList, f
     raise SlugTaken(name="")
 
 
-async def create_edition(session: WriteSession, space: Namespace, caller: ListCaller, list_id: int) -> tuple[LinkList, bool]:
+async def create_edition(
+    session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
+) -> tuple[LinkList, bool]:
     """A draft that begins as a copy and takes over the name when it is published; whether it is new or was begun already."""
     await lock_family(session, list_id)
     found = await lock_list(session, caller, list_id)
@@ -103,18 +121,30 @@ async def create_edition(session: WriteSession, space: Namespace, caller: ListCa
     update_search_text(draft)
     session.add(draft)
     await session.flush()
-    entries = list(await session.scalars(select(ListEntry).where(ListEntry.list_id == found.id).order_by(ListEntry.position)))
+    entries = list(
+        await session.scalars(
+            select(ListEntry).where(ListEntry.list_id == found.id).order_by(ListEntry.position)
+        )
+    )
     for copy_id, entry in zip(space.ids.next_ids(len(entries)), entries, strict=True):
         copied = {name: getattr(entry, name) for name in _COPIED_FIELDS}
         session.add(ListEntry(id=copy_id, list_id=number, created_at=now, updated_at=now, **copied))
     if caller.as_admin(found):
-        audit.add_entry(session, "list.edition_begun", at=now, actor_id=caller.user_id, target=found.id)
+        audit.add_entry(
+            session, "list.edition_begun", at=now, actor_id=caller.user_id, target=found.id
+        )
     await session.flush()
     return draft, True
 
 
-def log_action(session: WriteSession, ids: IdSource, found: LinkList, event: ListEvent, now: datetime) -> None:
-    session.add(ListAction(id=ids.next_id(), list_id=found.id, event=event.value, slug=found.slug, created_at=now))
+def log_action(
+    session: WriteSession, ids: IdSource, found: LinkList, event: ListEvent, now: datetime
+) -> None:
+    session.add(
+        ListAction(
+            id=ids.next_id(), list_id=found.id, event=event.value, slug=found.slug, created_at=now
+        )
+    )
 
 
 def build_change(found: LinkList) -> feed.TargetChange:

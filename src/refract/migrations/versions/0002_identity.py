@@ -53,7 +53,12 @@ def _api_keys() -> None:
     create_table(
         "api_keys",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_api_keys_user_id"), nullable=False),
+        sa.Column(
+            "user_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_api_keys_user_id"),
+            nullable=False,
+        ),
         sa.Column("key_hash", text_key(64), nullable=False),
         sa.Column("key_prefix", sa.String(16), nullable=False),
         sa.Column("name", sa.String(100), nullable=False),
@@ -72,7 +77,12 @@ def _sessions() -> None:
     create_table(
         "sessions",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_sessions_user_id"), nullable=False),
+        sa.Column(
+            "user_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_sessions_user_id"),
+            nullable=False,
+        ),
         sa.Column("token_hash", text_key(64), nullable=False),
         sa.Column("agent", sa.String(200), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
@@ -88,7 +98,12 @@ def _signin_links() -> None:
     create_table(
         "signin_links",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_signin_links_user_id"), nullable=False),
+        sa.Column(
+            "user_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_signin_links_user_id"),
+            nullable=False,
+        ),
         sa.Column("token_hash", text_key(64), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("expires_at", UtcDateTime, nullable=False),

@@ -32,7 +32,9 @@ def upgrade() -> None:
         sa.Column("finished_at", UtcDateTime),
         sa.Column("dedup", text_key(200)),
         sa.UniqueConstraint("dedup", name="uq_jobs_dedup"),
-        sa.CheckConstraint("status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="ck_jobs_status"),
+        sa.CheckConstraint(
+            "status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="ck_jobs_status"
+        ),
     )
     create_index("ix_jobs_status_run_at_id", "jobs", ["status", "run_at", "id"])
     create_index("ix_jobs_status_lease_expires_at", "jobs", ["status", "lease_expires_at"])

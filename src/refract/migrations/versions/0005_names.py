@@ -1,6 +1,13 @@
 """The one namespace of links and lists."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0005"
 down_revision = "0004"

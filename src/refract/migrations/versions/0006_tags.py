@@ -1,6 +1,13 @@
 """Tags, shared and personal."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0006"
 down_revision = "0005"
@@ -11,7 +18,11 @@ def upgrade() -> None:
         "tags",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("scope", sa.String(10), nullable=False),
-        sa.Column("owner_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_tags_owner_id")),
+        sa.Column(
+            "owner_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_tags_owner_id"),
+        ),
         sa.Column("space", sa.BigInteger, nullable=False),
         sa.Column("key", text_key(200), nullable=False),
         sa.Column("name", sa.String(50), nullable=False),

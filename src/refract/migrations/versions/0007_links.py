@@ -1,6 +1,13 @@
 """Links: owners, shares, tags, history, click totals, tombstones."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0007"
 down_revision = "0006"
@@ -12,7 +19,13 @@ def upgrade() -> None:
     create_table(
         "link_tags",
         _link_id("link_tags"),
-        sa.Column("tag_id", sa.BigInteger, sa.ForeignKey("tags.id", name="fk_link_tags_tag_id"), primary_key=True, autoincrement=False),
+        sa.Column(
+            "tag_id",
+            sa.BigInteger,
+            sa.ForeignKey("tags.id", name="fk_link_tags_tag_id"),
+            primary_key=True,
+            autoincrement=False,
+        ),
     )
     create_index("ix_link_tags_tag", "link_tags", ["tag_id", "link_id"])
     create_table(
@@ -66,9 +79,15 @@ def _links() -> None:
         sa.Column("deleted_at", UtcDateTime),
         sa.Column("version", sa.BigInteger, nullable=False),
         sa.Column("search_text", sa.Text, nullable=False),
-        sa.CheckConstraint("status IN ('active', 'disabled', 'expired', 'deleted')", name="ck_links_status"),
-        sa.CheckConstraint("visibility IN ('public', 'unlisted', 'secure')", name="ck_links_visibility"),
-        sa.CheckConstraint("redirect_status IN (301, 302, 307, 308)", name="ck_links_redirect_status"),
+        sa.CheckConstraint(
+            "status IN ('active', 'disabled', 'expired', 'deleted')", name="ck_links_status"
+        ),
+        sa.CheckConstraint(
+            "visibility IN ('public', 'unlisted', 'secure')", name="ck_links_visibility"
+        ),
+        sa.CheckConstraint(
+            "redirect_status IN (301, 302, 307, 308)", name="ck_links_redirect_status"
+        ),
     )
     create_index("ix_links_status", "links", ["status", "id"])
     create_index("ix_links_expires_at", "links", ["status", "expires_at"])
@@ -88,7 +107,10 @@ def _people() -> None:
         sa.Column("added_by", sa.BigInteger),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.UniqueConstraint("primary_link_id", name="uq_link_owners_primary_link_id"),
-        sa.CheckConstraint("primary_link_id IS NULL OR primary_link_id = link_id", name="ck_link_owners_primary_link_id"),
+        sa.CheckConstraint(
+            "primary_link_id IS NULL OR primary_link_id = link_id",
+            name="ck_link_owners_primary_link_id",
+        ),
     )
     create_index("ix_link_owners_user", "link_owners", ["user_id", "link_id"])
     create_table(
@@ -102,13 +124,33 @@ def _people() -> None:
 
 
 def _link_id(table: str) -> sa.Column[int]:
-    return sa.Column("link_id", sa.BigInteger, sa.ForeignKey("links.id", name=f"fk_{table}_link_id"), primary_key=True, autoincrement=False)
+    return sa.Column(
+        "link_id",
+        sa.BigInteger,
+        sa.ForeignKey("links.id", name=f"fk_{table}_link_id"),
+        primary_key=True,
+        autoincrement=False,
+    )
 
 
 def _user_id(table: str) -> sa.Column[int]:
-    return sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", name=f"fk_{table}_user_id"), primary_key=True, autoincrement=False)
+    return sa.Column(
+        "user_id",
+        sa.BigInteger,
+        sa.ForeignKey("users.id", name=f"fk_{table}_user_id"),
+        primary_key=True,
+        autoincrement=False,
+    )
 
 
 def downgrade() -> None:
-    for table in ("link_tombstones", "link_totals", "link_history", "link_tags", "link_shares", "link_owners", "links"):
+    for table in (
+        "link_tombstones",
+        "link_totals",
+        "link_history",
+        "link_tags",
+        "link_shares",
+        "link_owners",
+        "links",
+    ):
         drop_table(table)

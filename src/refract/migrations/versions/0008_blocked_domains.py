@@ -1,6 +1,13 @@
 """Blocked domains, their epoch, and what checks of addresses said."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0008"
 down_revision = "0007"
@@ -11,7 +18,11 @@ def upgrade() -> None:
         "blocked_domains",
         sa.Column("domain", text_key(253), primary_key=True),
         sa.Column("reason", sa.String(500), nullable=False),
-        sa.Column("blocked_by", sa.BigInteger, sa.ForeignKey("users.id", ondelete="SET NULL", name="fk_blocked_domains_blocked_by")),
+        sa.Column(
+            "blocked_by",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", ondelete="SET NULL", name="fk_blocked_domains_blocked_by"),
+        ),
         sa.Column("blocked_at", UtcDateTime, nullable=False),
     )
     create_index("ix_blocked_domains_blocked_at", "blocked_domains", ["blocked_at", "domain"])

@@ -9,7 +9,12 @@ down_revision = "0008"
 def upgrade() -> None:
     create_table(
         "link_feed",
-        sa.Column("number", sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True, autoincrement=True),
+        sa.Column(
+            "number",
+            sa.BigInteger().with_variant(sa.Integer, "sqlite"),
+            primary_key=True,
+            autoincrement=True,
+        ),
         sa.Column("at", UtcDateTime, nullable=False),
         sa.Column("target_id", sa.BigInteger, nullable=False),
         sa.Column("version", sa.BigInteger, nullable=False),

@@ -1,6 +1,13 @@
 """Click events, and how far each spool has been applied."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0010"
 down_revision = "0009"

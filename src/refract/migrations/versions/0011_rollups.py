@@ -1,6 +1,15 @@
 """Roll-ups of clicks, the salts of visitors, and versions of browsers and systems."""
 
-from refract.migrations.steps import UtcDateTime, add_column, create_index, create_table, drop_column, drop_table, long_bytes, sa
+from refract.migrations.steps import (
+    UtcDateTime,
+    add_column,
+    create_index,
+    create_table,
+    drop_column,
+    drop_table,
+    long_bytes,
+    sa,
+)
 
 revision = "0011"
 down_revision = "0010"

@@ -1,6 +1,13 @@
 """Lists: entries, the log of publishing and deleting, and how often pages were seen and entries followed."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0013"
 down_revision = "0012"
@@ -60,7 +67,12 @@ def _entries() -> None:
     create_table(
         "list_entries",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("list_id", sa.BigInteger, sa.ForeignKey("lists.id", name="fk_list_entries_list_id"), nullable=False),
+        sa.Column(
+            "list_id",
+            sa.BigInteger,
+            sa.ForeignKey("lists.id", name="fk_list_entries_list_id"),
+            nullable=False,
+        ),
         sa.Column("link_id", sa.BigInteger),
         sa.Column("url", sa.String(2048), nullable=False),
         sa.Column("href", sa.Text, nullable=False),
@@ -78,7 +90,9 @@ def _entries() -> None:
         sa.Column("position", sa.Integer, nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("updated_at", UtcDateTime, nullable=False),
-        sa.CheckConstraint("fetch_status IN ('pending', 'success', 'failed')", name="ck_list_entries_fetch_status"),
+        sa.CheckConstraint(
+            "fetch_status IN ('pending', 'success', 'failed')", name="ck_list_entries_fetch_status"
+        ),
     )
     create_index("ix_list_entries_position", "list_entries", ["list_id", "position"])
     create_index("ix_list_entries_fetch_status", "list_entries", ["list_id", "fetch_status"])

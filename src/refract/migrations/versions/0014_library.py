@@ -1,6 +1,14 @@
 """The library: items, fetched pages, suggestions, personal tags' aliases and changes, rules, undo, quota and ledger."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, long_text, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    long_text,
+    sa,
+    text_key,
+)
 
 revision = "0014"
 down_revision = "0013"
@@ -46,9 +54,15 @@ def _items() -> None:
         sa.Column("updated_at", UtcDateTime, nullable=False),
         sa.Column("confirmed_at", UtcDateTime),
         sa.Column("version", sa.BigInteger, nullable=False),
-        sa.CheckConstraint("status IN ('ENRICHING', 'READY_TO_CONFIRM', 'ARCHIVED', 'DISCARDED', 'FAILED')", name="ck_items_status"),
+        sa.CheckConstraint(
+            "status IN ('ENRICHING', 'READY_TO_CONFIRM', 'ARCHIVED', 'DISCARDED', 'FAILED')",
+            name="ck_items_status",
+        ),
         sa.CheckConstraint("type IN ('NOTE', 'ARTICLE')", name="ck_items_type"),
-        sa.CheckConstraint("enrichment IS NULL OR enrichment IN ('AI', 'SYSTEM', 'MANUAL')", name="ck_items_enrichment"),
+        sa.CheckConstraint(
+            "enrichment IS NULL OR enrichment IN ('AI', 'SYSTEM', 'MANUAL')",
+            name="ck_items_enrichment",
+        ),
     )
     create_index("ix_items_pending", "items", ["user_id", "pending", "id"])
     create_index("ix_items_library", "items", ["user_id", "status", "confirmed_at", "id"])
@@ -92,11 +106,19 @@ def _suggestions() -> None:
         sa.Column("status", sa.String(10), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("reviewed_at", UtcDateTime),
-        sa.UniqueConstraint("item_id", "normalised_name", name="uq_item_tag_suggestions_item_id_normalised_name"),
-        sa.CheckConstraint("status IN ('PENDING', 'ACCEPTED', 'REJECTED')", name="ck_item_tag_suggestions_status"),
+        sa.UniqueConstraint(
+            "item_id", "normalised_name", name="uq_item_tag_suggestions_item_id_normalised_name"
+        ),
+        sa.CheckConstraint(
+            "status IN ('PENDING', 'ACCEPTED', 'REJECTED')", name="ck_item_tag_suggestions_status"
+        ),
         sa.CheckConstraint("source IN ('AI', 'SYSTEM')", name="ck_item_tag_suggestions_source"),
     )
-    create_index("ix_item_tag_suggestions_user", "item_tag_suggestions", ["user_id", "status", "normalised_name"])
+    create_index(
+        "ix_item_tag_suggestions_user",
+        "item_tag_suggestions",
+        ["user_id", "status", "normalised_name"],
+    )
 
 
 def _undo() -> None:
@@ -165,7 +187,9 @@ def _changed_items() -> None:
         sa.Column(
             "change_id",
             sa.BigInteger,
-            sa.ForeignKey("tag_changes.id", ondelete="CASCADE", name="fk_tag_change_items_change_id"),
+            sa.ForeignKey(
+                "tag_changes.id", ondelete="CASCADE", name="fk_tag_change_items_change_id"
+            ),
             primary_key=True,
             autoincrement=False,
         ),
@@ -223,7 +247,9 @@ def _tag_id(table: str, *, primary: bool = False) -> sa.Column[int]:
 
 def _reference(table: str, column: str, target: str, *, primary: bool) -> sa.Column[int]:
     key = sa.ForeignKey(target, ondelete="CASCADE", name=f"fk_{table}_{column}")
-    return sa.Column(column, sa.BigInteger, key, primary_key=primary, nullable=False, autoincrement=False)
+    return sa.Column(
+        column, sa.BigInteger, key, primary_key=primary, nullable=False, autoincrement=False
+    )
 
 
 def downgrade() -> None:

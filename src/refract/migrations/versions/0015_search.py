@@ -53,13 +53,24 @@ def _shadow() -> None:
     that begins so before it answers the first. Longer words are rare.
     """
     op.execute(
-        "CREATE VIRTUAL TABLE IF NOT EXISTS item_search_fts USING fts5("
-        "tokens, content='item_search', content_rowid='item_id', tokenize='ascii', detail='none', prefix='3 4 5 6 7 8')"
+        "CREATE VIRTUAL TABLE IF NOT EXISTS item_search_fts USING fts5(tokens,"
+        " content='item_search', content_rowid='item_id', tokenize='ascii', detail='none',"
+        " prefix='3 4 5 6 7 8')"
     )
-    gone = "INSERT INTO item_search_fts (item_search_fts, rowid, tokens) VALUES ('delete', old.item_id, old.tokens);"
+    gone = (
+        "INSERT INTO item_search_fts (item_search_fts, rowid, tokens) VALUES ('delete',"
+        " old.item_id, old.tokens);"
+    )
     come = "INSERT INTO item_search_fts (rowid, tokens) VALUES (new.item_id, new.tokens);"
-    for name, when, what in (("added", "INSERT", come), ("removed", "DELETE", gone), ("changed", "UPDATE", gone + come)):
-        op.execute(f"CREATE TRIGGER IF NOT EXISTS item_search_{name} AFTER {when} ON item_search BEGIN {what} END")
+    for name, when, what in (
+        ("added", "INSERT", come),
+        ("removed", "DELETE", gone),
+        ("changed", "UPDATE", gone + come),
+    ):
+        op.execute(
+            f"CREATE TRIGGER IF NOT EXISTS item_search_{name} AFTER {when} ON item_search BEGIN"
+            f" {what} END"
+        )
 
 
 def downgrade() -> None:

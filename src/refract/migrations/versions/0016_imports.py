@@ -1,6 +1,13 @@
 """Imports into the library, and their rows."""
 
-from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, long_text, sa
+from refract.migrations.steps import (
+    UtcDateTime,
+    create_index,
+    create_table,
+    drop_table,
+    long_text,
+    sa,
+)
 
 revision = "0016"
 down_revision = "0015"
@@ -10,7 +17,12 @@ def upgrade() -> None:
     create_table(
         "imports",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("user_id", sa.BigInteger, sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_imports_user_id"), nullable=False),
+        sa.Column(
+            "user_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", ondelete="CASCADE", name="fk_imports_user_id"),
+            nullable=False,
+        ),
         sa.Column("kind", sa.String(20), nullable=False),
         sa.Column("name", sa.String(255)),
         sa.Column("status", sa.String(20), nullable=False),
@@ -21,7 +33,10 @@ def upgrade() -> None:
         sa.Column("made_tags", sa.JSON, nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("finished_at", UtcDateTime),
-        sa.CheckConstraint("status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')", name="ck_imports_status"),
+        sa.CheckConstraint(
+            "status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')",
+            name="ck_imports_status",
+        ),
     )
     create_index("ix_imports_user", "imports", ["user_id", "id"])
     create_table(

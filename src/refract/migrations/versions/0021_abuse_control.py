@@ -1,13 +1,26 @@
 """Abuse control: lists that administrators remove, names kept for undo, and reports."""
 
-from refract.migrations.steps import UtcDateTime, add_column, create_index, create_table, drop_column, drop_index, drop_table, sa, text_key
+from refract.migrations.steps import (
+    UtcDateTime,
+    add_column,
+    create_index,
+    create_table,
+    drop_column,
+    drop_index,
+    drop_table,
+    sa,
+    text_key,
+)
 
 revision = "0021"
 down_revision = "0020"
 
 
 def upgrade() -> None:
-    add_column("lists", sa.Column("deleted_by_admin", sa.Boolean, nullable=False, server_default=sa.false()))
+    add_column(
+        "lists",
+        sa.Column("deleted_by_admin", sa.Boolean, nullable=False, server_default=sa.false()),
+    )
     add_column("names", sa.Column("held_until", UtcDateTime))
     create_index("ix_names_held_until", "names", ["held_until"])
     create_table(
@@ -23,7 +36,9 @@ def upgrade() -> None:
         sa.Column("outcome", sa.String(20)),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("closed_at", UtcDateTime),
-        sa.Column("closed_by", sa.BigInteger, sa.ForeignKey("users.id", name="fk_reports_closed_by")),
+        sa.Column(
+            "closed_by", sa.BigInteger, sa.ForeignKey("users.id", name="fk_reports_closed_by")
+        ),
         sa.CheckConstraint("kind IN ('link', 'list')", name="ck_reports_kind"),
         sa.CheckConstraint("status IN ('open', 'closed')", name="ck_reports_status"),
     )

@@ -12,7 +12,9 @@ down_revision = "0021"
 def upgrade() -> None:
     add_column("links", sa.Column("audience", sa.String(10)))
     add_column("links", sa.Column("random_code", text_key(16)))
-    add_column("names", sa.Column("generated", sa.Boolean, nullable=False, server_default=sa.false()))
+    add_column(
+        "names", sa.Column("generated", sa.Boolean, nullable=False, server_default=sa.false())
+    )
 
 
 def downgrade() -> None:

@@ -1,6 +1,14 @@
 """Whose job it is, for round-robin claims; and what each person stores."""
 
-from refract.migrations.steps import add_column, create_index, create_table, drop_column, drop_index, drop_table, sa
+from refract.migrations.steps import (
+    add_column,
+    create_index,
+    create_table,
+    drop_column,
+    drop_index,
+    drop_table,
+    sa,
+)
 
 revision = "0024"
 down_revision = "0023"
@@ -14,7 +22,9 @@ def upgrade() -> None:
         sa.Column("user_id", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("items", sa.BigInteger, nullable=False),
         sa.Column("bytes", sa.BigInteger, nullable=False),
-        sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_library_usage_user_id_users", ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(
+            ["user_id"], ["users.id"], name="fk_library_usage_user_id_users", ondelete="CASCADE"
+        ),
     )
 
 

@@ -24,9 +24,24 @@ def upgrade() -> None:
     create_table(
         "link_invitations",
         sa.Column("id", sa.BigInteger, primary_key=True, autoincrement=False),
-        sa.Column("link_id", sa.BigInteger, sa.ForeignKey("links.id", name="fk_link_invitations_link_id"), nullable=False),
-        sa.Column("inviter_id", sa.BigInteger, sa.ForeignKey("users.id", name="fk_link_invitations_inviter_id"), nullable=False),
-        sa.Column("invitee_id", sa.BigInteger, sa.ForeignKey("users.id", name="fk_link_invitations_invitee_id"), nullable=False),
+        sa.Column(
+            "link_id",
+            sa.BigInteger,
+            sa.ForeignKey("links.id", name="fk_link_invitations_link_id"),
+            nullable=False,
+        ),
+        sa.Column(
+            "inviter_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", name="fk_link_invitations_inviter_id"),
+            nullable=False,
+        ),
+        sa.Column(
+            "invitee_id",
+            sa.BigInteger,
+            sa.ForeignKey("users.id", name="fk_link_invitations_invitee_id"),
+            nullable=False,
+        ),
         sa.Column("role", sa.String(10), nullable=False),
         sa.Column("created_at", UtcDateTime, nullable=False),
         sa.Column("expires_at", UtcDateTime, nullable=False),

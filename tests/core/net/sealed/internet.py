@@ -70,13 +70,21 @@ class Internet:
             headers = dict(line.lower().split(": ", 1) for line in head[1:] if line)
             request = Request(head[0].split(" ")[1], headers, reached)
             self.requests.append(request)
-            await self.sites.get(request.target.partition("?")[0], sends(answer("404 Not Found")))(request, writer)
+            await self.sites.get(request.target.partition("?")[0], sends(answer("404 Not Found")))(
+                request, writer
+            )
         except (ConnectionError, asyncio.IncompleteReadError):
             pass  # the client had heard enough, which is what many of these tests are about
         finally:
             writer.close()
 
-    async def listen(self, port: int = 80, *, hosts: Sequence[str] = ("0.0.0.0", "::"), tls: ssl.SSLContext | None = None) -> Self:  # noqa: S104 - everywhere is here
+    async def listen(
+        self,
+        port: int = 80,
+        *,
+        hosts: Sequence[str] = ("0.0.0.0", "::"),  # noqa: S104 - everywhere is here
+        tls: ssl.SSLContext | None = None,
+    ) -> Self:
         for host in hosts:
             self._servers.append(await asyncio.start_server(self._serve, host, port, ssl=tls))
         return self
@@ -102,7 +110,9 @@ class Names:
     """A resolver that answers the first question about a name with its first script, and so on; the last one stays."""
 
     def __init__(self, **scripts: Sequence[str]) -> None:
-        self.scripts = {name.replace("_", "."): [script.split() for script in scripts[name]] for name in scripts}
+        self.scripts = {
+            name.replace("_", "."): [script.split() for script in scripts[name]] for name in scripts
+        }
         self.asked: list[str] = []
 
     async def __call__(self, host: str) -> Sequence[IpAddress]:

@@ -23,9 +23,13 @@ def seal() -> None:
 
 def _route_everything_here(family: int, interface: int) -> None:
     """What `ip route add local default dev lo` does, for machines without iproute2."""
-    route = struct.pack("=8BI", family, 0, 0, 0, RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL, 0)
+    route = struct.pack(
+        "=8BI", family, 0, 0, 0, RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL, 0
+    )
     route += struct.pack("=HHI", 8, RTA_OIF, interface)
-    head = struct.pack("=IHHII", 16 + len(route), RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 1, 0)
+    head = struct.pack(
+        "=IHHII", 16 + len(route), RTM_NEWROUTE, NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE, 1, 0
+    )
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as netlink:
         netlink.send(head + route)
         (error,) = struct.unpack("=i", netlink.recv(4096)[16:20])

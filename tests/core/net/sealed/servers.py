@@ -52,7 +52,9 @@ def reset_after(raw: bytes) -> Handler:
         writer.write(raw)
         await writer.drain()
         await asyncio.sleep(0.05)
-        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        writer.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
         writer.transport.abort()
 
     return handler

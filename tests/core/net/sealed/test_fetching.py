@@ -6,17 +6,42 @@ import gzip
 import pytest
 
 from refract import __version__
-from refract.core.net import ANY_TYPE, AddressGuard, FetchLimits, NotAPage, PageFetcher, RefusedAddress, TimedOut
+from refract.core.net import (
+    ANY_TYPE,
+    AddressGuard,
+    FetchLimits,
+    NotAPage,
+    PageFetcher,
+    RefusedAddress,
+    TimedOut,
+)
 from tests.core.net.corpus import PUBLIC
-from tests.core.net.sealed.internet import PUBLIC6, Internet, Names, Request, answer, page, redirect, sends
+from tests.core.net.sealed.internet import (
+    PUBLIC6,
+    Internet,
+    Names,
+    Request,
+    answer,
+    page,
+    redirect,
+    sends,
+)
 
 
 async def test_a_page_and_what_is_known_about_it(net: Internet, fetcher: PageFetcher) -> None:
-    net.sites["/a"] = page("<title>Grüße</title>".encode("latin-1"), Content_Type="text/html; charset=ISO-8859-1", X_Two="1")
+    net.sites["/a"] = page(
+        "<title>Grüße</title>".encode("latin-1"),
+        Content_Type="text/html; charset=ISO-8859-1",
+        X_Two="1",
+    )
 
     found = await fetcher.fetch("http://good.test/a?b=c d#e")
 
-    assert (found.url, found.status, found.truncated) == ("http://good.test/a?b=c%20d#e", 200, False)
+    assert (found.url, found.status, found.truncated) == (
+        "http://good.test/a?b=c%20d#e",
+        200,
+        False,
+    )
     assert (found.content_type, found.headers["x-two"]) == ("text/html", "1")
     assert found.text == "<title>Grüße</title>"
 
@@ -60,21 +85,32 @@ async def test_every_public_address_is_reached_under_its_own_name(
 
     await fetcher.fetch(url)
 
-    assert [(request.headers["host"], request.reached) for request in net.requests] == [(host, reached)]
+    assert [(request.headers["host"], request.reached) for request in net.requests] == [
+        (host, reached)
+    ]
 
 
 async def test_compressed_and_in_chunks(net: Internet, fetcher: PageFetcher) -> None:
     text = "<title>Hello</title>" + "word " * 10_000
     packed = gzip.compress(text.encode())
     chunks = (
-        b"".join(b"%x\r\n%s\r\n" % (len(packed[at : at + 10]), packed[at : at + 10]) for at in range(0, len(packed), 10)) + b"0\r\n\r\n"
+        b"".join(
+            b"%x\r\n%s\r\n" % (len(packed[at : at + 10]), packed[at : at + 10])
+            for at in range(0, len(packed), 10)
+        )
+        + b"0\r\n\r\n"
     )
-    net.sites["/"] = sends(answer("200 OK", Content_Length="", Content_Encoding="GZIP", Transfer_Encoding="chunked") + chunks)
+    net.sites["/"] = sends(
+        answer("200 OK", Content_Length="", Content_Encoding="GZIP", Transfer_Encoding="chunked")
+        + chunks
+    )
 
     assert (await fetcher.fetch("http://good.test/")).text == text
 
 
-async def test_an_old_server_that_ends_its_page_by_closing(net: Internet, fetcher: PageFetcher) -> None:
+async def test_an_old_server_that_ends_its_page_by_closing(
+    net: Internet, fetcher: PageFetcher
+) -> None:
     net.sites["/"] = sends(b"HTTP/1.0 200 OK\r\n\r\n<title>Old</title>")
 
     found = await fetcher.fetch("http://good.test/")
@@ -82,7 +118,9 @@ async def test_an_old_server_that_ends_its_page_by_closing(net: Internet, fetche
     assert (found.text, found.content_type) == ("<title>Old</title>", "")
 
 
-async def test_five_redirects_are_followed_and_their_end_is_known(net: Internet, fetcher: PageFetcher) -> None:
+async def test_five_redirects_are_followed_and_their_end_is_known(
+    net: Internet, fetcher: PageFetcher
+) -> None:
     net.sites |= {
         "/0": redirect("/1", "301 Moved"),
         "/1": redirect("2?x=ü", "302 Found"),
@@ -107,19 +145,29 @@ async def test_only_what_is_of_use_is_read(net: Internet, fetcher: PageFetcher) 
         await fetcher.fetch("http://good.test/", accept=("image/gif", "text/*"))
 
 
-async def test_what_a_page_refers_to_is_found_as_a_browser_finds_it(net: Internet, fetcher: PageFetcher) -> None:
+async def test_what_a_page_refers_to_is_found_as_a_browser_finds_it(
+    net: Internet, fetcher: PageFetcher
+) -> None:
     net.sites["/a/b"] = page()
 
     found = await fetcher.fetch("http://good.test/a/b")
 
     assert found.resolve_url(" ../icon.png ") == "http://good.test/icon.png"
     assert found.resolve_url("//other.test/ü") == "http://other.test/%C3%BC"
-    for refused in ("data:image/png;base64,xx", "javascript:alert(1)", "http://user@other.test/", "http://[", "\ud800://x"):
+    for refused in (
+        "data:image/png;base64,xx",
+        "javascript:alert(1)",
+        "http://user@other.test/",
+        "http://[",
+        "\ud800://x",
+    ):
         with pytest.raises(RefusedAddress):
             found.resolve_url(refused)
 
 
-async def test_the_next_address_is_tried_when_the_first_is_dead(net: Internet, connects: list[str]) -> None:
+async def test_the_next_address_is_tried_when_the_first_is_dead(
+    net: Internet, connects: list[str]
+) -> None:
     await net.listen(443, hosts=["0.0.0.0"])  # noqa: S104 - everywhere is here
     net.sites["/"] = page()
     fetcher = PageFetcher(AddressGuard(), resolve=Names(both_test=[f"{PUBLIC6} {PUBLIC}"]))
@@ -128,7 +176,9 @@ async def test_the_next_address_is_tried_when_the_first_is_dead(net: Internet, c
     assert connects == [PUBLIC6, PUBLIC]
 
 
-async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(net: Internet, fetcher: PageFetcher) -> None:
+async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(
+    net: Internet, fetcher: PageFetcher
+) -> None:
     busy: dict[str, int] = {}
     most: dict[str, int] = {}
 
@@ -141,7 +191,10 @@ async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(net: Internet,
         writer.write(answer("200 OK"))
 
     net.sites["/"] = handler
-    fetcher = PageFetcher(AddressGuard(), resolve=Names(good_test=[PUBLIC], good_test_=[PUBLIC], other_test=["1.0.0.1"]))
+    fetcher = PageFetcher(
+        AddressGuard(),
+        resolve=Names(good_test=[PUBLIC], good_test_=[PUBLIC], other_test=["1.0.0.1"]),
+    )
     urls = ["http://good.test/", "http://good.test./", "http://other.test/"] * 4
 
     pages = await asyncio.gather(*(fetcher.fetch(url) for url in urls))
@@ -151,7 +204,9 @@ async def test_no_host_is_asked_for_more_than_two_pages_at_a_time(net: Internet,
     assert len(fetcher._slots) == 0
 
 
-async def test_waiting_for_a_turn_counts_and_a_turn_is_given_back(net: Internet, names: Names) -> None:
+async def test_waiting_for_a_turn_counts_and_a_turn_is_given_back(
+    net: Internet, names: Names
+) -> None:
     asked = asyncio.Event()
 
     async def handler(_request: Request, _writer: asyncio.StreamWriter) -> None:
@@ -172,10 +227,21 @@ async def test_waiting_for_a_turn_counts_and_a_turn_is_given_back(net: Internet,
     assert (await fetcher.fetch("http://good.test/")).status == 200
 
 
-async def test_hosts_that_redirect_to_each_other_do_not_block_each_other(net: Internet, names: Names) -> None:
-    net.sites |= {"/to-other": redirect("http://other.test/"), "/to-good": redirect("http://good.test/"), "/": page()}
+async def test_hosts_that_redirect_to_each_other_do_not_block_each_other(
+    net: Internet, names: Names
+) -> None:
+    net.sites |= {
+        "/to-other": redirect("http://other.test/"),
+        "/to-good": redirect("http://good.test/"),
+        "/": page(),
+    }
     fetcher = PageFetcher(AddressGuard(), resolve=names, limits=FetchLimits(per_host=1))
 
-    pages = await asyncio.gather(*(fetcher.fetch(url) for url in ["http://good.test/to-other", "http://other.test/to-good"] * 5))
+    pages = await asyncio.gather(
+        *(
+            fetcher.fetch(url)
+            for url in ["http://good.test/to-other", "http://other.test/to-good"] * 5
+        )
+    )
 
     assert len(pages) == 10

@@ -22,7 +22,15 @@ from refract.core.net import (
 )
 from refract.core.net.limits import MIB
 from tests.core.net.sealed.internet import Internet, Names, Request, answer, page, redirect, sends
-from tests.core.net.sealed.servers import HEAD, announces_and_waits, bomb, drip, flood, reset_after, silence
+from tests.core.net.sealed.servers import (
+    HEAD,
+    announces_and_waits,
+    bomb,
+    drip,
+    flood,
+    reset_after,
+    silence,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +50,9 @@ TOO_LARGE = {
     "10 GB announced": flood(HEAD + b"Content-Length: 10737418240\r\n\r\n", b"x" * 65536),
     "10 GB announced, never sent": announces_and_waits(10 * 1024 * MIB),
     "endless, no length": flood(HEAD + b"Connection: close\r\n\r\n", b"x" * 65536),
-    "endless chunks": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"8000\r\n" + b"x" * 0x8000 + b"\r\n"),
+    "endless chunks": flood(
+        HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"8000\r\n" + b"x" * 0x8000 + b"\r\n"
+    ),
     "endless crumbs": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n", b"1\r\nx\r\n" * 1000),
     "endless chunk extension": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 65536),
     "endless trailer": flood(HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"a: b\r\n" * 1000),
@@ -51,14 +61,20 @@ TOO_LARGE = {
     "endless headers": flood(HEAD, b"X-Many: 1\r\n" * 1000),
     "65 headers": sends(HEAD + b"X-Many: 1\r\n" * 64 + b"Content-Length: 0\r\n\r\n"),
     "endless status line": flood(b"HTTP/1.1 200 ", b"O" * 65536),
-    "2 MiB and a byte, no length": sends(HEAD + b"Connection: close\r\n\r\n" + b"x" * (2 * MIB + 1)),
-    "more interim answers than fit a head": sends(b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3000 + answer("200 OK")),
+    "2 MiB and a byte, no length": sends(
+        HEAD + b"Connection: close\r\n\r\n" + b"x" * (2 * MIB + 1)
+    ),
+    "more interim answers than fit a head": sends(
+        b"HTTP/1.1 103 Early Hints\r\n\r\n" * 3000 + answer("200 OK")
+    ),
     "endless interim answers": flood(b"", b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" * 1000),
 }
 
 
 @pytest.mark.parametrize("server", TOO_LARGE, ids=str)
-async def test_too_large_and_never_in_memory(net: Internet, fetcher: PageFetcher, server: str) -> None:
+async def test_too_large_and_never_in_memory(
+    net: Internet, fetcher: PageFetcher, server: str
+) -> None:
     net.sites["/"] = TOO_LARGE[server]
     tracemalloc.start()
     try:
@@ -80,7 +96,10 @@ async def test_almost_two_mebibytes_fit(net: Internet, fetcher: PageFetcher) -> 
 
 TIMED_OUT = {
     "drips its body": drip(HEAD + b"Content-Length: 5000\r\n\r\n", b"x"),
-    "drips compressed": drip(HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03", b"\0\0\0\xff\xff"),
+    "drips compressed": drip(
+        HEAD + b"Content-Encoding: gzip\r\nConnection: close\r\n\r\n\x1f\x8b\x08\0\0\0\0\0\0\x03",
+        b"\0\0\0\xff\xff",
+    ),
     "drips its head": drip(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x"),
     "drips interim answers": drip(b"", b"HTTP/1.1 103 Early Hints\r\n\r\n"),
     "says nothing": silence,
@@ -88,7 +107,9 @@ TIMED_OUT = {
 
 
 @pytest.mark.parametrize("server", TIMED_OUT, ids=str)
-async def test_slow_servers_end_with_the_budget(net: Internet, fetcher: PageFetcher, server: str) -> None:
+async def test_slow_servers_end_with_the_budget(
+    net: Internet, fetcher: PageFetcher, server: str
+) -> None:
     net.sites["/"] = TIMED_OUT[server]
 
     ended = await _ending(fetcher, budget=0.4)
@@ -97,15 +118,27 @@ async def test_slow_servers_end_with_the_budget(net: Internet, fetcher: PageFetc
     assert ended.again
 
 
-@pytest.mark.parametrize("sent", [b"", HEAD, HEAD + b"Content-Length: 10\r\n\r\n", HEAD + b"Content-Length: 10\r\n\r\nabc"])
-async def test_a_server_that_falls_silent_is_left_before_the_budget_ends(net: Internet, names: Names, sent: bytes) -> None:
+@pytest.mark.parametrize(
+    "sent",
+    [b"", HEAD, HEAD + b"Content-Length: 10\r\n\r\n", HEAD + b"Content-Length: 10\r\n\r\nabc"],
+)
+async def test_a_server_that_falls_silent_is_left_before_the_budget_ends(
+    net: Internet, names: Names, sent: bytes
+) -> None:
     async def handler(request: Request, writer: asyncio.StreamWriter) -> None:
         writer.write(sent)
         await silence(request, writer)
 
     net.sites["/"] = handler
 
-    assert type(await _ending(PageFetcher(AddressGuard(), resolve=names, limits=FetchLimits(idle=0.2)), budget=600)) is TimedOut
+    assert (
+        type(
+            await _ending(
+                PageFetcher(AddressGuard(), resolve=names, limits=FetchLimits(idle=0.2)), budget=600
+            )
+        )
+        is TimedOut
+    )
 
 
 async def test_a_name_server_that_never_answers(names: Names) -> None:
@@ -146,9 +179,13 @@ BAD_ANSWER = {
     "no number for a length": sends(HEAD + b"Content-Length: -1\r\n\r\n"),
     "a bad chunk": sends(HEAD + b"Transfer-Encoding: chunked\r\n\r\nxyz\r\nabc\r\n"),
     "NUL in a header": sends(HEAD + b"X-Bad: a\0b\r\n\r\n"),
-    "another protocol": sends(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"),
+    "another protocol": sends(
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n"
+    ),
     "gzip that is none": page(b"plain text", Content_Encoding="gzip"),
-    "gzip in gzip": page(gzip.compress(gzip.compress(b" " * 100_000)), Content_Encoding="gzip, gzip"),
+    "gzip in gzip": page(
+        gzip.compress(gzip.compress(b" " * 100_000)), Content_Encoding="gzip, gzip"
+    ),
     "brotli": page(b"\x0b\x02\x80hello\x03", Content_Encoding="br"),
 }
 
@@ -177,7 +214,9 @@ async def test_a_bomb_is_cut_where_it_is_enough(net: Internet, fetcher: PageFetc
 
 
 @pytest.mark.parametrize("server", ["10 GB announced", "endless, no length", "endless chunks"])
-async def test_an_endless_page_is_cut_where_it_is_enough(net: Internet, fetcher: PageFetcher, server: str) -> None:
+async def test_an_endless_page_is_cut_where_it_is_enough(
+    net: Internet, fetcher: PageFetcher, server: str
+) -> None:
     net.sites["/"] = TOO_LARGE[server]
 
     found = await fetcher.fetch("http://good.test/", truncate_at=100_000)
@@ -189,7 +228,10 @@ NOT_A_PAGE = {
     "204": sends(b"HTTP/1.1 204 No Content\r\n\r\n"),
     "205": sends(answer("205 Reset Content")),
     "PDF": page(b"%PDF-1.7", Content_Type="application/pdf"),
-    "PDF of 10 GB": sends(b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length: 10737418240\r\n\r\n%PDF"),
+    "PDF of 10 GB": sends(
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\nContent-Length:"
+        b" 10737418240\r\n\r\n%PDF"
+    ),
     "image": page(b"\x89PNG", Content_Type="image/png"),
     "JSON": page(b"{}", Content_Type="application/json; charset=utf-8"),
 }
@@ -207,9 +249,21 @@ async def test_not_a_page(net: Internet, fetcher: PageFetcher, server: str) -> N
 
 @pytest.mark.parametrize(
     ("status", "again"),
-    [(300, False), (304, False), (400, False), (404, False), (410, False), (408, True), (429, True), (500, True), (503, True)],
+    [
+        (300, False),
+        (304, False),
+        (400, False),
+        (404, False),
+        (410, False),
+        (408, True),
+        (429, True),
+        (500, True),
+        (503, True),
+    ],
 )
-async def test_bad_statuses_say_whether_to_try_again(net: Internet, fetcher: PageFetcher, status: int, again: bool) -> None:
+async def test_bad_statuses_say_whether_to_try_again(
+    net: Internet, fetcher: PageFetcher, status: int, again: bool
+) -> None:
     net.sites["/"] = sends(answer(f"{status} Status"))
 
     ended = await _ending(fetcher)
@@ -235,7 +289,9 @@ async def test_redirects_without_end(net: Internet, fetcher: PageFetcher) -> Non
     assert len(net.requests) == 6
 
 
-async def test_a_redirect_with_an_endless_body_is_followed_at_once(net: Internet, fetcher: PageFetcher) -> None:
+async def test_a_redirect_with_an_endless_body_is_followed_at_once(
+    net: Internet, fetcher: PageFetcher
+) -> None:
     net.sites["/"] = flood(b"HTTP/1.1 302 Found\r\nLocation: /page\r\n\r\n", b"x" * 65536)
     net.sites["/page"] = page()
 

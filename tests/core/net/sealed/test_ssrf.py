@@ -6,7 +6,16 @@ from ipaddress import ip_address, ip_network
 
 import pytest
 
-from refract.core.net import AddressGuard, FetchError, FetchLimits, IpAddress, PageFetcher, RefusedAddress, is_public, resolve_by_system
+from refract.core.net import (
+    AddressGuard,
+    FetchError,
+    FetchLimits,
+    IpAddress,
+    PageFetcher,
+    RefusedAddress,
+    is_public,
+    resolve_by_system,
+)
 from refract.core.net.addresses import unwrap_ipv4
 from refract.core.net.connection import open_connection
 from tests.core.net import corpus
@@ -49,7 +58,9 @@ async def _part_of_a_page(fetcher: PageFetcher, net: Internet, line: Line) -> ob
 
 
 @pytest.mark.parametrize("way", [_direct, _dns, _redirect_hop, _part_of_a_page])
-async def test_nothing_inside_is_ever_connected_to(net: Internet, connects: list[str], way: Way) -> None:
+async def test_nothing_inside_is_ever_connected_to(
+    net: Internet, connects: list[str], way: Way
+) -> None:
     world = World()
     fetcher = PageFetcher(AddressGuard(), resolve=world)
     not_refused = []
@@ -81,7 +92,11 @@ async def test_the_detector_would_see_it(net: Internet, connects: list[str]) -> 
     """The same corpus with the guard wide open reaches the inside, so silence above means something."""
     world = World()
     fetcher = PageFetcher(AddressGuard(allow=EVERYTHING), resolve=world)
-    ports = {line.url for line in corpus.read_hostile() if line.url.rpartition(":")[2].rstrip("/").isdigit()}  # where nobody listens
+    ports = {
+        line.url
+        for line in corpus.read_hostile()
+        if line.url.rpartition(":")[2].rstrip("/").isdigit()
+    }  # where nobody listens
     for line in corpus.read_hostile():
         if line.verdict == "refused" and line.url.startswith("http://") and line.url not in ports:
             world.address = line.address
@@ -91,7 +106,9 @@ async def test_the_detector_would_see_it(net: Internet, connects: list[str]) -> 
     inside = {text for text in net.reached if not is_public(ip_address(text))}
     assert len(inside) >= 25
     assert {"127.0.0.1", "169.254.169.254", "10.0.0.1", "::1", "fd00:ec2::254"} <= inside
-    assert {unwrap_ipv4(ip_address(text)) for text in inside} <= {unwrap_ipv4(ip_address(text)) for text in connects}
+    assert {unwrap_ipv4(ip_address(text)) for text in inside} <= {
+        unwrap_ipv4(ip_address(text)) for text in connects
+    }
 
 
 REBINDING = {
@@ -115,14 +132,21 @@ REBINDING = {
     "broadcast": (["255.255.255.255 {good}"], [False]),
     "metadata": (["169.254.169.254", "{good}"], [False, True]),
     "link-local with a zone": (["fe80::1%lo"], [False]),
-    "alias into the inside, by and by": (["{good} {good6}", "{good6} {bad}", "{bad}"], [True, False, False]),
+    "alias into the inside, by and by": (
+        ["{good} {good6}", "{good6} {bad}", "{bad}"],
+        [True, False, False],
+    ),
 }
 
 
 @pytest.mark.parametrize("script", REBINDING, ids=str)
-async def test_a_name_that_changes_its_mind(net: Internet, connects: list[str], script: str) -> None:
+async def test_a_name_that_changes_its_mind(
+    net: Internet, connects: list[str], script: str
+) -> None:
     answers, expected = REBINDING[script]
-    names = Names(evil_test=[text.format(good=PUBLIC, good6=PUBLIC6, bad="10.0.0.7") for text in answers])
+    names = Names(
+        evil_test=[text.format(good=PUBLIC, good6=PUBLIC6, bad="10.0.0.7") for text in answers]
+    )
     fetcher = PageFetcher(AddressGuard(), resolve=names)
     net.sites["/"] = page()
 
@@ -136,7 +160,9 @@ async def test_a_name_that_changes_its_mind(net: Internet, connects: list[str], 
             fetched.append(True)
 
     assert fetched == expected
-    assert len(names.asked) == len(expected)  # one question for each fetch, and what was checked is what was used
+    assert len(names.asked) == len(
+        expected
+    )  # one question for each fetch, and what was checked is what was used
     assert set(connects) <= {PUBLIC, PUBLIC6}
 
 
@@ -151,10 +177,24 @@ async def test_a_name_that_flips_between_two_hops(net: Internet, connects: list[
 
 
 @pytest.mark.parametrize(
-    "target", ["http://127.0.0.1/", "http://10.0.0.1/", "http://[::1]/", "//169.254.169.254/latest/", "http://0/", "http://good.test:22/"]
+    "target",
+    [
+        "http://127.0.0.1/",
+        "http://10.0.0.1/",
+        "http://[::1]/",
+        "//169.254.169.254/latest/",
+        "http://0/",
+        "http://good.test:22/",
+    ],
 )
-async def test_a_redirect_inside_is_refused_at_any_hop(net: Internet, connects: list[str], fetcher: PageFetcher, target: str) -> None:
-    net.sites |= {"/0": redirect("/1"), "/1": redirect("http://other.test/2"), "/2": redirect(target)}
+async def test_a_redirect_inside_is_refused_at_any_hop(
+    net: Internet, connects: list[str], fetcher: PageFetcher, target: str
+) -> None:
+    net.sites |= {
+        "/0": redirect("/1"),
+        "/1": redirect("http://other.test/2"),
+        "/2": redirect(target),
+    }
 
     with pytest.raises(RefusedAddress) as caught:
         await fetcher.fetch("http://good.test/0")
@@ -167,7 +207,14 @@ async def test_a_redirect_inside_is_refused_at_any_hop(net: Internet, connects: 
 async def test_the_socket_has_a_guard_of_its_own(connects: list[str], text: str, port: int) -> None:
     """Whoever forgets to ask before connecting still gets nowhere."""
     with pytest.raises(RefusedAddress):
-        async with open_connection(AddressGuard(), [ip_address(text)], port, tls=None, host="forgotten.test", limits=FetchLimits()):
+        async with open_connection(
+            AddressGuard(),
+            [ip_address(text)],
+            port,
+            tls=None,
+            host="forgotten.test",
+            limits=FetchLimits(),
+        ):
             pass
 
     assert connects == []
