@@ -14,7 +14,7 @@ from refract.library.models import Item
 from refract.library.schemas import MAX_RULES
 from tests import make
 from tests.client import by_cookie, on_sqlite
-from tests.library.importing.test_formats import SAMPLES
+from tests.library.imports.test_formats import SAMPLES
 
 IMPORTS, RULES = "/app/library/imports", "/app/tags/rules"
 

@@ -30,7 +30,7 @@ from refract.server.worker import build_worker
 from refract.tags.models import Tag
 from tests import make
 from tests.client import by_key, on_sqlite
-from tests.library.importing.test_formats import SAMPLES
+from tests.library.imports.test_formats import SAMPLES
 from tests.tags import items
 
 IMPORTS = "/api/v1/library/imports"
