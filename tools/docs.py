@@ -26,7 +26,7 @@ from refract.app import build_api
 from refract.cli.commands import app as commands
 from refract.core.clock import SystemClock
 from refract.core.db.session import Database
-from refract.core.errors import KINDS, ConfigurationError, RefractError, Stale
+from refract.core.errors import KINDS, ConfigurationError, RefractError, VersionMismatch
 from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
@@ -218,7 +218,7 @@ def error_classes() -> list[type[RefractError]]:
     for module in pkgutil.walk_packages(refract.__path__, "refract."):
         if not module.name.startswith(("refract.__main__", "refract.migrations")):
             importlib.import_module(module.name)
-    silent = {kind for kind in KINDS if kind is not Stale} | {ConfigurationError}
+    silent = {kind for kind in KINDS if kind is not VersionMismatch} | {ConfigurationError}
     return sorted(
         (one for one in _below(RefractError) if one not in silent),
         key=lambda one: (one.status, one.code),

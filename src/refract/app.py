@@ -32,7 +32,7 @@ from refract.links import api as links_api
 from refract.links import pages as link_pages
 from refract.lists import api as lists_api
 from refract.lists import pages as builder
-from refract.lists.errors import AnonymousListsOff
+from refract.lists.errors import AnonymousListsDisabled
 from refract.lists.pages import picker
 from refract.names.grammar import is_reserved
 from refract.names.service import namespace_of
@@ -47,10 +47,10 @@ from refract.web import assets, health_api, return_path, well_known
 from refract.web.health import HealthEndpoints
 from refract.web.openapi import describe
 from refract.web.problems import (
-    ClientGone,
+    ClientDisconnected,
     InternalError,
     MethodNotAllowed,
-    NoSuchPage,
+    PageNotFound,
     build_problem_headers,
     is_html_accepted,
     make_problem_response,
@@ -254,7 +254,7 @@ class WebNode(ServerNode):
 
 
 async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None:
-    await make_problem_response(NoSuchPage())(scope, receive, send)
+    await make_problem_response(PageNotFound())(scope, receive, send)
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
@@ -268,7 +268,7 @@ async def _handle_error(request: Request, error: Exception) -> Response:
     word = _translate_error(request, error)
     if request.url.path.startswith("/api/") or not is_html_accepted(request.headers):
         return make_problem_response(word)
-    if isinstance(word, AnonymousListsOff):
+    if isinstance(word, AnonymousListsDisabled):
         return return_path.redirect_to_sign_in(
             request.app.state.rt, request.url.path if request.method == "GET" else "/app/lists"
         )
@@ -320,11 +320,11 @@ def _translate_error(request: Request, error: Exception) -> RefractError:
                 one["loc"][:1] == ("path",) for one in error.errors()
             ):
                 return (
-                    NoSuchPage()
+                    PageNotFound()
                 )  # an address with something else where an id belongs is nobody's
             return translate_validation_error(error)
         case ClientDisconnect():
-            return ClientGone()
+            return ClientDisconnected()
         case HTTPException():
             word = translate_http_exception(error, request)
             if isinstance(word, MethodNotAllowed):

@@ -94,7 +94,7 @@ async def test_the_last_administrator_stays_one(
     me = (await client.get("/api/v1/me", headers=root)).json()["id"]
     refused = await client.patch(f"/api/v1/admin/users/{me}", headers=root, json=change)
 
-    assert (refused.status_code, refused.json()["code"]) == (409, "LAST_ADMINISTRATOR")
+    assert (refused.status_code, refused.json()["code"]) == (409, "LAST_ADMIN")
 
 
 @on_sqlite

@@ -229,10 +229,10 @@ async def test_every_action_does_what_it_says_and_is_audited(
             f"/api/v1/admin/reports/{ids[name]}/{action}", headers=admin, json=body or None
         )
 
-    assert code(await act("prizes", "disable-link")) == (409, "ACTION_UNFIT")
-    assert code(await act("prizes", "suspend-owner")) == (409, "ACTION_UNFIT")
-    assert code(await act("prizes", "block-domain")) == (409, "ACTION_UNFIT")
-    assert code(await act("evil", "unpublish-list")) == (409, "ACTION_UNFIT")
+    assert code(await act("prizes", "disable-link")) == (409, "ACTION_NOT_APPLICABLE")
+    assert code(await act("prizes", "suspend-owner")) == (409, "ACTION_NOT_APPLICABLE")
+    assert code(await act("prizes", "block-domain")) == (409, "ACTION_NOT_APPLICABLE")
+    assert code(await act("evil", "unpublish-list")) == (409, "ACTION_NOT_APPLICABLE")
     assert len(await _queue(client, admin)) == 3
     for name, action, body in [
         ("evil", "disable-link", {}),

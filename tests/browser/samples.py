@@ -795,7 +795,7 @@ PAGES: dict[str, Page] = {
         "identity/sign_in.html",
         "Sign in",
         providers=PROVIDERS,
-        reason="The sign-in did not come to its end. Start again.",
+        reason="Sign-in failed: it took too long. Start again.",
     ),
     "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),

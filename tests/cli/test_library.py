@@ -44,7 +44,7 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
     assert "is gone" in run("import", "rollback", number[1]).out
     left = json.loads(run("export", "library").out)
     assert (left["items"], left["tags"]) == ([], [])
-    assert run("import", "rollback", "12").err == "There is no such import.\n"
+    assert run("import", "rollback", "12").err == "Import not found.\n"
     assert run("import", "rollback", "x").code == 2
     assert "rolled back" in run("import", "list").out
 
@@ -72,7 +72,7 @@ def test_an_empty_library_says_what_to_do(run: Run) -> None:
         ("library", "discard", "12"),
         ("library", "undo", "12"),
     ):
-        assert (run(*words).err, run(*words).code) == ("There is no such item.\n", 1)
+        assert (run(*words).err, run(*words).code) == ("Item not found.\n", 1)
     assert (run("library", "show", "x").err, run("library", "show", "x").code) == (
         '"x" is not the id of an item: refract library list shows them.\n', 2
     )  # fmt: skip

@@ -178,8 +178,8 @@ def test_a_link_is_meant_by_name_code_id_or_address(run: Run) -> None:
         "home.",
     ):
         assert link(run, meant)["id"] == made["id"]
-    refused(run("links", "show", "hme"), 'There is no link "hme".', "home")
-    refused(run("links", "show", "9" * 30), "There is no link")
+    refused(run("links", "show", "hme"), 'There\'s no link "hme".', "home")
+    refused(run("links", "show", "9" * 30), "There's no link")
 
 
 def test_the_life_of_a_link(run: Run) -> None:
@@ -245,7 +245,7 @@ def test_names(run: Run) -> None:
     refused(run("links", "names", "add", "one", "TWO"), "already in use")
     refused(run("links", "names", "add", "one", "{x}"), "cannot be used", code=2)
     assert "free" in ok(run("links", "names", "release", "two", "one"))
-    refused(run("links", "show", "one"), "There is no link")
+    refused(run("links", "show", "one"), "There's no link")
     refused(run("links", "names", "release", "two", "one"), 'no name "one"')
 
 

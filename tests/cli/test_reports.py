@@ -41,4 +41,4 @@ def test_reports_are_listed_and_dismissed(tmp_path: Path) -> None:
     assert reports("dismiss", group["id"]) == (0, "Reports of /evil are dismissed.\n")
     assert reports("list") == (0, "No reports.\n")
     assert "dismiss" in reports("list", "--closed")[1]
-    assert reports("dismiss", "nonsense") == (1, "There is no such report.\n")
+    assert reports("dismiss", "nonsense") == (1, "Report not found.\n")

@@ -35,7 +35,7 @@ def test_a_list_that_is_not_there_is_said_before_anything_is_written(
     done = run("restore", file, "--replay", tmp_path / "absent.jsonl", into=elsewhere)
 
     assert (done.code, done.out) == (2, "")
-    assert "absent.jsonl, the list of revocations, does not exist." in done.err
+    assert "absent.jsonl doesn't exist." in done.err
     assert not elsewhere.exists()
 
 

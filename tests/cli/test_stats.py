@@ -44,7 +44,7 @@ def test_what_does_not_fit_is_said_in_a_sentence(run: Run) -> None:
         (["plan", "--tz", "Mars/Olympus"], "is not a time zone"),
         (["plan", "--from", "yesterday"], "Write a date"),
         (["plan", "--from", "2026-05-02", "--to", "2026-05-01"], "no time between"),
-        (["nothing-here"], 'There is no link "nothing-here"'),
+        (["nothing-here"], 'There\'s no link "nothing-here"'),
     ):
         ran = run("stats", *words)
         assert ran.code in (1, 2), words

@@ -273,7 +273,7 @@ async def test_a_missing_file_is_named(rt: Runtime) -> None:
     await service.archive_old_days(rt)
     (only,) = await files(rt)
     (service.ensure_directory(rt) / only.name).unlink()
-    with pytest.raises(service.ArchiveMissing, match=only.name):
+    with pytest.raises(service.ArchiveFileMissing, match=only.name):
         service.require_files(service.ensure_directory(rt), [only])
 
 

@@ -201,7 +201,7 @@ async def test_exports_are_bounded_and_a_missing_file_is_named(
         path.unlink()
     for form in ("parquet", "csv"):  # CSV was 200 with its heading alone, then cut off
         lost = await asker.ask(format=form, from_="2026-05-01", to="2026-06-01")
-        assert (lost.status_code, lost.json()["code"]) == (503, "ARCHIVE_MISSING")
+        assert (lost.status_code, lost.json()["code"]) == (503, "ARCHIVE_FILE_MISSING")
 
 
 @on_sqlite

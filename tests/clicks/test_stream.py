@@ -21,7 +21,7 @@ from refract.clicks.spool.reader import SpoolPosition, SpoolState, list_spools, 
 from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
-from refract.core.redis import RETRY_INTERVAL, RedisAway, RedisClient
+from refract.core.redis import RETRY_INTERVAL, RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
 from tests.waiting import eventually
 from tools.servers import Redis as RedisServer
@@ -130,7 +130,7 @@ async def test_a_redis_that_forgets_everything_is_told_again(fleet: Fleet) -> No
     await fleet.ship()
     await fleet.redis.execute("FLUSHALL")
     assert await fleet.ship() == 20
-    with pytest.raises(RedisAway):
+    with pytest.raises(RedisUnavailable):
         await consumer.run_once(10)  # its group is gone too
     consumer._group_created = False  # as `run` has it after that
     assert await consumer.run_once(10) == 20
@@ -318,7 +318,7 @@ async def test_a_full_redis_leaves_the_clicks_on_the_node(fleet: Fleet) -> None:
     spool = fleet.spool()
     fleet.clicks(7, spool)
     await fleet.redis.execute("CONFIG", "SET", "maxmemory", "1")
-    with pytest.raises(RedisAway):
+    with pytest.raises(RedisUnavailable):
         await fleet.ship()
     assert (await reconcile(fleet.rt)).pending == 7
 

@@ -10,7 +10,7 @@ from refract.core.errors import RefractError
     [
         ("SlugTaken", "SLUG_TAKEN"),
         ("NotABackup", "NOT_A_BACKUP"),
-        ("BadEtag", "BAD_ETAG"),
+        ("InvalidEtag", "INVALID_ETAG"),
         ("InvalidUrl", "INVALID_URL"),
     ],
 )

@@ -8,29 +8,32 @@ import pytest
 from sqlalchemy.exc import DatabaseError, DBAPIError, OperationalError, ProgrammingError
 
 from refract.core.db.errors import format_driver_error, is_permission_denied, translate_db_error
-from refract.core.errors import StoreBusy, StoreDamaged, StoreFull, StoreRefused, Unavailable
+from refract.core.errors import StoreAccessDenied, StoreBusy, StoreDamaged, StoreFull, Unavailable
 
 
 @pytest.mark.parametrize(
     ("error", "word"),
     [
-        (asyncpg.InvalidPasswordError("wrong"), StoreRefused),
-        (asyncpg.InvalidAuthorizationSpecificationError("role may not log in"), StoreRefused),
-        (asyncpg.InsufficientPrivilegeError("permission denied for table links"), StoreRefused),
-        (asyncpg.InvalidCatalogNameError("no such database"), StoreRefused),
+        (asyncpg.InvalidPasswordError("wrong"), StoreAccessDenied),
+        (asyncpg.InvalidAuthorizationSpecificationError("role may not log in"), StoreAccessDenied),
+        (
+            asyncpg.InsufficientPrivilegeError("permission denied for table links"),
+            StoreAccessDenied,
+        ),
+        (asyncpg.InvalidCatalogNameError("no such database"), StoreAccessDenied),
         (asyncpg.DeadlockDetectedError("deadlock"), StoreBusy),
         (asyncpg.DiskFullError("full"), StoreFull),
-        (asyncmy.errors.OperationalError(1045, "Access denied for user"), StoreRefused),
-        (asyncmy.errors.OperationalError(1142, "SELECT command denied"), StoreRefused),
-        (PermissionError(errno.EACCES, "Permission denied"), StoreRefused),
+        (asyncmy.errors.OperationalError(1045, "Access denied for user"), StoreAccessDenied),
+        (asyncmy.errors.OperationalError(1142, "SELECT command denied"), StoreAccessDenied),
+        (PermissionError(errno.EACCES, "Permission denied"), StoreAccessDenied),
         (OSError(errno.ENOSPC, "No space left"), StoreFull),
         (
             OperationalError("SELECT 1", None, Exception("unable to open database file")),
-            StoreRefused,
+            StoreAccessDenied,
         ),
         (
             OperationalError("UPDATE x", None, Exception("attempt to write a readonly database")),
-            StoreRefused,
+            StoreAccessDenied,
         ),
         (
             DatabaseError("SELECT 1", None, Exception("database disk image is malformed")),

@@ -11,7 +11,7 @@ from httpx import AsyncClient
 from sqlalchemy import text
 
 from refract.core.db import engine as db_engine
-from refract.core.errors import StoreCrowded
+from refract.core.errors import StoreOverloaded
 from refract.core.runtime import Runtime
 from tests import make
 from tests.client import by_key
@@ -47,7 +47,7 @@ async def test_a_queue_that_stands_still_is_left(rt: Runtime, pool: Any) -> None
     holders = [asyncio.create_task(_hold(rt, 60)) for _ in range(pool.size())]
     while pool.checkedout() < pool.size():  # noqa: ASYNC110 - what a pool tells nobody about
         await asyncio.sleep(0.01)
-    with pytest.raises(StoreCrowded):
+    with pytest.raises(StoreOverloaded):
         await _hold(rt, 0)
     for one in holders:
         one.cancel()
@@ -73,7 +73,7 @@ async def test_whoever_has_waited_in_vain_is_told_at_once(
         )
     assert (answer.status_code, answer.json()["code"], waited.call_count) == (
         503,
-        "STORE_CROWDED",
+        "STORE_OVERLOADED",
         1,
     )
     assert "retry-after" in answer.headers
@@ -88,7 +88,7 @@ async def test_connections_that_break_are_no_sign_of_life(rt: Runtime, pool: Any
 
     crowd = [asyncio.create_task(broken()) for _ in range(8 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)
-    assert sum(isinstance(one, StoreCrowded) for one in ended) > pool.size()
+    assert sum(isinstance(one, StoreOverloaded) for one in ended) > pool.size()
 
 
 async def test_nobody_waits_for_ever(
@@ -97,4 +97,4 @@ async def test_nobody_waits_for_ever(
     monkeypatch.setattr(db_engine, "MAX_QUEUE_SECONDS", 2 * PATIENCE)
     crowd = [asyncio.create_task(_hold(rt, PATIENCE / 3)) for _ in range(15 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)
-    assert {type(one) for one in ended} == {type(None), StoreCrowded}
+    assert {type(one) for one in ended} == {type(None), StoreOverloaded}

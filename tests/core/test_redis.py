@@ -9,7 +9,13 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from refract.core.redis import QUERY_TIMEOUT, RETRY_INTERVAL, RedisAway, RedisClient, RedisScript
+from refract.core.redis import (
+    QUERY_TIMEOUT,
+    RETRY_INTERVAL,
+    RedisClient,
+    RedisScript,
+    RedisUnavailable,
+)
 from tools.servers import Redis as RedisServer
 
 
@@ -51,11 +57,11 @@ async def test_while_it_is_away_one_question_a_second_finds_out(redis_server: Re
     redis = RedisClient(redis_server.url, monotonic=clock)
     redis_server.stop()
     for _ in range(20):
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             await redis.execute("PING")
     assert redis.failures == 1  # the other nineteen asked nobody
     redis_server.start()
-    with pytest.raises(RedisAway):
+    with pytest.raises(RedisUnavailable):
         await redis.execute("PING")
     clock.now += RETRY_INTERVAL
 
@@ -71,7 +77,7 @@ async def test_a_server_that_hangs_is_given_up(
     os.kill(redis_server.pid or 0, signal.SIGSTOP)
     try:
         began = asyncio.get_running_loop().time()
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             await redis.execute("PING")
         waited = asyncio.get_running_loop().time() - began
     finally:
@@ -84,7 +90,7 @@ async def test_a_server_that_hangs_is_given_up(
 async def test_a_full_server_refuses_without_being_away(redis: RedisClient) -> None:
     await redis.execute("CONFIG", "SET", "maxmemory", "1")
 
-    with pytest.raises(RedisAway, match="maxmemory"):
+    with pytest.raises(RedisUnavailable, match="maxmemory"):
         await redis.execute("SET", "a", "b")
 
     assert await redis.execute("PING") == b"PONG"
@@ -133,7 +139,7 @@ async def test_what_is_published_is_heard_until_the_server_goes(
         await asyncio.sleep(0.01)
     redis_server.stop()
 
-    with pytest.raises(RedisAway):
+    with pytest.raises(RedisUnavailable):
         await listening
     assert heard == [b"one"]
 
@@ -142,6 +148,6 @@ async def test_an_address_where_nobody_listens() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))  # bound, not listening
         redis = RedisClient(f"redis://127.0.0.1:{taken.getsockname()[1]}/0")
-        with pytest.raises(RedisAway):
+        with pytest.raises(RedisUnavailable):
             await redis.execute("PING")
         await redis.close()

@@ -253,7 +253,7 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
                     client.get("/nothing-here", headers={"accept": "application/json"}).json()[
                         "code"
                     ]
-                    == "NO_SUCH_LINK"
+                    == "SHORT_LINK_NOT_FOUND"
                 )
                 assert (
                     "What we read" in client.get("/reading", headers={"accept": "text/html"}).text

@@ -26,13 +26,13 @@ _PERSON = "/admin/users/{user_id}"
 _DECIDE = "POST /admin/reports/{report_id}/{action}"
 
 sends(
-    "KEY_EXPIRY_INVALID", "POST /keys", json={"name": "test", "expires_at": "2020-01-01T00:00:00Z"}
+    "INVALID_KEY_EXPIRY", "POST /keys", json={"name": "test", "expires_at": "2020-01-01T00:00:00Z"}
 )
-sends("SCOPE_TOO_WIDE", "POST /keys", json={"name": "test", "scopes": ["admin"]})
-sends("HEIR_NEEDED", f"DELETE {_PERSON}", query={"links": "reassign"})
+sends("SCOPE_NOT_ALLOWED", "POST /keys", json={"name": "test", "scopes": ["admin"]})
+sends("NEW_OWNER_REQUIRED", f"DELETE {_PERSON}", query={"links": "reassign"})
 
 
-@provokes("ADMIN_SCOPE_REFUSED", "POST /keys")
+@provokes("ADMIN_SCOPE_NOT_ALLOWED", "POST /keys")
 async def admin_scope_for_a_user(asking: Asking) -> None:
     async with asking.rt.db.write() as session:
         browser = by_cookie(asking.rt, await make.cookie(session, asking.rt, asking.world.owner))
@@ -54,13 +54,13 @@ async def only_administrator(asking: Asking) -> AsyncIterator[None]:
         await session.execute(update(User).where(User.id.in_(others)).values(role=UserRole.ADMIN))
 
 
-@provokes("LAST_ADMINISTRATOR", "DELETE /me")
+@provokes("LAST_ADMIN", "DELETE /me")
 async def last_administrator_who_leaves(asking: Asking) -> None:
     async with only_administrator(asking):
         await asking.ask(headers=asking.site.keys["admin"])
 
 
-@provokes("LAST_ADMINISTRATOR", f"PATCH {_PERSON}", f"DELETE {_PERSON}")
+@provokes("LAST_ADMIN", f"PATCH {_PERSON}", f"DELETE {_PERSON}")
 async def last_administrator_who_is_removed(asking: Asking) -> None:
     body = {"json": {"status": "suspended"}} if asking.method == "PATCH" else {}
     async with only_administrator(asking):
@@ -105,7 +105,7 @@ async def reported_list(asking: Asking) -> tuple[int, str]:
     return list_id, await report_of(asking, slug or "")
 
 
-@provokes("ACTION_UNFIT", _DECIDE)
+@provokes("ACTION_NOT_APPLICABLE", _DECIDE)
 async def link_that_is_unpublished(asking: Asking) -> None:
     _, report_id = await reported_link(asking, asking.world.owner)
     await asking.ask(await asking.target(report_id=report_id, action="unpublish-list"))
@@ -151,7 +151,7 @@ async def purged_link_that_is_disabled(asking: Asking) -> None:
     await asking.ask(await asking.target(report_id=report_id, action="disable-link"))
 
 
-@provokes("LAST_ADMINISTRATOR", _DECIDE)
+@provokes("LAST_ADMIN", _DECIDE)
 async def last_administrator_who_is_suspended(asking: Asking) -> None:
     _, report_id = await reported_link(asking, asking.world.admin)
     async with only_administrator(asking):

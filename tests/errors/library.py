@@ -74,12 +74,12 @@ async def capture(asking: Asking, text: str = "A thought.", **given: object) -> 
         return (await service.capture_item(session, asking.rt, asking.world.owner, new)).item.id
 
 
-@provokes("STORAGE_FULL", *_CAPTURES)
+@provokes("STORAGE_LIMIT_REACHED", *_CAPTURES)
 async def capture_beyond_the_storage(asking: Asking) -> None:
     await asking.ask(site=asking.site.with_settings(storage_per_person=1))
 
 
-@provokes("STORAGE_FULL", f"PATCH {_ITEM}")
+@provokes("STORAGE_LIMIT_REACHED", f"PATCH {_ITEM}")
 async def text_beyond_the_storage(asking: Asking) -> None:
     await asking.ask(
         json={"text": "A longer thought than the one before."},
@@ -93,7 +93,7 @@ async def holding(asking: Asking, item_id: int) -> AsyncIterator[service.LockedI
         yield await service.lock_item(session, asking.rt, asking.world.owner.id, item_id)
 
 
-@provokes("STORAGE_FULL", f"POST {_ITEM}/undo")
+@provokes("STORAGE_LIMIT_REACHED", f"POST {_ITEM}/undo")
 async def longer_text_that_comes_back(asking: Asking) -> None:
     item_id = await capture(asking, "A longer thought than the one after.")
     async with holding(asking, item_id) as held:
@@ -120,7 +120,7 @@ async def change_of_a_discarded_item(asking: Asking) -> None:
     await asking.ask(await asking.target(item_id=str(item_id)))
 
 
-@provokes("UNDECIDED", f"POST {_ITEM}/confirm", f"POST {_ITEM}/suggestions")
+@provokes("CONFLICTING_DECISION", f"POST {_ITEM}/confirm", f"POST {_ITEM}/suggestions")
 async def suggestion_that_is_taken_and_refused(asking: Asking) -> None:
     item_id = await capture(asking)
     async with asking.rt.db.write() as session:
@@ -148,7 +148,7 @@ async def item_that_was_undone_before(asking: Asking) -> None:
 
 
 sends("INVALID_TAG", "POST /tags", "PATCH /tags/{tag_id}", json={"name": "<"})
-sends("ADMINISTRATORS_ONLY", "POST /tags", json={"name": "Shared", "scope": "shared"})
+sends("ADMIN_REQUIRED", "POST /tags", json={"name": "Shared", "scope": "shared"})
 sends("NOTHING_TO_MERGE", "POST /tags/merge", json={"target": "1", "sources": ["1"]})
 sends("TAG_NOT_FOUND", "POST /tags/merge")
 sends("ALIAS_NOT_FOUND", "DELETE /tags/{tag_id}/aliases", query={"name": "no such alias"})
@@ -160,7 +160,7 @@ sends(
 )
 
 
-@provokes("ADMINISTRATORS_ONLY", "PATCH /tags/{tag_id}")
+@provokes("ADMIN_REQUIRED", "PATCH /tags/{tag_id}")
 async def shared_tag_of_my_link(asking: Asking) -> None:
     await asking.ask(await asking.target(tag_id=await a_shared_tag(asking.world)))
 
@@ -180,7 +180,7 @@ async def name_of_another_tag(asking: Asking) -> None:
     await asking.ask(json={"name": name})
 
 
-@provokes("TAG_NAME_KEPT", "PATCH /tags/{tag_id}")
+@provokes("TAG_NAME_RESERVED", "PATCH /tags/{tag_id}")
 async def name_of_a_deleted_tag(asking: Asking) -> None:
     tag_id = await own_tag(asking, name := unique("tag"))
     async with asking.rt.db.write() as session:
@@ -199,7 +199,7 @@ sends("UNREADABLE_FILE", "POST /library/imports", content=b"nothing that is a bo
 sends("UNKNOWN_KIND", "GET /search", query={"kinds": "people"})
 
 
-@provokes("IMPORT_NOT_OPEN", "POST /library/imports/{import_id}/rollback")
+@provokes("IMPORT_CLOSED", "POST /library/imports/{import_id}/rollback")
 async def import_that_was_rolled_back(asking: Asking) -> None:
     async with asking.rt.db.write() as session:
         one = await create_import(session, asking.rt, asking.world.owner.id, "refract", None)

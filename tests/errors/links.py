@@ -60,18 +60,18 @@ sends(
     json={"destination": make.DESTINATION, "tags": [f"t{n}" for n in range(21)]},
 )
 sends(
-    "PAST_EXPIRY",
+    "EXPIRY_IN_PAST",
     "POST /links",
     f"PATCH {_LINK}",
     json={"destination": make.DESTINATION, "expires_at": "2020-01-01T00:00:00Z"},
 )
-sends("PAST_EXPIRY", f"POST {_LINK}/renew", json={"expires_at": "2020-01-01T00:00:00Z"})
+sends("EXPIRY_IN_PAST", f"POST {_LINK}/renew", json={"expires_at": "2020-01-01T00:00:00Z"})
 sends("INVALID_SLUG", "POST /links", json={"destination": make.DESTINATION, "names": ["a b"]})
 sends("INVALID_SLUG", f"POST {_LINK}/names", json={"name": "a b"})
 sends("SLUG_RESERVED", "POST /links", json={"destination": make.DESTINATION, "names": ["api"]})
 sends("SLUG_RESERVED", f"POST {_LINK}/names", json={"name": "api"})
-sends("SORT_UNAVAILABLE", "GET /links", query={"owner": "public", "sort": "clicks"})
-sends("ADMINISTRATORS_ONLY", "GET /links", query={"owner": "all"})
+sends("UNSUPPORTED_SORT", "GET /links", query={"owner": "public", "sort": "clicks"})
+sends("ADMIN_REQUIRED", "GET /links", query={"owner": "all"})
 sends(
     "USER_NOT_FOUND",
     *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")),
@@ -167,7 +167,7 @@ async def new_link_that_is_undone(asking: Asking) -> None:
     await asking.ask(await asking.target(link_id=await link_to(asking)))
 
 
-@provokes("ONLY_ADMINISTRATORS", f"POST {_LINK}/enable", f"POST {_LINK}/undo")
+@provokes("CHANGED_BY_ADMIN", f"POST {_LINK}/enable", f"POST {_LINK}/undo")
 async def link_that_an_administrator_disabled(asking: Asking) -> None:
     link_id = await link_to(asking)
     async with asking.rt.db.write() as session:
@@ -180,7 +180,7 @@ async def link_that_an_administrator_disabled(asking: Asking) -> None:
     await asking.ask(await asking.target(link_id=link_id))
 
 
-@provokes("RENEWAL_NEEDED", f"POST {_LINK}/enable")
+@provokes("RENEWAL_REQUIRED", f"POST {_LINK}/enable")
 async def disabled_link_that_expired(asking: Asking) -> None:
     soon = asking.rt.clock.now().replace(microsecond=0) + _SECOND
     link_id = await link_to(asking, expires_at=soon)
@@ -192,7 +192,7 @@ async def disabled_link_that_expired(asking: Asking) -> None:
     await asking.ask(await asking.target(link_id=link_id))
 
 
-@provokes("EMAIL_AMBIGUOUS", *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")))
+@provokes("AMBIGUOUS_EMAIL", *(f"POST {_LINK}/{what}" for what in ("owners", "transfer", "shares")))
 async def email_of_two(asking: Asking) -> None:
     email = f"{unique('twin')}@example.com"
     async with asking.rt.db.write() as session:

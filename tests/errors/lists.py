@@ -73,7 +73,7 @@ async def taken_slug(asking: Asking) -> None:
     await asking.ask(json={"slug": name})
 
 
-@provokes("SLUG_SETTLED", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
+@provokes("SLUG_LOCKED", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
 async def other_name_for_a_new_edition(asking: Asking) -> None:
     published = int(await a_published_list(asking.world))
     async with asking.rt.db.write() as session:
@@ -93,7 +93,7 @@ async def anonymous_draft(asking: Asking, *urls: str) -> tuple[str, Headers]:
     }
 
 
-@provokes("NAMES_NEED_ACCOUNT", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
+@provokes("ACCOUNT_REQUIRED_FOR_NAME", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
 async def name_without_an_account(asking: Asking) -> None:
     list_id, headers = await anonymous_draft(asking, _URL)
     site = asking.site.with_settings(anonymous_names=False)
@@ -110,19 +110,19 @@ async def sensitive_name_without_an_account(asking: Asking) -> None:
     )
 
 
-@provokes("PUBLISHING_NEEDS_ACCOUNT", f"POST {_LIST}/publish")
+@provokes("ACCOUNT_REQUIRED_TO_PUBLISH", f"POST {_LIST}/publish")
 async def publishing_without_an_account(asking: Asking) -> None:
     list_id, headers = await anonymous_draft(asking, _URL)
     site = asking.site.with_settings(anonymous_lists="draft")
     await asking.ask(await asking.target(list_id=list_id), headers=headers, site=site)
 
 
-@provokes("NO_ENTRIES", f"POST {_LIST}/publish")
+@provokes("EMPTY_LIST", f"POST {_LIST}/publish")
 async def empty_list_that_is_published(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await list_of(asking)))
 
 
-@provokes("NOT_PUBLISHED", f"POST {_LIST}/editions")
+@provokes("LIST_NOT_PUBLISHED", f"POST {_LIST}/editions")
 async def edition_of_a_draft(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await list_of(asking, _URL)))
 
@@ -137,7 +137,7 @@ async def undo_of_a_list_that_is_there(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await list_of(asking, _URL)))
 
 
-@provokes("REMOVED_BY_ADMINISTRATOR", f"POST {_LIST}/undo", f"POST {_LIST}/release")
+@provokes("REMOVED_BY_ADMIN", f"POST {_LIST}/undo", f"POST {_LIST}/release")
 async def list_that_an_administrator_removed(asking: Asking) -> None:
     list_id = await a_published_list(asking.world)
     admin = ListMaker(asking.world.admin.id, is_admin=True)

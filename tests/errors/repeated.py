@@ -21,7 +21,7 @@ async def ask_twice(asking: Asking, path: str | None = None, **given: Any) -> No
     await asking.ask(path, more=more, **given)
 
 
-@provokes("ANSWER_TOO_LONG", "POST /links/bulk")
+@provokes("RESPONSE_TOO_LONG", "POST /links/bulk")
 async def thousand_long_links(asking: Asking) -> None:
     rows = [
         {"destination": f"https://example.com/{number}", "notes": "n" * 2000}
@@ -30,7 +30,7 @@ async def thousand_long_links(asking: Asking) -> None:
     await ask_twice(asking, json={"links": rows})
 
 
-@provokes("ANSWER_TOO_LONG", "POST /items/bulk")
+@provokes("RESPONSE_TOO_LONG", "POST /items/bulk")
 async def many_long_texts(asking: Asking) -> None:
     await ask_twice(
         asking,
@@ -44,7 +44,7 @@ async def long_list(asking: Asking) -> int:
         return (await make.list_of(session, asking.rt, ListMaker(asking.world.owner.id), *urls)).id
 
 
-@provokes("ANSWER_TOO_LONG", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
+@provokes("RESPONSE_TOO_LONG", f"POST {_LIST}/slug", f"POST {_LIST}/publish")
 async def long_draft(asking: Asking) -> None:
     await ask_twice(
         asking, await asking.target(list_id=str(await long_list(asking))), json={"slug": unique()}
@@ -52,7 +52,7 @@ async def long_draft(asking: Asking) -> None:
 
 
 @provokes(
-    "ANSWER_TOO_LONG",
+    "RESPONSE_TOO_LONG",
     f"POST {_LIST}/editions",
     f"POST {_LIST}/undo",
     "POST /admin/lists/{list_id}/undo",

@@ -104,7 +104,7 @@ async def locked_file(stage: Stage) -> Response:
     return response
 
 
-@sends("STORE_CROWDED")
+@sends("STORE_OVERLOADED")
 async def connection_that_does_not_come_back(stage: Stage) -> Response:
     async with stage.rt.db.write() as session:
         await session.connection()
@@ -132,7 +132,7 @@ async def file_full_of_noise(stage: Stage) -> Response:
     return await stage.ask("GET", "/links")
 
 
-@sends("STORE_REFUSED")
+@sends("STORE_ACCESS_DENIED")
 async def file_that_may_not_be_opened(stage: Stage) -> Response:
     await stage.rt.db.close()
     for path in stage.file.parent.glob("refract.db*"):
@@ -150,7 +150,7 @@ async def server_that_is_not_there(stage: Stage) -> Response:
         return await stage.ask_another(WebNode(rt), "GET", "/links")
 
 
-@sends("CLOCK_WENT_BACK")
+@sends("CLOCK_MOVED_BACKWARDS")
 async def clock_that_was_set_back(stage: Stage) -> Response:
     stage.rt.clock.advance(-3600)  # type: ignore[attr-defined]  # a ManualClock
     return await stage.ask("POST", "/links", json=NEW_LINK)
@@ -194,7 +194,7 @@ async def exports_of_everybody(stage: Stage) -> Response:
         return await stage.ask("GET", f"/links/{stage.link_id}/stats/export")
 
 
-@sends("ARCHIVE_MISSING")
+@sends("ARCHIVE_FILE_MISSING")
 async def archived_day_without_its_file(stage: Stage) -> Response:
     now = stage.rt.clock.now()
     day = (now - timedelta(days=2)).date()
@@ -239,15 +239,15 @@ async def test_whatever_uses_the_database_lists_what_a_database_does(app: WebNod
 
     for code in (
         "STORE_BUSY",
-        "STORE_CROWDED",
+        "STORE_OVERLOADED",
         "STORE_FULL",
         "STORE_DAMAGED",
-        "STORE_REFUSED",
+        "STORE_ACCESS_DENIED",
         "STORE_UNAVAILABLE",
     ):
         assert by_code[code] == every
     assert (
         by_code["WORKER_ID_LOST"]
-        == by_code["CLOCK_WENT_BACK"]
+        == by_code["CLOCK_MOVED_BACKWARDS"]
         == every - {"GET /api/v1/public/lists/{slug}"}
     )

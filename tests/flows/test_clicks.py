@@ -77,7 +77,7 @@ def test_a_redirect_node_whose_clicks_nobody_would_store_does_not_start(tmp_path
     )
 
     assert refused.returncode == 1
-    assert "Nobody stores the clicks" in refused.stderr
+    assert "No process stores the clicks" in refused.stderr
     assert "REFRACT_REDIS_URL" in refused.stderr
 
 

@@ -107,7 +107,7 @@ def test_a_rotated_password_is_said_and_heals(account: Account, tmp_path: Path) 
             explain=log_end,
         )
         answer = httpx.get(f"{server.url}/api/v1/links", headers={"x-api-key": key}, timeout=30)
-        assert (answer.status_code, answer.json()["code"]) == (503, "STORE_REFUSED")
+        assert (answer.status_code, answer.json()["code"]) == (503, "STORE_ACCESS_DENIED")
         eventually_blocking(lambda: server.output.count("not accepted") >= 3, explain=log_end)
         account.accept()
         eventually_blocking(lambda: ready().status_code == 200, explain=log_end)

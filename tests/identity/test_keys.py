@@ -10,7 +10,7 @@ from refract.core.ids import ALPHABET
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity import keys
-from refract.identity.errors import AdminScopeRefused, KeyNotFound, ScopeTooWide
+from refract.identity.errors import AdminScopeNotAllowed, KeyNotFound, ScopeNotAllowed
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.models import ApiKey, Scope, User, UserRole, UserStatus
 from refract.identity.users import create_local_user, ensure_owner
@@ -93,7 +93,7 @@ async def test_another_persons_key_looks_absent(rt: Runtime) -> None:
 async def test_a_key_makes_keys_with_no_more_than_its_own_scopes(rt: Runtime) -> None:
     user = await _person(rt)
     async with rt.db.write() as session:
-        with pytest.raises(ScopeTooWide):
+        with pytest.raises(ScopeNotAllowed):
             await keys.create_key(
                 session,
                 rt,
@@ -102,7 +102,7 @@ async def test_a_key_makes_keys_with_no_more_than_its_own_scopes(rt: Runtime) ->
                 [Scope.READ, Scope.WRITE],
                 parent=keys.ParentKey(1, frozenset({Scope.READ})),
             )
-        with pytest.raises(AdminScopeRefused):
+        with pytest.raises(AdminScopeNotAllowed):
             await keys.create_key(session, rt, user, "x", [Scope.ADMIN])
 
 

@@ -17,7 +17,7 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity import keys
 from refract.identity.authentication import Caller
-from refract.identity.errors import BadCredentials
+from refract.identity.errors import InvalidCredentials
 from refract.identity.models import ApiKey, Scope, User
 from refract.identity.revocation import RevocationWatcher, WatchedCaller
 from tests import make
@@ -93,7 +93,7 @@ async def test_a_key_with_the_scope_account_and_a_browser_may(
     account = await _headers(rt, ada, Scope.ACCOUNT)
     assert (await client.post("/api/v1/keys", headers=account, json={"name": "wider"})).json()[
         "code"
-    ] == "SCOPE_TOO_WIDE"
+    ] == "SCOPE_NOT_ALLOWED"
     assert (await client.delete("/api/v1/me", headers=account)).status_code == 204
 
 
@@ -132,7 +132,7 @@ async def test_a_key_that_was_just_revoked_makes_no_child(rt: Runtime, ada: User
     async with rt.db.write() as session:
         await keys.revoke_key(session, ada, row.id)
     async with rt.db.write() as session:
-        with pytest.raises(BadCredentials):
+        with pytest.raises(InvalidCredentials):
             await keys.create_key(
                 session,
                 rt,

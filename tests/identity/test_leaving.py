@@ -209,7 +209,7 @@ async def test_the_last_administrator_cannot_leave(rt: Runtime, client: AsyncCli
     async with rt.db.write() as session:
         key = by_key(await make.key(session, rt, await make.admin(session, rt), *make.OWN))
     refused = await client.delete("/api/v1/me", headers=key)
-    assert (refused.status_code, refused.json()["code"]) == (409, "LAST_ADMINISTRATOR")
+    assert (refused.status_code, refused.json()["code"]) == (409, "LAST_ADMIN")
     async with rt.db.write() as session:
         await make.admin(session, rt, "second")
 

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from refract.core.errors import RefractError
 from refract.identity import keys
-from refract.identity.errors import AdminScopeRefused, KeyNotFound, ScopeTooWide
+from refract.identity.errors import AdminScopeNotAllowed, KeyNotFound, ScopeNotAllowed
 from refract.identity.models import ApiKey, Scope, User, UserStatus
 from tests import make
 from tests.machine import Machine, run_machine
@@ -63,7 +63,7 @@ class Keys(Machine):
         parent = None if number is None or by is None else keys.ParentKey(number, by)
         wanted = list(dict.fromkeys(scopes)) or [Scope.READ, Scope.WRITE]
         refusals: list[type[RefractError]] = [
-            ScopeTooWide if by is not None and scope not in by else AdminScopeRefused
+            ScopeNotAllowed if by is not None and scope not in by else AdminScopeNotAllowed
             for scope in wanted
             if (by is not None and scope not in by) or (scope == Scope.ADMIN and owner != ROOT)
         ]

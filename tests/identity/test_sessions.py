@@ -9,7 +9,7 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity import sessions
-from refract.identity.errors import SigninLinkSpent
+from refract.identity.errors import SignInLinkExpired
 from refract.identity.models import BrowserSession, SigninLink, User, UserStatus
 from refract.identity.users import ensure_owner
 
@@ -24,7 +24,7 @@ async def _spend(rt: Runtime, token: str) -> bool:
     try:
         async with rt.db.write() as session:
             await sessions.use_signin_link(session, rt, token)
-    except SigninLinkSpent:
+    except SignInLinkExpired:
         return False
     return True
 

@@ -416,8 +416,8 @@ async def test_whoever_sends_one_learns_nothing_from_the_answer(
 
     assert (status, told["code"], told["detail"]) == (
         401,
-        "BAD_CREDENTIALS",
-        "This API key or session is not valid, or no longer so.",
+        "INVALID_CREDENTIALS",
+        "Invalid or expired credentials. Sign in again, or use another API key.",
     )
 
 

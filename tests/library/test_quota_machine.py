@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, invariant, rule
 from sqlalchemy import select
 
+from refract.identity.errors import AccountNotFound
 from refract.identity.models import User, UserPlan
-from refract.library.errors import NoSuchPerson
 from refract.library.models import LedgerEntry, QuotaDay
 from refract.library.service import quota
 from tests import make
@@ -98,7 +98,7 @@ class Budgets(Machine):
                 await quota.override_limit(session, self.rt, by, user_id, self.today, limit)
 
         assert self.outcome(give(self.people[person])) is None
-        assert self.outcome(give(1)) is NoSuchPerson
+        assert self.outcome(give(1)) is AccountNotFound
         self.limits.pop((person, self.today), None)
         if limit is not None:
             self.limits[person, self.today] = limit

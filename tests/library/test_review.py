@@ -201,7 +201,7 @@ async def test_bad_decisions_change_nothing(
 
     for body, code in (
         ({"accept": ["1"]}, "UNKNOWN_SUGGESTION"),
-        ({"accept": [one], "reject": [one]}, "UNDECIDED"),
+        ({"accept": [one], "reject": [one]}, "CONFLICTING_DECISION"),
         ({"new_tags": ["#"]}, "INVALID_TAG"),
         ({"title": "x" * 256}, "VALIDATION_FAILED"),
     ):

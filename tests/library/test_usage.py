@@ -116,7 +116,7 @@ async def test_texts_that_grow_shrink_and_come_back_are_counted(
 
     assert (longer.status_code, longer.json()["code"], shorter.status_code) == (
         409,
-        "STORAGE_FULL",
+        "STORAGE_LIMIT_REACHED",
         200,
     )
     assert await _stored(rt, ada) == StorageUsage(1, 10)

@@ -169,8 +169,8 @@ async def test_an_edit_with_if_match_changes_only_the_version_that_was_seen(
     nonsense = await client.patch(path, headers=as_ada | {"If-Match": "x"}, json={"title": "three"})
 
     assert (first.status_code, first.headers["etag"]) == (200, '"2"')
-    assert (late.status_code, late.json()["code"]) == (412, "STALE")
-    assert (nonsense.status_code, nonsense.json()["code"]) == (400, "BAD_ETAG")
+    assert (late.status_code, late.json()["code"]) == (412, "VERSION_MISMATCH")
+    assert (nonsense.status_code, nonsense.json()["code"]) == (400, "INVALID_ETAG")
     assert (await client.get(path, headers=as_ada)).json()["title"] == "one"
 
 
@@ -193,7 +193,7 @@ async def test_life_and_its_answers(
     assert (await client.get("/life")).status_code == 410
     assert await step("disable") == (409, "INVALID_STATE_TRANSITION")
     clock.advance(3600)
-    assert await step("enable") == (409, "RENEWAL_NEEDED")
+    assert await step("enable") == (409, "RENEWAL_REQUIRED")
     assert await step("renew") == (200, "disabled")
     assert await step("enable") == (200, "active")
     assert (await client.get("/life")).status_code == 302
@@ -338,7 +338,7 @@ async def test_people_of_a_link(
     assert (await client.get(path, headers=as_bob)).status_code == 200
     assert (await client.patch(path, headers=as_bob, json={"title": "x"})).json()[
         "code"
-    ] == "NOT_YOURS"
+    ] == "NOT_OWNER"
     await _accepted(client, as_ada, as_bob, f"{path}/owners", bob)
     assert (await client.post(f"{path}/owners", headers=as_ada, json={"email": bob.email})).json()[
         "code"
@@ -474,7 +474,7 @@ async def test_public_links_cannot_be_sorted_by_clicks(
     """Security finding 13: their order, and the cursors, told figures that only owners may see."""
     for headers in (as_ada, as_root):
         answer = await client.get(f"/api/v1/links?owner=public&sort={sort}", headers=headers)
-        assert (answer.status_code, answer.json()["code"]) == (422, "SORT_UNAVAILABLE")
+        assert (answer.status_code, answer.json()["code"]) == (422, "UNSUPPORTED_SORT")
     assert (
         await client.get(f"/api/v1/links?owner=shared&sort={sort}", headers=as_ada)
     ).status_code == 200

@@ -13,7 +13,7 @@ from refract.core.ids import decode_base62, encode_base62, get_creation_time
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed, queries, service
-from refract.links.errors import PastExpiry, TooManyTags
+from refract.links.errors import ExpiryInPast, TooManyTags
 from refract.links.models import Link, LinkChange, LinkOwner, LinkState, LinkTag, LinkTotals
 from refract.links.service import CreatedLink
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
@@ -135,7 +135,7 @@ async def test_seed_002_a_link_has_at_most_20_tags_and_the_same_tag_counts_once(
 async def test_seed_001_an_expiry_lies_in_the_future(
     rt: Runtime, clock: ManualClock, ada: User, seconds: int
 ) -> None:
-    with pytest.raises(PastExpiry):
+    with pytest.raises(ExpiryInPast):
         async with rt.db.write() as session:
             await make.link(session, rt, ada, expires_at=clock.now() + timedelta(seconds=seconds))
 
@@ -174,7 +174,7 @@ async def test_each_row_has_its_own_result(rt: Runtime, clock: ManualClock, ada:
         SlugTaken,
         CreatedLink,
         SlugReserved,
-        PastExpiry,
+        ExpiryInPast,
         InvalidTag,
         CreatedLink,
     ]

@@ -7,15 +7,15 @@ import pytest
 from sqlalchemy import select
 
 from refract.core.clock import ManualClock
-from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.errors import InvalidStateTransition, VersionMismatch
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import feed, queries, service
 from refract.links.errors import (
+    ExpiryInPast,
     LinkNotFound,
     NameNotFound,
-    NotYours,
-    PastExpiry,
+    NotOwner,
     TooManyNames,
     VersionNotFound,
 )
@@ -128,7 +128,7 @@ async def test_seed_001_the_id_never_changes_and_seed_002_neither_do_names(
 
 async def test_an_edit_can_be_meant_for_one_version(rt: Runtime, ada: User, link: Link) -> None:
     await _edit(rt, ada, link, title="A", version=1)
-    with pytest.raises(Stale):
+    with pytest.raises(VersionMismatch):
         await _edit(rt, ada, link, title="B", version=1)
     await _edit(rt, ada, link, title="B", version=2)
     assert (await _shown(rt, link)).title == "B"
@@ -143,7 +143,7 @@ async def test_seed_003_an_expired_link_stays_editable_and_a_past_expiry_is_refu
     clock.advance(7200)
 
     await _edit(rt, ada, link, title="Still mine", expires_at=expiry)
-    with pytest.raises(PastExpiry):
+    with pytest.raises(ExpiryInPast):
         await _edit(rt, ada, link, expires_at=expiry + timedelta(seconds=1))
     await _edit(rt, ada, link, expires_at=clock.now() + timedelta(hours=1))
 
@@ -157,10 +157,10 @@ async def test_recipients_and_readers_may_look_but_not_edit(
         await _edit(rt, bob, link, title="x")
     async with rt.db.write() as session:
         await service.share_link(session, make.who(ada), link.id, bob.email, rt.clock.now())
-    with pytest.raises(NotYours):
+    with pytest.raises(NotOwner):
         await _edit(rt, bob, link, title="x")
     await _edit(rt, ada, link, visibility="public")
-    with pytest.raises(NotYours):
+    with pytest.raises(NotOwner):
         await _edit(rt, cleo, link, title="x")
 
 

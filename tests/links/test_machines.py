@@ -20,14 +20,14 @@ from refract.identity.models import User, UserRole
 from refract.links import queries, service
 from refract.links.access import LinkCaller
 from refract.links.errors import (
+    ChangedByAdmin,
+    ExpiryInPast,
     LinkNotFound,
-    NotYours,
-    OnlyAdministrators,
+    NotOwner,
     OwnerExists,
     OwnerNotFound,
-    PastExpiry,
     PrimaryOwnerProtected,
-    RenewalNeeded,
+    RenewalRequired,
     ShareExists,
     ShareNotFound,
 )
@@ -136,7 +136,7 @@ class LifeCycle(Machine):
             made.append(link.id)
 
         refused = self._try(call)
-        assert refused == (PastExpiry if seconds == 0 else None)
+        assert refused == (ExpiryInPast if seconds == 0 else None)
         if made:
             version = Version(expires_at=expires_at, tags=frozenset(tags))
             steps = [
@@ -186,7 +186,11 @@ class LifeCycle(Machine):
             and (renew or expires_at != life.now.expires_at)
         )
         expected = (
-            InvalidStateTransition if life.now.status == "deleted" else PastExpiry if past else None
+            InvalidStateTransition
+            if life.now.status == "deleted"
+            else ExpiryInPast
+            if past
+            else None
         )
         after = deepcopy(life.now)
         after.expires_at = expires_at
@@ -228,9 +232,9 @@ class LifeCycle(Machine):
         if life.now.status != "disabled":
             expected = InvalidStateTransition
         elif life.now.by_admin and actor != "root":
-            expected = OnlyAdministrators
+            expected = ChangedByAdmin
         elif over:
-            expected = RenewalNeeded
+            expected = RenewalRequired
         after = deepcopy(life.now)
         after.status, after.by_admin = "active", False
         call = lambda session, link: service.enable_link(  # noqa: E731
@@ -260,7 +264,7 @@ class LifeCycle(Machine):
         ):
             expected = NothingToUndo
         elif by_admin and actor != "root":
-            expected = OnlyAdministrators
+            expected = ChangedByAdmin
         after = deepcopy(life.past[-2][3])
         space = make.space(self.rt)
         self._step(
@@ -397,7 +401,7 @@ class Ownership(Machine):
         if relation == "nobody":
             return LinkNotFound
         allowed = ("primary", "admin") if transfer else ("primary", "owner", "admin")
-        return None if relation in allowed else NotYours
+        return None if relation in allowed else NotOwner
 
     def _check(self, number: int, actor: str, expected: Refusal, function: Any, value: Any) -> bool:
         async def once() -> None:

@@ -9,13 +9,13 @@ from sqlalchemy.exc import DBAPIError
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
-from refract.identity.errors import EmailAmbiguous, UserNotFound
+from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.identity.models import User, UserStatus
 from refract.links import feed, queries, service
 from refract.links.access import load_access
 from refract.links.errors import (
     LinkNotFound,
-    NotYours,
+    NotOwner,
     OwnerExists,
     OwnerNotFound,
     PrimaryOwnerProtected,
@@ -75,7 +75,7 @@ async def test_seed_002_a_co_owner_is_added_by_email_and_may_do_everything_but_t
             session, make.space(rt), make.who(bob), link.id, LinkPatch(title="ours")
         )
         await service.disable_link(session, make.who(cleo), link.id, rt.clock.now())
-    with pytest.raises(NotYours):
+    with pytest.raises(NotOwner):
         await _call(rt, service.transfer_link, bob, link, bob.email)
 
 
@@ -101,7 +101,7 @@ async def test_people_are_found_by_the_verified_address_of_one_active_person(
         for email in ("unverified@example.com", "suspended@example.com", "nobody@example.com"):
             with pytest.raises(UserNotFound):
                 await _call(rt, function, ada, link, email)
-        with pytest.raises(EmailAmbiguous):
+        with pytest.raises(AmbiguousEmail):
             await _call(rt, function, ada, link, "twin@example.com")
     assert await _owners(rt, link) == [(ada.id, True)]
 
@@ -180,7 +180,7 @@ async def test_seed_002_a_share_lets_somebody_look_and_nothing_else(
             False,
             False,
         ]
-    with pytest.raises(NotYours):
+    with pytest.raises(NotOwner):
         await _call(rt, service.share_link, bob, link, cleo.email)
     with pytest.raises(ShareExists):
         await _call(rt, service.share_link, ada, link, bob.email)

@@ -47,9 +47,10 @@ async def test_off_refuses_every_call_of_a_stranger(client: AsyncClient, rt: Run
         ("POST", f"{path}/publish", {"slug": "company-page"}),
     ]:
         response = await client.request(method, address, headers=mine, json=body)
-        assert code(response) == (401, "ANONYMOUS_LISTS_OFF"), f"{method} {address}"
+        assert code(response) == (401, "ANONYMOUS_LISTS_DISABLED"), f"{method} {address}"
         assert (
-            response.json()["detail"] == "Lists need an account here: sign in, or send an API key."
+            response.json()["detail"]
+            == "Lists require an account here. Sign in, or send an API key."
         )
 
 
@@ -57,7 +58,7 @@ async def test_off_refuses_every_call_of_a_stranger(client: AsyncClient, rt: Run
 async def test_a_limit_of_zero_is_off(client: AsyncClient, rt: Runtime, limit: str) -> None:
     _set(rt, **{limit: 0})
 
-    assert code(await client.post("/api/v1/lists")) == (401, "ANONYMOUS_LISTS_OFF")
+    assert code(await client.post("/api/v1/lists")) == (401, "ANONYMOUS_LISTS_DISABLED")
 
 
 async def test_off_sends_browsers_to_sign_in_and_offers_no_list(
@@ -107,10 +108,10 @@ async def test_a_stranger_composes_a_draft_and_publishing_needs_an_account(
     refused = await client.post(path, headers=mine, json={"slug": "reading"})
     done = await client.post(path, headers=mine | await _key(rt, ada), json={"slug": "reading"})
 
-    assert code(refused) == (401, "PUBLISHING_NEEDS_ACCOUNT")
+    assert code(refused) == (401, "ACCOUNT_REQUIRED_TO_PUBLISH")
     assert (
         refused.json()["detail"]
-        == "Publishing needs an account: sign in, and this draft becomes yours."
+        == "Publishing requires an account. Sign in, and this draft becomes yours."
     )
     assert done.status_code == 200
     async with rt.db.read() as session:
@@ -153,7 +154,7 @@ async def test_a_list_of_a_stranger_gets_a_generated_name(client: AsyncClient, r
     page = await client.get(f"/app/lists/{draft['id']}", headers=mine | HTML)
     done = await client.post(f"{path}/publish", headers=mine)
 
-    assert code(wished) == code(refused) == (403, "NAMES_NEED_ACCOUNT")
+    assert code(wished) == code(refused) == (403, "ACCOUNT_REQUIRED_FOR_NAME")
     assert 'name="slug"' not in page.text
     assert done.status_code == 200
     assert re.fullmatch(r"[a-z0-9]{8,16}", done.json()["slug"])

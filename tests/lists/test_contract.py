@@ -465,7 +465,7 @@ async def test_an_empty_list_is_not_published(client: AsyncClient) -> None:
 
     assert code(await client.post(f"/api/v1/lists/{made['id']}/publish", headers=ME)) == (
         422,
-        "NO_ENTRIES",
+        "EMPTY_LIST",
     )
 
 

@@ -150,11 +150,11 @@ async def test_what_an_administrator_removed_its_maker_cannot_bring_back(
     path = f"/api/v1/lists/{found['id']}"
     assert code(await client.post(f"{path}/undo", headers=mine)) == (
         403,
-        "REMOVED_BY_ADMINISTRATOR",
+        "REMOVED_BY_ADMIN",
     )
     assert code(await client.post(f"{path}/release", headers=mine)) == (
         403,
-        "REMOVED_BY_ADMINISTRATOR",
+        "REMOVED_BY_ADMIN",
     )
     assert code(await client.post(f"/api/v1/lists/{edition['id']}/publish", headers=mine)) == (
         404,

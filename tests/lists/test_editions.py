@@ -58,7 +58,7 @@ async def test_an_edition_takes_over_the_name_when_it_is_published(
     settled = await client.post(
         f"/api/v1/lists/{draft['id']}/slug", headers=me, json={"slug": "other"}
     )
-    assert code(settled) == (409, "SLUG_SETTLED")
+    assert code(settled) == (409, "SLUG_LOCKED")
 
     await client.post(f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": C})
     out = (await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me)).json()
@@ -87,7 +87,7 @@ async def test_a_draft_has_no_next_edition(client: AsyncClient) -> None:
 
     assert code(await client.post(f"/api/v1/lists/{draft['id']}/editions", headers=me)) == (
         409,
-        "NOT_PUBLISHED",
+        "LIST_NOT_PUBLISHED",
     )
 
 

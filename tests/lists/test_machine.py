@@ -15,13 +15,13 @@ from refract.core.errors import RefractError
 from refract.lists import queries, service
 from refract.lists.access import ListCaller
 from refract.lists.errors import (
+    EmptyList,
     EntryNotFound,
     ListImmutable,
     ListNotFound,
-    NoEntries,
-    NotPublished,
+    ListNotPublished,
     OrderMismatch,
-    SlugSettled,
+    SlugLocked,
 )
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.schemas import ListPatch
@@ -195,7 +195,7 @@ class Lists(Machine):
         if not shelf.draft:
             wrong = ListImmutable
         elif shelf.family != number:
-            wrong = SlugSettled
+            wrong = SlugLocked
         _, shelf, made = self._expect(
             choice,
             actor,
@@ -216,7 +216,7 @@ class Lists(Machine):
         if not shelf.draft:
             wrong = ListImmutable
         elif not shelf.entries:
-            wrong = NoEntries
+            wrong = EmptyList
         elif shelf.slug in self.names and self.names[shelf.slug] not in family:
             wrong = SlugTaken
         _, shelf, made = self._expect(
@@ -244,7 +244,7 @@ class Lists(Machine):
         _, shelf, made = self._expect(
             choice,
             actor,
-            NotPublished if shelf.draft else None,
+            ListNotPublished if shelf.draft else None,
             lambda session, number: service.create_edition(
                 session, self.space, self._who(actor), number
             ),

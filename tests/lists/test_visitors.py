@@ -94,11 +94,11 @@ async def test_the_cookie_alone_changes_nothing_without_proof_of_origin(
     for method, path, body in _calls(found["id"], found["entries"][0]["id"])[1:]:
         assert code(await client.request(method, path, headers=unproven, json=body)) == (
             403,
-            "ORIGIN_UNPROVEN",
+            "CSRF_FAILED",
         )
     assert code(
         await client.post("/api/v1/lists", headers=unproven | {"Origin": "https://evil.example"})
-    ) == (403, "ORIGIN_UNPROVEN")
+    ) == (403, "CSRF_FAILED")
 
 
 async def test_claim_needs_the_cookie_and_ends_it(
@@ -128,7 +128,7 @@ async def test_claim_needs_the_cookie_and_ends_it(
     assert (await client.get("/api/v1/lists", headers=mine)).json()["items"] == []
     later = await client.post("/api/v1/lists/claim", headers=await _person(rt, bob) | mine)
     assert later.json()["claimed"] == 0
-    assert code(await client.post("/api/v1/lists/claim", headers=mine)) == (401, "SIGN_IN_NEEDED")
+    assert code(await client.post("/api/v1/lists/claim", headers=mine)) == (401, "SIGN_IN_REQUIRED")
 
 
 @on_sqlite

@@ -218,7 +218,7 @@ async def test_secure_link(rt: Runtime, client: httpx.AsyncClient, ada: User, bo
     assert (await client.get("/plan", headers=await key(rt, ada))).status_code == 302
     assert (await client.get("/plan", headers=await cookie(rt, root))).status_code == 302
     foreign = await client.get("/plan", headers=await cookie(rt, bob))
-    assert (foreign.status_code, foreign.json()["code"]) == (404, "NO_SUCH_LINK")
+    assert (foreign.status_code, foreign.json()["code"]) == (404, "SHORT_LINK_NOT_FOUND")
     async with rt.db.write() as session:
         await service.share_link(session, make.who(ada), made.id, bob.email, rt.clock.now())
     assert (await client.get("/plan", headers=await cookie(rt, bob))).status_code == 302

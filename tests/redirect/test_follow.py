@@ -207,7 +207,7 @@ async def test_path_that_does_not_fit_is_explained_and_not_counted(
     page = await wire.ask("/jira/a/b", accept=HTML)
 
     assert reply.status == page.status == 404
-    assert reply.json["code"] == "PATH_DOES_NOT_FIT"
+    assert reply.json["code"] == "PATH_MISMATCH"
     assert reply.json["detail"] == "Nothing was given for {1}. Write it like /jira/{1}."
     assert page.json["template"] == "error.html"
     assert "1 path segment at most" in page.json["detail"]
@@ -337,7 +337,7 @@ async def test_secure_link_asks_for_sign_in_before_anything_else(world: World, w
         assert page.header("cache-control") == "no-store"
         program = await wire.ask(path)
         assert program.status == 401
-        assert program.json["code"] == "SIGN_IN_NEEDED"
+        assert program.json["code"] == "SIGN_IN_REQUIRED"
     assert world.clicks == []
     assert world.states == [False] * 8
 
@@ -389,7 +389,7 @@ async def test_unknown_name_suggests_and_offers_to_create(world: World, wire: Wi
     member = await wire.ask("/raodmap", accept=HTML, cookie="as=7")
 
     assert problem.status == stranger.status == member.status == 404
-    assert problem.json["code"] == "NO_SUCH_LINK"
+    assert problem.json["code"] == "SHORT_LINK_NOT_FOUND"
     assert problem.json["suggestions"] == ["roadmap", "roadman"]
     assert stranger.json["template"] == "redirect/not_found.html"
     assert not stranger.json["creatable"]

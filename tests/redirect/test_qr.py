@@ -12,7 +12,7 @@ import segno
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.redirect import qr
-from refract.redirect.errors import QrTooDense, QrTooLong
+from refract.redirect.errors import QrSizeTooSmall, UrlTooLongForQr
 from refract.web import render_cache
 from refract.web.render_cache import RenderCache
 from tests.client import on_sqlite
@@ -105,9 +105,9 @@ def test_svg_draws_the_same_modules() -> None:
 
 
 def test_what_cannot_be_drawn_is_refused() -> None:
-    with pytest.raises(QrTooDense, match="at least 77 pixels"):
+    with pytest.raises(QrSizeTooSmall, match="at least 77 pixels"):
         qr.png("http://go.test/" + "x" * 280, 64)
-    with pytest.raises(QrTooLong):
+    with pytest.raises(UrlTooLongForQr):
         qr.render_svg("x" * (qr.MAX_TEXT + 1))
 
 
@@ -144,7 +144,7 @@ async def test_formats_over_http(tmp_path: Path) -> None:
             assert "64 to 2048" in refused.json["detail"]
         assert (await wire.ask("/road-map.qr/%0a")).status == 404
         dense = await wire.ask(f"/gh.qr/{'x' * 250}?format=png&size=64")
-        assert (dense.status, dense.json["code"]) == (422, "QR_TOO_DENSE")
+        assert (dense.status, dense.json["code"]) == (422, "QR_SIZE_TOO_SMALL")
         assert "at least 73 pixels" in dense.json["detail"]
     assert world.clicks == []
 
@@ -156,7 +156,7 @@ async def test_codes_are_drawn_outside_of_the_loop_kept_and_limited(tmp_path: Pa
     async with world.serving(tmp_path, renders_per_minute=9) as connect:
         wire = await connect()
         long = await wire.ask(f"/gh.qr/{'x' * 300}?format=png&size=2048")
-        assert (long.status, long.json["code"]) == (422, "QR_TOO_LONG")
+        assert (long.status, long.json["code"]) == (422, "URL_TOO_LONG_FOR_QR")
         assert (await wire.ask("/gh.qr/0")).status == 200
         with measure_loop_cpu() as cpu:
             for number in range(1, 9):

@@ -22,7 +22,7 @@ from refract.tags.errors import (
     NoTagChange,
     NothingToMerge,
     TagExists,
-    TagNameKept,
+    TagNameReserved,
     TagNotFound,
 )
 from refract.tags.grammar import personal_key
@@ -164,9 +164,9 @@ class Vocabulary(Machine):
         elif key == word.key:
             assert refused is None
         elif key in self.aliases:
-            assert refused is TagNameKept
+            assert refused is TagNameReserved
         elif holder is not None:
-            assert refused is (TagNameKept if holder.deleted else TagExists)
+            assert refused is (TagNameReserved if holder.deleted else TagExists)
         else:
             assert refused is None
             word.key = key

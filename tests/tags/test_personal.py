@@ -130,7 +130,7 @@ async def test_merge_moves_items_and_leaves_an_alias_which_undo_takes_back(rt: R
     typed = await client.post(TAGS, headers=as_ada, json={"name": "K8S"})
     assert (typed.status_code, typed.json()["id"]) == (200, str(target.id))
     kept = await client.patch(f"{TAGS}/{target.id}", headers=as_ada, json={"name": "K8s"})
-    assert kept.json()["code"] == "TAG_NAME_KEPT"
+    assert kept.json()["code"] == "TAG_NAME_RESERVED"
 
     undone = await client.post(f"{TAGS}/{target.id}/undo", headers=as_ada)
     assert (undone.status_code, undone.json()["usage_count"], undone.json()["aliases"]) == (
@@ -191,7 +191,7 @@ async def test_rename_frees_the_old_name_and_refuses_a_taken_one(
     await client.delete(f"{TAGS}/{second}", headers=as_ada)
     assert (await client.patch(f"{TAGS}/{first}", headers=as_ada, json={"name": "two"})).json()[
         "code"
-    ] == "TAG_NAME_KEPT"
+    ] == "TAG_NAME_RESERVED"
 
 
 @on_sqlite

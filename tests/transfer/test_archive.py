@@ -15,8 +15,8 @@ from sqlalchemy import select
 
 from refract.clicks.archive.models import ArchiveFile
 from refract.core.runtime import Runtime
-from refract.transfer.backup import ArchiveAbsent, create_backup, mark_backup, verify_backup
-from refract.transfer.manifest import ArchiveLeftOut
+from refract.transfer.backup import ArchiveIncomplete, create_backup, mark_backup, verify_backup
+from refract.transfer.manifest import BackupIncomplete
 from refract.transfer.restore import restore_backup
 from tests.serving import refract
 from tests.transfer.test_backup import NOW, elsewhere, one_database, rewrite, silent
@@ -46,7 +46,7 @@ async def test_a_backup_without_its_archive_fails_and_names_the_files(
     lost = (await archived_names(full))[0]
     (full.settings.effective_archive_dir / lost).unlink()
 
-    with pytest.raises(ArchiveAbsent) as refused:
+    with pytest.raises(ArchiveIncomplete) as refused:
         await create_backup(full.settings, full.db, file, NOW, silent)
     assert lost in refused.value.message
     assert "REFRACT_ARCHIVE_DIR" in refused.value.message
@@ -87,9 +87,9 @@ async def test_a_backup_that_lacks_an_archived_file_is_not_whole(
     )
     settings, db = elsewhere
 
-    with pytest.raises(ArchiveLeftOut, match="lacks"):
+    with pytest.raises(BackupIncomplete, match="lacks"):
         verify_backup(file)
-    with pytest.raises(ArchiveLeftOut):
+    with pytest.raises(BackupIncomplete):
         await restore_backup(settings, db, file, silent)
     await restore_backup(settings, db, file, silent, without_archive=True)
 

@@ -23,7 +23,7 @@ from refract.links.models import FeedEntry
 from refract.migrations.tables import metadata
 from refract.transfer.backup import EXCLUDED_CREDENTIALS, create_backup, verify_backup
 from refract.transfer.manifest import BackupDamaged, NotABackup
-from refract.transfer.restore import NotEmpty, restore_backup
+from refract.transfer.restore import DatabaseNotEmpty, restore_backup
 from tests.conftest import make_settings
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -72,7 +72,7 @@ async def test_a_backup_of_sqlite_restores_on_every_database(
     assert await sums(rt.db, EXCLUDED_CREDENTIALS) == manifest.tables
     async with rt.db.write() as session:  # and it goes on numbering behind what came
         await session.execute(insert(FeedEntry).values(at=NOW, target_id=1, version=1, names=[]))
-    with pytest.raises(NotEmpty):
+    with pytest.raises(DatabaseNotEmpty):
         await restore_backup(rt.settings, rt.db, file, silent)
     await restore_backup(rt.settings, rt.db, file, silent, again=True)
     assert await sums(rt.db, EXCLUDED_CREDENTIALS) == manifest.tables

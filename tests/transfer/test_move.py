@@ -15,9 +15,9 @@ from refract.transfer import move as module
 from refract.transfer import table_io
 from refract.transfer.move import (
     MoveResult,
-    NotFromHere,
-    NotToThere,
-    SomethingElseThere,
+    TargetNotEmpty,
+    UnsupportedSource,
+    UnsupportedTarget,
     move_database,
 )
 from tests.conftest import START, make_settings
@@ -108,7 +108,7 @@ async def test_rows_that_are_not_ours_are_not_added_to(source: Database, rt: Run
             insert(LinkTotals),
             [{"link_id": number, "total_clicks": 7, "bot_clicks": 7} for number in (1, 2)],
         )
-    with pytest.raises(SomethingElseThere, match="link_totals"):
+    with pytest.raises(TargetNotEmpty, match="link_totals"):
         await move_database(source, rt.db, silent)
 
     await move_database(source, rt.db, silent, again=True)
@@ -117,9 +117,9 @@ async def test_rows_that_are_not_ours_are_not_added_to(source: Database, rt: Run
 
 @servers
 async def test_only_from_sqlite_to_a_server(source: Database, rt: Runtime) -> None:
-    with pytest.raises(NotToThere):
+    with pytest.raises(UnsupportedTarget):
         await move_database(source, source, silent)
-    with pytest.raises(NotFromHere):
+    with pytest.raises(UnsupportedSource):
         await move_database(rt.db, source, silent)
 
 
@@ -161,5 +161,5 @@ async def test_an_emptied_source_table_is_noticed(source: Database, rt: Runtime)
     async with source.write() as session:
         await session.execute(delete(LinkTotals))
 
-    with pytest.raises(SomethingElseThere):
+    with pytest.raises(TargetNotEmpty):
         await move_database(source, rt.db, silent)

@@ -25,7 +25,7 @@ from refract.identity.sessions import create_session, find_session
 from refract.jobs.models import Job
 from refract.links.models import Link, LinkOwner
 from refract.transfer.backup import create_backup
-from refract.transfer.replay import ReplayListAbsent, replay_revocations
+from refract.transfer.replay import RevocationListMissing, replay_revocations
 from refract.transfer.restore import restore_backup
 from tests import make
 from tests.transfer.test_backup import elsewhere, silent
@@ -127,7 +127,7 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
     assert "mal@" not in path.read_text()
     assert json.loads(path.read_text().splitlines()[0])["subject"] == "person"
     assert path.stat().st_mode & 0o077 == 0
-    with pytest.raises(ReplayListAbsent):
+    with pytest.raises(RevocationListMissing):
         await replay_revocations(rt, [path.with_name("absent")])
 
 

@@ -22,7 +22,7 @@ async def test_every_operation_and_error_code_is_on_the_page(
         assert f'<code class="api-path">{path}</code>' in page
         for operation in methods.values():
             assert f'id="{operation["operationId"]}"' in page
-    assert "SCOPE_TOO_WIDE" in page
+    assert "SCOPE_NOT_ALLOWED" in page
     assert "{scope}" not in page
 
 

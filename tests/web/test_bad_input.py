@@ -104,7 +104,7 @@ async def test_a_body_of_another_type_is_refused_as_such(
     _problem(
         await client.post("/api/v1/keys", headers=headers, content=b'{"name": "x"}'),
         415,
-        "UNSUPPORTED_MEDIA",
+        "UNSUPPORTED_MEDIA_TYPE",
     )
 
 
@@ -168,7 +168,7 @@ async def test_a_body_that_is_too_large_is_not_read_whether_announced_or_not(
 async def test_u0000_in_an_address_is_refused(
     client: AsyncClient, ada: dict[str, str], path: str
 ) -> None:
-    _problem(await client.get(path, headers=ada), 400, "MALFORMED_ADDRESS")
+    _problem(await client.get(path, headers=ada), 400, "MALFORMED_URL")
 
 
 async def test_u0000_in_a_form_is_refused_before_a_database_sees_it(
@@ -248,7 +248,7 @@ async def test_a_cursor_that_is_not_ours_is_malformed(
     ["/api/v1/no", "/api/no", "/app/no", "/static/x/no.css", "/static/x/..%2fx.py"],
 )
 async def test_an_address_that_leads_nowhere_says_so(client: AsyncClient, path: str) -> None:
-    _problem(await client.get(path), 404, "NO_SUCH_PAGE")
+    _problem(await client.get(path), 404, "PAGE_NOT_FOUND")
 
 
 @on_sqlite
@@ -256,7 +256,7 @@ async def test_an_address_that_leads_nowhere_says_so(client: AsyncClient, path: 
     "path", ["/nothing-here", "/static/x/../../secret", "/..%2f..%2fetc%2fpasswd"]
 )
 async def test_a_name_that_nobody_has_says_so(client: AsyncClient, path: str) -> None:
-    _problem(await client.get(path), 404, "NO_SUCH_LINK")
+    _problem(await client.get(path), 404, "SHORT_LINK_NOT_FOUND")
 
 
 @on_sqlite

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.web.idempotency import MAX_STORED_BYTES, AnswerTooLong, run_once
+from refract.web.idempotency import MAX_STORED_BYTES, ResponseTooLong, run_once
 from refract.web.models import StoredResponse
 from tests import make
 
@@ -60,7 +60,7 @@ async def test_a_long_answer_is_not_kept_and_its_change_is_not_repeated(rt: Runt
         return Response("x" * (MAX_STORED_BYTES + 1), 201)
 
     assert (await run_once(asked(rt), endpoint, frozenset())).status_code == 201
-    with pytest.raises(AnswerTooLong):
+    with pytest.raises(ResponseTooLong):
         await run_once(asked(rt), endpoint, frozenset())
 
     async with rt.db.read() as session:

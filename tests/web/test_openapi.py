@@ -7,7 +7,7 @@ from httpx import AsyncClient
 
 from proofs.openapi import ADMIN, READER, STRANGER, USER, explore_in_process
 from refract.app import WebNode
-from refract.core.errors import KINDS, Stale
+from refract.core.errors import KINDS, VersionMismatch
 from refract.core.runtime import Runtime
 from refract.web.openapi import IDEMPOTENCY_KEY, METHODS
 from tests import make
@@ -129,9 +129,7 @@ async def test_an_idempotency_key_is_described_where_it_works(app: WebNode) -> N
 @on_sqlite
 async def test_a_proof_of_origin_is_asked_of_changes_alone(app: WebNode) -> None:
     listed = {
-        name
-        for name, codes in documented_errors(app).operations.items()
-        if "ORIGIN_UNPROVEN" in codes
+        name for name, codes in documented_errors(app).operations.items() if "CSRF_FAILED" in codes
     }
 
     assert listed == {name for name in _operations(app) if not name.startswith("GET ")}
@@ -140,7 +138,7 @@ async def test_a_proof_of_origin_is_asked_of_changes_alone(app: WebNode) -> None
 @on_sqlite
 async def test_no_operation_lists_an_error_that_is_never_sent(app: WebNode) -> None:
     """Kinds of errors are abstract: what is sent is one of their subclasses."""
-    kinds = {kind.code for kind in KINDS if kind is not Stale}
+    kinds = {kind.code for kind in KINDS if kind is not VersionMismatch}
 
     for name, codes in documented_errors(app).operations.items():
         assert not kinds & set(codes), name

@@ -16,7 +16,7 @@ from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListActor
 from refract.names.models import NameTarget
 from refract.reports import queries, service
-from refract.reports.errors import ActionUnfit
+from refract.reports.errors import ActionNotApplicable
 from refract.reports.models import Report
 from refract.reports.queries import ReportTarget
 
@@ -102,7 +102,7 @@ async def _apply_action(
             )
         case ReportAction.SUSPEND_OWNER:
             if target.owner is None:
-                raise ActionUnfit(why="nobody with an account owns it")
+                raise ActionNotApplicable(why="nobody with an account owns it")
             person = await change_person(
                 session, rt, by, target.owner.id, PersonPatch(status="suspended")
             )
@@ -123,7 +123,7 @@ async def _apply_action(
 
 def _require_kind(report: Report, kind: NameTarget, why: str) -> None:
     if report.kind != kind:
-        raise ActionUnfit(why=why)
+        raise ActionNotApplicable(why=why)
 
 
 def _choose_domain(target: ReportTarget, domain: str | None) -> str:
@@ -132,6 +132,6 @@ def _choose_domain(target: ReportTarget, domain: str | None) -> str:
         return domain
     if len(target.hosts) == 1:
         return target.hosts[0]
-    raise ActionUnfit(
+    raise ActionNotApplicable(
         why="it leads to several hosts, so name the domain" if target.hosts else "it leads nowhere"
     )

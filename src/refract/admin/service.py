@@ -9,7 +9,7 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, tombstones
 from refract.identity.account_deletion import delete_account, require_other_administrator
-from refract.identity.errors import AccountNotFound, HeirNeeded
+from refract.identity.errors import AccountNotFound, NewOwnerRequired
 from refract.identity.models import User, UserRole, UserStatus
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.identity.revocation_log import ALLOWED_ACTION
@@ -81,7 +81,7 @@ async def delete_person(
     if links is LinkDisposition.REASSIGN:
         heir = await session.get(User, heir_id) if heir_id is not None else None
         if heir is None or heir.id == user.id or heir.status != UserStatus.ACTIVE:
-            raise HeirNeeded
+            raise NewOwnerRequired
     await delete_account(session, rt, AccountDeletion(user, heir), parts, by=by)
 
 
@@ -95,7 +95,7 @@ async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -
 
 
 async def allow_barred(session: WriteSession, rt: Runtime, by: User, tombstone_id: int) -> None:
-    """Let somebody sign up again whose account was deleted. Raises `BarredNotFound`."""
+    """Let somebody sign up again whose account was deleted. Raises `BarredAccountNotFound`."""
     tombstone = await tombstones.remove_tombstone(session, tombstone_id)
     await audit.record_event(session, rt, ALLOWED_ACTION, actor=by, target=str(tombstone.user_id))
 

@@ -12,7 +12,7 @@ from refract.admin import queries, service
 from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import LinkDisposition, PersonOut, PersonPage, PersonPatch
-from refract.cli.common import BadValue, load_command_settings, read_secret, run_on_data
+from refract.cli.common import InvalidValue, load_command_settings, read_secret, run_on_data
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text, print_json
 from refract.core.db.errors import is_permission_denied
@@ -21,7 +21,7 @@ from refract.core.errors import ConfigurationError
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity import tombstones
-from refract.identity.errors import EmailAmbiguous, UserNotFound
+from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.identity.models import AccountTombstone, User, UserStatus
 from refract.identity.users import ensure_owner, fold_email
 from refract.migrations.grants import DATABASE_ACCOUNTS, DatabaseAccount, DatabaseGrants
@@ -228,7 +228,7 @@ def grants(
     """Print (or run) the statements that make least-privilege database users: web, redirect (only reads) and ingest."""
     settings = load_command_settings(data_dir)
     if settings.dialect == "sqlite":
-        raise BadValue(
+        raise InvalidValue(
             problem="SQLite has no users: the rights of the file are the rights to the data."
         )
     passwords = _parse_passwords(password or [])
@@ -248,7 +248,7 @@ def grants(
                 wanted.iter_statements(passwords) if apply else wanted.iter_script(passwords)
             )
         except ValueError as exc:
-            raise BadValue(problem=f"A name or password does not fit: {exc}.") from exc
+            raise InvalidValue(problem=f"A name or password does not fit: {exc}.") from exc
         if apply:
             await _run_grants(rt, statements)
         return statements
@@ -294,7 +294,7 @@ def _parse_passwords(given: list[str]) -> dict[DatabaseAccount, str]:
         name, has_value, value = option.partition("=")
         account = next((known for known in DATABASE_ACCOUNTS if known == name), None)
         if account is None or (has_value and not value):
-            raise BadValue(
+            raise InvalidValue(
                 problem=(
                     "Write a password as --password redirect=@FILE, for web, redirect or ingest."
                 )
@@ -328,5 +328,5 @@ async def _find_user(session: WriteSession, whom: str) -> User:
     if not found:
         raise UserNotFound(email=whom)
     if len(found) > 1:
-        raise EmailAmbiguous(email=whom)
+        raise AmbiguousEmail(email=whom)
     return found[0]

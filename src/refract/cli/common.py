@@ -36,12 +36,12 @@ _OPTION_NAMES = {
 """Fields of the API whose options are called otherwise."""
 
 
-class BadValue(Invalid):
+class InvalidValue(Invalid):
     """{problem}"""
 
 
-class BadOption(Invalid):
-    """--{name} does not fit: {why}"""
+class InvalidOption(Invalid):
+    """--{name} is invalid: {why}"""
 
 
 def validate_options(model: type[BodyT], **given: object) -> BodyT:
@@ -52,7 +52,7 @@ def validate_options(model: type[BodyT], **given: object) -> BodyT:
         first = exc.errors()[0]
         why = first["msg"].removeprefix("Value error, ").rstrip(".")
         field = str(first["loc"][0])
-        raise BadOption(
+        raise InvalidOption(
             name=_OPTION_NAMES.get(field, field).replace("_", "-"), why=f"{why}."
         ) from exc
 
@@ -64,14 +64,14 @@ def read_secret(given: str) -> str:
     """
     if given.startswith("env:"):
         if not (value := os.environ.get(given[4:], "")):
-            raise BadValue(problem=f"The variable {given[4:]} is not set.")
+            raise InvalidValue(problem=f"The variable {given[4:]} is not set.")
         return value
     if not given.startswith("@"):
         return given
     try:
         return Path(given[1:]).read_text().splitlines()[0]
     except (OSError, UnicodeDecodeError, IndexError) as exc:
-        raise BadValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
+        raise InvalidValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
 
 
 def load_command_settings(data_dir: Path | None, *, creates: bool = False) -> Settings:
@@ -146,6 +146,6 @@ def parse_time(text: str, now: datetime) -> datetime:
             return datetime.combine(read, time(23, 59, 59), UTC)
         return read.astimezone(UTC) if read.tzinfo else read.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as exc:
-        raise BadValue(
+        raise InvalidValue(
             problem=f'"{text}" is not a time: write 30d, 2026-12-31 or 2026-12-31T18:00:00Z.'
         ) from exc

@@ -21,8 +21,8 @@ from refract.links.export import LinkExportFormat, LinkExportWriter, build_recor
 app = typer.Typer(help="Write what is here into a file.", no_args_is_help=True)
 
 
-class CannotWrite(RefractError):
-    """The file {path} cannot be written: {why}."""
+class FileWriteFailed(RefractError):
+    """Can't write {path}: {why}."""
 
 
 @app.callback()
@@ -110,5 +110,5 @@ def write_to_file(path: Path, work: ExportWork) -> int:
                 raise
         Path(file.name).replace(path)
     except OSError as exc:
-        raise CannotWrite(path=path, why=exc.strerror or str(exc)) from exc
+        raise FileWriteFailed(path=path, why=exc.strerror or str(exc)) from exc
     return count

@@ -45,8 +45,8 @@ Row = TypeVar("Row")
 Result = TypeVar("Result")
 
 
-class CannotOpen(Malformed):
-    """The file {path} cannot be opened: {why}."""
+class FileOpenFailed(Malformed):
+    """Can't open {path}: {why}."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,11 +204,11 @@ def _open_input(file: Path, stack: ExitStack) -> tuple[BinaryIO, int | None]:
     try:
         return stack.enter_context(file.open("rb")), file.stat().st_size
     except OSError as exc:
-        raise CannotOpen(path=file, why=exc.strerror or str(exc)) from exc
+        raise FileOpenFailed(path=file, why=exc.strerror or str(exc)) from exc
 
 
 def _open_report(report: Path) -> TextIO:
     try:
         return report.open("w", encoding="utf-8", newline="")
     except OSError as exc:
-        raise CannotOpen(path=report, why=exc.strerror or str(exc)) from exc
+        raise FileOpenFailed(path=report, why=exc.strerror or str(exc)) from exc

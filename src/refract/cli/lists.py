@@ -32,7 +32,7 @@ _MAX_LISTS = 200
 
 
 class UnknownList(NotFound):
-    """There is no list "{typed}"."""
+    """There's no list "{typed}"."""
 
 
 @app.command("list")

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from refract import __version__, migrations
-from refract.cli.common import BadValue, load_command_settings
+from refract.cli.common import InvalidValue, load_command_settings
 from refract.cli.options import DataDir
 from refract.core.db.session import Database
 from refract.core.settings.model import Settings
@@ -75,7 +75,7 @@ def _run_on_database(
 
 def _check_revision(revision: str) -> str:
     if revision not in migrations.list_revisions():
-        raise BadValue(
+        raise InvalidValue(
             problem=(
                 f'There is no revision "{revision}": this version knows 0001 to {migrations.HEAD}.'
             )
@@ -106,7 +106,7 @@ def _print_status(settings: Settings, *, fails: bool) -> None:
 
 def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> None:
     if found > migrations.HEAD:
-        raise BadValue(
+        raise InvalidValue(
             problem=(
                 f"The database is at {found}, and this version knows only up to {migrations.HEAD}:"
                 f" the newer version can take it back, with refract migrate --to {target}."

@@ -7,7 +7,7 @@ import typer
 from refract.cli.common import load_command_settings, run_on_data
 from refract.cli.options import DataDir
 from refract.core.runtime import Runtime
-from refract.identity.errors import SigninLinksOff
+from refract.identity.errors import SignInLinksDisabled
 from refract.identity.sessions import create_signin_link
 from refract.identity.users import ensure_owner, get_user_by_email
 from refract.server.installation import read_address
@@ -26,7 +26,7 @@ def signin_link(
     settings = load_command_settings(data_dir)
     served = read_address(settings)
     if not settings.signin_links_allowed or (served is not None and not served.signin_links):
-        raise SigninLinksOff
+        raise SignInLinksDisabled
 
     async def run(rt: Runtime) -> str:
         async with rt.db.write() as session:

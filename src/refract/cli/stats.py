@@ -7,7 +7,7 @@ from zoneinfo import ZoneInfo
 import typer
 from rich.table import Table
 
-from refract.cli.common import BadValue, load_command_settings, run_on_data
+from refract.cli.common import InvalidValue, load_command_settings, run_on_data
 from refract.cli.links.context import LinkArgument, load_context
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.output import make_console, make_safe_text
@@ -73,7 +73,7 @@ def _parse_when(text: str | None) -> datetime | date | None:
     try:
         return parse_when(text) if text else None
     except ValueError as exc:
-        raise BadValue(problem=str(exc)) from exc
+        raise InvalidValue(problem=str(exc)) from exc
 
 
 def _print_dashboard(found: LinkDashboard) -> None:

@@ -33,7 +33,7 @@ ProgressCallback = Callable[[str, int, int], None]
 
 
 class ServerRunning(Conflict):
-    """A server is running on {path}: stop it first, so that nothing is written meanwhile."""
+    """A server is running on {path}. Stop it first, so that nothing is written meanwhile."""
 
 
 @contextlib.contextmanager

@@ -37,7 +37,7 @@ class RefractError(Exception):
 
 
 class Malformed(RefractError):
-    """The request could not be read."""
+    """The request couldn't be read."""
 
     status = 400
     exit_code = 2
@@ -50,38 +50,38 @@ class Unauthenticated(RefractError):
 
 
 class Forbidden(RefractError):
-    """This is not allowed with the rights that came with the request."""
+    """You don't have permission to do this."""
 
     status = 403
 
 
 class NotFound(RefractError):
-    """There is nothing here."""
+    """There's nothing here."""
 
     status = 404
 
 
 class Conflict(RefractError):
-    """This does not fit the current state."""
+    """This conflicts with the current state."""
 
     status = 409
 
 
-class Stale(RefractError):
-    """Somebody changed this in the meantime: load it again and repeat the change."""
+class VersionMismatch(RefractError):
+    """This was changed in the meantime. Reload it and repeat your change."""
 
     status = 412
 
 
 class Invalid(RefractError):
-    """Some values are not acceptable."""
+    """Some values are invalid."""
 
     status = 422
     exit_code = 2
 
 
 class Limited(RefractError):
-    """Too many requests: try again in {retry_after} seconds."""
+    """Too many requests. Try again in {retry_after} seconds."""
 
     status = 429
 
@@ -95,7 +95,7 @@ class Limited(RefractError):
 
 
 class Unavailable(RefractError):
-    """A part that this needs is not answering: try again in a moment."""
+    """A required service is unavailable. Try again in a moment."""
 
     status = 503
     retry_after: ClassVar[int] = 2
@@ -107,7 +107,7 @@ KINDS: tuple[type[RefractError], ...] = (
     Forbidden,
     NotFound,
     Conflict,
-    Stale,
+    VersionMismatch,
     Invalid,
     Limited,
     Unavailable,
@@ -115,10 +115,10 @@ KINDS: tuple[type[RefractError], ...] = (
 
 
 class InvalidStateTransition(Conflict):
-    """The {what} is {state}, so it cannot be {wish}. What can be done with it now: {allowed}."""
+    """The {what} is {state} and can't be {action}. Allowed now: {allowed}."""
 
-    def __init__(self, *, what: str, state: str, wish: str, allowed: str) -> None:
-        super().__init__(what=what, state=state, wish=wish, allowed=allowed)
+    def __init__(self, *, what: str, state: str, action: str, allowed: str) -> None:
+        super().__init__(what=what, state=state, action=action, allowed=allowed)
         self.extra = {
             "state": state,
             "allowed": allowed.split(", "),
@@ -126,35 +126,41 @@ class InvalidStateTransition(Conflict):
 
 
 class NothingToUndo(Conflict):
-    """There is nothing to undo: only the latest change can be undone, within 24 hours."""
+    """Nothing to undo. Only the latest change can be undone, within 24 hours."""
 
 
 class StoreUnavailable(Unavailable):
-    """The database is not answering: nothing was changed, try again in a moment."""
+    """The database is unavailable and nothing was changed. Try again in a moment."""
 
 
 class StoreUnreachable(Unavailable):
-    """The database {where} is not answering: start it, or correct REFRACT_DATABASE_URL."""
+    """The database {where} can't be reached. Start it, or correct REFRACT_DATABASE_URL."""
 
 
 class StoreBusy(Unavailable):
-    """The database is busy with other changes: nothing was changed, try again in a moment."""
+    """The database is busy and nothing was changed. Try again in a moment."""
 
 
-class StoreCrowded(Unavailable):
-    """More is asked of the database at once than it can answer: nothing was changed, try again in a moment."""
+class StoreOverloaded(Unavailable):
+    """The database is overloaded and nothing was changed. Try again in a moment."""
 
 
 class StoreFull(Unavailable):
-    """The disk under the database is full: nothing was changed. Free some space and try again."""
+    """The database's disk is full and nothing was changed. Free some space and try again."""
 
 
-class StoreRefused(Unavailable):
-    """The database refuses us ({reason}): nothing was changed. Correct the user, the password or the rights in REFRACT_DATABASE_URL."""
+class StoreAccessDenied(Unavailable):
+    """The database denied access ({reason}) and nothing was changed.
+
+    Correct the user, the password or the privileges in REFRACT_DATABASE_URL.
+    """
 
 
 class StoreDamaged(Unavailable):
-    """The database file is damaged: stop the server and restore it from a backup (refract restore). refract doctor says more."""
+    """The database file is damaged.
+
+    Stop the server and run refract restore with a backup; refract doctor shows details.
+    """
 
 
 class ConfigurationError(RefractError):

@@ -20,12 +20,12 @@ _MAX_CODE_LENGTH = 11
 _MAX_WAIT_MS = 10
 
 
-class ClockWentBack(Unavailable):
-    """The clock of this machine stepped back by {milliseconds} ms: no id is given until it has caught up."""
+class ClockMovedBackwards(Unavailable):
+    """This server's clock moved back by {milliseconds} ms. Wait until it has caught up."""
 
 
 class WorkerIdLost(Unavailable):
-    """This process could not renew its worker id in time, so it gives no new ids for now."""
+    """This process couldn't renew its worker id in time. Try again in a moment."""
 
 
 def encode_base62(number: int) -> str:
@@ -130,7 +130,7 @@ class SnowflakeGenerator:
                 break
             self._wait(0.0005)
         self._sequence = min(self._sequence, _SEQUENCES - 1)
-        raise ClockWentBack(milliseconds=target_ms - self._now_ms())
+        raise ClockMovedBackwards(milliseconds=target_ms - self._now_ms())
 
     def _now_ms(self) -> int:
         return self._clock.now_ns() // 1_000_000 - SNOWFLAKE_EPOCH_MS

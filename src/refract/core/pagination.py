@@ -26,7 +26,7 @@ CursorValue = str | int | float | datetime | None
 
 
 class InvalidCursor(Malformed):
-    """This cursor does not belong to this list: start again without one."""
+    """This cursor is invalid for this list. Start again without one."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Redis, asked briefly: whoever waits for it waits a moment, and while it is away nobody waits at all.
 
 Everything kept there can be lost without loss: the database and the spool know it too. So each use says what to do instead
-when `RedisAway` is raised.
+when `RedisUnavailable` is raised.
 """
 
 import asyncio
@@ -25,8 +25,8 @@ RETRY_INTERVAL = 1.0
 MAX_CONNECTIONS = 16
 
 
-class RedisAway(Unavailable):
-    """Redis is not answering ({reason}); the database does its work meanwhile."""
+class RedisUnavailable(Unavailable):
+    """Redis isn't responding ({reason}). The database takes over in the meantime."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class RedisClient:
     async def execute(self, *words: str | bytes | float, seconds: float = QUERY_TIMEOUT) -> Any:
         """One command. A question that is given up or takes too long closes its connection, so that no answer can go astray."""
         if self._failing and (self._probing or self._now() < self._retry_at):
-            raise RedisAway(reason="it did not answer a moment ago")
+            raise RedisUnavailable(reason="it did not answer a moment ago")
         probing, self._probing = self._probing, self._failing
         try:
             async with asyncio.timeout(seconds):
@@ -94,7 +94,7 @@ class RedisClient:
             return await self.execute(
                 "EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds
             )
-        except RedisAway as exc:
+        except RedisUnavailable as exc:
             if not exc.facts.get("unknown_script"):
                 raise
         return await self.execute("EVAL", script.text, len(keys), *keys, *values, seconds=seconds)
@@ -112,7 +112,7 @@ class RedisClient:
                 elif message["type"] == "message":
                     yield message["data"]
         except (OSError, TimeoutError, EOFError) as exc:
-            raise RedisAway(reason=_format_reason(exc)) from exc
+            raise RedisUnavailable(reason=_format_reason(exc)) from exc
         except Exception as exc:
             if (word := self._translate_error(exc)) is None:
                 raise
@@ -124,25 +124,25 @@ class RedisClient:
         await self._client.aclose()
         await self._client.connection_pool.disconnect()
 
-    def _mark_failed(self, error: BaseException) -> RedisAway:
+    def _mark_failed(self, error: BaseException) -> RedisUnavailable:
         if not self._failing:
             self._log.warning("redis_away", reason=_format_reason(error))
         self.failures += 1
         self._failing = True
         self._retry_at = self._now() + RETRY_INTERVAL
-        return RedisAway(reason=_format_reason(error))
+        return RedisUnavailable(reason=_format_reason(error))
 
-    def _translate_error(self, error: Exception) -> RedisAway | None:
+    def _translate_error(self, error: Exception) -> RedisUnavailable | None:
         """What the library's error means; None for one that is not about Redis. A refusal (full, read-only) leaves the connection good."""
         from redis import exceptions  # noqa: PLC0415 - only those who have a Redis load its library
 
         if isinstance(error, exceptions.NoScriptError):
-            return RedisAway(reason="it does not know the script", unknown_script=True)
+            return RedisUnavailable(reason="it does not know the script", unknown_script=True)
         if isinstance(error, exceptions.ConnectionError | exceptions.TimeoutError):
             return self._mark_failed(error)
         if isinstance(error, exceptions.RedisError):
             self.failures += 1
-            return RedisAway(reason=_format_reason(error))
+            return RedisUnavailable(reason=_format_reason(error))
         return None
 
 

@@ -37,8 +37,8 @@ class WorkerId(Model):
     reserved_until_ms: Mapped[int]
 
 
-class NoWorkerIdFree(Unavailable):
-    """All 1,024 worker ids are in use: stop some processes, or wait a minute for the ids of stopped ones."""
+class WorkerIdsExhausted(Unavailable):
+    """All 1,024 worker ids are in use. Stop some processes, or wait a minute."""
 
 
 class WorkerIdLease:
@@ -107,7 +107,7 @@ async def claim_worker_id(db: Database, clock: Clock) -> WorkerIdLease:
                     return WorkerIdLease(
                         db, clock, worker, holder, target, floor_ms=rows.get(worker, 0)
                     )
-    raise NoWorkerIdFree
+    raise WorkerIdsExhausted
 
 
 async def _claim_row(

@@ -17,7 +17,7 @@ ROUTERS = (router,)
 
 
 class UnknownKind(Invalid):
-    """ "{kind}" cannot be searched for: {known} can."""
+    """You can't search for "{kind}". Use one of {known}."""
 
 
 class SearchHitOut(OutputSchema):

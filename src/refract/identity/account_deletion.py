@@ -11,7 +11,7 @@ from sqlalchemy import delete, func, select, update
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys, sessions, tombstones
-from refract.identity.errors import LastAdministrator
+from refract.identity.errors import LastAdmin
 from refract.identity.models import (
     ApiKey,
     AuditEntry,
@@ -134,7 +134,7 @@ async def require_other_administrator(session: WriteSession, user: User) -> None
         .with_for_update()
     )
     if list(await session.scalars(admins)) == [user.id]:
-        raise LastAdministrator
+        raise LastAdmin
 
 
 async def export_account(

@@ -12,12 +12,12 @@ from refract.identity.authentication import clear_session_cookie
 from refract.identity.concurrency_limits import start_export
 from refract.identity.dependencies import AccountCaller, PersonalDataHooks, ReadCaller, WriteCaller
 from refract.identity.errors import (
-    AdminScopeRefused,
+    AdminScopeNotAllowed,
     ExportLimitReached,
-    KeyExpiryInvalid,
+    InvalidKeyExpiry,
     KeyNotFound,
-    LastAdministrator,
-    ScopeTooWide,
+    LastAdmin,
+    ScopeNotAllowed,
     SessionNotFound,
 )
 from refract.identity.personal_data import AccountDeletion
@@ -66,7 +66,7 @@ async def change_me(changes: ProfilePatch, actor: WriteCaller, rt: Rt) -> Me:
         return Me.model_validate(user)
 
 
-@me_router.delete("", status_code=204, responses=problems(LastAdministrator))
+@me_router.delete("", status_code=204, responses=problems(LastAdmin))
 async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> Response:
     """Delete my account, at once and for good. Links that others own too pass to them, mine alone are deleted; clicks stay."""
     async with rt.db.write() as session:
@@ -142,7 +142,7 @@ async def list_keys(
 @keys_router.post(
     "",
     status_code=201,
-    responses=problems(ScopeTooWide, AdminScopeRefused, KeyExpiryInvalid),
+    responses=problems(ScopeNotAllowed, AdminScopeNotAllowed, InvalidKeyExpiry),
     openapi_extra={"x-secret-fields": ["key"]},
 )
 async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:

@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from refract.core.runtime import Runtime
-from refract.identity.errors import BadCredentials, OriginUnproven
+from refract.identity.errors import CsrfFailed, InvalidCredentials
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.keys import SHOWN_PREFIX_LENGTH, ParentKey, find_key, is_key_shaped
 from refract.identity.models import BrowserSession, Scope, User, UserRole
@@ -101,7 +101,7 @@ async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller
             clear[:SHOWN_PREFIX_LENGTH] if is_key_shaped(clear) else "",
             client_network_text(request, rt) or "",
         )
-        raise BadCredentials
+        raise InvalidCredentials
     key, user = found
     request.scope["state"]["rate_headers"] = usage.count_key(
         key.id, client_network_text(request, rt)
@@ -122,7 +122,7 @@ async def _authenticate_token(request: Request, rt: Runtime, token: str) -> Call
     user = await user_from_bearer_token(rt, token)
     if user is None:
         usage.count_refusal("", client_network_text(request, rt) or "")
-        raise BadCredentials
+        raise InvalidCredentials
     request.scope["state"]["rate_headers"] = usage.count_user(user.id)
     return Caller(user, _get_scopes(user) - {Scope.ACCOUNT})
 
@@ -143,7 +143,7 @@ async def _authenticate_cookie(request: Request, rt: Runtime) -> Caller | None:
     # Before the form is read, which may be larger for known people, and the first write, which may claim an Idempotency-Key.
     request.state.actor = _format_actor(user)
     if request.method not in csrf.SAFE_METHODS and not await csrf.is_valid(rt, request, token):
-        raise OriginUnproven
+        raise CsrfFailed
     if (
         rt.clock.now() - seen.last_seen_at > LAST_SEEN_INTERVAL and rt.settings.role != "redirect"
     ):  # which may only read

@@ -9,13 +9,13 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.authentication import SESSION_COOKIE, Caller, authenticate
 from refract.identity.errors import (
-    AdministratorsOnly,
-    BadCredentials,
+    AdminRequired,
+    CsrfFailed,
+    InvalidCredentials,
     IssuerUnavailable,
     KeyExpired,
     MissingScope,
-    OriginUnproven,
-    SignInNeeded,
+    SignInRequired,
 )
 from refract.identity.models import Scope, UserRole
 from refract.identity.personal_data import PersonalDataHook
@@ -25,18 +25,18 @@ from refract.web.dependencies import Rt
 from refract.web.i18n import set_locale
 from refract.web.openapi import Errors, Guard, guards
 
-_CREDENTIALS: Errors = (BadCredentials, KeyExpired, RateLimited, IssuerUnavailable)
+_CREDENTIALS: Errors = (InvalidCredentials, KeyExpired, RateLimited, IssuerUnavailable)
 GUARD_ERRORS: Errors = (
     *_CREDENTIALS,
-    SignInNeeded,
+    SignInRequired,
     MissingScope,
-    AdministratorsOnly,
-    OriginUnproven,
+    AdminRequired,
+    CsrfFailed,
 )
 """Errors that follow from asking who the caller is; no endpoint names them."""
 
 
-@guards(Guard(errors=_CREDENTIALS, unsafe_errors=(OriginUnproven,)))
+@guards(Guard(errors=_CREDENTIALS, unsafe_errors=(CsrfFailed,)))
 async def identify_caller(request: Request, rt: Rt) -> Caller | None:
     """Return the person behind a key or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not.
 
@@ -57,14 +57,14 @@ OptionalCaller = Annotated[Caller | None, Depends(identify_caller)]
 
 def _require_scope(scope: Scope, actor: Caller | None) -> Caller:
     if actor is None:
-        raise SignInNeeded
+        raise SignInRequired
     if scope not in actor.scopes:
         raise MissingScope(scope=scope)
     return actor
 
 
 def _required(scope: Scope, *further: type[RefractError]) -> Guard:
-    return Guard(scope, required=True, errors=(SignInNeeded, MissingScope, *further))
+    return Guard(scope, required=True, errors=(SignInRequired, MissingScope, *further))
 
 
 @guards(_required(Scope.READ))
@@ -87,10 +87,10 @@ async def _require_account(actor: OptionalCaller) -> Caller:
     return _require_scope(Scope.ACCOUNT, actor)
 
 
-@guards(_required(Scope.ADMIN, AdministratorsOnly))
+@guards(_required(Scope.ADMIN, AdminRequired))
 async def _require_admin(actor: OptionalCaller) -> Caller:
     if actor is not None and actor.user.role != UserRole.ADMIN:
-        raise AdministratorsOnly
+        raise AdminRequired
     return _require_scope(Scope.ADMIN, actor)
 
 

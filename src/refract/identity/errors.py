@@ -12,121 +12,124 @@ from refract.core.errors import (
 )
 
 
-class SignInNeeded(Unauthenticated):
-    """Sign in, or send an API key as X-API-Key or Bearer."""
+class SignInRequired(Unauthenticated):
+    """Sign in, or send an API key as X-API-Key or as a Bearer token."""
 
 
-class BadCredentials(Unauthenticated):
-    """This API key or session is not valid, or no longer so."""
+class InvalidCredentials(Unauthenticated):
+    """Invalid or expired credentials. Sign in again, or use another API key."""
 
 
 class KeyExpired(Unauthenticated):
-    """This API key expired on {date}: make a new one in the settings."""
+    """This API key expired on {date}. Create a new one in the settings."""
 
 
 class MissingScope(Forbidden):
-    """This API key lacks the scope "{scope}"."""
+    """This API key lacks the scope "{scope}". Use a key that has it."""
 
 
-class AdministratorsOnly(Forbidden):
-    """Only administrators may do this."""
+class AdminRequired(Forbidden):
+    """Only administrators can do this."""
 
 
-class OriginUnproven(Forbidden):
-    """This request did not come from a page of ours: reload the page and try again, or use an API key."""
+class CsrfFailed(Forbidden):
+    """Missing CSRF token or Origin. Reload the page and try again, or use an API key."""
 
 
-class SigninLinkSpent(NotFound):
-    """This sign-in link has been used or has expired: make a new one with `refract signin-link`."""
+class SignInLinkExpired(NotFound):
+    """This sign-in link was used or has expired. Create a new one with `refract signin-link`."""
 
 
-class SigninLinksOff(Forbidden):
-    """Sign-in links are switched off here because an identity provider is configured."""
+class SignInLinksDisabled(Forbidden):
+    """Sign-in links are disabled because an identity provider is configured."""
 
 
 class KeyNotFound(NotFound):
-    """There is no such API key."""
+    """API key not found."""
 
 
 class SessionNotFound(NotFound):
-    """There is no such session."""
+    """Session not found."""
 
 
 class UserNotFound(NotFound):
-    """There is no active person with the email address "{email}"."""
+    """There's no active user with the email "{email}"."""
 
 
-class ScopeTooWide(Forbidden):
-    """A key can only make keys with scopes it has itself, and "{scope}" is not one of them."""
+class ScopeNotAllowed(Forbidden):
+    """A key can only create keys with its own scopes, and it lacks "{scope}"."""
 
 
-class AdminScopeRefused(Forbidden):
+class AdminScopeNotAllowed(Forbidden):
     """Only administrators can have keys with the scope "admin"."""
 
 
-class KeyExpiryInvalid(Invalid):
-    """A key must expire in the future, and within ten years."""
+class InvalidKeyExpiry(Invalid):
+    """A key must expire in the future, within ten years."""
 
 
-class EmailAmbiguous(Conflict):
-    """Several people share the email address "{email}": ask an administrator."""
+class AmbiguousEmail(Conflict):
+    """Several users share the email "{email}". Ask an administrator."""
 
 
 class UnknownTimeZone(Invalid):
-    """ "{name}" is not a time zone: use a name such as Europe/Berlin."""
+    """The time zone "{name}" is unknown. Use a name such as Europe/Berlin."""
 
 
 class IssuerUnavailable(Unavailable):
-    """{name} does not answer at the moment, so nobody can be asked who you are: try again in a moment."""
+    """{name} isn't responding, so you can't sign in with it. Try again in a moment."""
 
 
 class IssuerNotFound(NotFound):
-    """There is no such way to sign in here."""
+    """Identity provider not found."""
 
 
 class SignInFailed(Forbidden):
-    """The sign-in did not come to its end: {why} Start again."""
+    """Sign-in failed: {why} Start again."""
 
 
-class LogoutRefused(Malformed):
-    """This logout token is not accepted: {why}."""
+class InvalidLogoutToken(Malformed):
+    """The logout token was rejected: {why}."""
 
 
-class AccountRefused(Forbidden):
-    """This account may not be used here."""
+class AccountNotAllowed(Forbidden):
+    """This account can't be used here."""
 
 
-class AccountSuspended(AccountRefused):
-    """This account is suspended: ask whoever runs this server."""
+class AccountSuspended(AccountNotAllowed):
+    """This account is suspended. Contact an administrator."""
 
 
-class AccountBarred(AccountRefused):
-    """An account of yours was deleted here. To come back, give an administrator this reference: {reference}."""
+class AccountBarred(AccountNotAllowed):
+    """Your account was deleted.
+
+    To sign up again, give an administrator this reference: {reference}.
+    """
 
 
-class BarredNotFound(NotFound):
+class BarredAccountNotFound(NotFound):
     """No deleted account with this id is barred."""
 
 
-class NotInvited(AccountRefused):
-    """This account may not sign in here: its provider vouches for no email address of a domain that is allowed."""
+class EmailDomainNotAllowed(AccountNotAllowed):
+    """Your email domain isn't allowed to sign in here. Contact an administrator."""
 
 
-class LastAdministrator(Conflict):
-    """This is the last active administrator: make somebody else one first."""
+class LastAdmin(Conflict):
+    """This is the last active administrator. Make someone else an administrator first."""
 
 
 class StreamLimitReached(Limited):
-    """You have {limit} live streams open, which is the limit: close one first."""
+    """You have {limit} live streams open, which is the limit. Close one first."""
 
 
 class ExportLimitReached(Limited):
-    """Another export of yours is running: try again when it is done."""
+    """Another export of yours is running. Try again when it's finished."""
 
 
 class AccountNotFound(NotFound):
-    """There is no such account."""
+    """Account not found."""
 
 
-class HeirNeeded(Invalid):
-    """Name another active account that takes over the links, or say that they are to be deleted."""
+class NewOwnerRequired(Invalid):
+    """Choose another active account to take over the links, or choose to delete them."""

@@ -14,7 +14,7 @@ import structlog
 from refract.core.db.session import WriteSession
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
-from refract.core.redis import RedisAway, create_redis
+from refract.core.redis import RedisUnavailable, create_redis
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.keys import KeyUsageRecord, record_key_usage
@@ -139,7 +139,7 @@ class KeyUsageTracker:
     ) -> float:
         """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
         if self._redis is not None:
-            with contextlib.suppress(RedisAway):
+            with contextlib.suppress(RedisUnavailable):
                 size = float(per_hour)
                 return (
                     await take_shared(self._redis, name, count, size=size, per_second=size / 3600)

@@ -15,11 +15,11 @@ from refract.core.ids import ALPHABET, encode_base62
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity.errors import (
-    AdminScopeRefused,
-    BadCredentials,
+    AdminScopeNotAllowed,
+    InvalidCredentials,
     KeyExpired,
     KeyNotFound,
-    ScopeTooWide,
+    ScopeNotAllowed,
 )
 from refract.identity.models import ApiKey, KeyStatus, Scope, User, UserRole, UserStatus
 
@@ -75,9 +75,9 @@ async def create_key(
     wanted = list(dict.fromkeys(scopes)) or list(DEFAULT_SCOPES)
     for scope in wanted:
         if parent is not None and scope not in parent.scopes:
-            raise ScopeTooWide(scope=scope)
+            raise ScopeNotAllowed(scope=scope)
         if scope == Scope.ADMIN and user.role != UserRole.ADMIN:
-            raise AdminScopeRefused
+            raise AdminScopeNotAllowed
     if parent is not None:
         expires_at = await _limit_to_parent(session, rt, user, parent, expires_at)
     clear = generate_key()
@@ -106,7 +106,7 @@ async def _limit_to_parent(
     await session.get_one(User, user.id, with_for_update=True)
     row = await session.get(ApiKey, parent.key_id, populate_existing=True)
     if row is None or row.status_at(rt.clock.now()) != KeyStatus.ACTIVE:
-        raise BadCredentials
+        raise InvalidCredentials
     return min((end for end in (expires_at, row.expires_at) if end is not None), default=None)
 
 

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
 from refract.core.errors import FieldError
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.core.urls import BadUrl, parse_web_url
-from refract.identity.errors import KeyExpiryInvalid
+from refract.identity.errors import InvalidKeyExpiry
 from refract.identity.models import ApiKey, Scope
 from refract.web.i18n import LanguageTag
 
@@ -153,9 +153,9 @@ class KeyCreate(InputSchema):
 
 
 def check_key_expiry(ends: datetime | None, now: datetime) -> None:
-    """Raise `KeyExpiryInvalid` for an end that has passed or lies beyond ten years."""
+    """Raise `InvalidKeyExpiry` for an end that has passed or lies beyond ten years."""
     if ends is not None and not now < ends <= now + MAX_KEY_LIFETIME:
-        raise KeyExpiryInvalid(
+        raise InvalidKeyExpiry(
             errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")]
         )
 

@@ -9,7 +9,7 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity import audit
-from refract.identity.errors import SessionNotFound, SigninLinkSpent
+from refract.identity.errors import SessionNotFound, SignInLinkExpired
 from refract.identity.models import (
     LOCAL_ISSUER,
     BrowserSession,
@@ -68,14 +68,14 @@ async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> Use
     )
     spent = await session.execute(unused.values(used_at=now))
     if not isinstance(spent, CursorResult) or spent.rowcount != 1:
-        raise SigninLinkSpent
+        raise SignInLinkExpired
     user = await session.scalar(
         select(User)
         .join(SigninLink, SigninLink.user_id == User.id)
         .where(SigninLink.token_hash == hash_credential(token), User.status == UserStatus.ACTIVE)
     )
     if user is None:
-        raise SigninLinkSpent
+        raise SignInLinkExpired
     return user
 
 

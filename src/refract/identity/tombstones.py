@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, select
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.runtime import Runtime
-from refract.identity.errors import AccountBarred, BarredNotFound
+from refract.identity.errors import AccountBarred, BarredAccountNotFound
 from refract.identity.models import LOCAL_ISSUER, AccountTombstone, User
 
 REFERENCE_LENGTH = 12
@@ -74,7 +74,7 @@ async def list_tombstones(
 
 
 async def find_by_reference(session: ReadSession, reference: str) -> AccountTombstone:
-    """Return the tombstone with this id, or with this beginning of its digest. Raises `BarredNotFound`."""
+    """Return the tombstone with this id, or with this beginning of its digest. Raises `BarredAccountNotFound`."""
     if (
         reference.isdecimal()
         and (found := await session.get(AccountTombstone, int(reference))) is not None
@@ -87,15 +87,15 @@ async def find_by_reference(session: ReadSession, reference: str) -> AccountTomb
         else []
     )
     if len(rows) != 1:
-        raise BarredNotFound
+        raise BarredAccountNotFound
     return rows[0]
 
 
 async def remove_tombstone(session: WriteSession, tombstone_id: int) -> AccountTombstone:
-    """Let somebody sign up again. Raises `BarredNotFound`."""
+    """Let somebody sign up again. Raises `BarredAccountNotFound`."""
     tombstone = await session.get(AccountTombstone, tombstone_id, with_for_update=True)
     if tombstone is None:
-        raise BarredNotFound
+        raise BarredAccountNotFound
     await session.delete(tombstone)
     await session.flush()
     return tombstone

@@ -12,7 +12,7 @@ from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit
-from refract.identity.errors import EmailAmbiguous, UserNotFound
+from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.identity.models import LOCAL_ISSUER, User, UserPlan, UserRole, UserStatus
 
 OWNER_SUBJECT = "owner"
@@ -82,7 +82,7 @@ async def get_user_by_email(session: ReadSession, email: str) -> User:
     if not found:
         raise UserNotFound(email=email)
     if len(found) > 1:
-        raise EmailAmbiguous(email=email)
+        raise AmbiguousEmail(email=email)
     return found[0]
 
 

@@ -4,15 +4,15 @@ from refract.core.errors import Conflict, NotFound
 
 
 class LeaseLost(Conflict):
-    """Job {job_id} belongs to another worker by now, so this one may not write for it."""
+    """Job {job_id} was leased to another worker, so this one can't write for it."""
 
 
 class JobNotFound(NotFound):
-    """There is no such job."""
+    """Job not found."""
 
 
 class JobNotDead(Conflict):
-    """This job is {status}: only a dead one can be tried again."""
+    """This job is {status}. Only dead jobs can be retried."""
 
 
 class TryAgain(Exception):

@@ -13,7 +13,7 @@ from refract.library.errors import (
     CaptureLimitReached,
     ItemLimitReached,
     ItemNotFound,
-    StorageFull,
+    StorageLimitReached,
     TooManyItemTags,
     UnknownTag,
 )
@@ -23,7 +23,7 @@ from refract.library.service import LockedItem
 from refract.tags.errors import InvalidTag
 from refract.web.dependencies import make_etag, parse_if_match
 
-ON_CAPTURE = (CaptureLimitReached, ItemLimitReached, StorageFull)
+ON_CAPTURE = (CaptureLimitReached, ItemLimitReached, StorageLimitReached)
 TAG_ERRORS = (UnknownTag, InvalidTag, TooManyItemTags)
 ITEM_ERRORS = (ItemNotFound, InvalidStateTransition)
 

@@ -4,56 +4,55 @@ from refract.core.errors import Conflict, Invalid, Limited, NotFound
 
 
 class ItemNotFound(NotFound):
-    """There is no such item."""
+    """Item not found."""
 
 
 class EmptyText(Invalid):
-    """There is nothing to save: write or paste something first."""
+    """Nothing to save. Write or paste something first."""
 
 
 class UnknownTag(Invalid):
-    """There is no tag {tag_id} among yours."""
+    """You don't have a tag {tag_id}."""
 
 
 class UnknownSuggestion(Invalid):
-    """The item has no suggestion {suggestion_id}."""
+    """The item doesn't have a suggestion {suggestion_id}."""
 
 
-class Undecided(Invalid):
-    """A suggestion cannot be accepted and rejected at once: {suggestion_id}."""
+class ConflictingDecision(Invalid):
+    """Suggestion {suggestion_id} can't be both accepted and rejected."""
 
 
 class TooManyItemTags(Invalid):
-    """An item carries at most {most} tags."""
+    """An item can have at most {limit} tags."""
 
 
 class InvalidRule(Invalid):
-    """The rule "{pattern}" cannot be used: {why}."""
-
-
-class NoSuchPerson(NotFound):
-    """There is no such person."""
+    """The rule "{pattern}" is invalid: {why}."""
 
 
 class RuleNotFound(NotFound):
-    """There is no such rule."""
+    """Rule not found."""
 
 
 class ImportNotFound(NotFound):
-    """There is no such import."""
+    """Import not found."""
 
 
-class ImportNotOpen(Conflict):
+class ImportClosed(Conflict):
     """This import is {status}: {remedy}."""
 
 
 class CaptureLimitReached(Limited):
-    """You have saved {limit} items within an hour, which is the limit. Try again in {retry_after} seconds."""
+    """You saved {limit} items within an hour, which is the limit.
+
+    Try again in {retry_after} seconds.
+    """
 
 
 class ItemLimitReached(Conflict):
-    """Your library holds {limit} items, which is the limit: ask an administrator for more room."""
+    """Your library has {limit} items, which is the limit. Ask an administrator for more room."""
 
 
-class StorageFull(Conflict):
-    """Your library would take more than {limit}, which is the limit: ask an administrator for more room."""
+class StorageLimitReached(Conflict):
+    """Your library would exceed {limit}, which is the limit. Ask an administrator for more room."""

@@ -8,8 +8,14 @@ class RateLimited(Limited):
 
 
 class TooManyOpenRequests(Limited):
-    """Your network has {limit} requests open at once, which is as many as it may. Try again in {retry_after} seconds."""
+    """Your network has {limit} requests open, which is the limit.
+
+    Try again in {retry_after} seconds.
+    """
 
 
 class TooManyNetworkStreams(Limited):
-    """Your network has {limit} live streams open, which is as many as it may. Try again in {retry_after} seconds."""
+    """Your network has {limit} live streams open, which is the limit.
+
+    Try again in {retry_after} seconds.
+    """

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from refract.core.redis import RedisAway, RedisClient, RedisScript
+from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 from refract.limits.buckets import MemoryBuckets
 
 TAKE: Final = RedisScript("""
@@ -52,7 +52,7 @@ class SharedBuckets:
             granted, tokens = await take_shared(
                 self._redis, f"{self._kind}:{name}", 1, size=self._size, per_second=self._per_second
             )
-        except RedisAway:
+        except RedisUnavailable:
             return left
         return tokens if granted else tokens - 1
 

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, and_, false, not_, or_, select, true
 
 from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRelation, AccessRight, is_allowed
-from refract.links.errors import LinkNotFound, NotYours
+from refract.links.errors import LinkNotFound, NotOwner
 from refract.links.models import Link, LinkOwner, LinkShare, LinkState, Visibility
 
 
@@ -38,9 +38,9 @@ class LinkAccess:
         return self.visible and (right == AccessRight.VIEW or is_allowed(self.relation, right))
 
     def require(self, right: AccessRight) -> None:
-        """Raise `LinkNotFound` if the user may not see the link, `NotYours` if they may see it but not do this."""
+        """Raise `LinkNotFound` if the user may not see the link, `NotOwner` if they may see it but not do this."""
         if not self.allows(right):
-            raise NotYours if self.allows(AccessRight.VIEW) else LinkNotFound
+            raise NotOwner if self.allows(AccessRight.VIEW) else LinkNotFound
 
 
 async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> LinkAccess:

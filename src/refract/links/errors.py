@@ -4,68 +4,68 @@ from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
 
 
 class LinkNotFound(NotFound):
-    """There is no such link."""
+    """Link not found."""
 
 
 class NameNotFound(NotFound):
-    """The link has no name "{name}"."""
+    """The link doesn't have the name "{name}"."""
 
 
 class OwnerNotFound(NotFound):
-    """This person does not own the link."""
+    """This user doesn't own the link."""
 
 
 class ShareNotFound(NotFound):
-    """The link is not shared with this person."""
+    """The link isn't shared with this user."""
 
 
 class InvitationNotFound(NotFound):
-    """There is no such invitation, or it has expired or been withdrawn."""
+    """Invitation not found. It may have expired or been withdrawn."""
 
 
 class TooManyInvitations(Conflict):
-    """A link has at most {most} open invitations: withdraw one first."""
+    """A link can have at most {limit} open invitations. Withdraw one first."""
 
 
 class VersionNotFound(NotFound):
-    """The link has no version {version}."""
+    """The link doesn't have a version {version}."""
 
 
-class PastExpiry(Invalid):
-    """The expiry lies in the past: choose a moment that is still to come."""
+class ExpiryInPast(Invalid):
+    """The expiry must be in the future."""
 
 
 class TooManyTags(Invalid):
-    """A link carries at most {most} tags."""
+    """A link can have at most {limit} tags."""
 
 
 class TooManyNames(Invalid):
-    """A link has at most {most} names."""
+    """A link can have at most {limit} names."""
 
 
-class SortUnavailable(Invalid):
-    """Public links cannot be sorted by "{sort}": clicks are for owners. Use `created` or `updated`."""
+class UnsupportedSort(Invalid):
+    """Public links can't be sorted by "{sort}". Use `created` or `updated`."""
 
 
-class NotYours(Forbidden):
-    """You may look at this link, but only its owners may do this."""
+class NotOwner(Forbidden):
+    """You can view this link, but only its owners can do this."""
 
 
-class OnlyAdministrators(Forbidden):
-    """An administrator did this, so only an administrator can take it back."""
+class ChangedByAdmin(Forbidden):
+    """An administrator did this, so only an administrator can undo it."""
 
 
 class OwnerExists(Conflict):
-    """This person already owns the link."""
+    """This user already owns the link."""
 
 
 class ShareExists(Conflict):
-    """The link is already shared with this person."""
+    """The link is already shared with this user."""
 
 
 class PrimaryOwnerProtected(Conflict):
-    """The primary owner cannot be removed: transfer the link first."""
+    """The primary owner can't be removed. Transfer the link first."""
 
 
-class RenewalNeeded(Conflict):
-    """The link is disabled and its expiry has passed: renew it first, then enable it."""
+class RenewalRequired(Conflict):
+    """The link is disabled and has expired. Renew it first, then enable it."""

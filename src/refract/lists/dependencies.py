@@ -13,7 +13,7 @@ from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop
 from refract.lists import addresses, queries, service
 from refract.lists.draft_owners import ListClient
 from refract.lists.entry_jobs import enqueue_entry_jobs
-from refract.lists.errors import NamesNeedAccount, PublishingNeedsAccount, SensitiveName
+from refract.lists.errors import AccountRequiredForName, AccountRequiredToPublish, SensitiveName
 from refract.lists.models import LinkList, ListEntry
 from refract.lists.presentation import ResolvedEntry, build_list, resolve_entries
 from refract.lists.schemas import (
@@ -71,7 +71,7 @@ async def publish_draft(
     """Publish a draft under the name it wishes for; a stranger's gets a generated one unless they may choose."""
     draft = await service.lock_draft(session, client.caller, list_id)
     if client.is_anonymous and rt.settings.effective_anonymous_lists != "publish":
-        raise PublishingNeedsAccount
+        raise AccountRequiredToPublish
     if client.is_anonymous and draft.slug is not None and draft.family_id == draft.id:
         if rt.settings.anonymous_names:
             _require_name_allowed(rt, client, draft.slug)
@@ -82,7 +82,7 @@ async def publish_draft(
 
 def _require_name_allowed(rt: Runtime, client: ListClient, slug: str) -> None:
     if client.is_anonymous and not rt.settings.anonymous_names:
-        raise NamesNeedAccount
+        raise AccountRequiredForName
     if client.is_anonymous and is_sensitive_name(slug):
         raise SensitiveName(name=shown_text(slug))
 

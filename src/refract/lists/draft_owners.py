@@ -13,10 +13,10 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalCaller
-from refract.identity.errors import MissingScope, OriginUnproven
+from refract.identity.errors import CsrfFailed, MissingScope
 from refract.identity.models import Scope
 from refract.lists.access import ListCaller
-from refract.lists.errors import AnonymousListsOff
+from refract.lists.errors import AnonymousListsDisabled
 from refract.lists.models import LinkList
 from refract.lists.queries import list_claimable
 from refract.web import csrf
@@ -90,10 +90,10 @@ def set_creator_cookie(response: Response, rt: Runtime, client: ListClient) -> N
 def _require_lists_allowed(rt: Runtime, actor: Caller | None) -> None:
     """Raise unless somebody without an account may have lists here."""
     if actor is None and rt.settings.effective_anonymous_lists == "off":
-        raise AnonymousListsOff
+        raise AnonymousListsDisabled
 
 
-@guards(Guard(Scope.READ, errors=(MissingScope,), anonymous_errors=(AnonymousListsOff,)))
+@guards(Guard(Scope.READ, errors=(MissingScope,), anonymous_errors=(AnonymousListsDisabled,)))
 async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
     _require_lists_allowed(rt, actor)
     creator = read_creator_cookie(request, rt)
@@ -102,7 +102,7 @@ async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> Li
     return ListClient(actor, creator, client_network(request, rt))
 
 
-@guards(Guard(Scope.WRITE, errors=(MissingScope,), anonymous_errors=(AnonymousListsOff,)))
+@guards(Guard(Scope.WRITE, errors=(MissingScope,), anonymous_errors=(AnonymousListsDisabled,)))
 async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
     """A cookie authorises no change unless the request is shown to come from our pages."""
     _require_lists_allowed(rt, actor)
@@ -111,7 +111,7 @@ async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> L
     creator = read_creator_cookie(request, rt)
     if creator is not None and not await csrf.is_valid(rt, request, creator):
         if actor is None:
-            raise OriginUnproven
+            raise CsrfFailed
         creator = None  # who comes with a key or a proven session goes without it
     visitor = ListClient(
         actor,

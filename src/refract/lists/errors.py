@@ -11,62 +11,62 @@ from refract.core.errors import (
 
 
 class ListNotFound(NotFound):
-    """There is no such list."""
+    """List not found."""
 
 
 class EntryNotFound(NotFound):
-    """The list has no such entry."""
+    """The list doesn't have this entry."""
 
 
-class NoEntries(Invalid):
-    """A list needs at least one entry before it can be published."""
+class EmptyList(Invalid):
+    """Add at least one entry before you publish the list."""
 
 
 class TooManyEntries(Invalid):
-    """A list holds at most {most} entries."""
+    """A list can have at most {limit} entries."""
 
 
-class TooManyAtOnce(Invalid):
-    """At most {most} addresses can be added at once."""
+class TooManyUrls(Invalid):
+    """You can add at most {limit} URLs at once."""
 
 
 class ListImmutable(Conflict):
-    """The list is published, so it stays as it is: start a new edition, or delete it."""
+    """The list is published and can't be edited. Start a new edition, or delete it."""
 
 
-class NotPublished(Conflict):
-    """The list is still a draft: a new edition is made of a published one."""
+class ListNotPublished(Conflict):
+    """The list is still a draft. Publish it before you start a new edition."""
 
 
-class SlugSettled(Conflict):
-    """This is a new edition of /{slug} and takes over that name, so it cannot have another."""
+class SlugLocked(Conflict):
+    """This is a new edition of /{slug} and keeps that name."""
 
 
 class OrderMismatch(Conflict):
-    """The order must name every entry of the list exactly once: load the list again and repeat the change."""
+    """The order must contain every entry exactly once. Reload the list and try again."""
 
 
 class ListUnavailable(RefractError):
-    """This list is not available."""
+    """This list is unavailable."""
 
     status = 410
 
 
-class AnonymousListsOff(Unauthenticated):
-    """Lists need an account here: sign in, or send an API key."""
+class AnonymousListsDisabled(Unauthenticated):
+    """Lists require an account here. Sign in, or send an API key."""
 
 
-class PublishingNeedsAccount(Unauthenticated):
-    """Publishing needs an account: sign in, and this draft becomes yours."""
+class AccountRequiredToPublish(Unauthenticated):
+    """Publishing requires an account. Sign in, and this draft becomes yours."""
 
 
-class NamesNeedAccount(Forbidden):
-    """Choosing a name needs an account: leave the name out, and one is generated."""
+class AccountRequiredForName(Forbidden):
+    """Choosing a name requires an account. Leave it out to get a generated one."""
 
 
 class SensitiveName(Invalid):
-    """The name "{name}" needs an account: sign in, or choose another."""
+    """The name "{name}" requires an account. Sign in, or choose another."""
 
 
-class RemovedByAdministrator(Forbidden):
-    """An administrator removed this list, so only an administrator can bring it back."""
+class RemovedByAdmin(Forbidden):
+    """An administrator removed this list, so only an administrator can restore it."""

@@ -24,21 +24,29 @@ _RESTORING: Final = "restoring-"
 
 
 class SchemaTooOld(Unavailable):
-    """The database is at revision {found}, and this is Refract {version}, which needs {needed}. Run refract migrate as the owner of
-    the database."""
+    """The database is at revision {found}, but Refract {version} needs {needed}.
+
+    Run refract migrate as the owner of the database.
+    """
 
     exit_code = 2
 
 
 class SchemaTooNew(Unavailable):
-    """This database was upgraded by a newer Refract: it is at revision {found} and needs Refract {needed} or newer, and this is {version}.
-    Start the newer version, or let it go back with refract migrate --to {known}."""
+    """This database was upgraded by a newer Refract; this is {version}.
+
+    Start Refract {needed} or newer, or downgrade from revision {found} with
+    refract migrate --to {known}.
+    """
 
     exit_code = 2
 
 
 class RestoreUnfinished(Unavailable):
-    """A restore into this database was cut off, so it does not hold everything. Run refract restore again, with the same backup."""
+    """A restore into this database was interrupted, so data is missing.
+
+    Run refract restore again with the same backup.
+    """
 
     exit_code = 2
 

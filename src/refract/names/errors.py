@@ -4,12 +4,12 @@ from refract.core.errors import Conflict, Invalid
 
 
 class InvalidSlug(Invalid):
-    """The name "{name}" cannot be used: {why}."""
+    """The name "{name}" is invalid: {why}."""
 
 
 class SlugReserved(Invalid):
-    """The name "{name}" is kept for Refract's own pages: choose another."""
+    """The name "{name}" is reserved. Choose another."""
 
 
 class SlugTaken(Conflict):
-    """The name "{name}" is already in use."""
+    """The name "{name}" is already in use. Choose another."""

@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
-from refract.identity.errors import SignInNeeded
+from refract.identity.errors import SignInRequired
 from refract.limits.service import MissLimit
 from refract.redirect.errors import (
     LinkBlocked,
@@ -22,9 +22,9 @@ from refract.redirect.errors import (
     LinkExpired,
     LinkGone,
     LinkUnavailable,
-    NoSuchLink,
-    PathDoesNotFit,
+    PathMismatch,
     PathTooLong,
+    ShortLinkNotFound,
 )
 from refract.redirect.hooks import ListHandler, RedirectFrontend, RedirectHooks
 from refract.redirect.resolver import (
@@ -161,7 +161,7 @@ class _RedirectRequest:
     async def _resolve(self) -> ResolveOutcome:
         """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""
         if len(self._raw_path) > MAX_PATH_BYTES:
-            raise PathTooLong(most=MAX_PATH_BYTES)
+            raise PathTooLong(limit=MAX_PATH_BYTES)
         follow, monotonic = self._app, self._rt.clock.monotonic
         stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
         if stale is not None and monotonic() < follow.serve_stale_until:
@@ -202,7 +202,7 @@ class _RedirectRequest:
             case DeadOutcome(found, state) if self._rt.settings.dead_link_status != 404:
                 return await self._render_gone(found, state)
             case MismatchOutcome(_, reason, usage):
-                raise PathDoesNotFit(reason=reason, usage=usage)
+                raise PathMismatch(reason=reason, usage=usage)
             case MissingOutcome() | ListOutcome() | DeadOutcome():
                 return await self._render_missing()
 
@@ -228,7 +228,7 @@ class _RedirectRequest:
 
     def _redirect_to_sign_in(self) -> Response:
         if not self._wants_page:
-            raise SignInNeeded
+            raise SignInRequired
         response = RedirectResponse(_SIGN_IN_PATH, 302, {"Cache-Control": "no-store"})
         query = self._scope["query_string"]
         path = (self._raw_path + b"?" + query if query else self._raw_path).decode("latin-1")
@@ -328,7 +328,7 @@ class _RedirectRequest:
         name = self._request.display_name
         suggestions = await self._app.lookup.suggest(self._request.name, visitor)
         if not self._wants_page:
-            return make_problem_response(NoSuchLink(name=name, suggestions=suggestions))
+            return make_problem_response(ShortLinkNotFound(name=name, suggestions=suggestions))
         return self._frontend.render_page(
             self._scope,
             visitor,
@@ -367,7 +367,7 @@ def _build_method_error(method: str) -> MethodNotAllowed:
 
 
 def _get_heading(error: RefractError) -> str:
-    if isinstance(error, PathDoesNotFit):
+    if isinstance(error, PathMismatch):
         return "This path does not fit the link"
     headings = {
         405: "A link can only be followed",

@@ -3,8 +3,8 @@
 from refract.core.errors import Invalid, NotFound, RefractError
 
 
-class NoSuchLink(NotFound):
-    """Nothing lives at /{name}."""
+class ShortLinkNotFound(NotFound):
+    """/{name} doesn't exist."""
 
     def __init__(self, *, name: str, suggestions: list[str] | None = None) -> None:
         self.extra = {"suggestions": suggestions or []}
@@ -12,48 +12,48 @@ class NoSuchLink(NotFound):
 
 
 class PathTooLong(RefractError):
-    """The address is too long: a short link takes at most {most} characters."""
+    """The URL is too long. A short link can have at most {limit} characters."""
 
     status = 414
 
 
-class PathDoesNotFit(NotFound):
+class PathMismatch(NotFound):
     """{reason} Write it like {usage}."""
 
 
 class LinkGone(RefractError):
-    """The link /{name} leads nowhere any more."""
+    """/{name} no longer works."""
 
     status = 410
 
 
 class LinkExpired(LinkGone):
-    """The link /{name} has expired."""
+    """/{name} has expired."""
 
 
 class LinkDisabled(LinkGone):
-    """The link /{name} is switched off."""
+    """/{name} is disabled."""
 
 
 class LinkDeleted(LinkGone):
-    """The link /{name} has been deleted."""
+    """/{name} was deleted."""
 
 
 class LinkBlocked(LinkGone):
-    """The link /{name} led to a place that is blocked here."""
+    """The destination of /{name} is blocked."""
 
 
 class LinkUnavailable(LinkGone):
-    """The link /{name} is not available."""
+    """/{name} is unavailable."""
 
 
-class BadQrFormat(Invalid):
-    """A QR code comes as svg or png; a png has a size from {least} to {most} pixels."""
+class InvalidQrFormat(Invalid):
+    """QR codes are available as svg or png. A png has {minimum} to {maximum} pixels."""
 
 
-class QrTooDense(Invalid):
-    """This address is too long for a QR code of that size: ask for at least {least} pixels."""
+class QrSizeTooSmall(Invalid):
+    """This URL doesn't fit a QR code of that size. Ask for at least {minimum} pixels."""
 
 
-class QrTooLong(Invalid):
-    """This address is too long for a QR code."""
+class UrlTooLongForQr(Invalid):
+    """This URL is too long for a QR code."""

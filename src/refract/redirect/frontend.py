@@ -19,7 +19,7 @@ from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.models import Scope as KeyScope
 from refract.identity.responses import render_response
 from refract.links.access import LinkCaller
-from refract.links.errors import LinkNotFound, NotYours
+from refract.links.errors import LinkNotFound, NotOwner
 from refract.links.queries import view_link
 from refract.names.models import NameTarget
 from refract.names.service import check_availability
@@ -61,7 +61,7 @@ class WebFrontend:
                     found.id,
                     AccessRight.EDIT,
                 )
-        except (LinkNotFound, NotYours, Unavailable):
+        except (LinkNotFound, NotOwner, Unavailable):
             return None
         return f"/app/links/{found.id}"
 

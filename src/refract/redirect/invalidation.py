@@ -16,7 +16,7 @@ from refract.core.db.notifications import listen_for_notifications
 from refract.core.db.raw import RawReader, RawRow
 from refract.core.errors import Unavailable
 from refract.core.ids import encode_base62
-from refract.core.redis import RedisAway, RedisClient
+from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
 from refract.links import feed
 from refract.names.grammar import name_key
@@ -265,13 +265,13 @@ class ChangeBroadcaster:
                     await self._publish(changes)
                     if write_through is not None:
                         await _write_changes(changes[:MAX_WRITE_THROUGH], write_through)
-                except RedisAway:
+                except RedisUnavailable:
                     continue  # the feed in the database tells everybody, and what each has heard counts more than what the cache says
 
     async def receive(self, apply_changes: Callable[[Sequence[feed.TargetChange]], None]) -> None:
         """Hand on what others tell until cancelled."""
         while True:
-            with contextlib.suppress(RedisAway):
+            with contextlib.suppress(RedisUnavailable):
                 async with contextlib.aclosing(
                     self._redis.subscribe(CHANGES_CHANNEL, lambda: None)
                 ) as messages:

@@ -10,7 +10,7 @@ import segno
 
 from refract.core.extraction.tasks import ExtractionTask, TaskRefused
 from refract.core.png import encode_png
-from refract.redirect.errors import QrTooDense, QrTooLong
+from refract.redirect.errors import QrSizeTooSmall, UrlTooLongForQr
 
 QUIET_ZONE = 4
 """Modules of white around the code, as the standard wants it."""
@@ -47,14 +47,14 @@ def draw_png(body: bytes, *, size: int) -> bytes:
     """
     try:
         return png(body.decode(), size)
-    except QrTooDense as exc:
-        raise TaskRefused(exc.code, least=cast("int", exc.facts["least"])) from exc
+    except QrSizeTooSmall as exc:
+        raise TaskRefused(exc.code, minimum=cast("int", exc.facts["minimum"])) from exc
 
 
 def make_qr_code(text: str) -> segno.QRCode:
     """Error correction M: a quarter of it may be dirty, and it is still small."""
     if len(text) > MAX_TEXT:
-        raise QrTooLong
+        raise UrlTooLongForQr
     return segno.make_qr(text, error="m", boost_error=False)
 
 
@@ -78,12 +78,12 @@ def png(text: str, size: int) -> bytes:
 
     segno's own PNG is a whole number of modules wide, so it cannot have any size; given single
     pixels as modules it takes 0.7 s of CPU for 2,048 of them, against 10 ms here. Raises
-    `QrTooDense` if a module would be less than a pixel.
+    `QrSizeTooSmall` if a module would be less than a pixel.
     """
     modules = make_qr_code(text).matrix
     scale = size // (len(modules) + 2 * QUIET_ZONE)
     if not scale:
-        raise QrTooDense(least=len(modules) + 2 * QUIET_ZONE)
+        raise QrSizeTooSmall(minimum=len(modules) + 2 * QUIET_ZONE)
     margin = (size - scale * len(modules)) // 2
     rest = size - margin - scale * len(modules)
     width = (size + 7) // 8

@@ -18,7 +18,7 @@ from typing import Any, Final
 import structlog
 
 from refract.core.ids import decode_base62
-from refract.core.redis import RedisAway, RedisClient, RedisScript
+from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 from refract.core.urls import BadUrl
 from refract.links.feed import ALL_TARGETS
 from refract.links.golinks.template import parse_template
@@ -100,7 +100,7 @@ class RedisLinkCache:
         keys = _build_keys(text)
         try:
             value = await self._redis.run_script(GET_SCRIPT, [key for key, _ in keys])
-        except RedisAway:
+        except RedisUnavailable:
             return None
         found = self._parse_entry(value, {known for _, known in keys}) if value else None
         if (
@@ -142,7 +142,7 @@ class RedisLinkCache:
                 value,
                 max(1, int(left * 1000)),
             )
-        except RedisAway:
+        except RedisUnavailable:
             return
 
     async def invalidate(self, changes: Sequence[tuple[int, int]]) -> None:

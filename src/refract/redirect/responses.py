@@ -15,7 +15,7 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.links.models import FlagReason
 from refract.redirect import qr
-from refract.redirect.errors import BadQrFormat, QrTooDense, QrTooLong
+from refract.redirect.errors import InvalidQrFormat, QrSizeTooSmall, UrlTooLongForQr
 from refract.redirect.resolver import RedirectTarget
 from refract.web.render_cache import RenderCache
 
@@ -66,9 +66,9 @@ async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryPar
     if kind not in ("svg", "png") or not (
         size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST
     ):
-        raise BadQrFormat(least=qr.LEAST, most=qr.MOST)
+        raise InvalidQrFormat(minimum=qr.LEAST, maximum=qr.MOST)
     if len(text) > qr.MAX_TEXT:
-        raise QrTooLong
+        raise UrlTooLongForQr
     renders = rt.singleton(RenderCache)
     if kind == "svg":
         return Response(
@@ -79,7 +79,7 @@ async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryPar
             await renders.render(qr.DRAW_PNG, text, network, size=int(size)), media_type="image/png"
         )
     except TaskRefused as exc:
-        raise QrTooDense(least=exc.details["least"]) from exc
+        raise QrSizeTooSmall(minimum=exc.details["minimum"]) from exc
 
 
 # A redirect as bytes: pure, and the same for the fast lane and for everything that answers through ASGI.

@@ -4,8 +4,8 @@ from refract.core.errors import Conflict, NotFound
 
 
 class ReportNotFound(NotFound):
-    """There is no such report."""
+    """Report not found."""
 
 
-class ActionUnfit(Conflict):
-    """This does not fit the report: {why}."""
+class ActionNotApplicable(Conflict):
+    """This action doesn't apply to the report: {why}."""

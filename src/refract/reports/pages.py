@@ -8,7 +8,7 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.identity.authentication import Caller, get_session_token
 from refract.identity.dependencies import OptionalCaller
-from refract.identity.errors import OriginUnproven
+from refract.identity.errors import CsrfFailed
 from refract.identity.responses import get_visit_cookie, render_response
 from refract.reports.models import ReportReason
 from refract.reports.schemas import MAX_DETAILS, MAX_TARGET, ReportCreate
@@ -44,7 +44,7 @@ async def submit_report(
     if not await csrf.is_valid(
         rt, request, get_session_token(request, rt) if actor else get_visit_cookie(request)
     ):
-        raise OriginUnproven
+        raise CsrfFailed
     values = {"target": target, "reason": reason, "details": details}
     try:
         new = ReportCreate.model_validate(values)

@@ -26,7 +26,7 @@ from refract.server.metrics import NodeMetrics
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
 from refract.web.health import HealthEndpoints, HealthProbe, is_health_path
 from refract.web.middleware import RequestMiddleware
-from refract.web.problems import NoSuchPage, make_problem_response
+from refract.web.problems import PageNotFound, make_problem_response
 from refract.web.protocol import BoundedHttpProtocol
 
 if TYPE_CHECKING:
@@ -40,14 +40,15 @@ if TYPE_CHECKING:
 RESTART_INTERVAL = 1.0
 
 
-class ClicksNotKept(Unavailable):
-    """Clicks cannot be written to the spool: {reason}."""
+class SpoolWriteFailed(Unavailable):
+    """Clicks can't be written to the spool: {reason}."""
 
 
-class UnattendedSpool(Unavailable):
-    """Nobody stores the clicks in {path}: set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.
+class SpoolReaderMissing(Unavailable):
+    """No process stores the clicks in {path}.
 
-    `REFRACT_SPOOL_READER=elsewhere` lets it be.
+    Set REFRACT_REDIS_URL, start a worker with the same REFRACT_SPOOL_DIR, or set
+    REFRACT_SPOOL_READER=elsewhere.
     """
 
 
@@ -218,11 +219,11 @@ class ServerNode:
         spool = self.engine.spool if self.engine is not None else None
         ailment = spool.health_problem() if spool is not None else None
         if ailment is not None:
-            found.append(ClicksNotKept(reason=ailment).message)
+            found.append(SpoolWriteFailed(reason=ailment).message)
         if spool is not None and spool.dropped:
             found.append(f"{spool.dropped} clicks were answered but not kept.")
         if is_spool_unattended(self.rt.settings):
-            found.append(UnattendedSpool(path=self.rt.settings.effective_spool_dir).message)
+            found.append(SpoolReaderMissing(path=self.rt.settings.effective_spool_dir).message)
         return found
 
 
@@ -243,7 +244,7 @@ class RedirectOnlyApp:
         ):
             await self._redirects(scope, receive, send)
         else:
-            await make_problem_response(NoSuchPage())(scope, receive, send)
+            await make_problem_response(PageNotFound())(scope, receive, send)
 
 
 def _build_connections(rt: Runtime) -> OpenConnections:
@@ -297,7 +298,7 @@ def _build_probes(engine: "RedirectEngine | None") -> dict[str, HealthProbe]:
     async def spool(rt: Runtime) -> None:  # noqa: ARG001 - every probe has this shape
         ailment = engine.spool.health_problem()
         if ailment is not None:
-            raise ClicksNotKept(reason=ailment)
+            raise SpoolWriteFailed(reason=ailment)
 
     return {"spool": spool}
 

@@ -17,7 +17,7 @@ from refract.core.settings.model import Settings
 from refract.identity.sessions import create_signin_link
 from refract.identity.users import ensure_owner
 from refract.server.installation import record_address
-from refract.server.node import UnattendedSpool, is_spool_unattended
+from refract.server.node import SpoolReaderMissing, is_spool_unattended
 
 SPOOL_READER_TIMEOUT = 5.0
 SCHEMA_TIMEOUT = 30.0
@@ -116,7 +116,7 @@ async def _require_spool_reader(settings: Settings) -> None:
         if not is_spool_unattended(settings):
             return
         await asyncio.sleep(POLL_INTERVAL)
-    raise UnattendedSpool(path=settings.effective_spool_dir)
+    raise SpoolReaderMissing(path=settings.effective_spool_dir)
 
 
 async def _greet_owner(rt: Runtime) -> None:

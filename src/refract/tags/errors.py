@@ -4,28 +4,28 @@ from refract.core.errors import Conflict, Invalid, NotFound
 
 
 class InvalidTag(Invalid):
-    """The tag "{name}" cannot be used: {why}."""
+    """The tag "{name}" is invalid: {why}."""
 
 
 class TagExists(Conflict):
-    """There is already a tag called "{name}"."""
+    """A tag named "{name}" already exists."""
 
 
 class TagNotFound(NotFound):
-    """There is no such tag."""
+    """Tag not found."""
 
 
-class TagNameKept(Conflict):
-    """The name "{name}" cannot be given to another tag: {why}."""
+class TagNameReserved(Conflict):
+    """The name "{name}" can't be given to another tag: {why}."""
 
 
 class NothingToMerge(Invalid):
-    """Name at least one tag that is to become part of the target, and not the target itself."""
+    """Choose at least one tag to merge into the target, other than the target itself."""
 
 
 class NoTagChange(Conflict):
-    """There is nothing to undo about this tag: a merge or a deletion can be undone for {hours} hours, the latest one first."""
+    """Nothing to undo. You can undo a merge or a deletion for {hours} hours, latest first."""
 
 
 class AliasNotFound(NotFound):
-    """There is no such alias."""
+    """Alias not found."""

@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 from refract.core.db.bulk import insert_or_skip, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import IdSource
-from refract.tags.errors import AliasNotFound, TagExists, TagNameKept, TagNotFound
+from refract.tags.errors import AliasNotFound, TagExists, TagNameReserved, TagNotFound
 from refract.tags.grammar import check_color, check_personal, personal_key
 from refract.tags.models import DEFAULT_COLOR, Tag, TagAlias, TagScope
 
@@ -158,13 +158,13 @@ async def _reject_taken_name(session: ReadSession, user_id: int, key: str) -> No
     other = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.key == key))
     if alias is not None:
         means = await session.get_one(Tag, alias.tag_id)
-        raise TagNameKept(
+        raise TagNameReserved(
             name=alias.name, why=f'it means "{means.name}" since a merge; delete that alias first'
         )
     if other is not None and other.deleted_at is None:
         raise TagExists(name=other.name)
     if other is not None:
-        raise TagNameKept(
+        raise TagNameReserved(
             name=other.name,
             why=(
                 "it belongs to a tag that was deleted; create that again, and merge this one"

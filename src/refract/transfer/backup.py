@@ -28,8 +28,8 @@ from refract.core.settings.model import Settings
 from refract.identity.revocation_log import get_log_path
 from refract.transfer.manifest import (
     MANIFEST,
-    ArchiveLeftOut,
     BackupDamaged,
+    BackupIncomplete,
     BackupManifest,
     find_missing_archives,
     get_table_member,
@@ -49,10 +49,11 @@ _DRAFT_SUFFIX: Final = ".refract-part"
 BackupProgress = Callable[[str, int, int], None]
 
 
-class ArchiveAbsent(Conflict):
-    """Nothing was written: {path} lacks {names}, which the table of archived clicks names.
+class ArchiveIncomplete(Conflict):
+    """Nothing was written:
 
-    Set REFRACT_ARCHIVE_DIR to the directory that the workers write to, or say --without-archive to back up without old clicks.
+    {path} lacks {names}, which are listed as archived clicks. Set REFRACT_ARCHIVE_DIR to the
+    workers' directory, or use --without-archive.
     """
 
 
@@ -165,7 +166,7 @@ async def _list_archived_files(
     )
     names = list((await connection.execute(wanted)).scalars())
     if absent := [name for name in names if not (directory / name).is_file()]:
-        raise ArchiveAbsent(path=directory, names=summarise_names(absent))
+        raise ArchiveIncomplete(path=directory, names=summarise_names(absent))
     return [(f"archive/{name}", directory / name) for name in names]
 
 
@@ -204,5 +205,5 @@ def verify_backup(path: Path, *, without_archive: bool = False) -> BackupManifes
         if not (without_archive or manifest.without_archive) and (
             missing := find_missing_archives(archive, manifest)
         ):
-            raise ArchiveLeftOut(names=summarise_names(missing))
+            raise BackupIncomplete(names=summarise_names(missing))
     return manifest

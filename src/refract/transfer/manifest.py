@@ -20,15 +20,18 @@ ARCHIVE_TABLE: Final = ArchiveFile.__tablename__
 
 
 class NotABackup(Invalid):
-    """{path} is not a backup that this version can read: {reason}."""
+    """{path} isn't a backup that this version can read: {reason}."""
 
 
 class BackupDamaged(Conflict):
-    """The backup is damaged: {what} does not add up to what its manifest says."""
+    """The backup is damaged: {what} doesn't match its manifest."""
 
 
-class ArchiveLeftOut(Conflict):
-    """The backup lacks {names}, which its table of archived clicks names. Restore it with --without-archive to do without."""
+class BackupIncomplete(Conflict):
+    """The backup lacks {names}, which are listed as archived clicks.
+
+    Use --without-archive to restore without them.
+    """
 
 
 @dataclass(slots=True)

@@ -10,7 +10,7 @@ from refract.core.db.session import Database
 from refract.core.errors import Conflict, Invalid
 from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
 from refract.transfer.table_io import (
-    NotTheSame,
+    CopyMismatch,
     advance_sequences,
     compute_checksum,
     count_rows,
@@ -25,16 +25,19 @@ MoveProgress = Callable[[str, int, int], None]
 """Told of a table, the rows of it that are over, and all its rows."""
 
 
-class NotFromHere(Invalid):
-    """Only a SQLite installation can be moved; this one is on {dialect}. To copy it elsewhere, use backup and restore."""
+class UnsupportedSource(Invalid):
+    """Only a SQLite installation can be moved; this one is on {dialect}.
+
+    Use backup and restore instead.
+    """
 
 
-class NotToThere(Invalid):
-    """Move to a server: begin the address with postgresql:// or mysql://."""
+class UnsupportedTarget(Invalid):
+    """The target must be a server. Use a URL that begins with postgresql:// or mysql://."""
 
 
-class SomethingElseThere(Conflict):
-    """The table {table} of the new database holds rows that are not the first ones of the old.
+class TargetNotEmpty(Conflict):
+    """The table {table} of the new database has rows that differ from the old.
 
     Use an empty database, or --again to empty this one.
     """
@@ -54,9 +57,9 @@ async def move_database(
 ) -> MoveResult:
     """Copy and compare. Nobody can write to the source meanwhile; it is left as it was."""
     if source.dialect != "sqlite":
-        raise NotFromHere(dialect=source.dialect)
+        raise UnsupportedSource(dialect=source.dialect)
     if target.dialect == "sqlite":
-        raise NotToThere
+        raise UnsupportedTarget
     await migrations.upgrade(source)
     fresh = await migrations.get_current_revision(target) is None
     await migrations.upgrade(target)
@@ -70,7 +73,7 @@ async def move_database(
             rows += sum_.rows
             resumed = resumed or already > 0
             if (found := await compute_checksum(new, form)) != sum_:
-                raise NotTheSame(table=form.name, here=found.text, wanted=sum_.text)
+                raise CopyMismatch(table=form.name, here=found.text, wanted=sum_.text)
             await new.rollback()
         await advance_sequences(target, new)
     return MoveResult(len(list_tables()), rows, resumed)
@@ -85,14 +88,14 @@ async def _copy_table(
     all_rows = await count_rows(old, form)
     seen = TableChecksum()
     if there.rows > all_rows:
-        raise SomethingElseThere(table=form.name)
+        raise TargetNotEmpty(table=form.name)
     progress(form.name, 0, all_rows)
     async for some in read_lines(old, form):
         begin = min(len(some), max(0, there.rows - seen.rows))
         for line in some[:begin]:
             seen.add(line)
         if begin and seen.rows == there.rows and seen != there:
-            raise SomethingElseThere(table=form.name)
+            raise TargetNotEmpty(table=form.name)
         await write_lines(new, form, some[begin:])
         for line in some[begin:]:
             seen.add(line)

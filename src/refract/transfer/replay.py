@@ -22,8 +22,8 @@ from refract.identity.revocation_log import (
 )
 
 
-class ReplayListAbsent(Invalid):
-    """{path}, the list of revocations, does not exist."""
+class RevocationListMissing(Invalid):
+    """The list of revocations {path} doesn't exist."""
 
 
 class ReplayResult(NamedTuple):
@@ -37,10 +37,10 @@ class ReplayResult(NamedTuple):
 
 
 def check_lists(extra: Iterable[Path]) -> None:
-    """Raise `ReplayListAbsent` if one of the lists is not there."""
+    """Raise `RevocationListMissing` if one of the lists is not there."""
     for path in extra:
         if not path.is_file():
-            raise ReplayListAbsent(path=path)
+            raise RevocationListMissing(path=path)
 
 
 async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayResult:

@@ -26,7 +26,7 @@ from refract.transfer.manifest import (
 from refract.transfer.row_format import TableCodec, list_tables
 from refract.transfer.table_io import (
     BATCH_SIZE,
-    NotTheSame,
+    CopyMismatch,
     advance_sequences,
     compute_checksum,
     empty_tables,
@@ -35,8 +35,8 @@ from refract.transfer.table_io import (
 )
 
 
-class NotEmpty(Conflict):
-    """The database holds something already ({table}). Restore into an empty one."""
+class DatabaseNotEmpty(Conflict):
+    """The database isn't empty ({table}). Restore into an empty one."""
 
 
 async def restore_backup(
@@ -91,7 +91,7 @@ async def load_backup(
                 and not may_empty
                 and (full := await list_filled_tables(connection))
             ):
-                raise NotEmpty(table=full[0])
+                raise DatabaseNotEmpty(table=full[0])
             await migrations.mark_restore(connection, manifest.revision, is_finished=False)
             await empty_known_tables(connection, manifest)
             for name, wanted in manifest.tables.items():
@@ -136,7 +136,7 @@ async def _load_table(
     found = await compute_checksum(connection, form)
     await connection.rollback()
     if found.text != wanted:
-        raise NotTheSame(table=name, here=found.text, wanted=wanted)
+        raise CopyMismatch(table=name, here=found.text, wanted=wanted)
 
 
 def _build_codec(name: str, columns: list[str]) -> TableCodec:

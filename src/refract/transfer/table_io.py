@@ -16,12 +16,12 @@ from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
 BATCH_SIZE = 2000
 
 
-class DoesNotFit(Conflict):
-    """The table {table} could not be written: {reason}."""
+class RowRejected(Conflict):
+    """The table {table} couldn't be written: {reason}."""
 
 
-class NotTheSame(Conflict):
-    """The table {table} differs after the copy: {here} there, {wanted} expected."""
+class CopyMismatch(Conflict):
+    """The table {table} differs after the copy: {here} found, {wanted} expected."""
 
 
 @asynccontextmanager
@@ -75,7 +75,7 @@ async def write_lines(connection: AsyncConnection, form: TableCodec, some: Seque
         if (word := translate_db_error(exc)) is not None:
             raise word from exc
         reason = " ".join(str(exc.orig).split())[:300]
-        raise DoesNotFit(table=form.name, reason=reason) from exc
+        raise RowRejected(table=form.name, reason=reason) from exc
 
 
 async def empty_tables(connection: AsyncConnection) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request, Response
 
-from refract.web.problems import NoSuchPage
+from refract.web.problems import PageNotFound
 from refract.web.static_files import read_static, static_digest, static_files
 
 router = APIRouter(include_in_schema=False)
@@ -38,7 +38,7 @@ async def asset(digest: str, name: str, request: Request) -> Response:
     """Serve a static file. An unknown digest is that of a page from another version: it gets the file of today, unkept."""
     found = _load_asset(name)
     if found is None:
-        raise NoSuchPage
+        raise PageNotFound
     body, compressed, kind = found
     headers = {
         "Cache-Control": _IMMUTABLE if digest == static_digest() else "no-cache",
@@ -53,7 +53,7 @@ async def asset(digest: str, name: str, request: Request) -> Response:
 async def favicon() -> Response:
     found = _load_asset("favicon.ico")
     if found is None:
-        raise NoSuchPage
+        raise PageNotFound
     return Response(
         found[0], headers={"Cache-Control": "public, max-age=86400"}, media_type=found[2]
     )

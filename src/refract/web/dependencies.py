@@ -47,8 +47,8 @@ IfMatchHeader = Annotated[
 ]
 
 
-class BadEtag(Malformed):
-    """If-Match holds something that is not an ETag of ours."""
+class InvalidEtag(Malformed):
+    """If-Match isn't a valid ETag. Send the ETag of the last response."""
 
 
 def make_etag(version: int) -> str:
@@ -61,5 +61,5 @@ def parse_if_match(if_match: str | None) -> int | None:
         return None
     bare = if_match.strip().removeprefix("W/").strip('"')
     if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
-        raise BadEtag
+        raise InvalidEtag
     return int(bare)

@@ -21,7 +21,7 @@ from refract.core.ip_addresses import is_loopback
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.web.hosts import create_accepted_hosts, parse_host
-from refract.web.problems import MethodNotAllowed, NoSuchPage, make_problem_response
+from refract.web.problems import MethodNotAllowed, PageNotFound, make_problem_response
 
 HEALTH_PATHS = frozenset({"health", "ready", "metrics"})
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -65,8 +65,11 @@ class ReadinessDetail(Readiness):
     problems: list[str] = Field(default_factory=list, examples=[[]])
 
 
-class MetricsTokenNeeded(Unauthenticated):
-    """Send the token of REFRACT_METRICS_TOKEN as a Bearer token. Without one set, only this machine itself may ask."""
+class MetricsTokenRequired(Unauthenticated):
+    """Send the token in REFRACT_METRICS_TOKEN as a Bearer token.
+
+    Without one set, only direct requests from this machine are allowed.
+    """
 
 
 class MetricsCollector(Protocol):
@@ -162,9 +165,9 @@ class HealthEndpoints:
             await self._redis.execute("PING")
 
     async def render_metrics(self, scope: Scope) -> bytes:
-        """Return the figures of this node, or raise `MetricsTokenNeeded`."""
+        """Return the figures of this node, or raise `MetricsTokenRequired`."""
         if not self.can_see_detail(scope):
-            raise MetricsTokenNeeded
+            raise MetricsTokenRequired
         if self.before_metrics is not None:
             with contextlib.suppress(Unavailable):  # what was known last is told then
                 await self.before_metrics()
@@ -189,7 +192,7 @@ class HealthEndpoints:
                 return _make_json_response(state, status)
             case "/metrics":
                 return Response(await self.render_metrics(scope), media_type=METRICS_TYPE)
-        raise NoSuchPage
+        raise PageNotFound
 
 
 def _is_from_proxy(header: str) -> bool:

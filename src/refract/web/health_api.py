@@ -6,7 +6,7 @@ from refract.web.health import (
     METRICS_TYPE,
     HealthEndpoints,
     Liveness,
-    MetricsTokenNeeded,
+    MetricsTokenRequired,
     Readiness,
     ReadinessDetail,
 )
@@ -36,7 +36,7 @@ async def ready(request: Request, response: Response) -> ReadinessDetail | Readi
 
 @router.get(
     "/metrics",
-    responses={200: {"content": {"text/plain": {}}}, **problems(MetricsTokenNeeded)},
+    responses={200: {"content": {"text/plain": {}}}, **problems(MetricsTokenRequired)},
     response_class=Response,
 )
 async def metrics(request: Request) -> Response:

@@ -23,12 +23,12 @@ _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
 
 
-class HostCount(Malformed):
-    """A request names exactly one host, in a header of that name."""
+class InvalidHost(Malformed):
+    """The request must have exactly one Host header."""
 
 
 class MisdirectedRequest(RefractError):
-    """This installation does not answer for the host of this request. Its address is {public_url}."""
+    """This installation doesn't serve the host of this request. Its URL is {public_url}."""
 
     status = 421
 
@@ -71,7 +71,7 @@ class AcceptedHosts:
         """Return why a request is refused for the host it names, if it is. HTTP/1.0 need not name any."""
         named = [value for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1:
-            return None if not named and scope["http_version"] == "1.0" else HostCount()
+            return None if not named and scope["http_version"] == "1.0" else InvalidHost()
         if self.is_accepted(named[0]) or scope["path"] in EXEMPT_PATHS:
             return None
         return MisdirectedRequest(public_url=self._public_url)

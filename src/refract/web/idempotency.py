@@ -29,19 +29,22 @@ _REPLAYED_HEADERS = ("location", "etag", "content-type")
 
 
 class InvalidIdempotencyKey(Invalid):
-    """An Idempotency-Key has 1 to 255 visible ASCII characters."""
+    """An Idempotency-Key must have 1 to 255 visible ASCII characters."""
 
 
 class IdempotencyKeyReused(Invalid):
-    """This Idempotency-Key was used for another request: use a new one."""
+    """This Idempotency-Key was used for a different request. Use a new one."""
 
 
-class AnswerTooLong(Conflict):
-    """This request was done before, and its answer was too long to be kept: nothing was done again. Ask for the result instead."""
+class ResponseTooLong(Conflict):
+    """This request was already processed, but its response was too long to store.
+
+    Fetch the result instead.
+    """
 
 
-class StillRunning(Conflict):
-    """The first request with this Idempotency-Key is still being worked on: try again in a moment."""
+class RequestInProgress(Conflict):
+    """The first request with this Idempotency-Key is still running. Try again in a moment."""
 
     headers = {"Retry-After": "1"}  # noqa: RUF012 - a constant of the class
 
@@ -110,7 +113,7 @@ async def _claim_key(
         raise _AlreadyAnswered from exc
     except DBAPIError as exc:
         if isinstance(translate_db_error(exc), StoreBusy):
-            raise StillRunning from exc
+            raise RequestInProgress from exc
         raise
 
 
@@ -140,11 +143,11 @@ async def _replay_response(rt: Runtime, actor: str, key: str, fingerprint: str) 
             select(StoredResponse).where(StoredResponse.actor == actor, StoredResponse.key == key)
         )
     if stored is None or stored.status is None:
-        raise StillRunning  # it was undone between our attempt and this look
+        raise RequestInProgress  # it was undone between our attempt and this look
     if stored.fingerprint != fingerprint:
         raise IdempotencyKeyReused
     if stored.body is None:
-        raise AnswerTooLong
+        raise ResponseTooLong
     headers = {**json.loads(stored.headers or "{}"), "Idempotency-Replayed": "true"}
     return Response(stored.body, stored.status, headers)
 

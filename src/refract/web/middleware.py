@@ -16,9 +16,9 @@ from refract.web.hosts import create_accepted_hosts
 from refract.web.networks import open_share
 from refract.web.problems import (
     BodyTooLarge,
-    ClientGone,
+    ClientDisconnected,
     InternalError,
-    MalformedAddress,
+    MalformedUrl,
     make_problem_response,
 )
 
@@ -102,7 +102,7 @@ class RequestMiddleware:
             if not answer.is_started:
                 await make_problem_response(exc)(scope, receive, answer)
         except ClientDisconnect:
-            answer.status = ClientGone.status
+            answer.status = ClientDisconnected.status
         except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback
             self._log.exception("request_failed", method=scope["method"], path=scope["path"])
             if not answer.is_started:
@@ -120,7 +120,7 @@ class RequestMiddleware:
             return wrong
         raw = scope.get("raw_path", b"") + scope["query_string"]
         if b"%00" in raw or b"\x00" in raw:
-            return MalformedAddress(why="it contains U+0000.")
+            return MalformedUrl(why="it contains U+0000.")
         for name, value in scope["headers"]:
             if name == b"content-length" and value.isdigit() and int(value) > self._max_body:
                 return BodyTooLarge(limit=self._max_body)

@@ -16,33 +16,33 @@ from fastapi.routing import APIRoute, RouteContext, iter_route_contexts
 
 from refract.core.errors import (
     RefractError,
-    Stale,
+    StoreAccessDenied,
     StoreBusy,
-    StoreCrowded,
     StoreDamaged,
     StoreFull,
-    StoreRefused,
+    StoreOverloaded,
     StoreUnavailable,
+    VersionMismatch,
 )
-from refract.core.ids import ClockWentBack, WorkerIdLost
+from refract.core.ids import ClockMovedBackwards, WorkerIdLost
 from refract.core.pagination import InvalidCursor
 from refract.limits.errors import TooManyOpenRequests
 from refract.web.csrf import SAFE_METHODS
-from refract.web.dependencies import BadEtag, get_runtime
-from refract.web.hosts import EXEMPT_PATHS, HostCount, MisdirectedRequest
+from refract.web.dependencies import InvalidEtag, get_runtime
+from refract.web.hosts import EXEMPT_PATHS, InvalidHost, MisdirectedRequest
 from refract.web.idempotency import (
-    AnswerTooLong,
     IdempotencyKeyReused,
     InvalidIdempotencyKey,
-    StillRunning,
+    RequestInProgress,
+    ResponseTooLong,
 )
 from refract.web.problems import (
     MEDIA_TYPE,
     BodyTooLarge,
-    MalformedAddress,
     MalformedBody,
+    MalformedUrl,
     Problem,
-    UnsupportedMedia,
+    UnsupportedMediaType,
     ValidationFailed,
     problems,
 )
@@ -53,20 +53,23 @@ Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
 Dependency = TypeVar("Dependency", bound=Callable[..., Any])
 
-ANY_REQUEST: Final[Errors] = (MalformedAddress, HostCount, BodyTooLarge, TooManyOpenRequests)
+ANY_REQUEST: Final[Errors] = (MalformedUrl, InvalidHost, BodyTooLarge, TooManyOpenRequests)
 """Errors of the outermost layer: a body that is announced too large is refused with any method."""
-JSON_BODY: Final[Errors] = (MalformedBody, UnsupportedMedia)
-PARAMETERS: Final[dict[str, Errors]] = {"cursor": (InvalidCursor,), "If-Match": (BadEtag, Stale)}
-REPEATABLE: Final[Errors] = (InvalidIdempotencyKey, IdempotencyKeyReused, StillRunning)
+JSON_BODY: Final[Errors] = (MalformedBody, UnsupportedMediaType)
+PARAMETERS: Final[dict[str, Errors]] = {
+    "cursor": (InvalidCursor,),
+    "If-Match": (InvalidEtag, VersionMismatch),
+}
+REPEATABLE: Final[Errors] = (InvalidIdempotencyKey, IdempotencyKeyReused, RequestInProgress)
 DATABASE: Final[Errors] = (
     StoreUnavailable,
     StoreBusy,
-    StoreCrowded,
+    StoreOverloaded,
     StoreFull,
-    StoreRefused,
+    StoreAccessDenied,
     StoreDamaged,
 )
-NEW_IDS: Final[Errors] = (ClockWentBack, WorkerIdLost)
+NEW_IDS: Final[Errors] = (ClockMovedBackwards, WorkerIdLost)
 COMMON: Final[Errors] = (
     *ANY_REQUEST,
     MisdirectedRequest,
@@ -74,7 +77,7 @@ COMMON: Final[Errors] = (
     *JSON_BODY,
     *(error for errors in PARAMETERS.values() for error in errors),
     *REPEATABLE,
-    AnswerTooLong,
+    ResponseTooLong,
     *DATABASE,
     *NEW_IDS,
 )
@@ -185,7 +188,7 @@ class _Operation:
         if self.is_repeatable:
             yield from REPEATABLE
         if self.is_repeatable and self.api_route is not None and self.api_route.large_response:
-            yield AnswerTooLong
+            yield ResponseTooLong
         if get_runtime in iter_dependency_calls(self.route.dependant):
             yield from DATABASE
         yield from self._guard_errors()

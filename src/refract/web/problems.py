@@ -29,64 +29,67 @@ MEDIA_TYPE = "application/problem+json"
 MAX_FIELD_ERRORS = 20
 
 
-class MalformedAddress(Malformed):
-    """The address could not be read: {why}"""
+class MalformedUrl(Malformed):
+    """The URL couldn't be read: {why}"""
 
 
 class MalformedBody(Malformed):
-    """The body could not be read as JSON: {why}"""
+    """The body couldn't be read as JSON: {why}"""
 
 
 class ValidationFailed(Invalid):
-    """Some values are not acceptable: see errors for {which}."""
+    """Validation failed. See `errors` for {which}."""
 
     def __init__(self, *, errors: list[FieldError]) -> None:
         which = (
-            "each of them"
+            "details"
             if len(errors) <= MAX_FIELD_ERRORS
             else f"the first {MAX_FIELD_ERRORS} of {len(errors)}"
         )
         super().__init__(errors=errors[:MAX_FIELD_ERRORS], which=which)
 
 
-class NoSuchPage(NotFound):
-    """There is nothing at this address."""
+class PageNotFound(NotFound):
+    """Page not found."""
 
 
 class MethodNotAllowed(RefractError):
-    """This address does not know the method {method}."""
+    """The method {method} isn't allowed here."""
 
     status = 405
     headers: dict[str, str]
 
 
 class BodyTooLarge(RefractError):
-    """The body is too large: at most {limit} bytes are read."""
+    """The body is too large. The limit is {limit} bytes."""
 
     status = 413
 
 
-class UnsupportedMedia(RefractError):
+class UnsupportedMediaType(RefractError):
     """Send the body as application/json."""
 
     status = 415
 
 
-class ClientGone(RefractError):
-    """The client hung up before its request was complete."""
+class ClientDisconnected(RefractError):
+    """The client disconnected before its request was complete."""
 
     status = 499
 
 
 class InternalError(RefractError):
-    """Something went wrong on our side. Nothing was changed; the request id helps to find the cause."""
+    """Something went wrong on our side and nothing was changed.
+
+    Include the request ID when you report it.
+    """
 
 
 class FieldProblem(BaseModel):
     """One value that was not acceptable."""
 
     field: str = Field(examples=["destination"])
-    message: str = Field(examples=["Only http and https addresses can be used, not ftp:."])
+    message: str = Field(examples=["Only http:// and https:// URLs are supported."])
 
 
 class Problem(BaseModel):
@@ -103,20 +106,20 @@ class Problem(BaseModel):
 
 STATUS_TITLES = {
     400: "Bad request",
-    401: "Sign-in needed",
-    403: "Not allowed",
+    401: "Sign-in required",
+    403: "Forbidden",
     404: "Not found",
     405: "Method not allowed",
     409: "Conflict",
     410: "Gone",
-    412: "Changed meanwhile",
+    412: "Precondition failed",
     413: "Too large",
-    414: "Address too long",
+    414: "URL too long",
     415: "Unsupported media type",
     421: "Misdirected request",
-    422: "Not acceptable",
+    422: "Invalid request",
     429: "Too many requests",
-    499: "Client gone",
+    499: "Client disconnected",
     500: "Internal error",
     503: "Unavailable",
 }
@@ -224,12 +227,12 @@ def translate_http_exception(error: HTTPException, request: Request) -> RefractE
     if isinstance(error.__cause__, RefractError):
         return error.__cause__
     if isinstance(error.__cause__, ClientDisconnect):
-        return ClientGone()
+        return ClientDisconnected()
     words: dict[int, Callable[[], RefractError]] = {
         400: lambda: MalformedBody(why=f"{str(error.detail).rstrip('.')}."),
-        404: NoSuchPage,
+        404: PageNotFound,
         405: lambda: MethodNotAllowed(method=request.method),
         413: lambda: BodyTooLarge(limit=request.app.state.rt.settings.max_body_bytes),
-        415: UnsupportedMedia,
+        415: UnsupportedMediaType,
     }
     return words.get(error.status_code, InternalError)()

@@ -14,8 +14,8 @@ MAX_CACHED_BYTES = 16 * 1024 * 1024
 """Of all images together that a process keeps ready."""
 
 
-class NotDrawn(Unavailable):
-    """The image could not be drawn just now."""
+class ImageUnavailable(Unavailable):
+    """The image can't be drawn right now. Try again in a moment."""
 
 
 class RenderCache:
@@ -41,7 +41,7 @@ class RenderCache:
         except TaskRefused:
             raise
         except ExtractionError as exc:
-            raise NotDrawn from exc
+            raise ImageUnavailable from exc
         self._store(key, image)
         return image
 

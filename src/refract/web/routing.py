@@ -26,7 +26,7 @@ from refract.web.csrf import SAFE_METHODS
 from refract.web.i18n import ENGLISH, negotiate, use_locale
 from refract.web.idempotency import run_once
 from refract.web.networks import client_network
-from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMedia, ValidationFailed
+from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMediaType, ValidationFailed
 
 _MAX_TRIES = 3
 _MAX_DEPTH = 32
@@ -321,7 +321,7 @@ class ApiRoute(PageRoute):
                     ]
                 )
             if takes_json and not request.has_json() and await request.body():
-                raise UnsupportedMedia
+                raise UnsupportedMediaType
             if request.method in repeatable and "idempotency-key" in request.headers:
                 return await run_once(request, endpoint, secret_fields)
             return await endpoint(request)

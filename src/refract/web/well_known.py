@@ -6,7 +6,7 @@ from typing import Final
 from fastapi import APIRouter, Response
 
 from refract.web.dependencies import Rt
-from refract.web.problems import NoSuchPage
+from refract.web.problems import PageNotFound
 
 router = APIRouter(prefix="/.well-known", include_in_schema=False)
 SECURITY_TXT_LIFETIME: Final = timedelta(days=90)
@@ -20,7 +20,7 @@ async def security_txt(rt: Rt) -> Response:
     """Who is told of a security problem (RFC 9116). 404 unless the operator names somebody."""
     settings = rt.settings
     if settings.security_contact is None:
-        raise NoSuchPage
+        raise PageNotFound
     until = (rt.clock.now() + SECURITY_TXT_LIFETIME).replace(
         hour=0, minute=0, second=0, microsecond=0
     )

@@ -18,7 +18,12 @@ from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity import tombstones
 from refract.identity.dependencies import AdminCaller, PersonalDataHooks
-from refract.identity.errors import AccountNotFound, BarredNotFound, HeirNeeded, LastAdministrator
+from refract.identity.errors import (
+    AccountNotFound,
+    BarredAccountNotFound,
+    LastAdmin,
+    NewOwnerRequired,
+)
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
 
@@ -66,7 +71,7 @@ async def read_person(user_id: Id, actor: AdminCaller, rt: Rt) -> PersonOut:  # 
         return PersonOut.model_validate(await queries.get_user(session, user_id))
 
 
-@router.patch("/{user_id}", responses=problems(AccountNotFound, LastAdministrator))
+@router.patch("/{user_id}", responses=problems(AccountNotFound, LastAdmin))
 async def change_person(user_id: Id, changes: PersonPatch, actor: AdminCaller, rt: Rt) -> PersonOut:
     """Suspend or restore, promote or demote, change the plan."""
     async with rt.db.write() as session:
@@ -78,7 +83,7 @@ async def change_person(user_id: Id, changes: PersonPatch, actor: AdminCaller, r
 @router.delete(
     "/{user_id}",
     status_code=204,
-    responses=problems(AccountNotFound, LastAdministrator, HeirNeeded),
+    responses=problems(AccountNotFound, LastAdmin, NewOwnerRequired),
 )
 async def delete_person(
     user_id: Id,
@@ -127,7 +132,7 @@ async def list_barred(
     )
 
 
-@barred_router.delete("/{barred_id}", status_code=204, responses=problems(BarredNotFound))
+@barred_router.delete("/{barred_id}", status_code=204, responses=problems(BarredAccountNotFound))
 async def allow_barred(barred_id: Id, actor: AdminCaller, rt: Rt) -> Response:
     """Let somebody sign up again whose account was deleted."""
     async with rt.db.write() as session:

@@ -11,12 +11,12 @@ from refract.core.errors import InvalidStateTransition
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.dependencies import AdminCaller
-from refract.identity.errors import LastAdministrator
+from refract.identity.errors import LastAdmin
 from refract.links.errors import LinkNotFound
 from refract.links.safety.errors import InvalidDomain
 from refract.lists.errors import ListNotFound
 from refract.reports import queries
-from refract.reports.errors import ActionUnfit, ReportNotFound
+from refract.reports.errors import ActionNotApplicable, ReportNotFound
 from refract.reports.models import ReportStatus
 from refract.reports.schemas import ReportGroupPage
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
@@ -25,10 +25,10 @@ from refract.web.problems import problems
 router = api_router("/admin/reports", "admin")
 _REFUSALS = (
     ReportNotFound,
-    ActionUnfit,
+    ActionNotApplicable,
     LinkNotFound,
     ListNotFound,
-    LastAdministrator,
+    LastAdmin,
     InvalidDomain,
     InvalidStateTransition,
 )

@@ -33,8 +33,11 @@ from refract.names.service import namespace_of
 DEMO_USERS = (("mira@example.com", "Mira Okafor"), ("jonas@example.com", "Jonas Lindqvist"))
 
 
-class NotFresh(Conflict):
-    """There are links in {place} already: the demo fills only an empty data directory. Choose another with --data-dir."""
+class DataDirNotEmpty(Conflict):
+    """There are already links in {place}, and the demo needs an empty data directory.
+
+    Choose another with --data-dir.
+    """
 
 
 def demo(
@@ -79,7 +82,7 @@ async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
     async with rt.db.write() as session:
         owner, _ = await ensure_owner(session, rt)
         if await queries.has_visible_link(session, LinkCaller(owner.id, is_admin=True)):
-            raise NotFresh(place=settings.data_dir)
+            raise DataDirNotEmpty(place=settings.data_dir)
         others = [
             await create_local_user(
                 session, rt, email, subject=email, role=UserRole.USER, name=name

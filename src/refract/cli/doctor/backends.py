@@ -17,7 +17,7 @@ from refract.clicks.archive.models import ArchiveFile
 from refract.core.db.errors import is_permission_denied
 from refract.core.db.session import Database
 from refract.core.errors import RefractError
-from refract.core.redis import RedisAway, RedisClient
+from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.settings.model import Settings
 from refract.server.installation import LOCATION_HINT
 from refract.server.metrics import BACKED_UP_ROLES
@@ -315,7 +315,7 @@ async def check_redis(settings: Settings) -> list[DoctorFinding]:
             report_ok("redis", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms.")
         ]
         facts = _parse_redis_info(await redis.execute("INFO", seconds=2.0))
-    except RedisAway as exc:
+    except RedisUnavailable as exc:
         return [
             report_warning(
                 "redis",

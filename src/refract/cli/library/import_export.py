@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 from sqlalchemy import select
 
-from refract.cli.common import BadValue, get_acting_user, load_command_settings, run_on_data
+from refract.cli.common import InvalidValue, get_acting_user, load_command_settings, run_on_data
 from refract.cli.export import write_to_file, write_to_stdout
 from refract.cli.file_import import (
     DryRun,
@@ -129,7 +129,7 @@ def roll_back(
     try:
         number = parse_id(import_id)
     except ValueError as exc:
-        raise BadValue(
+        raise InvalidValue(
             problem=(
                 f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import'
                 " list shows them."

@@ -7,7 +7,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from refract.cli.common import BadValue
+from refract.cli.common import InvalidValue
 from refract.cli.output import format_time, make_console, make_safe_text
 from refract.core.schemas import parse_id
 from refract.core.text import make_excerpt
@@ -28,7 +28,7 @@ def parse_item_id(typed: str) -> int:
     try:
         return parse_id(typed)
     except ValueError as exc:
-        raise BadValue(
+        raise InvalidValue(
             problem=(
                 f'"{make_excerpt(typed, 80)}" is not the id of an item: refract library list shows'
                 " them."

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from refract.cli.common import (
-    BadValue,
+    InvalidValue,
     get_acting_user,
     load_command_settings,
     run_on_data,
@@ -156,7 +156,7 @@ def _find_suggestion_ids(held: LockedItem, names: list[str]) -> list[int]:
     for name in names:
         if personal_key(name) not in known:
             proposed = ", ".join(one.name for one in held.suggestions) or "nothing"
-            raise BadValue(
+            raise InvalidValue(
                 problem=(
                     f'"{make_excerpt(name, 80)}" is not proposed for this item; proposed is:'
                     f" {make_excerpt(proposed, 300)}."

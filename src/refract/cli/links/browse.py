@@ -28,7 +28,7 @@ from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import OutputSchema
 from refract.identity.access import AccessRight
-from refract.identity.errors import AdministratorsOnly
+from refract.identity.errors import AdminRequired
 from refract.identity.models import User
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
@@ -52,7 +52,7 @@ class LinkListing(OutputSchema):
     next_cursor: str | None
 
 
-class LeadsNowhere(NotFound):
+class LinkUnresolved(NotFound):
     """{reason}"""
 
 
@@ -96,7 +96,7 @@ def list_links(
     async def run(rt: Runtime) -> LinkListing:
         desk = await load_context(rt, user)
         if owner is OwnerFilter.ALL and not desk.caller.is_admin:
-            raise AdministratorsOnly
+            raise AdminRequired
         return await _load_links(desk, asked, limit, cursor)
 
     page = run_on_data(load_command_settings(data_dir), run)
@@ -177,7 +177,7 @@ def resolve(
             forward_query=link.forward_query,
         )
         if isinstance(target, ExpansionFailure):
-            raise LeadsNowhere(reason=target.reason)
+            raise LinkUnresolved(reason=target.reason)
         return {
             "path": path,
             "location": target,

@@ -34,7 +34,7 @@ LinkArgument = Annotated[str, typer.Argument(help="Name, code, id or short URL."
 
 
 class UnknownLink(NotFound):
-    """There is no link "{typed}".{hint}"""
+    """There's no link "{typed}".{hint}"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from refract.cli.common import (
-    BadValue,
+    InvalidValue,
     load_command_settings,
     parse_time,
     run_on_data,
@@ -80,7 +80,7 @@ async def _edit_link(
     if expires is not None:
         given["expires_at"] = None if expires == "never" else parse_time(expires, rt.clock.now())
     if not given:
-        raise BadValue(problem="Say what to change: refract links edit --help lists it.")
+        raise InvalidValue(problem="Say what to change: refract links edit --help lists it.")
     patch = validate_options(LinkPatch, **given)
     desk = await load_context(rt, user)
     async with rt.db.read() as session:

@@ -52,8 +52,11 @@ _EVENT = cast("Table", ClickEvent.__table__)
 _ORDER = [_EVENT.c[name] for name in SORT_COLUMNS]
 
 
-class ArchiveMissing(Unavailable):
-    """The archived clicks of {day} cannot be read: the file {name} is not in the archive directory."""
+class ArchiveFileMissing(Unavailable):
+    """The archived clicks of {day} can't be read.
+
+    The file {name} is missing from the archive directory.
+    """
 
 
 class ArchiveConflict(Exception):
@@ -209,7 +212,7 @@ def require_files(directory: Path, files: Sequence[ArchiveFile]) -> list[str]:
     """Their names, all of which are there."""
     for file in files:
         if not (directory / file.name).is_file():
-            raise ArchiveMissing(day=file.day, name=file.name)
+            raise ArchiveFileMissing(day=file.day, name=file.name)
     return [file.name for file in files]
 
 

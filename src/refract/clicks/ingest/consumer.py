@@ -16,7 +16,7 @@ from refract.clicks.spool.format import BrokenFrame
 from refract.clicks.spool.reader import SpoolPosition
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
-from refract.core.redis import RedisAway, RedisClient
+from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
 
 READ_COUNT = 32
@@ -62,7 +62,7 @@ class StreamConsumer:
             try:
                 await self.run_once()
                 self._errors.clear()
-            except RedisAway:
+            except RedisUnavailable:
                 self._group_created = False
                 await asyncio.sleep(RETRY_INTERVAL)
             except Unavailable as exc:

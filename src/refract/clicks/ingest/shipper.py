@@ -29,7 +29,7 @@ from refract.clicks.spool.reader import (
 )
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
-from refract.core.redis import RedisAway, RedisClient
+from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
 
 WINDOW_BYTES = 32 << 20
@@ -121,7 +121,7 @@ class SpoolShipper:
                 self._lag.set(0)
             self._errors.clear()
             await asyncio.sleep(POLL_INTERVAL)
-        except RedisAway:
+        except RedisUnavailable:
             if self._fallback is None:
                 return False
             await self._ingest_directly(self._fallback)

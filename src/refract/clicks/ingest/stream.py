@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from refract.clicks.spool.format import decode_clicks
 from refract.clicks.spool.reader import SpoolBatch, SpoolDamage, SpoolPosition, SpoolState
-from refract.core.redis import RedisAway, RedisClient, RedisScript
+from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 
 STREAM_KEY: Final = "refract:clicks"
 CONSUMER_GROUP: Final = "ingest"
@@ -114,7 +114,7 @@ async def create_group(redis: RedisClient) -> None:
         await redis.execute(
             "XGROUP", "CREATE", STREAM_KEY, CONSUMER_GROUP, "0", "MKSTREAM", seconds=STREAM_TIMEOUT
         )
-    except RedisAway as exc:
+    except RedisUnavailable as exc:
         if "BUSYGROUP" not in str(exc):
             raise
 

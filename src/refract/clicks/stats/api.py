@@ -9,7 +9,7 @@ from fastapi import Depends, Query, Request
 from starlette.responses import StreamingResponse
 
 from refract.clicks import stats
-from refract.clicks.archive.service import ArchiveMissing
+from refract.clicks.archive.service import ArchiveFileMissing
 from refract.clicks.rollups.granularity import to_datetime
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams
@@ -34,7 +34,7 @@ from refract.identity.errors import ExportLimitReached, StreamLimitReached, Unkn
 from refract.identity.revocation import RevocationWatcher
 from refract.limits.errors import TooManyNetworkStreams
 from refract.links.dependencies import who
-from refract.links.errors import LinkNotFound, NotYours
+from refract.links.errors import LinkNotFound, NotOwner
 from refract.web.dependencies import Rt, api_router
 from refract.web.health import HealthEndpoints
 from refract.web.networks import check_stream
@@ -46,7 +46,7 @@ ROUTERS = (link_stats_router, my_stats_router)
 
 ResponseDocs = dict[int | str, dict[str, Any]]
 _RANGE_ERRORS = (InvalidRange, UnknownTimeZone)
-_LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotYours)
+_LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotOwner)
 _STREAM_RESPONSE: ResponseDocs = {
     200: {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
@@ -124,7 +124,7 @@ async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery)
     "/live",
     response_class=StreamingResponse,
     responses=problems(
-        LinkNotFound, NotYours, TooManyStreams, TooManyNetworkStreams, StreamLimitReached
+        LinkNotFound, NotOwner, TooManyStreams, TooManyNetworkStreams, StreamLimitReached
     )
     | _STREAM_RESPONSE,
 )
@@ -172,7 +172,7 @@ async def _format_events(changes: AsyncIterator[LiveTotals | None]) -> AsyncIter
 @link_stats_router.get(
     "/export",
     response_class=StreamingResponse,
-    responses=problems(*_LINK_ERRORS, TooManyExports, ExportLimitReached, ArchiveMissing)
+    responses=problems(*_LINK_ERRORS, TooManyExports, ExportLimitReached, ArchiveFileMissing)
     | _FILE_RESPONSE,
 )
 async def export_clicks(
@@ -206,7 +206,7 @@ def _get_exact_range(asked: StatsQuery, now: datetime) -> tuple[datetime, dateti
     return begin, asked.end if isinstance(asked.end, datetime) else to_datetime(span.end)
 
 
-@link_stats_router.get("/{dimension}", responses=problems(*_LINK_ERRORS, ArchiveMissing))
+@link_stats_router.get("/{dimension}", responses=problems(*_LINK_ERRORS, ArchiveFileMissing))
 async def link_breakdown(
     link_id: Id,
     dimension: LinkDimension,

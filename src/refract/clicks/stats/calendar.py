@@ -112,7 +112,7 @@ def build_buckets(
     for edge in _iter_boundaries(begin, end, fine_from, asked.zone, granularity):
         edges.add(edge)
         if len(edges) > MAX_POINTS + 1:
-            raise TooManyPoints(most=MAX_POINTS)
+            raise TooManyPoints(limit=MAX_POINTS)
     ordered = sorted(edges)
     return [
         SeriesBucket(start, stop, coarse=start < fine_from, no_data=stop <= horizon)

@@ -4,25 +4,28 @@ from refract.core.errors import FieldError, Invalid, Unavailable
 
 
 class InvalidRange(Invalid):
-    """There is no time between from and to: give a from that lies before to, neither of them beyond every calendar."""
+    """`from` must be earlier than `to`, and both must be within range."""
 
     def __init__(self) -> None:
-        super().__init__(errors=[FieldError("from", "Choose a moment before to.")])
+        super().__init__(errors=[FieldError("from", "Choose a time before `to`.")])
 
 
 class TooManyPoints(Invalid):
-    """A series has at most {most} points: choose a shorter time or a coarser granularity."""
+    """A series can have at most {limit} points.
 
-    def __init__(self, *, most: int) -> None:
+    Choose a shorter period or a coarser granularity.
+    """
+
+    def __init__(self, *, limit: int) -> None:
         super().__init__(
-            errors=[FieldError("granularity", "Choose a coarser one, or a shorter time.")],
-            most=most,
+            errors=[FieldError("granularity", "Choose a coarser granularity or a shorter period.")],
+            limit=limit,
         )
 
 
 class TooManyStreams(Unavailable):
-    """Too many live streams are open here already: try again in a moment."""
+    """Too many live streams are open. Try again in a moment."""
 
 
 class TooManyExports(Unavailable):
-    """Other exports are being written already: try again in a moment."""
+    """Too many exports are running. Try again in a moment."""

@@ -88,7 +88,7 @@ async def iter_windows(
 
 
 async def require_archive_files(rt: Runtime, begin: datetime, end: datetime) -> None:
-    """Raise ArchiveMissing if a file with events of [begin, end) is not there."""
+    """Raise ArchiveFileMissing if a file with events of [begin, end) is not there."""
     async with rt.db.read() as session:
         files = await list_files(session, begin.date(), end.date())
     await asyncio.to_thread(require_files, ensure_directory(rt), files)

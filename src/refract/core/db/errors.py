@@ -11,11 +11,11 @@ from sqlalchemy.exc import TimeoutError as PoolTimeout
 from refract.core.errors import (
     ConfigurationError,
     RefractError,
+    StoreAccessDenied,
     StoreBusy,
-    StoreCrowded,
     StoreDamaged,
     StoreFull,
-    StoreRefused,
+    StoreOverloaded,
     StoreUnavailable,
     StoreUnreachable,
     Unavailable,
@@ -56,11 +56,11 @@ def translate_db_error(error: BaseException) -> Unavailable | None:
     """The product's word for an error that time or an operator can heal; None for one that is ours."""
     if isinstance(error, PoolTimeout):
         return (
-            StoreCrowded()
+            StoreOverloaded()
         )  # whoever hears of this has waited already: nobody tries again for them
     if isinstance(error, OSError):
         if error.errno in (errno.EACCES, errno.EPERM):
-            return StoreRefused(reason=_NO_RIGHT)
+            return StoreAccessDenied(reason=_NO_RIGHT)
         return StoreFull() if error.errno == errno.ENOSPC else StoreUnavailable()
     if isinstance(error, IntegrityError):
         return None
@@ -81,7 +81,7 @@ def explain_connection_error(url: URL, error: BaseException) -> RefractError | N
     word = translate_db_error(error)
     if isinstance(word, StoreUnavailable):
         return StoreUnreachable(where=where)
-    if not isinstance(word, StoreRefused) and (
+    if not isinstance(word, StoreAccessDenied) and (
         word is not None or not isinstance(error, DBAPIError)
     ):
         return word
@@ -105,7 +105,7 @@ def format_driver_error(error: BaseException) -> str:
 def is_permission_denied(error: BaseException) -> bool:
     """Whether the user of the database lacks a right."""
     word = translate_db_error(error)
-    return isinstance(word, StoreRefused) and word.facts["reason"] == _NO_RIGHT
+    return isinstance(word, StoreAccessDenied) and word.facts["reason"] == _NO_RIGHT
 
 
 def _translate_unwrapped_error(error: BaseException) -> Unavailable | None:
@@ -137,7 +137,7 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
     ):
         return StoreUnavailable()
     if isinstance(error, OperationalError) and any(words in text for words in _FILE_DENIED):
-        return StoreRefused(reason=_NO_RIGHT)
+        return StoreAccessDenied(reason=_NO_RIGHT)
     return (
         StoreUnavailable()
         if isinstance(error, OperationalError) and "disk i/o error" in text
@@ -152,7 +152,7 @@ def _translate_code(state: str, number: int, text: str) -> Unavailable | None:
     if state in _FULL_STATES or number in _FULL_NUMBERS:
         return StoreFull()
     if reason := _REFUSED_STATES.get(state) or _REFUSED_NUMBERS.get(number):
-        return StoreRefused(reason=reason)
+        return StoreAccessDenied(reason=reason)
     return StoreDamaged() if any(words in text for words in _DAMAGED) else None
 
 

@@ -14,7 +14,12 @@ from refract.core.settings.issuers import Issuer
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity import audit, tombstones
 from refract.identity.account_deletion import require_other_administrator
-from refract.identity.errors import AccountRefused, AccountSuspended, LastAdministrator, NotInvited
+from refract.identity.errors import (
+    AccountNotAllowed,
+    AccountSuspended,
+    EmailDomainNotAllowed,
+    LastAdmin,
+)
 from refract.identity.models import User, UserPlan, UserRole, UserStatus
 from refract.identity.oidc import tokens
 from refract.identity.oidc.providers import OidcProvider, OidcProviders
@@ -40,7 +45,7 @@ async def sync_account(session: WriteSession, rt: Runtime, issuer: Issuer, claim
     """
     email, verified = _get_email(claims)
     if not _is_invited(issuer, email, verified=verified):
-        raise NotInvited
+        raise EmailDomainNotAllowed
     user = await find_account(session, issuer, claims["sub"])
     if user is None:
         await tombstones.check_not_barred(session, rt, issuer.url, claims["sub"])
@@ -112,7 +117,7 @@ async def _sync_admin_role(session: WriteSession, rt: Runtime, issuer: Issuer, u
     if not named:
         try:
             await require_other_administrator(session, user)
-        except LastAdministrator:
+        except LastAdmin:
             return
     user.role, user.admin_by_setting = (UserRole.ADMIN, True) if named else (UserRole.USER, None)
     await audit.record_event(
@@ -224,5 +229,5 @@ async def _provision_user(
     try:
         async with rt.db.write() as session:
             return await sync_account(session, rt, provider.issuer, claims)
-    except AccountRefused:
+    except AccountNotAllowed:
         return None

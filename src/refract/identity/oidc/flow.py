@@ -16,7 +16,7 @@ from urllib.parse import quote_plus, urlencode
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.identity import audit, sessions
-from refract.identity.errors import IssuerUnavailable, LogoutRefused, SignInFailed
+from refract.identity.errors import InvalidLogoutToken, IssuerUnavailable, SignInFailed
 from refract.identity.oidc import tokens
 from refract.identity.oidc.providers import DiscoveryDocument, DocumentRefused, OidcProvider
 
@@ -263,7 +263,7 @@ _LOGOUT_TOKEN_RETENTION = timedelta(
 
 
 async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: str) -> int:
-    """End the sessions that a logout token names, on every node; return how many. Raises `LogoutRefused`.
+    """End the sessions that a logout token names, on every node; return how many. Raises `InvalidLogoutToken`.
 
     Nodes ask the database for the session with each request, and every second for live streams.
     """
@@ -273,13 +273,13 @@ async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: s
         logout = tokens.check_logout_token(token, provider.issuer, rt.clock.now().timestamp())
         tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
     except tokens.TokenRefused as exc:
-        raise LogoutRefused(why=str(exc)) from exc
+        raise InvalidLogoutToken(why=str(exc)) from exc
     url = provider.issuer.url
     async with rt.db.write() as session:
         if not await sessions.spend_token(
             session, f"{url}\n{logout.token_id}", until=rt.clock.now() + _LOGOUT_TOKEN_RETENTION
         ):
-            raise LogoutRefused(why="sent before")
+            raise InvalidLogoutToken(why="sent before")
         ended = await sessions.end_provider_sessions(
             session, url, subject=logout.subject, sid=logout.sid
         )

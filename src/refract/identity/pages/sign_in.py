@@ -17,14 +17,14 @@ from refract.identity.authentication import (
 )
 from refract.identity.dependencies import OptionalCaller
 from refract.identity.errors import (
-    AccountRefused,
+    AccountNotAllowed,
+    CsrfFailed,
+    InvalidLogoutToken,
     IssuerNotFound,
     IssuerUnavailable,
-    LogoutRefused,
-    OriginUnproven,
     SignInFailed,
-    SigninLinksOff,
-    SigninLinkSpent,
+    SignInLinkExpired,
+    SignInLinksDisabled,
 )
 from refract.identity.models import User
 from refract.identity.responses import build_user_context, get_visit_cookie, render_response
@@ -62,11 +62,11 @@ async def sign_in_page(request: Request, actor: OptionalCaller) -> Response:
 async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response:
     """Ask before signing in: a program that merely looks at the link must not use it up."""
     if not rt.settings.signin_links_allowed:
-        raise SigninLinksOff
+        raise SignInLinksDisabled
     async with rt.db.read() as session:
         user = await sessions.find_signin_link_user(session, rt, token)
     if user is None:
-        raise SigninLinkSpent
+        raise SignInLinkExpired
     return render_response(
         request,
         None,
@@ -82,9 +82,9 @@ async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response
 async def sign_in(token: str, request: Request, rt: Rt) -> Response:
     """Spend the link and begin a session with a new token."""
     if not await csrf.is_valid(rt, request, get_visit_cookie(request)):
-        raise OriginUnproven
+        raise CsrfFailed
     if not rt.settings.signin_links_allowed:
-        raise SigninLinksOff
+        raise SignInLinksDisabled
     async with rt.db.write() as session:
         user = await sessions.use_signin_link(session, rt, token)
         cookie = await _begin_session(session, rt, request, user, "one-time link")
@@ -155,7 +155,7 @@ async def finish_provider_sign_in(
                 raise SignInFailed(why=flow.NOT_BEGUN_HERE)
             user = await sync_account(session, rt, provider.issuer, came.claims)
             cookie = await _begin_session(session, rt, request, user, provider.name, sid=came.sid)
-    except (SignInFailed, AccountRefused, IssuerUnavailable) as exc:
+    except (SignInFailed, AccountNotAllowed, IssuerUnavailable) as exc:
         request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
         return _refuse_sign_in(request, exc)
     response = _redirect_signed_in(request, rt, cookie)
@@ -181,7 +181,7 @@ async def backchannel_logout(
     headers = {"Cache-Control": "no-store"}
     try:
         await oidc_flow.handle_backchannel_logout(rt, provider, logout_token)
-    except LogoutRefused as exc:
+    except InvalidLogoutToken as exc:
         await rt.singleton(SignInLimit).charge(client_network(request, rt))
         return JSONResponse(
             {"error": "invalid_request", "error_description": exc.message}, 400, headers=headers

@@ -12,7 +12,7 @@ from refract.core.schemas import Id, OutputSchema
 from refract.identity.concurrency_limits import start_export
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import ExportLimitReached
-from refract.library.errors import ImportNotFound, ImportNotOpen
+from refract.library.errors import ImportClosed, ImportNotFound
 from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
 from refract.library.imports import Kind
 from refract.library.imports.importer import stop_running_import
@@ -171,7 +171,7 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
 @router.post(
     "/imports/{import_id}/rollback",
     status_code=202,
-    responses=problems(ImportNotFound, ImportNotOpen),
+    responses=problems(ImportNotFound, ImportClosed),
 )
 async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""

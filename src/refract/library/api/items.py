@@ -15,7 +15,7 @@ from refract.library.dependencies import (
     lock_own_item,
     render_item,
 )
-from refract.library.errors import ItemNotFound, StorageFull
+from refract.library.errors import ItemNotFound, StorageLimitReached
 from refract.library.models import ItemStatus
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_item, serialize_items
@@ -86,7 +86,7 @@ async def read_item(item_id: Id, actor: ReadCaller, rt: Rt, response: Response) 
     return out
 
 
-@router.patch("/{item_id}", responses=problems(*ITEM_ERRORS, *TAG_ERRORS, StorageFull))
+@router.patch("/{item_id}", responses=problems(*ITEM_ERRORS, *TAG_ERRORS, StorageLimitReached))
 async def change_item(
     item_id: Id,
     changes: ItemPatch,

@@ -4,8 +4,9 @@ from fastapi import Response
 
 from refract.core.schemas import Id
 from refract.identity.dependencies import AdminCaller, ReadCaller, WriteCaller
+from refract.identity.errors import AccountNotFound
 from refract.library import service
-from refract.library.errors import InvalidRule, NoSuchPerson
+from refract.library.errors import InvalidRule
 from refract.library.queries import items as queries_items
 from refract.library.schemas import QuotaOut, QuotaOverride, RuleList, RuleOut, RulesPut, UsageOut
 from refract.library.service import quota, storage
@@ -41,7 +42,7 @@ async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
     )
 
 
-@quota_admin_router.put("", responses=problems(NoSuchPerson))
+@quota_admin_router.put("", responses=problems(AccountNotFound))
 async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt) -> QuotaOut:
     """Give a person another limit for one day, or their plan's again. The answer is how they stand today."""
     async with rt.db.write() as session:

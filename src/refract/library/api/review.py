@@ -7,13 +7,18 @@ from refract.core.schemas import Id
 from refract.identity.dependencies import WriteCaller
 from refract.library import service
 from refract.library.dependencies import ITEM_ERRORS, TAG_ERRORS, lock_own_item, render_item
-from refract.library.errors import ItemNotFound, StorageFull, Undecided, UnknownSuggestion
+from refract.library.errors import (
+    ConflictingDecision,
+    ItemNotFound,
+    StorageLimitReached,
+    UnknownSuggestion,
+)
 from refract.library.schemas import ItemConfirmation, ItemOut, SuggestionDecision
 from refract.web.dependencies import IfMatchHeader, Rt, api_router
 from refract.web.problems import problems
 
 router = api_router("/items/{item_id}", "items")
-_DECISION_ERRORS = (*ITEM_ERRORS, UnknownSuggestion, Undecided)
+_DECISION_ERRORS = (*ITEM_ERRORS, UnknownSuggestion, ConflictingDecision)
 
 
 @router.post("/confirm", responses=problems(*_DECISION_ERRORS, *TAG_ERRORS))
@@ -64,7 +69,7 @@ async def retry_item(
         return await render_item(await service.retry_item(held), response)
 
 
-@router.post("/undo", responses=problems(ItemNotFound, NothingToUndo, StorageFull))
+@router.post("/undo", responses=problems(ItemNotFound, NothingToUndo, StorageLimitReached))
 async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response) -> ItemOut:
     """Take back my latest change of this item, within 24 hours. Undoing a capture discards it."""
     async with lock_own_item(rt, actor, item_id) as held:

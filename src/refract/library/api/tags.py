@@ -11,7 +11,7 @@ from refract.core.runtime import Runtime
 from refract.core.schemas import Id, OutputSchema
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
-from refract.identity.errors import AdministratorsOnly
+from refract.identity.errors import AdminRequired
 from refract.library.search.jobs import enqueue_reindex_change, enqueue_reindex_tag
 from refract.library.service import tag_changes
 from refract.links.dependencies import who
@@ -23,7 +23,7 @@ from refract.tags.errors import (
     NoTagChange,
     NothingToMerge,
     TagExists,
-    TagNameKept,
+    TagNameReserved,
     TagNotFound,
 )
 from refract.tags.models import SHARED_SPACE, Tag
@@ -84,7 +84,7 @@ async def list_tags(
 @router.post(
     "",
     status_code=201,
-    responses=problems(InvalidTag, AdministratorsOnly)
+    responses=problems(InvalidTag, AdminRequired)
     | {200: {"model": TagOut, "description": "There was one already."}},
 )
 async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Response) -> TagOut:
@@ -101,7 +101,7 @@ async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Respo
 
 @router.patch(
     "/{tag_id}",
-    responses=problems(AdministratorsOnly, TagNotFound, InvalidTag, TagExists, TagNameKept),
+    responses=problems(AdminRequired, TagNotFound, InvalidTag, TagExists, TagNameReserved),
 )
 async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) -> TagOut:
     """Rename a tag or give it a colour. Of a shared one the slug stays, and only administrators may."""
@@ -115,7 +115,7 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) 
                 await enqueue_reindex_tag(session, rt, actor.user.id, tag.id)
             return await _build_tag_out(session, tag)
         if not actor.is_admin:
-            raise AdministratorsOnly
+            raise AdminRequired
         await service.change_shared_tag(
             session,
             tag,
@@ -195,7 +195,7 @@ async def _create_shared_tag(
     session: WriteSession, rt: Runtime, actor: Caller, new: TagCreate, response: Response
 ) -> TagOut:
     if not actor.is_admin:
-        raise AdministratorsOnly
+        raise AdminRequired
     tag, made = await service.create_shared_tag(
         session, rt.ids, new.name, new.color, rt.clock.now()
     )

@@ -8,7 +8,7 @@ from sqlalchemy import delete, func, select
 
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
-from refract.library.errors import ImportNotOpen
+from refract.library.errors import ImportClosed
 from refract.library.imports.importer import stop_running_import
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
 from refract.library.models import Item, ItemTag
@@ -27,7 +27,7 @@ async def mark_rolling_back(
     """From now on nothing is added to the import; what it brought goes, slice by slice."""
     held = await stop_running_import(session, one, now)
     if held.status == ImportStatus.ROLLED_BACK:
-        raise ImportNotOpen(status="rolled back", remedy="there is nothing left of it")
+        raise ImportClosed(status="rolled back", remedy="there is nothing left of it")
     held.status = ImportStatus.ROLLING_BACK
     return held
 

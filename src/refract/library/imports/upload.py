@@ -48,7 +48,7 @@ _CHUNK_BYTES = 64 * 1024
 
 
 class ImportsBusy(Unavailable):
-    """Your other files are still being read: try again in a moment."""
+    """Your other files are still being read. Try again in a moment."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,12 @@ from typing import Any
 from refract.core.db.session import WriteSession
 from refract.core.errors import FieldError
 from refract.core.runtime import Runtime
-from refract.library.errors import TooManyItemTags, Undecided, UnknownSuggestion, UnknownTag
+from refract.library.errors import (
+    ConflictingDecision,
+    TooManyItemTags,
+    UnknownSuggestion,
+    UnknownTag,
+)
 from refract.library.models import FieldSource, ItemStatus, Suggestion
 from refract.library.recognition import recognize_text
 from refract.library.schemas import MAX_TAGS, ItemPatch, get_given_fields
@@ -90,7 +95,7 @@ async def resolve_tags(
     )
     chosen = set(known) | {tag.id for tag in made.values()}
     if len(chosen) > MAX_TAGS:
-        raise TooManyItemTags(most=MAX_TAGS)
+        raise TooManyItemTags(limit=MAX_TAGS)
     return chosen
 
 
@@ -103,7 +108,7 @@ def resolve_suggestions(
         if suggestion_id not in known:
             raise UnknownSuggestion(suggestion_id=suggestion_id)
     if both := set(accept) & set(reject):
-        raise Undecided(suggestion_id=min(both))
+        raise ConflictingDecision(suggestion_id=min(both))
     return [known[number] for number in dict.fromkeys(accept)], [
         known[number] for number in dict.fromkeys(reject)
     ]

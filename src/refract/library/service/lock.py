@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.errors import InvalidStateTransition, VersionMismatch
 from refract.core.runtime import Runtime
 from refract.library import search
 from refract.library.errors import ItemNotFound
@@ -57,7 +57,7 @@ class LockedItem:
     def require_status(self, action: str, *states: ItemStatus) -> None:
         if self.status not in states:
             raise InvalidStateTransition(
-                what="item", state=self.status, wish=action, allowed=ALLOWED_ACTIONS[self.status]
+                what="item", state=self.status, action=action, allowed=ALLOWED_ACTIONS[self.status]
             )
 
     async def set_tags(self, tag_ids: set[int]) -> None:
@@ -98,12 +98,12 @@ class LockedItem:
 async def lock_item(
     session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None
 ) -> LockedItem:
-    """Lock somebody's own item; `Stale` when it is not the version they saw."""
+    """Lock somebody's own item; `VersionMismatch` when it is not the version they saw."""
     item = await lock_item_row(session, item_id, user_id)
     if item is None:
         raise ItemNotFound
     if version is not None and version != item.version:
-        raise Stale
+        raise VersionMismatch
     tag_ids = {tag.id for tag in (await get_item_tags(session, [item.id]))[item.id]}
     suggestions = (await get_suggestions(session, [item.id]))[item.id]
     return LockedItem(

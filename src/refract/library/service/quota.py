@@ -12,9 +12,9 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity import audit
+from refract.identity.errors import AccountNotFound
 from refract.identity.models import User, UserPlan
 from refract.jobs.queue import get_rowcount, insert_new
-from refract.library.errors import NoSuchPerson
 from refract.library.models import Item, LedgerEntry, LedgerEntryKind, QuotaDay
 
 LEDGER_ACTION = "ENRICH_ITEM"
@@ -168,7 +168,7 @@ async def override_limit(
     """An administrator gives a person another limit for one day, or their plan's again; it is written down."""
     user = await session.get(User, user_id)
     if user is None:
-        raise NoSuchPerson
+        raise AccountNotFound
     await set_day_limit(session, rt, user_id, day, limit)
     await audit.record_event(
         session, rt, "quota.changed", actor=by, target=str(user_id), detail=f"{day}: {limit}"

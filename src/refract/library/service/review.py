@@ -84,7 +84,7 @@ def set_suggestion_status(
     for one in suggestions:
         if one.status not in (SuggestionStatus.PENDING, answer):
             raise InvalidStateTransition(
-                what="suggestion", state=one.status, wish=answer.lower(), allowed="undo"
+                what="suggestion", state=one.status, action=answer.lower(), allowed="undo"
             )
         one.status, one.reviewed_at = answer.value, held.now
 

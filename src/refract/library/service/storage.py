@@ -15,7 +15,7 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import User, UserRole
 from refract.jobs.queue import get_rowcount
-from refract.library.errors import CaptureLimitReached, ItemLimitReached, StorageFull
+from refract.library.errors import CaptureLimitReached, ItemLimitReached, StorageLimitReached
 from refract.library.models import Item, LibraryUsage, SavedPage
 from refract.limits.errors import RateLimited
 from refract.limits.service import charge
@@ -44,13 +44,13 @@ async def charge_capture(session: WriteSession, rt: Runtime, user: User) -> None
 
 
 async def add_usage(session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage) -> None:
-    """Count what is new. Raises `ItemLimitReached` or `StorageFull`, and then nothing was counted."""
+    """Count what is new. Raises `ItemLimitReached` or `StorageLimitReached`, and then nothing was counted."""
     if not await try_to_add_usage(session, rt, user_id, more):
         stored = await _read_usage(session, user_id)
         limit = rt.settings.items_per_person
         if limit is not None and stored.items + more.items > limit:
             raise ItemLimitReached(limit=f"{limit:,}")
-        raise StorageFull(limit=format_bytes(rt.settings.storage_per_person or 0))
+        raise StorageLimitReached(limit=format_bytes(rt.settings.storage_per_person or 0))
 
 
 async def try_to_add_usage(

@@ -9,7 +9,7 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.links import queries, service
 from refract.links.dependencies import shown, who
-from refract.links.errors import InvitationNotFound, LinkNotFound, NotYours
+from refract.links.errors import InvitationNotFound, LinkNotFound, NotOwner
 from refract.links.schemas import InvitationList, InvitationPage, LinkOut
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
 from refract.web.problems import problems
@@ -52,7 +52,7 @@ async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> R
     return Response(status_code=204)
 
 
-@link_router.get("", responses=problems(LinkNotFound, NotYours))
+@link_router.get("", responses=problems(LinkNotFound, NotOwner))
 async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> InvitationList:
     """Who was invited to own a link and has not answered yet."""
     async with rt.db.read() as session:
@@ -66,7 +66,7 @@ async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> Invitation
 @link_router.delete(
     "/{invitation_id}",
     status_code=204,
-    responses=problems(LinkNotFound, NotYours, InvitationNotFound),
+    responses=problems(LinkNotFound, NotOwner, InvitationNotFound),
 )
 async def withdraw_invitation(
     link_id: Id, invitation_id: Id, actor: WriteCaller, rt: Rt

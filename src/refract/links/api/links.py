@@ -9,17 +9,17 @@ from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id, Timestamp
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
-from refract.identity.errors import AdministratorsOnly
+from refract.identity.errors import AdminRequired
 from refract.links import queries, service
 from refract.links.dependencies import Space, shown, who
 from refract.links.errors import (
+    ChangedByAdmin,
+    ExpiryInPast,
     LinkNotFound,
-    NotYours,
-    OnlyAdministrators,
-    PastExpiry,
-    RenewalNeeded,
-    SortUnavailable,
+    NotOwner,
+    RenewalRequired,
     TooManyTags,
+    UnsupportedSort,
 )
 from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
@@ -46,7 +46,7 @@ _BAD_LINK = (
     LinkLoop,
     BlockedDestination,
     MaliciousUrl,
-    PastExpiry,
+    ExpiryInPast,
     TooManyTags,
     InvalidTag,
 )
@@ -70,7 +70,7 @@ async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Res
     return out
 
 
-@router.get("", responses=problems(AdministratorsOnly, SortUnavailable))
+@router.get("", responses=problems(AdminRequired, UnsupportedSort))
 async def list_links(
     actor: ReadCaller,
     rt: Rt,
@@ -110,7 +110,7 @@ async def list_links(
 ) -> LinksPage:
     """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
-        raise AdministratorsOnly
+        raise AdminRequired
     asked = LinkFilter(owner, status, tag, q, sort, created_after, created_before, visibility)
     now = rt.clock.now()
     async with rt.db.read() as session:
@@ -145,7 +145,7 @@ async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) 
 
 
 @router.patch(
-    "/{link_id}", responses=problems(*_BAD_LINK, LinkNotFound, NotYours, InvalidStateTransition)
+    "/{link_id}", responses=problems(*_BAD_LINK, LinkNotFound, NotOwner, InvalidStateTransition)
 )
 async def change_link(
     link_id: Id,
@@ -171,7 +171,7 @@ async def change_link(
     return out
 
 
-@router.delete("/{link_id}", status_code=204, responses=problems(LinkNotFound, NotYours))
+@router.delete("/{link_id}", status_code=204, responses=problems(LinkNotFound, NotOwner))
 async def delete_link(
     link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> Response:
@@ -186,7 +186,7 @@ async def delete_link(
 # Disable, enable, renew, undo.
 
 lifecycle_router = api_router("/links/{link_id}", "links")
-_LIFE = (LinkNotFound, NotYours, InvalidStateTransition)
+_LIFE = (LinkNotFound, NotOwner, InvalidStateTransition)
 
 
 @lifecycle_router.post("/disable", responses=problems(*_LIFE))
@@ -201,7 +201,7 @@ async def disable_link(
         return await shown(rt, held)
 
 
-@lifecycle_router.post("/enable", responses=problems(*_LIFE, OnlyAdministrators, RenewalNeeded))
+@lifecycle_router.post("/enable", responses=problems(*_LIFE, ChangedByAdmin, RenewalRequired))
 async def enable_link(
     link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> LinkOut:
@@ -213,7 +213,7 @@ async def enable_link(
         return await shown(rt, held)
 
 
-@lifecycle_router.post("/renew", responses=problems(*_LIFE, PastExpiry))
+@lifecycle_router.post("/renew", responses=problems(*_LIFE, ExpiryInPast))
 async def renew_link(
     link_id: Id,
     actor: WriteCaller,
@@ -231,7 +231,7 @@ async def renew_link(
 
 
 @lifecycle_router.post(
-    "/undo", responses=problems(LinkNotFound, NotYours, NothingToUndo, OnlyAdministrators)
+    "/undo", responses=problems(LinkNotFound, NotOwner, NothingToUndo, ChangedByAdmin)
 )
 async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut:
     """Take back the latest delete, disable or edit, within 24 hours."""

@@ -10,7 +10,7 @@ from refract.identity.dependencies import OptionalReadCaller, WriteCaller
 from refract.limits.service import MissLimit
 from refract.links import service
 from refract.links.dependencies import Space, shown, who
-from refract.links.errors import LinkNotFound, NameNotFound, NotYours, TooManyNames
+from refract.links.errors import LinkNotFound, NameNotFound, NotOwner, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
@@ -29,7 +29,7 @@ availability_router = api_router("/names", "names")
     status_code=201,
     responses=problems(
         LinkNotFound,
-        NotYours,
+        NotOwner,
         InvalidStateTransition,
         InvalidSlug,
         SlugReserved,
@@ -53,7 +53,7 @@ async def add_name(
         return await shown(rt, held)
 
 
-@router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotYours))
+@router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotOwner))
 async def release_name(
     link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None
 ) -> Response:

@@ -9,12 +9,12 @@ from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
-from refract.identity.errors import EmailAmbiguous, UserNotFound
+from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.links import queries, service
 from refract.links.dependencies import Space, offer, shown, who
 from refract.links.errors import (
     LinkNotFound,
-    NotYours,
+    NotOwner,
     OwnerExists,
     OwnerNotFound,
     PrimaryOwnerProtected,
@@ -43,9 +43,9 @@ from refract.web.problems import problems
 router = api_router("/links/{link_id}", "links")
 _PEOPLE = (
     LinkNotFound,
-    NotYours,
+    NotOwner,
     UserNotFound,
-    EmailAmbiguous,
+    AmbiguousEmail,
     OwnerExists,
     InvalidStateTransition,
 )
@@ -87,7 +87,7 @@ async def add_owner(
 @router.delete(
     "/owners/{user_id}",
     status_code=204,
-    responses=problems(LinkNotFound, NotYours, OwnerNotFound, PrimaryOwnerProtected),
+    responses=problems(LinkNotFound, NotOwner, OwnerNotFound, PrimaryOwnerProtected),
 )
 async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Take the link from a co-owner, or step down oneself."""
@@ -106,7 +106,7 @@ async def transfer_link(
     return offered
 
 
-@router.get("/shares", responses=problems(LinkNotFound, NotYours))
+@router.get("/shares", responses=problems(LinkNotFound, NotOwner))
 async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
     """Who may look at a link and its figures."""
     async with rt.db.read() as session:
@@ -136,7 +136,7 @@ async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) 
 
 
 @router.delete(
-    "/shares/{user_id}", status_code=204, responses=problems(LinkNotFound, NotYours, ShareNotFound)
+    "/shares/{user_id}", status_code=204, responses=problems(LinkNotFound, NotOwner, ShareNotFound)
 )
 async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Stop sharing a link with somebody, or leave what was shared with you."""
@@ -145,7 +145,7 @@ async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
     return Response(status_code=204)
 
 
-@router.get("/history", responses=problems(LinkNotFound, NotYours))
+@router.get("/history", responses=problems(LinkNotFound, NotOwner))
 async def read_history(
     link_id: Id,
     actor: ReadCaller,
@@ -169,7 +169,7 @@ async def read_history(
     "/history/{version}/revert",
     responses=problems(
         LinkNotFound,
-        NotYours,
+        NotOwner,
         VersionNotFound,
         InvalidStateTransition,
         LinkLoop,

@@ -18,7 +18,7 @@ from refract.core.ids import get_min_id
 from refract.core.pagination import CursorCodec, Page
 from refract.core.text import fold_text
 from refract.links.access import LinkCaller, is_visible_to
-from refract.links.errors import SortUnavailable
+from refract.links.errors import UnsupportedSort
 from refract.links.models import (
     Link,
     LinkOwner,
@@ -87,10 +87,10 @@ async def load_links_page(
 ) -> Page[Link]:
     """Return one page, newest or most first. At most two queries for the links themselves, one more with a tag.
 
-    Raises SortUnavailable for public links by clicks: their order would tell figures that only owners may see.
+    Raises UnsupportedSort for public links by clicks: their order would tell figures that only owners may see.
     """
     if filters.owner == OwnerFilter.PUBLIC and filters.sort in CLICK_SORTS:
-        raise SortUnavailable(sort=filters.sort)
+        raise UnsupportedSort(sort=filters.sort)
     bound = [caller.user_id, caller.is_admin, asdict(filters)]
     position = cursors.decode(bound, cursor) if cursor else None
     tag_id = await _find_tag_id(session, filters.tag)

@@ -11,20 +11,20 @@ class InvalidUrl(Invalid):
 
 
 class LinkLoop(Invalid):
-    """This address is our own ({host}): a short link to a short link can lead in a circle. Use the address it leads to."""
+    """That's already a Refract link ({host}). Use its destination instead."""
 
 
 class BlockedDestination(Invalid):
-    """Links to {host} are not allowed here."""
+    """Links to {host} aren't allowed here."""
 
 
 class MaliciousUrl(Invalid):
-    """This address is listed as dangerous ({threat}), so no link may lead to it."""
+    """This URL is listed as dangerous ({threat}) and can't be used."""
 
 
 class InvalidDomain(Invalid):
-    """The text "{domain}" is not a domain. Write it like example.com, without a path."""
+    """ "{domain}" isn't a domain. Enter it like example.com, without a path."""
 
 
 class DomainNotBlocked(NotFound):
-    """The domain {domain} is not blocked."""
+    """The domain {domain} isn't blocked."""

@@ -17,7 +17,7 @@ from refract.identity.models import User, UserRole
 from refract.limits.errors import RateLimited
 from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
-from refract.links.errors import PastExpiry
+from refract.links.errors import ExpiryInPast
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
@@ -139,7 +139,7 @@ async def _create(
 
 def reject_past_expiry(expires_at: datetime | None, now: datetime) -> None:
     if expires_at is not None and expires_at <= now:
-        raise PastExpiry
+        raise ExpiryInPast
 
 
 async def _create_batch(

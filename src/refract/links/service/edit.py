@@ -9,7 +9,7 @@ from refract.core.errors import NothingToUndo
 from refract.identity.access import AccessRight
 from refract.links import history
 from refract.links.access import LinkCaller
-from refract.links.errors import NameNotFound, OnlyAdministrators, TooManyNames
+from refract.links.errors import ChangedByAdmin, NameNotFound, TooManyNames
 from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
 from refract.links.models import Link, LinkState
 from refract.links.queries.links import get_version
@@ -97,7 +97,7 @@ async def undo_link(
     if last.action not in UNDOABLE_ACTIONS or held.now - last.at > UNDO_WINDOW:
         raise NothingToUndo
     if last.as_admin and not caller.is_admin:
-        raise OnlyAdministrators
+        raise ChangedByAdmin
     kept = (await get_version(session, link_id, last.version - 1)).snapshot
     revived = held.link.status == LinkState.DELETED
     if revived:
@@ -163,7 +163,7 @@ async def add_name(
     if name_key(name) in map(name_key, held.names):
         raise SlugTaken(name=name)
     if len(held.names) >= MAX_NAMES:
-        raise TooManyNames(most=MAX_NAMES)
+        raise TooManyNames(limit=MAX_NAMES)
     await names.claim_names_for(session, space, NameTarget.LINK, link_id, [name])
     held.names.append(name)
     await held.record_version(LinkChangeAction.NAMED)

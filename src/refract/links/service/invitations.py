@@ -14,7 +14,7 @@ from refract.links.access import LinkCaller
 from refract.links.errors import (
     InvitationNotFound,
     LinkNotFound,
-    NotYours,
+    NotOwner,
     OwnerExists,
     TooManyInvitations,
 )
@@ -78,7 +78,7 @@ async def _get_or_create_invitation(
         return found
     still_open = (LinkInvitation.link_id == link_id, LinkInvitation.expires_at > now)
     if (await session.scalar(select(func.count()).where(*still_open)) or 0) >= MAX_OPEN_INVITATIONS:
-        raise TooManyInvitations(most=MAX_OPEN_INVITATIONS)
+        raise TooManyInvitations(limit=MAX_OPEN_INVITATIONS)
     made = LinkInvitation(
         id=session.ids.next_id(), link_id=link_id, inviter_id=caller.user_id, invitee_id=person.id
     )
@@ -99,7 +99,7 @@ async def accept_invitation(
         held = await lock_link(
             session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role]
         )
-    except (LinkNotFound, NotYours) as exc:
+    except (LinkNotFound, NotOwner) as exc:
         raise InvitationNotFound from exc
     held.require_not_deleted("accepted")
     held.caller = LinkCaller(user_id)  # the change is theirs, by the rights of whoever asked them

@@ -10,7 +10,7 @@ from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import WriteSession
 from refract.links import feed
 from refract.links.access import LinkCaller
-from refract.links.errors import LinkNotFound, OnlyAdministrators, RenewalNeeded
+from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
 from refract.links.history import LinkChangeAction
 from refract.links.models import (
     FlagReason,
@@ -100,9 +100,9 @@ async def enable_link(
     if held.state != LinkState.DISABLED:
         raise held.build_transition_error("enabled")
     if held.link.disabled_by_admin and not caller.is_admin:
-        raise OnlyAdministrators
+        raise ChangedByAdmin
     if held.link.expires_at is not None and held.link.expires_at <= now:
-        raise RenewalNeeded
+        raise RenewalRequired
     held.link.status = LinkState.ACTIVE.value
     held.link.disabled_by_admin = False
     await held.record_version(LinkChangeAction.ENABLED)

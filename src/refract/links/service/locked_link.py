@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import InvalidStateTransition, Stale
+from refract.core.errors import InvalidStateTransition, VersionMismatch
 from refract.identity import audit
 from refract.identity.access import AccessRight
 from refract.links import feed, history
@@ -63,7 +63,7 @@ class LockedLink:
 
     def build_transition_error(self, step: str) -> InvalidStateTransition:
         return InvalidStateTransition(
-            what="link", state=self.state, wish=step, allowed=_ALLOWED_ACTIONS[self.state]
+            what="link", state=self.state, action=step, allowed=_ALLOWED_ACTIONS[self.state]
         )
 
     def require_not_deleted(self, step: str) -> None:
@@ -170,7 +170,7 @@ async def lock_link(
     standing = await load_access(session, caller, link)
     standing.require(right)
     if version is not None and version != link.version:
-        raise Stale
+        raise VersionMismatch
     names = (await list_names(session, NameTarget.LINK, [link.id]))[link.id]
     tags = (await load_tag_names(session, [link.id]))[link.id]
     held = LockedLink(

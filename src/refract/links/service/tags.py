@@ -23,7 +23,7 @@ def validate_tags(names: Sequence[str]) -> list[str]:
         good = check_shared(name)
         found.setdefault(slugify(good), good)
     if len(found) > MAX_TAGS:
-        raise TooManyTags(most=MAX_TAGS)
+        raise TooManyTags(limit=MAX_TAGS)
     return list(found.values())
 
 

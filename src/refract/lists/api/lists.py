@@ -22,16 +22,16 @@ from refract.lists.dependencies import (
 )
 from refract.lists.draft_owners import ReadListClient, WriteListClient, set_creator_cookie
 from refract.lists.errors import (
+    AccountRequiredForName,
+    AccountRequiredToPublish,
+    EmptyList,
     ListImmutable,
     ListNotFound,
+    ListNotPublished,
     ListUnavailable,
-    NamesNeedAccount,
-    NoEntries,
-    NotPublished,
-    PublishingNeedsAccount,
-    RemovedByAdministrator,
+    RemovedByAdmin,
     SensitiveName,
-    SlugSettled,
+    SlugLocked,
 )
 from refract.lists.models import ListStatus
 from refract.lists.presentation import build_public_list, build_summary
@@ -53,7 +53,7 @@ from refract.web.problems import problems
 from refract.web.routing import large_response
 
 router = api_router("/lists", "lists")
-_BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, NamesNeedAccount, SensitiveName)
+_BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, AccountRequiredForName, SensitiveName)
 
 
 @router.post("", status_code=201)
@@ -133,7 +133,7 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
 
 @router.post(
     "/{list_id}/undo",
-    responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator, SlugTaken),
+    responses=problems(ListNotFound, NothingToUndo, RemovedByAdmin, SlugTaken),
 )
 @large_response
 async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> ListOut:
@@ -146,7 +146,7 @@ async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space
 @router.post(
     "/{list_id}/release",
     status_code=204,
-    responses=problems(ListNotFound, NothingToUndo, RemovedByAdministrator),
+    responses=problems(ListNotFound, NothingToUndo, RemovedByAdmin),
 )
 async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
     """Free the name of a deleted list now, instead of 24 hours after it was deleted."""
@@ -156,7 +156,7 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
 
 
 @router.post(
-    "/{list_id}/slug", responses=problems(*_BAD_SLUG, ListNotFound, ListImmutable, SlugSettled)
+    "/{list_id}/slug", responses=problems(*_BAD_SLUG, ListNotFound, ListImmutable, SlugLocked)
 )
 @large_response
 async def wish_slug(
@@ -171,7 +171,7 @@ async def wish_slug(
 @router.post(
     "/{list_id}/publish",
     responses=problems(
-        *_BAD_SLUG, NoEntries, ListNotFound, ListImmutable, SlugSettled, PublishingNeedsAccount
+        *_BAD_SLUG, EmptyList, ListNotFound, ListImmutable, SlugLocked, AccountRequiredToPublish
     ),
 )
 @large_response
@@ -189,7 +189,7 @@ async def publish_list(
 @router.post(
     "/{list_id}/editions",
     status_code=201,
-    responses=problems(ListNotFound, NotPublished)
+    responses=problems(ListNotFound, ListNotPublished)
     | {200: {"model": ListOut, "description": "It was begun already."}},
 )
 @large_response

@@ -15,7 +15,7 @@ from refract.lists.dependencies import (
     resolve_list_entries,
 )
 from refract.lists.draft_owners import ReadListClient, WriteListClient
-from refract.lists.errors import PublishingNeedsAccount
+from refract.lists.errors import AccountRequiredToPublish
 from refract.lists.models import ListStatus
 from refract.lists.pages.responses import (
     ListFormText,
@@ -109,7 +109,7 @@ async def publish_list(
             if draft.family_id == draft.id:
                 await choose_name(session, rt, space, client, list_id, slug.strip() or None)
             await publish_draft(session, rt, space, client, list_id)
-    except PublishingNeedsAccount:
+    except AccountRequiredToPublish:
         return return_path.redirect_to_sign_in(rt, f"/app/lists/{list_id}#publish")
     except RefractError as exc:
         return await rerender_list(request, client, rt, list_id, exc, "slug", {"slug": slug})

@@ -13,7 +13,7 @@ from refract.identity.responses import render_response
 from refract.lists import queries
 from refract.lists.dependencies import resolve_list_entries
 from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
-from refract.lists.errors import TooManyAtOnce
+from refract.lists.errors import TooManyUrls
 from refract.lists.models import FetchStatus
 from refract.lists.palettes import PALETTE_NAMES
 from refract.lists.presentation import build_list
@@ -125,7 +125,7 @@ def parse_addresses(text: str) -> list[str]:
 
 def reject_too_many(typed: list[str]) -> None:
     if len(typed) > MAX_BATCH_ENTRIES:
-        raise TooManyAtOnce(most=MAX_BATCH_ENTRIES)
+        raise TooManyUrls(limit=MAX_BATCH_ENTRIES)
 
 
 def format_result(result: EntriesResult) -> str:

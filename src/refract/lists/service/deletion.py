@@ -15,7 +15,7 @@ from refract.identity.access import AccessRight
 from refract.links import feed
 from refract.lists import queries
 from refract.lists.access import ListCaller
-from refract.lists.errors import RemovedByAdministrator
+from refract.lists.errors import RemovedByAdmin
 from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, ListStatus
 from refract.lists.service.drafts import lock_list, record_change
 from refract.lists.service.publication import build_change, lock_family, log_action
@@ -118,7 +118,7 @@ async def _lock_deleted(
     if found.deleted_at is None or found.deleted_at + UNDO_WINDOW <= space.clock.now():
         raise NothingToUndo
     if found.deleted_by_admin and not caller.is_admin:
-        raise RemovedByAdministrator
+        raise RemovedByAdmin
     return found
 
 

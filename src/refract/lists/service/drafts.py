@@ -9,7 +9,7 @@ from refract.core.text import fold_text
 from refract.identity import audit
 from refract.identity.access import AccessRight
 from refract.lists.access import ListCaller
-from refract.lists.errors import ListImmutable, SlugSettled
+from refract.lists.errors import ListImmutable, SlugLocked
 from refract.lists.models import LinkList, ListStatus
 from refract.lists.queries import NOT_DELETED
 from refract.lists.schemas import ListCreate, ListPatch
@@ -104,7 +104,7 @@ async def set_draft_slug(
     """Note the name a draft shall have. Nobody is promised it: whoever publishes first gets it."""
     found = await lock_draft(session, caller, list_id)
     if found.family_id != found.id:
-        raise SlugSettled(slug=found.slug)
+        raise SlugLocked(slug=found.slug)
     if slug is not None:
         validate_name(slug, NameTarget.LIST, space.reserved)
         if not (await names.check_availability(session, space, slug, NameTarget.LIST)).available:

@@ -46,7 +46,7 @@ async def add_entries(
     found = await lock_draft(session, caller, list_id)
     count = await session.scalar(select(func.count()).where(ListEntry.list_id == list_id)) or 0
     if count + len(addresses) > MAX_ENTRIES:
-        raise TooManyEntries(most=MAX_ENTRIES)
+        raise TooManyEntries(limit=MAX_ENTRIES)
     now = space.clock.now()
     numbers = space.ids.next_ids(len(addresses))
     added = [

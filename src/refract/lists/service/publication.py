@@ -13,7 +13,7 @@ from refract.identity import audit
 from refract.links import feed
 from refract.lists import queries
 from refract.lists.access import ListCaller
-from refract.lists.errors import NoEntries, NotPublished
+from refract.lists.errors import EmptyList, ListNotPublished
 from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, ListStatus
 from refract.lists.service.drafts import lock_draft, lock_list, record_change, update_search_text
 from refract.names import service as names
@@ -43,7 +43,7 @@ async def publish_list(
         await session.scalar(select(ListEntry.id).where(ListEntry.list_id == list_id).limit(1))
         is None
     ):
-        raise NoEntries
+        raise EmptyList
     now = space.clock.now()
     await _take_name(session, space, found, [one.id for one in family])
     found.edition = 1 + max((one.edition or 0 for one in family), default=0)
@@ -99,7 +99,7 @@ async def create_edition(
     await lock_family(session, list_id)
     found = await lock_list(session, caller, list_id)
     if found.status != ListStatus.PUBLISHED:
-        raise NotPublished
+        raise ListNotPublished
     if (begun := await queries.find_open_edition(session, found.family_id)) is not None:
         return begun, False
     now, number = space.clock.now(), space.ids.next_id()
