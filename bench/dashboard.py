@@ -18,9 +18,9 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, make_url, text
+from sqlalchemy import make_url, text
 
 from bench._common import busy, table, write
 from refract import migrations
@@ -124,9 +124,7 @@ async def _fill(
         rows = list(quarters(links[name], clicks, values, random.Random(name)))
         for begin in range(0, len(rows), 200):
             async with rt.db.write() as session:
-                await insert_rows(
-                    session, cast("Table", ClickRollup.__table__), rows[begin : begin + 200]
-                )
+                await insert_rows(session, ClickRollup, rows[begin : begin + 200])
     await compaction.close_hours(rt)
     return LinkCaller(ada.id), links
 

@@ -18,9 +18,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, make_url, text
+from sqlalchemy import make_url, text
 
 from bench import _common as common
 from refract import migrations
@@ -93,8 +93,8 @@ async def fill(rt: Runtime, corpus: Corpus, count: int) -> int:
                     {"item_id": number, "tag_id": corpus.random.choice(tags).id, "created_at": now}
                 )
         async with rt.db.write() as session:
-            await insert_rows(session, cast("Table", Item.__table__), items)
-            await insert_rows(session, cast("Table", ItemTag.__table__), borne)
+            await insert_rows(session, Item, items)
+            await insert_rows(session, ItemTag, borne)
             await write_tokens(session, words)
         if start % 20_000 == 0:
             print(f"  {start:,} items", flush=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from httpx import AsyncClient, HTTPError, Response
-from sqlalchemy import Table, func, select
+from sqlalchemy import func, select
 
 from proofs.harness import stage
 from proofs.harness.report import Report
@@ -85,8 +85,8 @@ async def plant(rt: Runtime, size: Size) -> Planted:
         borne = [{"item_id": number, "tag_id": source, "created_at": now} for number in ids]
         borne += [{"item_id": number, "tag_id": target, "created_at": now} for number in ids[::5]]
         async with rt.db.write() as session:
-            await insert_rows(session, cast("Table", Item.__table__), items)
-            await insert_rows(session, cast("Table", ItemTag.__table__), borne)
+            await insert_rows(session, Item, items)
+            await insert_rows(session, ItemTag, borne)
             await write_tokens(
                 session,
                 [

@@ -3,11 +3,11 @@
 import json
 import re
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any
 
 import pytest
 from httpx import AsyncClient
-from sqlalchemy import Table, event, text
+from sqlalchemy import event, text
 
 from refract.clicks import stats
 from refract.clicks.models import ClickRollup, RollupState
@@ -145,8 +145,8 @@ async def fill(rt: Runtime, link_ids: list[int], days: int) -> None:
     }
     state |= dict.fromkeys(("quarters_from", "days_from", "months_from"), to_datetime(0))
     async with rt.db.write() as session:
-        await insert_rows(session, cast("Table", ClickRollup.__table__), rows)
-        await insert_rows(session, cast("Table", RollupState.__table__), [state])
+        await insert_rows(session, ClickRollup, rows)
+        await insert_rows(session, RollupState, [state])
 
 
 async def test_a_dashboard_takes_few_questions_at_any_size(rt: Runtime, ada: User) -> None:

@@ -8,10 +8,10 @@ from sqlalchemy import Table, select
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from refract.core.clock import ManualClock
-from refract.core.db.bulk import MIN_ARRAY_ROWS, insert_or_skip, insert_rows
+from refract.core.db.bulk import MIN_ARRAY_ROWS, insert_rows
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.tags.models import DEFAULT_COLOR, Tag
+from refract.tags.models import Tag
 
 USERS, TAGS = cast("Table", User.__table__), cast("Table", Tag.__table__)
 ODD = [
@@ -49,35 +49,6 @@ async def test_every_value_arrives_and_what_no_row_names_gets_its_default(
     assert [{name: getattr(one, name) for name in rows[0]} for one in found] == rows
     assert {(one.email_verified, one.plan, one.role, one.status) for one in found} == {
         (False, "free", "user", "active")
-    }
-
-
-@pytest.mark.parametrize("number", [3, MIN_ARRAY_ROWS + 4])
-async def test_a_row_whose_key_is_taken_is_left_out_and_the_others_come(
-    rt: Runtime, clock: ManualClock, number: int
-) -> None:
-    def tag(one: int, name: str) -> dict[str, Any]:
-        return {
-            "id": one,
-            "scope": "shared",
-            "space": 0,
-            "key": name,
-            "name": name,
-            "name_key": name,
-            "created_at": clock.now(),
-        }
-
-    async with rt.db.write() as session:
-        await insert_or_skip(session, TAGS, [tag(1, "first")])
-        await insert_or_skip(
-            session,
-            TAGS,
-            [tag(100 + one, "first" if one == 1 else f"tag-{one}") for one in range(number)],
-        )
-    async with rt.db.read() as reading:
-        found = {one.name: (one.id, one.color) for one in await reading.scalars(select(Tag))}
-    assert found == {"first": (1, DEFAULT_COLOR)} | {
-        f"tag-{one}": (100 + one, DEFAULT_COLOR) for one in range(number) if one != 1
     }
 
 

@@ -4,6 +4,7 @@ import asyncio
 from datetime import timedelta
 
 import pytest
+from sqlalchemy.exc import DBAPIError
 
 from refract.core.clock import ManualClock
 from refract.core.db.session import Database, count_statements
@@ -77,6 +78,17 @@ async def test_many_jobs_cost_as_many_statements_as_one(rt: Runtime) -> None:
         counts.append(len(statements))
 
     assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("dedup", [None, "link:1"])
+async def test_a_value_that_does_not_fit_is_an_error_with_and_without_a_key(
+    rt: Runtime, dedup: str | None
+) -> None:
+    with pytest.raises((DBAPIError, OverflowError)):
+        async with rt.db.write() as session:
+            await queue.enqueue(session, rt, Ping(), dedup=dedup, share=2**63)
+
+    assert await jobs(rt) == []
 
 
 async def test_one_open_job_per_key(rt: Runtime) -> None:

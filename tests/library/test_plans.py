@@ -1,10 +1,10 @@
 """No question about items reads a whole table, and a long page costs as many questions as a short one."""
 
 from collections.abc import Awaitable, Callable
-from typing import Any, cast
+from typing import Any
 
 import pytest
-from sqlalchemy import Table, event, select, text
+from sqlalchemy import event, select, text
 
 from refract.core.db.bulk import insert_rows, iter_batches
 from refract.core.db.session import ReadSession, count_statements
@@ -67,7 +67,7 @@ async def _fill(rt: Runtime) -> tuple[User, list[int]]:
         ]  # fmt: skip
         for model, rows in filled:
             for some in iter_batches(rows, 2_000):
-                await insert_rows(session, cast("Table", model.__table__), some)
+                await insert_rows(session, model, some)
     await _analyse(rt)
     return people[0], [number for number in ids if number % PEOPLE == 0]
 

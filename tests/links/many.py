@@ -1,9 +1,9 @@
 """A hundred thousand links, put in by the database itself so that it takes seconds."""
 
 import random
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, text
+from sqlalchemy import text
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
@@ -118,7 +118,7 @@ async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
                 **parts,
             }
         )
-    await insert_rows(session, cast("Table", Name.__table__), rows)
+    await insert_rows(session, Name, rows)
 
 
 async def gather_statistics(rt: Runtime, tables: str) -> None:

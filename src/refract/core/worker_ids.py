@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import structlog
-from sqlalchemy import CursorResult, SmallInteger, String, select, update
+from sqlalchemy import SmallInteger, String, select, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.clock import Clock
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import Database, WriteSession
 from refract.core.db.types import Model
 from refract.core.error_throttle import ErrorThrottle
@@ -80,7 +81,7 @@ class WorkerIdLease:
         )
         async with self._db.write() as session:
             result = await session.execute(mine.values(reserved_until_ms=target_ms))
-        kept = isinstance(result, CursorResult) and result.rowcount == 1
+        kept = get_rowcount(result) == 1
         self._reserved_until_ms = target_ms if kept else 0
         return kept
 
@@ -121,7 +122,7 @@ async def _claim_row(
         WorkerId.worker == worker, WorkerId.reserved_until_ms == seen_ms
     )
     result = await session.execute(unchanged.values(holder=holder, reserved_until_ms=target_ms))
-    return isinstance(result, CursorResult) and result.rowcount == 1
+    return get_rowcount(result) == 1
 
 
 class LeasedIds:

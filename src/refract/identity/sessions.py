@@ -3,9 +3,11 @@
 import secrets
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, CursorResult, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, and_, delete, or_, select, update
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import try_insert
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
 from refract.identity import audit
@@ -18,7 +20,6 @@ from refract.identity.models import (
     User,
     UserStatus,
 )
-from refract.jobs.queue import insert_new
 
 SIGNIN_LINK_HOURS = 1
 LAST_SEEN_INTERVAL = timedelta(minutes=10)
@@ -67,7 +68,7 @@ async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> Use
         SigninLink.expires_at > now,
     )
     spent = await session.execute(unused.values(used_at=now))
-    if not isinstance(spent, CursorResult) or spent.rowcount != 1:
+    if get_rowcount(spent) != 1:
         raise SignInLinkExpired
     user = await session.scalar(
         select(User)
@@ -188,7 +189,7 @@ async def end_session_by_id(session: WriteSession, user: User, session_id: int) 
             BrowserSession.id == session_id, BrowserSession.user_id == user.id
         )
     )
-    if not isinstance(ended, CursorResult) or ended.rowcount != 1:
+    if get_rowcount(ended) != 1:
         raise SessionNotFound
 
 
@@ -207,12 +208,12 @@ async def end_provider_sessions(
         named = BrowserSession.sid == sid
         ended = ended.where(named if subject is None else or_(named, BrowserSession.sid.is_(None)))
     result = await session.execute(ended.execution_options(synchronize_session=False))
-    return result.rowcount if isinstance(result, CursorResult) else 0
+    return get_rowcount(result)
 
 
 async def spend_token(session: WriteSession, token: str, *, until: datetime) -> bool:
     """Use something up that counts once; return False when it was used before. The unique key decides."""
-    return await insert_new(
+    return await try_insert(
         session, SpentToken, {"digest": hash_credential(token), "expires_at": until}
     )
 

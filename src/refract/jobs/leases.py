@@ -6,12 +6,13 @@ from typing import Any
 
 from sqlalchemy import and_, or_, select, update
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import JobDead, JobDone, JobFailed, JobLost, JobOutcome, JobReleased
 from refract.jobs.models import Job, JobStatus
 from refract.jobs.payload import JobClaim
-from refract.jobs.queue import build_claim_conditions, get_database_time, get_rowcount, wake_workers
+from refract.jobs.queue import build_claim_conditions, get_database_time, wake_workers
 
 RECOVERY_BATCH_SIZE = 100
 LEASE_EXPIRED = "LEASE_EXPIRED"

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Protocol, cast
+from typing import Any, Protocol
 
-from sqlalchemy import CursorResult, Table, func, insert, select, text, update
-from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy import func, insert, select, text, update
 
 from refract.core.clock import Clock, SystemClock
 from refract.core.db.session import ReadSession, WriteSession
-from refract.core.db.types import Model, UtcDateTime
+from refract.core.db.types import UtcDateTime
+from refract.core.db.upsert import try_insert
 from refract.core.ids import IdSource
 from refract.jobs.errors import LeaseLost
 from refract.jobs.models import COMMON_SHARE, DEFAULT_MAX_TRIES, Job, JobStatus
@@ -63,7 +63,7 @@ async def enqueue(
     elif len(dedup) > MAX_DEDUP_LENGTH:
         problem = f"a dedup key has at most {MAX_DEDUP_LENGTH} characters: {dedup}"
         raise ValueError(problem)
-    elif not await insert_new(session, Job, {**row, "dedup": dedup}):
+    elif not await try_insert(session, Job, {**row, "dedup": dedup}):
         return None
     await wake_workers(session)
     return int(row["id"])
@@ -101,25 +101,6 @@ def _build_row(
         "created_at": at,
         "share": share,
     }
-
-
-async def insert_new(session: WriteSession, model: type[Model], row: dict[str, Any]) -> bool:
-    """Insert unless a unique key is taken. The key decides: looking first would race."""
-    table = cast("Table", model.__table__)
-    if session.dialect == "mysql":
-        result = await session.execute(mysql.insert(table).prefix_with("IGNORE").values(row))
-    elif session.dialect == "postgresql":
-        result = await session.execute(
-            postgresql.insert(table).values(row).on_conflict_do_nothing()
-        )
-    else:
-        result = await session.execute(sqlite.insert(table).values(row).on_conflict_do_nothing())
-    return get_rowcount(result) == 1
-
-
-def get_rowcount(result: Any) -> int:
-    """How many rows a statement touched."""
-    return result.rowcount if isinstance(result, CursorResult) else 0
 
 
 async def wake_workers(session: WriteSession) -> None:

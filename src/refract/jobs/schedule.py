@@ -7,11 +7,13 @@ from datetime import UTC, datetime, time, timedelta
 from sqlalchemy import select, update
 
 from refract.core.clock import EPOCH
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import try_insert
 from refract.core.runtime import Runtime
 from refract.jobs.models import MAINTENANCE_SHARE, JobSlot
 from refract.jobs.payload import JobPayload
-from refract.jobs.queue import enqueue, get_database_time, get_rowcount, insert_new
+from refract.jobs.queue import enqueue, get_database_time
 
 DAY = timedelta(days=1)
 
@@ -91,7 +93,7 @@ class JobScheduler:
                 == 1
             )
         else:
-            first = await insert_new(session, JobSlot, {"name": every.name, "slot": slot})
+            first = await try_insert(session, JobSlot, {"name": every.name, "slot": slot})
         if first:
             await enqueue(
                 session,

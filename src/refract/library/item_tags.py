@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import cast
 
-from sqlalchemy import Table, delete, select
+from sqlalchemy import delete, select
 
-from refract.core.db.bulk import insert_or_skip, iter_batches
+from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.library.models import Item, ItemTag
 from refract.tags import personal_tags
 from refract.tags.models import Tag, TagAlias
@@ -48,7 +48,7 @@ async def set_item_tags(
         {"item_id": item.id, "tag_id": tag_id, "created_at": now}
         for tag_id in sorted(wanted - borne)
     ]
-    await insert_or_skip(session, cast("Table", ItemTag.__table__), rows)
+    await insert_if_absent(session, ItemTag, rows)
     await adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(wanted - borne, 1), now)
     return wanted
 

@@ -2,12 +2,11 @@
 
 from datetime import datetime
 from math import ceil
-from typing import cast
 
-from sqlalchemy import Table, delete, select
+from sqlalchemy import delete, select
 
-from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.limits.errors import RateLimited
@@ -41,7 +40,7 @@ async def charge_up_to(
         bucket is None
     ):  # two callers may be the first at the same moment: one inserts the row, the other waits for it
         row = {"name": name, "tokens": float(per_hour), "updated_at": now}
-        await insert_or_skip(session, cast("Table", LimitBucket.__table__), [row])
+        await insert_if_absent(session, LimitBucket, [row])
         bucket = (await session.scalars(query)).one()
     elapsed = max(0.0, (now - bucket.updated_at).total_seconds())
     tokens = min(float(per_hour), bucket.tokens + elapsed * per_hour / HOUR_SECONDS)

@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import cast
 
-from sqlalchemy import Table, delete, func, select, text
+from sqlalchemy import delete, func, select, text
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
@@ -46,7 +45,7 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
         {"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)}
         for one in changes
     ]
-    await insert_rows(session, cast("Table", FeedEntry.__table__), rows)
+    await insert_rows(session, FeedEntry, rows)
     if session.dialect == "postgresql":
         await session.execute(text(f"NOTIFY {TOPIC}"))
     session.after_commit(lambda: session.signals.publish(TOPIC, changes))

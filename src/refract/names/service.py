@@ -4,13 +4,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from operator import itemgetter
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import CursorResult, Table, delete, select, update
+from sqlalchemy import delete, select, update
 
 from refract.core.clock import Clock
-from refract.core.db.bulk import insert_or_skip, iter_batches
+from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
 from refract.core.ids import IdSource, decode_base62, encode_base62, get_min_id
 from refract.core.runtime import Runtime
@@ -92,9 +93,7 @@ async def claim_names(
                 rows.append(
                     _build_row(key, name, kind, target, now + timedelta(microseconds=place))
                 )  # keeps the order they were given in
-    await insert_or_skip(
-        session, cast("Table", Name.__table__), sorted(rows, key=itemgetter("key"))
-    )
+    await insert_if_absent(session, Name, sorted(rows, key=itemgetter("key")))
     holders = await _load_holders(session, list(contested))
     granted: dict[str, tuple[int, str]] = {}
     for target, wanted in keys.items():
@@ -134,7 +133,7 @@ async def assign_codes(
             _build_row(code, code, NameTarget.LINK, drawn[code], space.clock.now(), generated=True)
             for code in sorted(drawn)
         ]
-        await insert_or_skip(session, cast("Table", Name.__table__), rows)
+        await insert_if_absent(session, Name, rows)
         holders = await _load_holders(session, list(drawn))
         found |= {target: code for code, target in drawn.items() if holders.get(code) == target}
     return found
@@ -156,7 +155,7 @@ async def release_names(
     question = delete(Name).where(Name.kind == kind, Name.target_id == target)
     if keys is not None:
         question = question.where(Name.key.in_(keys), ~Name.generated)
-    return cast("CursorResult[Any]", await session.execute(question)).rowcount
+    return get_rowcount(await session.execute(question))
 
 
 async def hold_names(
@@ -167,17 +166,12 @@ async def hold_names(
     Returns how many names it has.
     """
     names = update(Name).where(Name.kind == kind, Name.target_id == target).values(held_until=until)
-    return cast(
-        "CursorResult[Any]",
-        await session.execute(names.execution_options(synchronize_session=False)),
-    ).rowcount
+    return get_rowcount(await session.execute(names.execution_options(synchronize_session=False)))
 
 
 async def release_expired_names(session: WriteSession, now: datetime) -> int:
     """Free the names that were kept until now; return how many there were."""
-    return cast(
-        "CursorResult[Any]", await session.execute(delete(Name).where(Name.held_until <= now))
-    ).rowcount
+    return get_rowcount(await session.execute(delete(Name).where(Name.held_until <= now)))
 
 
 async def check_availability(

@@ -3,13 +3,14 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
-from sqlalchemy import Table, delete, select
+from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
 
-from refract.core.db.bulk import insert_or_skip, iter_batches
+from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
 from refract.tags.errors import AliasNotFound, TagExists, TagNameReserved, TagNotFound
 from refract.tags.grammar import check_color, check_personal, personal_key
@@ -34,7 +35,7 @@ async def ensure_tags(
             _build_row(number, user_id, key, wanted[key], now)
             for number, key in zip(ids.next_ids(len(missing)), missing, strict=True)
         ]
-        await insert_or_skip(session, cast("Table", Tag.__table__), rows)
+        await insert_if_absent(session, Tag, rows)
         known |= await find_tags_by_key(session, user_id, missing)
     for tag in known.values():
         if tag.deleted_at is not None:
@@ -65,9 +66,9 @@ async def create_tag(
     )
     number = ids.next_id() if before is None else 0
     if before is None:
-        await insert_or_skip(
+        await insert_if_absent(
             session,
-            cast("Table", Tag.__table__),
+            Tag,
             [_build_row(number, user_id, personal_key(clean), clean, now)],
         )
     tag = (await ensure_tags(session, ids, user_id, [clean], now))[clean]
@@ -192,8 +193,8 @@ async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: s
         TagAlias.key == personal_key(name.strip()),
         TagAlias.tag_id == tag_id,
     )
-    result: Any = await session.execute(gone.execution_options(synchronize_session=False))
-    if not result.rowcount:
+    result = await session.execute(gone.execution_options(synchronize_session=False))
+    if not get_rowcount(result):
         raise AliasNotFound
 
 

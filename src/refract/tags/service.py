@@ -2,12 +2,12 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, update
+from sqlalchemy import update
 
-from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
 from refract.identity import audit
 from refract.tags import queries
@@ -34,7 +34,7 @@ async def ensure_shared_tags(
             _build_row(number, key, wanted[key], now)
             for number, key in zip(numbers, missing, strict=True)
         ]
-        await insert_or_skip(session, cast("Table", Tag.__table__), rows)
+        await insert_if_absent(session, Tag, rows)
         known |= await queries.find_shared_tags(session, missing)
     await _revive_tags(session, [known[key] for key in wanted])
     return {name: known[slugify(name)] for name in names}

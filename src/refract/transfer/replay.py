@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import update
 
 from refract.admin.personal_data import PERSONAL_DATA_HOOKS
-from refract.core.db.bulk import iter_batches
+from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
@@ -99,7 +99,7 @@ async def _change(
     for some in iter_batches(ids):
         alive = (model.id.in_(some), getattr(model, field) == old)
         done = await session.execute(update(model).where(*alive).values({field: new, **more}))
-        changed += done.rowcount  # type: ignore[attr-defined]  # an update has one
+        changed += get_rowcount(done)
     return changed
 
 

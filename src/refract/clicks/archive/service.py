@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
-from sqlalchemy import CursorResult, Table, delete, func, select, update
+from sqlalchemy import Table, delete, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from refract.clicks.archive.models import ArchiveFile
@@ -31,6 +31,7 @@ from refract.clicks.archive.parquet import (
     write_rows,
 )
 from refract.clicks.models import ClickEvent
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
@@ -258,7 +259,7 @@ async def _commit_slice(rt: Runtime, part: DaySlice, written: ParquetFile) -> No
         gone = await session.execute(
             delete(_EVENT).where(_EVENT.c.at >= part.first, _EVENT.c.at <= part.last)
         )
-        if _get_rowcount(gone) != len(part.rows):
+        if get_rowcount(gone) != len(part.rows):
             raise ArchiveConflict
 
 
@@ -274,7 +275,7 @@ async def _replace_files(
             ArchiveFile.part.in_(parts),
             ArchiveFile.dropped_at.is_(None),
         )
-        if _get_rowcount(await session.execute(delete(ArchiveFile).where(*known))) != len(old):
+        if get_rowcount(await session.execute(delete(ArchiveFile).where(*known))) != len(old):
             raise ArchiveConflict
     for file in old:
         os.utime(ensure_directory(rt) / file.name)  # its grace begins now
@@ -292,7 +293,3 @@ async def _write_or_conflict(rt: Runtime) -> AsyncIterator[WriteSession]:
 
 def _build_row(rt: Runtime, day: date, part: int, written: ParquetFile) -> ArchiveFile:
     return ArchiveFile(day=day, part=part, created_at=rt.clock.now(), **written._asdict())
-
-
-def _get_rowcount(result: Any) -> int:
-    return result.rowcount if isinstance(result, CursorResult) else -1

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 import structlog
-from sqlalchemy import CursorResult, select, update
+from sqlalchemy import select, update
 
 from refract.clicks.ingest.agents import UserAgentParser
 from refract.clicks.ingest.batch import EventBatch, EventBatchBuilder, collect_days
@@ -33,8 +33,9 @@ from refract.clicks.spool.reader import (
     remove_finished,
     remove_temp_spools,
 )
-from refract.core.db.bulk import insert_or_skip, iter_batches
+from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
@@ -200,9 +201,9 @@ class Ingester:
                 "torn": 0,
                 "damaged": 0,
             }
-            await insert_or_skip(
+            await insert_if_absent(
                 session,
-                SpoolCheckpoint.__table__,  # type: ignore[arg-type]
+                SpoolCheckpoint,
                 [fresh | {"updated_at": self._rt.clock.now()}],
             )
             row = (
@@ -293,5 +294,5 @@ class Ingester:
                 updated_at=now,
             )
         )
-        if not isinstance(moved, CursorResult) or moved.rowcount != 1:
+        if get_rowcount(moved) != 1:
             raise CheckpointMoved

@@ -8,7 +8,7 @@ from sqlalchemy import delete, select, update
 
 from refract.clicks.models import VisitorSalt
 from refract.clicks.rollups.granularity import to_datetime
-from refract.core.db.bulk import insert_or_skip
+from refract.core.db.upsert import insert_if_absent
 from refract.core.runtime import Runtime
 
 SALT_LIFETIME: Final = timedelta(hours=48)
@@ -58,7 +58,7 @@ class SaltStore:
             await session.execute(
                 delete(VisitorSalt).where(*expired).execution_options(synchronize_session=False)
             )
-            await insert_or_skip(session, VisitorSalt.__table__, fresh)  # type: ignore[arg-type]
+            await insert_if_absent(session, VisitorSalt, fresh)
             found = await session.scalars(
                 select(VisitorSalt).where(VisitorSalt.day.in_([to_datetime(day) for day in days]))
             )

@@ -19,8 +19,8 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
-from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 
 _LARGEST_FIRST: Final = (
     DAY,
@@ -132,7 +132,9 @@ async def lock_progress(session: WriteSession) -> RollupProgress:
     """Wait until nobody else writes roll-ups, keep everybody else out until the transaction ends, and say how far they are."""
     row = (await session.execute(_SELECT.with_for_update())).mappings().one_or_none()
     if row is None:
-        await insert_or_skip(session, _TABLE, [{"id": _STATE_ID, **_to_columns(RollupProgress())}])
+        await insert_if_absent(
+            session, _TABLE, [{"id": _STATE_ID, **_to_columns(RollupProgress())}]
+        )
         row = (await session.execute(_SELECT.with_for_update())).mappings().one()
     return _from_row(row)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from refract.clicks.ingest.batch import EVENT_COLUMNS, TotalsDelta, make_time_formatter
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import build_conflict_clause
 
 _KEY_COLUMNS: Final = ("target_id", "kind", "grain", "start")
 _VALUE_COLUMNS: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
@@ -70,23 +71,11 @@ async def load_rollups(
 
 async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
     """Write whole rows, new ones and those that were there. Only for who holds the state's lock, and has read what it overwrites."""
-    names = ", ".join(_COLUMNS)
-    if session.dialect == "postgresql":
-        arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(_TYPES, 1))
-        new = ", ".join(f"{name} = excluded.{name}" for name in _VALUE_COLUMNS)
-        source = f"SELECT * FROM unnest({arrays}) ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET {new}"  # noqa: S608 - our own column names
-        statement = f"INSERT INTO click_rollups ({names}) {source}"
-        await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
-        return
-    if session.dialect == "sqlite":
-        new = f"ON CONFLICT ({', '.join(_KEY_COLUMNS)}) DO UPDATE SET " + ", ".join(
-            f"{name} = excluded.{name}" for name in _VALUE_COLUMNS
-        )
-    else:
-        new = "ON DUPLICATE KEY UPDATE " + ", ".join(
-            f"{name} = VALUES({name})" for name in _VALUE_COLUMNS
-        )
-    await _insert_rows(session, f"INSERT INTO click_rollups ({names})", rows, new)
+    end = build_conflict_clause(
+        session.dialect, "click_rollups", _KEY_COLUMNS, dict.fromkeys(_VALUE_COLUMNS, "{new}")
+    )
+    insert = f"INSERT INTO click_rollups ({', '.join(_COLUMNS)})"
+    await _insert_rows(session, insert, rows, end, _TYPES)
 
 
 async def add_totals(
@@ -100,54 +89,44 @@ async def add_totals(
         (target, people, bots, spell(*divmod(last, 1_000_000)))
         for target, (people, bots, last) in sorted(totals.items())
     ]
-    names = f"{key}, total_clicks, bot_clicks, last_clicked_at"
-    if session.dialect == "mysql":
-        sums = (
-            "total_clicks = total_clicks + VALUES(total_clicks), bot_clicks = bot_clicks +"
-            " VALUES(bot_clicks)"
-        )
-        last = (
-            "last_clicked_at = GREATEST(COALESCE(last_clicked_at, VALUES(last_clicked_at)),"
-            " VALUES(last_clicked_at))"
-        )
-        await _insert_rows(
-            session,
-            f"INSERT INTO {table} ({names})",
-            rows,
-            f"ON DUPLICATE KEY UPDATE {sums}, {last}",
-        )
-        return
     greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
-    adding = (
-        f"ON CONFLICT ({key}) DO UPDATE SET total_clicks = {table}.total_clicks +"
-        f" excluded.total_clicks, bot_clicks = {table}.bot_clicks + excluded.bot_clicks,"
-        f" last_clicked_at = {greatest}(COALESCE({table}.last_clicked_at,"
-        " excluded.last_clicked_at), excluded.last_clicked_at)"
-    )
-    if session.dialect == "sqlite":
-        await _insert_rows(session, f"INSERT INTO {table} ({names})", rows, adding)
-        return
-    arrays = "$1::bigint[], $2::bigint[], $3::bigint[], $4::timestamptz[]"
-    statement = f"INSERT INTO {table} ({names}) SELECT * FROM unnest({arrays}) {adding}"  # noqa: S608 - no value in it
-    await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
+    changes = {
+        "total_clicks": "{old} + {new}",
+        "bot_clicks": "{old} + {new}",
+        "last_clicked_at": greatest + "(COALESCE({old}, {new}), {new})",
+    }
+    end = build_conflict_clause(session.dialect, table, [key], changes)
+    insert = f"INSERT INTO {table} ({key}, {', '.join(changes)})"
+    types = ("bigint", "bigint", "bigint", "timestamptz")
+    await _insert_rows(session, insert, rows, end, types)
 
 
 async def _insert_rows(
-    session: WriteSession, beginning: str, rows: Sequence[tuple[Any, ...]], end: str = ""
+    session: WriteSession,
+    insert: str,
+    rows: Sequence[tuple[Any, ...]],
+    end: str = "",
+    types: Sequence[str] = (),
 ) -> None:
-    """Many rows with few statements.
+    """Insert many rows with few statements.
 
-    On SQLite many rows to a statement: its driver gives up the interpreter's lock at every statement and must wait to have it back, and
-    each is a journey to another thread and back.
+    PostgreSQL takes one array per column, of these types. SQLite takes many rows in a statement: its
+    driver releases the interpreter's lock at every statement and must wait to get it back, and each
+    statement is a journey to another thread and back.
     """
+    if session.dialect == "postgresql":
+        arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
+        statement = f"{insert} SELECT * FROM unnest({arrays}) {end}"  # noqa: S608 - no value in it
+        await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
+        return
     connection = await session.connection()
     one = f"({_build_placeholders(session, len(rows[0]))})"
     if session.dialect == "mysql":
-        await connection.exec_driver_sql(f"{beginning} VALUES {one} {end}", list(rows))
+        await connection.exec_driver_sql(f"{insert} VALUES {one} {end}", list(rows))
         return
     for some in _split_rows(rows):
         await connection.exec_driver_sql(
-            f"{beginning} VALUES {', '.join([one] * len(some))} {end}",
+            f"{insert} VALUES {', '.join([one] * len(some))} {end}",
             tuple(chain.from_iterable(some)),
         )
 

@@ -1,18 +1,14 @@
-"""Many rows in one go, the same on three databases."""
+"""Inserts of many rows, the same on three databases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar, cast
 
-from sqlalchemy import Column, Insert, Table, insert
+from sqlalchemy import Column, CursorResult, Insert, Result, Table, insert
 from sqlalchemy import Dialect as Driver
-from sqlalchemy.dialects.mysql import insert as mysql_insert
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from refract.core.db.session import WriteSession
 from refract.core.db.types import Model
-from refract.core.settings.model import Dialect
 
 MAX_PARAMETERS = 1_000
 """Values in one IN list: far below every driver's limit, and few enough shapes for a statement cache."""
@@ -39,41 +35,44 @@ def build_loaded_instance(model: type[ModelT], row: Mapping[str, Any]) -> ModelT
     return cast("ModelT", instance)
 
 
+def get_table(model: Table | type[Model]) -> Table:
+    """Return the table of a model, or the table itself."""
+    return model if isinstance(model, Table) else cast("Table", model.__table__)
+
+
+def get_rowcount(result: Result[Any]) -> int:
+    """Return how many rows an insert, update or delete matched."""
+    return cast("CursorResult[Any]", result).rowcount
+
+
 async def insert_rows(
-    session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]
+    session: WriteSession, into: Table | type[Model], rows: Sequence[Mapping[str, Any]]
 ) -> None:
     """Insert at driver level, without the cost of objects. Every row names the same columns."""
-    await _insert(session, table, rows, insert(table))
+    table = get_table(into)
+    await execute_insert(session, table, rows, insert(table))
 
 
-async def insert_or_skip(
-    session: WriteSession, table: Table, rows: Sequence[Mapping[str, Any]]
-) -> None:
-    """Insert the rows whose primary key or unique key is free; the others are left out in silence.
-
-    The database decides, one row after the other; a row that another transaction is about to commit is waited for.
-    Give the rows in one agreed order, so that two callers cannot wait for each other.
-    """
-    await _insert(
-        session, table, rows, _skipping(session.dialect, table), end=" ON CONFLICT DO NOTHING"
-    )
-
-
-async def _insert(
+async def execute_insert(
     session: WriteSession,
     table: Table,
     rows: Sequence[Mapping[str, Any]],
     statement: Insert,
+    *,
     end: str = "",
 ) -> None:
-    """PostgreSQL takes many rows as one array per column: half of what a message per row costs either side."""
+    """Execute an insert of many rows.
+
+    `end` is the part of `statement` after a plain INSERT, as PostgreSQL writes it: PostgreSQL takes
+    many rows as one array per column, which costs either side half of a message per row.
+    """
     if not rows:
         return
     connection = await session.connection()
     if session.dialect == "postgresql" and len(rows) >= MIN_ARRAY_ROWS:
         arrays = _build_array_insert(table, connection.dialect, tuple(rows[0]))
         await connection.exec_driver_sql(
-            arrays.statement + end, tuple(read(rows) for read in arrays.columns)
+            f"{arrays.statement} {end}", tuple(read(rows) for read in arrays.columns)
         )
     else:
         await connection.execute(statement, list(rows))
@@ -124,13 +123,3 @@ def _get_default(column: Column[Any]) -> Any:
     """What a column gets that no row names, as it does from an object."""
     default = cast("Any", column.default)
     return default.arg(None) if default.is_callable else default.arg
-
-
-def _skipping(dialect: Dialect, table: Table) -> Insert:
-    if dialect == "postgresql":
-        return postgresql_insert(table).on_conflict_do_nothing()
-    if dialect == "sqlite":
-        return sqlite_insert(table).on_conflict_do_nothing()
-    key = next(iter(table.primary_key.columns))
-    # INSERT IGNORE would also hide values that do not fit, and its shared locks invite deadlocks.
-    return mysql_insert(table).on_duplicate_key_update({key.name: key})

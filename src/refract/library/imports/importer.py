@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import Table, func, select, update
+from sqlalchemy import func, select, update
 
-from refract.core.db.bulk import insert_or_skip, insert_rows
+from refract.core.db.bulk import insert_rows
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
 from refract.core.runtime import Runtime
 from refract.library.imports.decisions import (
@@ -72,7 +73,7 @@ async def add_stored_rows(
         {**waiting, "number": number, **row._asdict()}
         for number, row in enumerate(rows, start=one.total + 1)
     ]
-    await insert_rows(session, cast("Table", ImportRow.__table__), numbered)
+    await insert_rows(session, ImportRow, numbered)
     one.total += len(rows)
     await session.flush()
 
@@ -179,8 +180,8 @@ async def _create_items(
         verdicts |= dict.fromkeys(bookmarks, RowDecision(RowOutcome.REFUSED, LIBRARY_FULL_MESSAGE))
         bookmarks, numbers, made, pages, stored = {}, {}, [], [], storage.StorageUsage()
     tags = await _ensure_tags(session, rt.ids, one, bookmarks, tag_rows, now)
-    await insert_rows(session, cast("Table", Item.__table__), made)
-    await insert_rows(session, cast("Table", SavedPage.__table__), pages)
+    await insert_rows(session, Item, made)
+    await insert_rows(session, SavedPage, pages)
     await _apply_tags(
         session,
         {
@@ -280,7 +281,7 @@ async def _add_aliases(
         {"space": user_id, "key": key, "tag_id": tag.id, "name": keys[key], "created_at": now}
         for key in sorted(set(keys) - set(taken))
     ]
-    await insert_or_skip(session, cast("Table", TagAlias.__table__), fresh)
+    await insert_if_absent(session, TagAlias, fresh)
 
 
 async def _apply_tags(
@@ -298,7 +299,7 @@ async def _apply_tags(
         for item_id, tag_ids in wanted.items()
         for tag_id in sorted(set(tag_ids) & live)
     ]
-    await insert_rows(session, cast("Table", ItemTag.__table__), rows)
+    await insert_rows(session, ItemTag, rows)
     counts: dict[int, int] = {}
     for row in rows:
         counts[int(row["tag_id"])] = counts.get(int(row["tag_id"]), 0) + 1  # type: ignore[call-overload]

@@ -3,15 +3,13 @@
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ARRAY, BindParameter, Table, Text, bindparam, delete, func, select
-from sqlalchemy.dialects.mysql import insert as mysql_insert
-from sqlalchemy.dialects.postgresql import insert as postgresql_insert
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
+from sqlalchemy import ARRAY, ColumnElement, Insert, Text, bindparam, delete, func, select
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import build_upsert
 from refract.core.settings.model import Dialect
 from refract.core.words import encode_number, encode_texts
 from refract.library.models import Item, ItemTag, SavedPage
@@ -57,7 +55,7 @@ async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) ->
     if rows:
         if session.dialect != "postgresql":
             rows = [{"number": row["number"], "words": " ".join(row["words"])} for row in rows]
-        await (await session.connection()).execute(_upsert(session.dialect), rows)
+        await (await session.connection()).execute(_build_upsert(session.dialect), rows)
 
 
 async def remove_from_index(session: WriteSession, item_ids: Sequence[int]) -> None:
@@ -124,20 +122,9 @@ async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int
     return {item_id: list(page) for item_id, *page in rows}
 
 
-def _upsert(dialect: Dialect) -> Any:
-    table = cast("Table", ItemSearch.__table__)
-    number: BindParameter[int] = bindparam("number")
-    words: BindParameter[str] = bindparam("words")
-    if dialect == "postgresql":
-        kept = func.array_to_tsvector(bindparam("words", type_=ARRAY(Text)))
-        fresh = postgresql_insert(table).values(item_id=number, tokens=kept)
-        return fresh.on_conflict_do_update(
-            index_elements=["item_id"], set_={"tokens": fresh.excluded.tokens}
-        )
-    if dialect == "sqlite":
-        anew = sqlite_insert(table).values(item_id=number, tokens=words)
-        return anew.on_conflict_do_update(
-            index_elements=["item_id"], set_={"tokens": anew.excluded.tokens}
-        )
-    other = mysql_insert(table).values(item_id=number, tokens=words)
-    return other.on_duplicate_key_update(tokens=other.inserted.tokens)
+def _build_upsert(dialect: Dialect) -> Insert:
+    is_postgresql = dialect == "postgresql"
+    words: ColumnElement[Any] = bindparam("words", type_=ARRAY(Text) if is_postgresql else Text())
+    tokens = func.array_to_tsvector(words) if is_postgresql else words
+    statement = build_upsert(dialect, ItemSearch, ["tokens"])
+    return statement.values(item_id=bindparam("number"), tokens=tokens)

@@ -3,18 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
-from typing import cast
 
-from sqlalchemy import Table, func, select, update
+from sqlalchemy import func, select, update
 
-from refract.core.db.bulk import insert_or_skip
+from refract.core.db.bulk import get_rowcount, get_table
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent, try_insert
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity import audit
 from refract.identity.errors import AccountNotFound
 from refract.identity.models import User, UserPlan
-from refract.jobs.queue import get_rowcount, insert_new
 from refract.library.models import Item, LedgerEntry, LedgerEntryKind, QuotaDay
 
 LEDGER_ACTION = "ENRICH_ITEM"
@@ -150,11 +149,8 @@ async def refund_quota(session: WriteSession, rt: Runtime, job_id: int, reason: 
         model=paid.model,
         reason=reason[:50],
     )
-    row = {
-        column.name: getattr(back, column.name)
-        for column in cast("Table", LedgerEntry.__table__).columns
-    }
-    if not await insert_new(session, LedgerEntry, row):
+    row = {column.name: getattr(back, column.name) for column in get_table(LedgerEntry).columns}
+    if not await try_insert(session, LedgerEntry, row):
         return False
     less = update(QuotaDay).where(QuotaDay.user_id == paid.user_id, QuotaDay.day == paid.day)
     given_back = less.values(used=QuotaDay.used - paid.units, updated_at=rt.clock.now())
@@ -191,7 +187,7 @@ async def set_day_limit(
 
 async def _ensure_day(session: WriteSession, user_id: int, day: date, now: datetime) -> None:
     row = {"user_id": user_id, "day": day, "used": 0, "limit_override": None, "updated_at": now}
-    await insert_or_skip(session, cast("Table", QuotaDay.__table__), [row])
+    await insert_if_absent(session, QuotaDay, [row])
 
 
 def _build_entry(  # noqa: PLR0913 - the columns of a row

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 
 from sqlalchemy import delete
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
 from refract.identity.models import User
-from refract.jobs.queue import get_rowcount
 from refract.library.enrichment.rules import normalize_pattern
 from refract.library.errors import InvalidRule, RuleNotFound
 from refract.library.models import TagRule

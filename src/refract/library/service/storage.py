@@ -4,17 +4,17 @@ Whoever changes items calls this last, when tags are locked already: one order, 
 """
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, Table, func, select, update
+from sqlalchemy import ColumnElement, LargeBinary, func, select, update
 from sqlalchemy import cast as sql_cast
 
-from refract.core.db.bulk import insert_or_skip
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import User, UserRole
-from refract.jobs.queue import get_rowcount
 from refract.library.errors import CaptureLimitReached, ItemLimitReached, StorageLimitReached
 from refract.library.models import Item, LibraryUsage, SavedPage
 from refract.limits.errors import RateLimited
@@ -167,7 +167,7 @@ async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUs
         return False
     real = await measure_usage(session, user_id)
     row = {"user_id": user_id, "items": real.items - more.items, "bytes": real.bytes - more.bytes}
-    await insert_or_skip(session, cast("Table", LibraryUsage.__table__), [row])
+    await insert_if_absent(session, LibraryUsage, [row])
     return True
 
 

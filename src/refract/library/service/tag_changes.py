@@ -3,11 +3,10 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
 from sqlalchemy import (
     Boolean,
-    Table,
     and_,
     delete,
     exists,
@@ -20,8 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy import cast as sql_cast
 
-from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
 from refract.library.models import Item, ItemStatus, ItemTag, TagChange, TagChangeItem
 from refract.tags import personal_tags
@@ -88,7 +87,7 @@ async def merge_tags(
         {"space": user_id, "key": one.key, "tag_id": target_id, "name": one.name, "created_at": now}
         for one in sorted(sources, key=lambda one: one.key)
     ]
-    await insert_or_skip(session, cast("Table", TagAlias.__table__), aliases)
+    await insert_if_absent(session, TagAlias, aliases)
     for source in sources:
         source.deleted_at, source.usage_count = now, 0
     used = [tag.last_used_at for tag in held.values() if tag.last_used_at is not None]

@@ -3,19 +3,19 @@
 from collections.abc import Iterable
 from datetime import datetime
 
-from sqlalchemy import CursorResult, Insert, delete, select, update
+from sqlalchemy import delete, select, update
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.runtime import Runtime
-from refract.core.settings.model import Dialect
 from refract.core.urls import list_parent_domains
 from refract.identity import audit
 from refract.links import feed
 from refract.links.safety.blocklist import DomainSet, canonicalise_domain
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety.models import BlockedDomain, BlockEpoch
-from refract.links.safety.queries import build_upsert
 
 _EPOCH_ROW_ID = 1
 _ALL_CHANGED = feed.TargetChange(feed.ALL_TARGETS, 0, ())
@@ -54,7 +54,7 @@ async def unblock_domain(
         if name
         else None
     )
-    if not isinstance(gone, CursorResult) or not gone.rowcount:
+    if gone is None or not get_rowcount(gone):
         raise DomainNotBlocked(domain=domain[:100])
     audit.add_entry(session, "domain.unblocked", at=at, actor_id=by, target=name)
     await feed.publish_changes(session, [_ALL_CHANGED])
@@ -135,15 +135,11 @@ async def invalidate_all(session: WriteSession) -> None:
 
 
 async def bump_epoch(session: WriteSession) -> None:
-    await (await session.connection()).execute(_build_epoch_insert(session.dialect))
+    # Two administrators may be the first at the same moment: the second waits for the row.
+    await insert_if_absent(session, BlockEpoch, [{"id": _EPOCH_ROW_ID, "epoch": 0}])
     await session.execute(
         update(BlockEpoch).where(BlockEpoch.id == _EPOCH_ROW_ID).values(epoch=BlockEpoch.epoch + 1)
     )
-
-
-def _build_epoch_insert(dialect: Dialect) -> Insert:
-    """Two administrators may be the first at the same moment: the row is made by whoever comes first, and waited for by the other."""
-    return build_upsert(dialect, BlockEpoch, ["id"]).values(id=_EPOCH_ROW_ID, epoch=0)
 
 
 # Blocked domains as lists see them: a copy in memory, read again when it has changed.

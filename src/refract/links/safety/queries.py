@@ -3,14 +3,13 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
-from sqlalchemy import CursorResult, Insert, delete, select
-from sqlalchemy.dialects import mysql, postgresql, sqlite
+from sqlalchemy import delete, select
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.upsert import upsert
 from refract.core.secrets import hash_credential
-from refract.core.settings.model import Dialect
 from refract.links.safety.models import UrlCheck, UrlVerdict
 
 SAFE_TTL = timedelta(hours=24)
@@ -60,12 +59,8 @@ async def store_checks(
         }
         for href, found in findings.items()
     ]
-    if rows:
-        rows.sort(key=lambda row: str(row["url_hash"]))
-        connection = await session.connection()
-        await connection.execute(
-            build_upsert(session.dialect, UrlCheck, ["verdict", "threat", "expires_at"]), rows
-        )
+    rows.sort(key=lambda row: str(row["url_hash"]))
+    await upsert(session, UrlCheck, rows, ["verdict", "threat", "expires_at"])
 
 
 async def purge_expired_checks(session: WriteSession, now: datetime, *, limit: int = 1000) -> int:
@@ -81,17 +76,4 @@ async def purge_expired_checks(session: WriteSession, now: datetime, *, limit: i
     gone = (
         await session.execute(delete(UrlCheck).where(UrlCheck.url_hash.in_(old))) if old else None
     )
-    return gone.rowcount if isinstance(gone, CursorResult) else 0
-
-
-def build_upsert(dialect: Dialect, model: type[Any], columns: list[str]) -> Insert:
-    """An insert that overwrites these columns where the primary key is taken."""
-    table = model.__table__
-    if dialect == "mysql":
-        added = mysql.insert(table)
-        return added.on_duplicate_key_update({name: added.inserted[name] for name in columns})
-    insert = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-    return insert.on_conflict_do_update(
-        index_elements=list(table.primary_key),
-        set_={name: insert.excluded[name] for name in columns},
-    )
+    return get_rowcount(gone) if gone is not None else 0

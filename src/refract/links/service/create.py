@@ -4,9 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, cast
-
-from sqlalchemy import Table
+from typing import Any
 
 from refract.core.db.bulk import build_loaded_instance, insert_rows
 from refract.core.db.session import WriteSession
@@ -267,19 +265,13 @@ async def _insert_rows(
         for draft in drafts
         for tag_id in draft.tags
     ]
-    await insert_rows(session, _table(Link), [draft.row for draft in drafts])
-    await insert_rows(
-        session, _table(LinkOwner), [_build_owner_row(link, owner_id) for link in links]
-    )
-    await insert_rows(session, _table(LinkTag), tagged)
+    await insert_rows(session, Link, [draft.row for draft in drafts])
+    await insert_rows(session, LinkOwner, [_build_owner_row(link, owner_id) for link in links])
+    await insert_rows(session, LinkTag, tagged)
     await tags.adjust_usage(session, Counter(row["tag_id"] for row in tagged), now)
     await feed.publish_changes(
         session, [feed.build_change(draft.card.link, draft.card.names) for draft in drafts]
     )
-
-
-def _table(model: type[Any]) -> Table:
-    return cast("Table", model.__table__)
 
 
 def _build_owner_row(link: Link, owner_id: int) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, cast
+from typing import Any
 
-from sqlalchemy import Table, and_, delete, or_, select, update
+from sqlalchemy import and_, delete, or_, select, update
 
-from refract.core.db.bulk import insert_or_skip
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.links import feed
 from refract.links.access import LinkCaller
 from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
@@ -216,7 +216,7 @@ async def _purge_rows(
             uses[tag_id] = uses.get(tag_id, 0) - 1
     await adjust_usage(session, uses, now)
     tombstones = [{"link_id": link_id, "purged_at": now} for link_id in ids]
-    await insert_or_skip(session, cast("Table", LinkTombstone.__table__), tombstones)
+    await insert_if_absent(session, LinkTombstone, tombstones)
     await session.execute(delete(Name).where(Name.kind == NameTarget.LINK, Name.target_id.in_(ids)))
     children: tuple[Any, ...] = (LinkTag, LinkShare, LinkInvitation, LinkOwner, LinkChange)
     for child in children:

@@ -2,9 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
-from typing import cast
 
-from sqlalchemy import Table, delete
+from sqlalchemy import delete
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
@@ -42,7 +41,7 @@ async def replace_tags(
         )
     await insert_rows(
         session,
-        cast("Table", LinkTag.__table__),
+        LinkTag,
         [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(come)],
     )
     await tags.adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(come, 1), now)

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, CursorResult, Update, delete, func, or_, select, update
+from sqlalchemy import ColumnElement, Update, delete, func, or_, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
-from refract.core.db.bulk import iter_batches
+from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.ids import get_min_id
 from refract.core.net.metadata import PageMetadata
@@ -209,7 +209,7 @@ async def fail_stale_entries(session: WriteSession, now: datetime) -> int:
             synchronize_session=False
         )
     )
-    return gone.rowcount if isinstance(gone, CursorResult) else 0
+    return get_rowcount(gone)
 
 
 async def record_checks(

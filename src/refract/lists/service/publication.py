@@ -7,6 +7,7 @@ from datetime import datetime
 
 from sqlalchemy import select, update
 
+from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
 from refract.core.ids import IdSource
 from refract.identity import audit
@@ -78,7 +79,9 @@ async def _take_name(
             Name.kind == NameTarget.LIST,
             Name.target_id.in_(family),
         )
-        if not (await session.execute(moved.values(target_id=found.id, held_until=None))).rowcount:  # type: ignore[attr-defined]  # an update has one
+        if not get_rowcount(
+            await session.execute(moved.values(target_id=found.id, held_until=None))
+        ):
             await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
         return
     for size in _SLUG_LENGTHS:
