@@ -185,7 +185,7 @@ def _by_key(clear: str) -> str:
 
 
 def _by_cookie(token: str) -> str:
-    return f"cookie: {SESSION_COOKIE}={token}"
+    return f"cookie: {SESSION_COOKIE.base_name}={token}"
 
 
 # -- one withdrawal

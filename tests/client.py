@@ -6,7 +6,7 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from refract.core.runtime import Runtime
-from refract.identity.authentication import get_session_cookie_name
+from refract.identity.authentication import SESSION_COOKIE
 from refract.server.node import ServerNode
 from tests.documented import check_documented
 
@@ -20,7 +20,7 @@ def by_key(clear: str) -> dict[str, str]:
 
 def by_cookie(rt: Runtime, cookie: str, *, proven: bool = True) -> dict[str, str]:
     """As a browser sends it; `proven` adds the Origin of our own pages."""
-    headers = {"Cookie": f"{get_session_cookie_name(rt)}={cookie}"}
+    headers = {"Cookie": f"{SESSION_COOKIE.get_name(rt)}={cookie}"}
     return headers | {"Origin": rt.settings.public_url} if proven else headers
 
 

@@ -8,7 +8,7 @@ from refract.core.secrets import hash_credential
 from refract.identity.models import User
 from refract.lists import service
 from refract.lists.access import ListCaller as ListMaker
-from refract.lists.draft_owners import get_cookie_name
+from refract.lists.draft_owners import CREATOR_COOKIE
 from tests import make
 from tests.access.objects import a_deleted_list, a_published_list
 from tests.errors.links import BLOCKED, DANGEROUS, block, checked_site
@@ -88,7 +88,7 @@ async def anonymous_draft(asking: Asking, *urls: str) -> tuple[str, Headers]:
     cookie = str(uuid.uuid4())
     list_id = await list_of(asking, *urls, maker=ListMaker(creator=hash_credential(cookie)))
     return list_id, {
-        "Cookie": f"{get_cookie_name(asking.rt)}={cookie}",
+        "Cookie": f"{CREATOR_COOKIE.get_name(asking.rt)}={cookie}",
         "Origin": asking.rt.settings.public_url,
     }
 

@@ -171,6 +171,7 @@ async def test_login_csrf_an_answer_to_another_question_lets_nobody_in(
 
     assert refused.status_code == 403
     assert "Start again" in refused.text
+    assert ("it took too long" in refused.text) == (wrong == "too late")
     assert await _signed_in(rt) == 0
 
 

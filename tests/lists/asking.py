@@ -13,7 +13,7 @@ ORIGIN = {"Origin": "http://go.test"}
 
 def creator(token: str | None = None, *, proven: bool = True) -> dict[str, str]:
     """The headers of a browser that holds a creator cookie."""
-    headers = {"Cookie": f"{CREATOR_COOKIE}={token or uuid.uuid4()}"}
+    headers = {"Cookie": f"{CREATOR_COOKIE.base_name}={token or uuid.uuid4()}"}
     return headers | ORIGIN if proven else headers
 
 

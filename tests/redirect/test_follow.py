@@ -357,7 +357,9 @@ async def test_wish_is_kept_for_after_the_sign_in(world: World, wire: Wire, tmp_
         secret=Secret(b"s" * 40),
     )
     request: Any = type(
-        "Request", (), {"cookies": {return_path.COOKIE: cookie.split(";")[0].partition("=")[2]}}
+        "Request",
+        (),
+        {"cookies": {return_path.COOKIE.base_name: cookie.split(";")[0].partition("=")[2]}},
     )()
     assert return_path.get_return_path(request, rt) == "/plan/a%20b?x=1"
 

@@ -43,7 +43,7 @@ def test_path_comes_back_until_it_is_too_old(tmp_path: Path) -> None:
     cookie = (cookie_of(rt, "/plan/a%20b?x=1") or "").split(";")[0]
 
     assert return_path.get_return_path(request(cookie), rt) == "/plan/a%20b?x=1"
-    rt.clock.advance(return_path.RETURN_PATH_MINUTES * 60 - 1)  # type: ignore[attr-defined]
+    rt.clock.advance(return_path.RETURN_PATH_SECONDS - 1)  # type: ignore[attr-defined]
     assert return_path.get_return_path(request(cookie), rt) == "/plan/a%20b?x=1"
     rt.clock.advance(1)  # type: ignore[attr-defined]
     assert return_path.get_return_path(request(cookie), rt) is None
@@ -75,12 +75,18 @@ def test_nobody_else_can_write_it(tmp_path: Path) -> None:
     for place in range(len(raw)):
         forged = bytes(raw[:place]) + bytes([raw[place] ^ 1]) + bytes(raw[place + 1 :])
         cookie = base64.urlsafe_b64encode(forged).decode().rstrip("=")
-        assert return_path.get_return_path(request(f"{return_path.COOKIE}={cookie}"), rt) is None
+        assert (
+            return_path.get_return_path(request(f"{return_path.COOKIE.base_name}={cookie}"), rt)
+            is None
+        )
     for cookie in ("", "x", "!!!!", "AAAA", "é"):
-        assert return_path.get_return_path(request(f"{return_path.COOKIE}={cookie}"), rt) is None
+        assert (
+            return_path.get_return_path(request(f"{return_path.COOKIE.base_name}={cookie}"), rt)
+            is None
+        )
     assert (
         return_path.get_return_path(
-            request(f"{return_path.COOKIE}={value}"), runtime(tmp_path, b"t" * 40)
+            request(f"{return_path.COOKIE.base_name}={value}"), runtime(tmp_path, b"t" * 40)
         )
         is None
     )

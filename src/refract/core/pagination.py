@@ -1,7 +1,5 @@
 """Pages of a long list: sealed cursors that belong to one question."""
 
-import base64
-import binascii
 import hashlib
 import json
 from collections.abc import Sequence
@@ -13,14 +11,13 @@ from sqlalchemy import ColumnElement, and_, or_
 from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.errors import Malformed
-from refract.core.secrets import Secret
+from refract.core.secrets import InvalidSeal, Secret
 
 DEFAULT_LIMIT = 50
 MAX_LIMIT = 200
 MAX_CURSOR_LENGTH = 512
-_TAG = 16
+_PURPOSE = "cursor"
 _BLOCK = 16
-_STREAM = 64
 RowT = TypeVar("RowT")
 CursorValue = str | int | float | datetime | None
 
@@ -44,34 +41,23 @@ class CursorCodec:
         self._secret = secret
 
     def encode(self, question: object, position: Sequence[CursorValue]) -> str:
-        """Seal a position: its MAC is the nonce of the key stream that hides it, so equal positions make equal cursors."""
+        """Return a sealed position. Equal positions make equal cursors."""
         text = json.dumps(
             [_to_json_value(value) for value in position], separators=(",", ":"), ensure_ascii=False
         ).encode()
         payload = text.ljust(
             -len(text) // _BLOCK * -_BLOCK
         )  # its length must not tell how large a number is
-        asked = _digest_question(question)
-        tag = self._secret.sign("cursor", asked + payload, size=_TAG)
-        return base64.urlsafe_b64encode(tag + self._mask(asked, tag, payload)).rstrip(b"=").decode()
+        return self._secret.seal(_PURPOSE, payload, context=_digest_question(question))
 
     def decode(self, question: object, cursor: str) -> list[Any]:
         """Return the position, or raise `InvalidCursor`, whatever was done to the text."""
-        try:
-            if len(cursor) > MAX_CURSOR_LENGTH or not cursor.isascii():
-                raise InvalidCursor
-            raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
-        except (ValueError, binascii.Error) as exc:
-            raise InvalidCursor from exc
-        asked, tag = _digest_question(question), raw[:_TAG]
-        payload = self._mask(asked, tag, raw[_TAG:])
-        canonical = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
-        if (
-            canonical != cursor
-            or len(tag) != _TAG
-            or not self._secret.verify("cursor", asked + payload, tag)
-        ):
+        if len(cursor) > MAX_CURSOR_LENGTH:
             raise InvalidCursor
+        try:
+            payload = self._secret.unseal(_PURPOSE, cursor, context=_digest_question(question))
+        except InvalidSeal as exc:
+            raise InvalidCursor from exc
         return [_from_json_value(value) for value in json.loads(payload)]
 
     def build_page(
@@ -81,15 +67,6 @@ class CursorCodec:
         kept = rows[:limit]
         more = len(rows) > limit and bool(kept)
         return Page(kept, self.encode(question, position(kept[-1])) if more else None)
-
-    def _mask(self, asked: bytes, tag: bytes, text: bytes) -> bytes:
-        """Hide a text or show it again: XOR with a key stream that belongs to the question and the tag."""
-        blocks = -(-len(text) // _STREAM)
-        stream = b"".join(
-            self._secret.sign("cursor stream", asked + tag + bytes([block]), size=_STREAM)
-            for block in range(blocks)
-        )
-        return bytes(one ^ other for one, other in zip(text, stream, strict=False))
 
 
 def _digest_question(question: object) -> bytes:

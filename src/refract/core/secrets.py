@@ -1,10 +1,13 @@
-"""The installation's own secret, and the purposes it is split into."""
+"""The installation's own secret, the keys derived from it, and values sealed with them."""
 
+import base64
+import binascii
 import contextlib
 import hashlib
 import hmac
 import os
 import secrets
+from datetime import datetime
 from pathlib import Path
 
 from refract.core.errors import ConfigurationError
@@ -12,6 +15,18 @@ from refract.core.settings.model import Settings
 
 _FILE = "secret"
 _MIN_SECRET_LENGTH = 32
+_TAG_SIZE = 16
+_STAMP_SIZE = 8
+_BLOCK_SIZE = 64
+_MAX_BLOCKS = 256
+
+
+class InvalidSeal(ValueError):
+    """A text that was not sealed by us for this purpose, or was changed since."""
+
+
+class ExpiredSeal(InvalidSeal):
+    """A sealed text whose time is over."""
 
 
 class Secret:
@@ -32,6 +47,69 @@ class Secret:
         return hmac.compare_digest(
             self.sign(purpose, message, size=len(signature) or 16), signature
         )
+
+    def seal(
+        self, purpose: str, message: bytes, *, until: datetime | None = None, context: bytes = b""
+    ) -> str:
+        """Return text for cookies and URLs that only `unseal` can read and that no client can forge.
+
+        `context` must be given again to unseal it and has one length per purpose. Give `until` always
+        or never for one purpose. The MAC is the nonce of the key stream that hides the message, so
+        equal messages make equal texts.
+        """
+        stamp = b"" if until is None else int(until.timestamp()).to_bytes(_STAMP_SIZE, "big")
+        body = stamp + message
+        tag = self.sign(purpose, context + body, size=_TAG_SIZE)
+        return encode_base64url(tag + self._mask(purpose, context + tag, body))
+
+    def unseal(
+        self, purpose: str, text: str, *, now: datetime | None = None, context: bytes = b""
+    ) -> bytes:
+        """Return the message that was sealed; give `now` if it was sealed with `until`.
+
+        Raise `InvalidSeal`, or `ExpiredSeal` if `until` is not after `now`.
+        """
+        raw = decode_base64url(text)
+        if raw is None or len(raw) < _TAG_SIZE:
+            raise InvalidSeal
+        tag = raw[:_TAG_SIZE]
+        body = self._mask(purpose, context + tag, raw[_TAG_SIZE:])
+        if not self.verify(purpose, context + body, tag):
+            raise InvalidSeal
+        if now is None:
+            return body
+        if int.from_bytes(body[:_STAMP_SIZE], "big") <= now.timestamp():
+            raise ExpiredSeal
+        return body[_STAMP_SIZE:]
+
+    def _mask(self, purpose: str, nonce: bytes, text: bytes) -> bytes:
+        """Hide a text or reveal it: XOR with a key stream."""
+        blocks = -(-len(text) // _BLOCK_SIZE)
+        if blocks > _MAX_BLOCKS:
+            raise InvalidSeal
+        stream = b"".join(
+            self.sign(f"{purpose} stream", nonce + bytes([block]), size=_BLOCK_SIZE)
+            for block in range(blocks)
+        )
+        return bytes(byte ^ key for byte, key in zip(text, stream, strict=False))
+
+
+def encode_base64url(raw: bytes) -> str:
+    """Return base64url without padding."""
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode_base64url(text: str) -> bytes | None:
+    """Return the bytes that `encode_base64url` makes this very text of, or None.
+
+    Other spellings of the same bytes (padding, unused bits) are refused.
+    """
+    try:
+        padded = text.encode("ascii") + b"=" * (-len(text) % 4)
+        raw = base64.b64decode(padded, altchars=b"-_", validate=True)
+    except (ValueError, binascii.Error):
+        return None
+    return raw if encode_base64url(raw) == text else None
 
 
 def load_secret(settings: Settings) -> Secret:

@@ -8,7 +8,7 @@ from starlette.responses import StreamingResponse
 from refract.core.schemas import Id
 from refract.identity import audit, keys, sessions, users
 from refract.identity.account_deletion import delete_account, export_account
-from refract.identity.authentication import clear_session_cookie
+from refract.identity.authentication import SESSION_COOKIE
 from refract.identity.concurrency_limits import start_export
 from refract.identity.dependencies import AccountCaller, PersonalDataHooks, ReadCaller, WriteCaller
 from refract.identity.errors import (
@@ -73,7 +73,7 @@ async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> R
         await delete_account(session, rt, AccountDeletion(actor.user), parts, by=actor.user)
     response = Response(status_code=204)
     if actor.session is not None:
-        clear_session_cookie(response, rt)
+        SESSION_COOKIE.delete(response, rt)
     return response
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from starlette.requests import Request
-from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.identity.errors import CsrfFailed, InvalidCredentials
@@ -12,10 +11,11 @@ from refract.identity.keys import SHOWN_PREFIX_LENGTH, ParentKey, find_key, is_k
 from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.sessions import LAST_SEEN_INTERVAL, extend_session, find_session
 from refract.web import csrf
+from refract.web.cookies import Cookie
 from refract.web.networks import client_network_text
 
 ALL_SCOPES = frozenset(Scope)
-SESSION_COOKIE = "refract"
+SESSION_COOKIE = Cookie("refract")
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,35 +37,8 @@ class Caller:
         return self.user.role == UserRole.ADMIN and Scope.ADMIN in self.scopes
 
 
-def get_session_cookie_name(rt: Runtime) -> str:
-    """`__Host-` makes browsers insist on Secure, on this host alone; it cannot be used on plain http."""
-    return f"__Host-{SESSION_COOKIE}" if rt.settings.https else SESSION_COOKIE
-
-
-def set_session_cookie(response: Response, rt: Runtime, token: str) -> None:
-    response.set_cookie(
-        get_session_cookie_name(rt),
-        token,
-        max_age=rt.settings.session_days * 86_400,
-        path="/",
-        secure=rt.settings.https,
-        httponly=True,
-        samesite="lax",
-    )
-
-
-def clear_session_cookie(response: Response, rt: Runtime) -> None:
-    response.delete_cookie(
-        get_session_cookie_name(rt),
-        path="/",
-        secure=rt.settings.https,
-        httponly=True,
-        samesite="lax",
-    )
-
-
 def get_session_token(request: Request, rt: Runtime) -> str | None:
-    return request.cookies.get(get_session_cookie_name(rt))
+    return SESSION_COOKIE.read(request, rt)
 
 
 async def authenticate(request: Request, rt: Runtime) -> Caller | None:

@@ -124,7 +124,7 @@ SECURITY_SCHEMES = {
     "session": {
         "type": "apiKey",
         "in": "cookie",
-        "name": SESSION_COOKIE,
+        "name": SESSION_COOKIE.base_name,
         "description": (
             "The cookie of a signed-in browser (`__Host-refract` on https). Changes need an Origin"
             " of ours or X-CSRF-Token too."

@@ -11,21 +11,17 @@ from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller, get_session_token
 from refract.identity.models import User
 from refract.web import csrf, flash
+from refract.web.cookies import Cookie
 from refract.web.i18n import Locale, choose_locale, use_locale
 from refract.web.templating import TemplateRenderer
 
-VISIT_COOKIE = "refract_visit"
+VISIT_COOKIE = Cookie("refract_visit")
 _MIN_COMPRESSED_BYTES = 1_000
 
 
 def get_visit_cookie(request: Request) -> str | None:
     """What forms of strangers are bound to; it means nothing else."""
-    return request.cookies.get(_visit_name(request.app.state.rt))
-
-
-def _visit_name(rt: Runtime) -> str:
-    """`__Host-` keeps neighbouring subdomains from planting one; it cannot be used on plain http."""
-    return f"__Host-{VISIT_COOKIE}" if rt.settings.https else VISIT_COOKIE
+    return VISIT_COOKIE.read(request, request.app.state.rt)
 
 
 def build_user_context(user: User | None) -> dict[str, Any] | None:
@@ -83,15 +79,7 @@ def render_response(
         and bound is None
         and get_visit_cookie(request) is None
     ):
-        response.set_cookie(
-            _visit_name(rt),
-            visit,
-            max_age=86_400,
-            path="/",
-            secure=rt.settings.https,
-            httponly=True,
-            samesite="lax",
-        )
+        VISIT_COOKIE.set(response, rt, visit, max_age=86_400)
     return response
 
 

@@ -20,11 +20,12 @@ from refract.lists.errors import AnonymousListsDisabled
 from refract.lists.models import LinkList
 from refract.lists.queries import list_claimable
 from refract.web import csrf
+from refract.web.cookies import Cookie
 from refract.web.dependencies import Rt
 from refract.web.networks import client_network
 from refract.web.openapi import Guard, guards
 
-CREATOR_COOKIE = "refract_creator"
+CREATOR_COOKIE = Cookie("refract_creator")
 COOKIE_MAX_AGE_SECONDS = 30 * 86_400
 
 
@@ -50,13 +51,9 @@ class ListClient:
         return self.actor is None
 
 
-def get_cookie_name(rt: Runtime) -> str:
-    return f"__Host-{CREATOR_COOKIE}" if rt.settings.https else CREATOR_COOKIE
-
-
 def read_creator_cookie(request: Request, rt: Runtime) -> str | None:
     """The cookie that was sent, if it is one of ours."""
-    sent = request.cookies.get(get_cookie_name(rt), "")
+    sent = CREATOR_COOKIE.read(request, rt) or ""
     try:
         return str(uuid.UUID(sent)) if len(sent) == 36 else None
     except ValueError:
@@ -76,15 +73,7 @@ def format_titles(found: Sequence[LinkList]) -> list[str]:
 def set_creator_cookie(response: Response, rt: Runtime, client: ListClient) -> None:
     """Let the browser of a stranger keep the cookie, for another 30 days."""
     if client.is_anonymous and client.creator:
-        response.set_cookie(
-            get_cookie_name(rt),
-            client.creator,
-            max_age=COOKIE_MAX_AGE_SECONDS,
-            path="/",
-            secure=rt.settings.https,
-            httponly=True,
-            samesite="lax",
-        )
+        CREATOR_COOKIE.set(response, rt, client.creator, max_age=COOKIE_MAX_AGE_SECONDS)
 
 
 def _require_lists_allowed(rt: Runtime, actor: Caller | None) -> None:

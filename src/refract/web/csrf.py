@@ -1,7 +1,5 @@
 """Proof that a request which carries our cookie also comes from our pages."""
 
-import base64
-import binascii
 import hmac
 import secrets
 from urllib.parse import urlsplit
@@ -9,6 +7,7 @@ from urllib.parse import urlsplit
 from starlette.requests import Request
 
 from refract.core.runtime import Runtime
+from refract.core.secrets import decode_base64url, encode_base64url
 
 HEADER = "x-csrf-token"
 FIELD = "csrf"
@@ -23,7 +22,7 @@ def make_token(rt: Runtime, cookie: str) -> str:
     must tell nobody who watches the line anything about it.
     """
     mask = secrets.token_bytes(_SIZE)
-    return base64.urlsafe_b64encode(mask + _masked(_signature(rt, cookie), mask)).decode()
+    return encode_base64url(mask + _masked(_signature(rt, cookie), mask))
 
 
 def _signature(rt: Runtime, cookie: str) -> bytes:
@@ -47,12 +46,11 @@ def own_token(rt: Runtime, cookie: str | None, given: str | None) -> bool:
     """Whether a token was written by us for this cookie."""
     if not cookie or not given or len(given) > 4 * _SIZE:
         return False
-    try:
-        raw = base64.b64decode(given.encode("ascii"), altchars=b"-_", validate=True)
-    except (ValueError, binascii.Error):
-        return False
-    return len(raw) == 2 * _SIZE and hmac.compare_digest(
-        _masked(raw[_SIZE:], raw[:_SIZE]), _signature(rt, cookie)
+    raw = decode_base64url(given)
+    return (
+        raw is not None
+        and len(raw) == 2 * _SIZE
+        and hmac.compare_digest(_masked(raw[_SIZE:], raw[:_SIZE]), _signature(rt, cookie))
     )
 
 

@@ -4,41 +4,28 @@ Every name of ours is an open redirect, so no address that anybody can write may
 signed, short-lived cookie instead, which only our own answer can set.
 """
 
-import base64
-import binascii
+from datetime import timedelta
 
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
 from refract.core.runtime import Runtime
+from refract.core.secrets import InvalidSeal
+from refract.web.cookies import Cookie
 
-COOKIE = "refract_return"
-RETURN_PATH_MINUTES = 15
+COOKIE = Cookie("refract_return")
+RETURN_PATH_SECONDS = 15 * 60
+_PURPOSE = "return"
 _LONGEST = 2048
-_SIGNATURE = 16
-_MOMENT = 8
 
 
 def remember_path(response: Response, rt: Runtime, path: str) -> None:
     """Keep a path of ours (with its query) for after the sign-in; what is too long for a cookie is not kept."""
     if len(path) > _LONGEST or not _own(path):
         return
-    until = int(rt.clock.now().timestamp()) + RETURN_PATH_MINUTES * 60
-    message = until.to_bytes(_MOMENT, "big") + path.encode()
-    value = (
-        base64.urlsafe_b64encode(rt.secret.sign("return", message, size=_SIGNATURE) + message)
-        .rstrip(b"=")
-        .decode()
-    )
-    response.set_cookie(
-        _name(rt),
-        value,
-        max_age=RETURN_PATH_MINUTES * 60,
-        path="/",
-        secure=rt.settings.https,
-        httponly=True,
-        samesite="lax",
-    )
+    until = rt.clock.now() + timedelta(seconds=RETURN_PATH_SECONDS)
+    sealed = rt.secret.seal(_PURPOSE, path.encode(), until=until)
+    COOKIE.set(response, rt, sealed, max_age=RETURN_PATH_SECONDS)
 
 
 def redirect_to_sign_in(rt: Runtime, path: str) -> Response:
@@ -50,29 +37,17 @@ def redirect_to_sign_in(rt: Runtime, path: str) -> Response:
 
 def get_return_path(request: Request, rt: Runtime) -> str | None:
     """The path that was kept; None when there is none, when it is not ours or when it is too old."""
-    value = request.cookies.get(_name(rt), "")
+    sealed = COOKIE.read(request, rt) or ""
     try:
-        raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
-    except (binascii.Error, ValueError):
+        path = rt.secret.unseal(_PURPOSE, sealed, now=rt.clock.now()).decode("utf-8", "replace")
+    except InvalidSeal:
         return None
-    signature, message = raw[:_SIGNATURE], raw[_SIGNATURE:]
-    if len(signature) < _SIGNATURE or not rt.secret.verify("return", message, signature):
-        return None
-    if int.from_bytes(message[:_MOMENT], "big") <= rt.clock.now().timestamp():
-        return None
-    path = message[_MOMENT:].decode("utf-8", "replace")
     return path if _own(path) else None
 
 
 def clear_path(request: Request, response: Response, rt: Runtime) -> None:
-    if _name(rt) in request.cookies:
-        response.delete_cookie(
-            _name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax"
-        )
-
-
-def _name(rt: Runtime) -> str:
-    return f"__Host-{COOKIE}" if rt.settings.https else COOKIE
+    if COOKIE.read(request, rt) is not None:
+        COOKIE.delete(response, rt)
 
 
 def _own(path: str) -> bool:

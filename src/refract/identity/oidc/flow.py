@@ -5,7 +5,6 @@ state, nonce and PKCE verifier are derived. So a callback without the cookie, wi
 """
 
 import base64
-import binascii
 import json
 import secrets
 from dataclasses import dataclass
@@ -14,15 +13,15 @@ from typing import Any
 from urllib.parse import quote_plus, urlencode
 
 from refract.core.runtime import Runtime
-from refract.core.secrets import Secret
+from refract.core.secrets import ExpiredSeal, InvalidSeal, Secret, encode_base64url
 from refract.identity import audit, sessions
 from refract.identity.errors import InvalidLogoutToken, IssuerUnavailable, SignInFailed
 from refract.identity.oidc import tokens
 from refract.identity.oidc.providers import DiscoveryDocument, DocumentRefused, OidcProvider
 
-ATTEMPT_MINUTES = 10
+ATTEMPT_SECONDS = 10 * 60
+_PURPOSE = "oidc"
 MAX_SID_LENGTH = 255
-_SIGNATURE = 16
 _MAX_CODE_LENGTH = 4096
 NOT_BEGUN_HERE = "it was not begun in this browser, or begun a second time."
 _REFUSALS = {
@@ -37,26 +36,26 @@ class SignInAttempt:
     """A sign-in that has begun."""
 
     provider: str
-    until: int
     seed: str
 
-    def seal(self, secret: Secret) -> str:
-        message = json.dumps([self.provider, self.until, self.seed]).encode()
-        return _encode_base64url(secret.sign("oidc", message, size=_SIGNATURE) + message)
+    def seal(self, rt: Runtime) -> str:
+        """Return the value of the browser's cookie."""
+        message = json.dumps([self.provider, self.seed]).encode()
+        until = rt.clock.now() + timedelta(seconds=ATTEMPT_SECONDS)
+        return rt.secret.seal(_PURPOSE, message, until=until)
 
     @classmethod
-    def unseal(cls, secret: Secret, value: str) -> "SignInAttempt | None":
+    def unseal(cls, rt: Runtime, sealed: str) -> "SignInAttempt":
+        """Return the attempt, or raise `SignInFailed` if it is not ours or too old."""
         try:
-            raw = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
-        except (binascii.Error, ValueError):
-            return None
-        signature, message = raw[:_SIGNATURE], raw[_SIGNATURE:]
-        if len(signature) < _SIGNATURE or not secret.verify("oidc", message, signature):
-            return None
-        return cls(*json.loads(message))
+            return cls(*json.loads(rt.secret.unseal(_PURPOSE, sealed, now=rt.clock.now())))
+        except ExpiredSeal as exc:
+            raise SignInFailed(why="it took too long.") from exc
+        except InvalidSeal as exc:
+            raise SignInFailed(why=NOT_BEGUN_HERE) from exc
 
     def derive(self, secret: Secret, purpose: str) -> str:
-        return _encode_base64url(
+        return encode_base64url(
             secret.sign(f"oidc-{purpose}", f"{self.provider}\n{self.seed}".encode(), size=32)
         )
 
@@ -93,11 +92,7 @@ def build_callback_url(rt: Runtime, provider: OidcProvider) -> str:
 async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
     """Where to send the browser, and the cookie it takes along."""
     facts = await provider.get_metadata()
-    attempt = SignInAttempt(
-        provider.name,
-        int(rt.clock.now().timestamp()) + ATTEMPT_MINUTES * 60,
-        secrets.token_urlsafe(32),
-    )
+    attempt = SignInAttempt(provider.name, secrets.token_urlsafe(32))
     verifier = attempt.derive(rt.secret, "verifier")
     question = {
         "response_type": "code",
@@ -109,7 +104,7 @@ async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
         "code_challenge": tokens.compute_pkce_challenge(verifier),
         "code_challenge_method": "S256",
     }
-    return _add_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt.secret)
+    return _add_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt)
 
 
 async def finish_sign_in(
@@ -119,11 +114,9 @@ async def finish_sign_in(
 
     The caller spends the attempt in the transaction that begins the session, so that it counts once.
     """
-    attempt = SignInAttempt.unseal(rt.secret, cookie or "")
-    if attempt is None or attempt.provider != provider.name:
+    attempt = SignInAttempt.unseal(rt, cookie or "")
+    if attempt.provider != provider.name:
         raise SignInFailed(why=NOT_BEGUN_HERE)
-    if attempt.until <= rt.clock.now().timestamp():
-        raise SignInFailed(why="it took too long.")
     if not secrets.compare_digest(
         attempt.derive(rt.secret, "state").encode(), (answer.state or "").encode()
     ):
@@ -249,10 +242,6 @@ async def _fetch_userinfo(
 
 def _add_query(address: str, members: dict[str, str]) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(members)}"
-
-
-def _encode_base64url(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 # Back-channel logout: a provider tells us, server to server, that a session of its own is over.

@@ -15,7 +15,7 @@ from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.identity import audit, keys, sessions, users
 from refract.identity.account_deletion import delete_account
-from refract.identity.authentication import Caller, clear_session_cookie
+from refract.identity.authentication import SESSION_COOKIE, Caller
 from refract.identity.dependencies import AccountCaller, PersonalDataHooks
 from refract.identity.models import Scope, User, UserRole
 from refract.identity.personal_data import AccountDeletion
@@ -142,7 +142,7 @@ async def delete_my_account(
             request, actor, rt, status=exc.status, errors={"confirm": exc.message}
         )
     response = RedirectResponse("/", 303)
-    clear_session_cookie(response, rt)
+    SESSION_COOKIE.delete(response, rt)
     return response
 
 

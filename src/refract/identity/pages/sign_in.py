@@ -1,6 +1,6 @@
 """The ways in and out: through a provider, by a link from the terminal, and back to the provider to sign out there."""
 
-from datetime import UTC, datetime
+from datetime import timedelta
 from typing import Annotated
 
 from fastapi import Form, Query, Request
@@ -11,9 +11,8 @@ from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
 from refract.identity.authentication import (
-    clear_session_cookie,
+    SESSION_COOKIE,
     get_session_token,
-    set_session_cookie,
 )
 from refract.identity.dependencies import OptionalCaller
 from refract.identity.errors import (
@@ -30,14 +29,14 @@ from refract.identity.models import User
 from refract.identity.responses import build_user_context, get_visit_cookie, render_response
 from refract.limits.service import SharedLimit
 from refract.web import csrf, return_path
+from refract.web.cookies import Cookie
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
 from refract.web.networks import client_network, client_network_text
 from refract.web.problems import is_html_accepted
 
 router = page_router()
-ATTEMPT_COOKIE = "refract_sign_in"
-ATTEMPT_SECONDS = 600
+ATTEMPT_COOKIE = Cookie("refract_sign_in")
 CallbackParam = Annotated[str | None, Query(max_length=8192)]
 
 
@@ -108,15 +107,7 @@ async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> 
     except IssuerUnavailable as exc:
         return _refuse_sign_in(request, exc)
     response = RedirectResponse(address, 303)
-    response.set_cookie(
-        _attempt_name(rt),
-        attempt,
-        max_age=ATTEMPT_SECONDS,
-        path="/",
-        secure=rt.settings.https,
-        httponly=True,
-        samesite="lax",
-    )
+    ATTEMPT_COOKIE.set(response, rt, attempt, max_age=flow.ATTEMPT_SECONDS)
     return response
 
 
@@ -146,11 +137,13 @@ async def finish_provider_sign_in(
             rt,
             provider,
             flow.CallbackParams(code, state, iss, error),
-            request.cookies.get(_attempt_name(rt)),
+            ATTEMPT_COOKIE.read(request, rt),
         )
         async with rt.db.write() as session:
             if not await sessions.spend_token(
-                session, came.attempt.seed, until=datetime.fromtimestamp(came.attempt.until, UTC)
+                session,
+                came.attempt.seed,
+                until=rt.clock.now() + timedelta(seconds=flow.ATTEMPT_SECONDS),
             ):
                 raise SignInFailed(why=flow.NOT_BEGUN_HERE)
             user = await sync_account(session, rt, provider.issuer, came.claims)
@@ -159,9 +152,7 @@ async def finish_provider_sign_in(
         request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
         return _refuse_sign_in(request, exc)
     response = _redirect_signed_in(request, rt, cookie)
-    response.delete_cookie(
-        _attempt_name(rt), path="/", secure=rt.settings.https, httponly=True, samesite="lax"
-    )
+    ATTEMPT_COOKIE.delete(response, rt)
     return response
 
 
@@ -206,7 +197,7 @@ async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
     response: Response = (
         RedirectResponse("/", 303) if onward is None else _render_signed_out_page(request, onward)
     )
-    clear_session_cookie(response, rt)
+    SESSION_COOKIE.delete(response, rt)
     response.headers["Clear-Site-Data"] = '"cache"'
     return response
 
@@ -239,7 +230,7 @@ async def _begin_session(
 def _redirect_signed_in(request: Request, rt: Runtime, cookie: str) -> Response:
     response = RedirectResponse(return_path.get_return_path(request, rt) or "/", 303)
     return_path.clear_path(request, response, rt)
-    set_session_cookie(response, rt, cookie)
+    SESSION_COOKIE.set(response, rt, cookie, max_age=rt.settings.session_days * 86_400)
     return response
 
 
@@ -289,7 +280,3 @@ def _render_signed_out_page(request: Request, onward: str | None) -> Response:
     return render_response(
         request, None, "identity/signed_out.html", page_title=gettext("Signed out"), onward=onward
     )
-
-
-def _attempt_name(rt: Runtime) -> str:
-    return f"__Host-{ATTEMPT_COOKIE}" if rt.settings.https else ATTEMPT_COOKIE
