@@ -1,5 +1,6 @@
 """What every call about lists shares: looking at addresses, paying for them, and what a list looks like to its maker."""
 
+import asyncio
 from collections.abc import Sequence
 
 from refract.core.db.session import ReadSession, WriteSession
@@ -15,7 +16,12 @@ from refract.lists.draft_owners import ListClient
 from refract.lists.entry_jobs import enqueue_entry_jobs
 from refract.lists.errors import AccountRequiredForName, AccountRequiredToPublish, SensitiveName
 from refract.lists.models import LinkList, ListEntry
-from refract.lists.presentation import ResolvedEntry, build_list, resolve_entries
+from refract.lists.presentation import (
+    ListDetails,
+    ResolvedEntry,
+    build_list,
+    resolve_entries,
+)
 from refract.lists.schemas import (
     EntriesResult,
     EntryOut,
@@ -29,6 +35,8 @@ from refract.names.grammar import is_sensitive_name
 from refract.names.service import Namespace
 
 BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
+_BATCH_SIZE = 100
+"""Entries that are prepared in one callback of the event loop: about 2 ms."""
 
 
 async def start_list(
@@ -180,19 +188,33 @@ async def _build_entry_outs(
 async def build_list_out(
     session: ReadSession, rt: Runtime, client: ListClient, list_id: int
 ) -> ListOut:
-    """The list as it is now, for its maker."""
+    """Return a list of the caller with its entries."""
     seen = await queries.view_list(session, client.caller, list_id)
-    return build_list(
-        seen, await resolve_list_entries(session, rt, list_id, seen.epoch), rt.settings.public_url
-    )
+    shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
+    return await build_resolved_list(rt, seen, shown)
 
 
 async def resolve_list_entries(
     session: ReadSession, rt: Runtime, list_id: int, epoch: int
 ) -> list[ResolvedEntry]:
+    """Return all entries of a list, resolved in batches that do not block the event loop."""
     rows = await queries.list_entries(session, list_id)
-    return resolve_entries(
-        rows,
-        await rt.singleton(blocked_domains.BlockedDomainCache).load_at(session, epoch),
-        rt.clock.now(),
-    )
+    blocked = await rt.singleton(blocked_domains.BlockedDomainCache).load_at(session, epoch)
+    now = rt.clock.now()
+    known: set[str] = set()
+    shown: list[ResolvedEntry] = []
+    for start in range(0, len(rows), _BATCH_SIZE):
+        shown += resolve_entries(rows[start : start + _BATCH_SIZE], blocked, now, known)
+        await asyncio.sleep(0)
+    return shown
+
+
+async def build_resolved_list(
+    rt: Runtime, seen: ListDetails, shown: Sequence[ResolvedEntry]
+) -> ListOut:
+    """Return a list with these entries, built in batches that do not block the event loop."""
+    entries: list[EntryOut] = []
+    for start in range(0, len(shown), _BATCH_SIZE):
+        entries += [line.to_schema() for line in shown[start : start + _BATCH_SIZE]]
+        await asyncio.sleep(0)
+    return build_list(seen, entries, rt.settings.public_url)

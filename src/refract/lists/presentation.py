@@ -62,11 +62,18 @@ class ResolvedEntry:
 
 
 def resolve_entries(
-    rows: Iterable[EntryRow], blocked: HostMatcher, now: datetime
+    rows: Iterable[EntryRow],
+    blocked: HostMatcher,
+    now: datetime,
+    known: set[str] | None = None,
 ) -> list[ResolvedEntry]:
-    """The entries in order. Where an entry follows a link, everything about its address is the link's."""
+    """Return the entries in order, with the URL of the link that an entry follows.
+
+    `known` holds the URLs of earlier entries of the list, for marking duplicates. It is updated, so
+    that a long list can be resolved in batches.
+    """
     shown: list[ResolvedEntry] = []
-    known: set[str] = set()
+    known = set() if known is None else known
     for row in rows:
         line = _resolve_entry(row, blocked, now, known)
         known.add(line.normalized_url)
@@ -125,11 +132,11 @@ def build_summary(found: LinkList, entry_count: int, views: int, base_url: str) 
     return ListSummary(**_build_fields(found, views, base_url), entry_count=entry_count)
 
 
-def build_list(seen: ListDetails, shown: Sequence[ResolvedEntry], base_url: str) -> ListOut:
+def build_list(seen: ListDetails, entries: list[EntryOut], base_url: str) -> ListOut:
     return ListOut(
         **_build_fields(seen.link_list, seen.views, base_url),
-        entry_count=len(shown),
-        entries=[line.to_schema() for line in shown],
+        entry_count=len(entries),
+        entries=entries,
     )
 
 

@@ -7,6 +7,7 @@ from fastapi import Path, Query, Request, Response
 from refract.core.errors import NothingToUndo
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
+from refract.core.threads import WorkThreadPool
 from refract.identity.dependencies import WriteCaller
 from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
@@ -232,6 +233,10 @@ async def read_public_list(
             session, rt, found.details.link_list.id, found.details.epoch
         )
     response.headers.update(robots_headers(found.details.link_list))
-    return build_public_list(
-        found.details.link_list, found.latest_edition, shown, rt.settings.public_url
+    return await rt.singleton(WorkThreadPool).run(
+        build_public_list,
+        found.details.link_list,
+        found.latest_edition,
+        shown,
+        rt.settings.public_url,
     )

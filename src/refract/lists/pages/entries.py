@@ -11,7 +11,11 @@ from refract.core.schemas import Id
 from refract.identity.responses import render_fragment
 from refract.links.dependencies import Space
 from refract.lists import addresses, queries, service
-from refract.lists.dependencies import add_entry_batch, resolve_list_entries
+from refract.lists.dependencies import (
+    add_entry_batch,
+    build_resolved_list,
+    resolve_list_entries,
+)
 from refract.lists.draft_owners import ReadListClient, WriteListClient
 from refract.lists.models import FetchStatus
 from refract.lists.pages.responses import (
@@ -24,7 +28,6 @@ from refract.lists.pages.responses import (
     render_list,
     rerender_list,
 )
-from refract.lists.presentation import build_list
 from refract.lists.schemas import EntryPatch
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -46,7 +49,7 @@ async def poll_entries(
     async with rt.db.read() as session:
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
-    out = build_list(seen, shown, rt.settings.public_url)
+    out = await build_resolved_list(rt, seen, shown)
     ours = [entry for entry in out.entries if entry.id in asked]
     fresh = [entry for entry in ours if entry.fetch_status != FetchStatus.PENDING]
     still = [str(entry.id) for entry in ours if entry.fetch_status == FetchStatus.PENDING]

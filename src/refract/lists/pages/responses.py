@@ -11,12 +11,11 @@ from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity.responses import render_response
 from refract.lists import queries
-from refract.lists.dependencies import resolve_list_entries
+from refract.lists.dependencies import build_resolved_list, resolve_list_entries
 from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
 from refract.lists.errors import TooManyUrls
 from refract.lists.models import FetchStatus
 from refract.lists.palettes import PALETTE_NAMES
-from refract.lists.presentation import build_list
 from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult
 from refract.web.problems import list_field_errors
 
@@ -56,7 +55,7 @@ async def render_list(
             and client.caller.is_owner_of(seen.link_list)
         )
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
-    out = build_list(seen, shown, rt.settings.public_url)
+    out = await build_resolved_list(rt, seen, shown)
     return await render_client_page(
         request,
         rt,
