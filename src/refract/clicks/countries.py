@@ -1,4 +1,4 @@
-"""Countries by their ISO 3166 code, as people call them in English."""
+"""English names of countries by ISO 3166 code."""
 
 from typing import Final
 
@@ -39,5 +39,5 @@ COUNTRY_NAMES: Final = {
 
 
 def get_country_name(code: str) -> str | None:
-    """None for `XX` and for what is no country."""
+    """Return the country's name, or None for `XX` and unknown codes."""
     return COUNTRY_NAMES.get(code)

@@ -1,4 +1,4 @@
-"""What happens to figures by themselves: hours are closed, old roll-ups are dropped, and salts are destroyed."""
+"""Periodic jobs of click data: close hours, drop old roll-ups, destroy salts."""
 
 from datetime import time
 from typing import ClassVar
@@ -12,19 +12,19 @@ from refract.jobs.schedule import PeriodicJob
 
 
 class CloseHours(JobPayload):
-    """Add hours that are over to the days and months they belong to."""
+    """Add hours that are over to their days and months."""
 
     kind: ClassVar[str] = "analytics.close_hours"
 
 
 class DropOldRollups(JobPayload):
-    """Drop figures that have been kept for as long as the operator wants."""
+    """Drop roll-ups older than the configured retention."""
 
     kind: ClassVar[str] = "analytics.drop_old_rollups"
 
 
 class DestroySalts(JobPayload):
-    """Destroy what visitors of two days ago could be recognised by."""
+    """Destroy the salts by which visitors of two days ago could be recognised."""
 
     kind: ClassVar[str] = "analytics.destroy_salts"
 

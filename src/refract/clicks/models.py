@@ -1,4 +1,4 @@
-"""Clicks as they are kept in the database, and how far each spool has been read."""
+"""Tables of clicks, roll-ups and spool checkpoints."""
 
 from datetime import datetime
 
@@ -9,9 +9,10 @@ from refract.core.db.types import TABLE_OPTIONS, Model, UtcSeconds, long_bytes, 
 
 
 class ClickEvent(Model):
-    """One answered redirect, page view or followed entry. Its id is where its frame lay: spool, segment, offset.
+    """An answered redirect, page view or followed entry.
 
-    `target_id` is a link's or a list entry's, without a foreign key: history stays when its target goes.
+    Its id is the place of its frame: spool, segment, offset. `target_id` is that of a link or a
+    list entry, without a foreign key: events outlive their target.
     """
 
     __tablename__ = "click_events"
@@ -53,9 +54,10 @@ class ClickEvent(Model):
 
 
 class SpoolCheckpoint(Model):
-    """The next byte of a spool to be applied, moved in the transaction that applies what lies before it.
+    """The next byte of a spool to be applied.
 
-    The row outlives its spool, so that a file which comes back from a backup is not applied again.
+    It is moved in the transaction that applies the bytes before it. The row outlives its spool, so
+    that a file restored from a backup is not applied again.
     """
 
     __tablename__ = "spool_checkpoints"
@@ -65,30 +67,32 @@ class SpoolCheckpoint(Model):
     place: Mapped[int]
     node: Mapped[str] = mapped_column(String(64))
     stored: Mapped[int]
-    torn: Mapped[
-        int
-    ]  # bytes of a frame that a dying writer left unfinished: its redirect was never sent
-    damaged: Mapped[int]  # bytes that could not be read, kept aside
+    # Bytes of a frame that a dying writer left unfinished; its redirect was never sent.
+    torn: Mapped[int]
+    damaged: Mapped[int]  # bytes that could not be read and were quarantined
     updated_at: Mapped[datetime]
 
 
 class ListTotals(Model):
-    """How often a list's page was seen or one of its entries followed; no row means never. Written by the ingester alone."""
+    """Views of a list's page, or clicks on one of its entries; no row means none.
+
+    Written only by the ingester.
+    """
 
     __tablename__ = "list_totals"
 
-    target_id: Mapped[int] = mapped_column(
-        primary_key=True, autoincrement=False
-    )  # a list's or an entry's
+    # Of a list or an entry.
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     total_clicks: Mapped[int] = mapped_column(default=0)
     bot_clicks: Mapped[int] = mapped_column(default=0)
     last_clicked_at: Mapped[datetime | None]
 
 
 class ClickRollup(Model):
-    """What happened to one target in one stretch of time. Stretches of different grain overlap: never add up two grains.
+    """The clicks of one target in one period of one grain.
 
-    `people` counts the private ones among them, who are in no unique and in no breakdown.
+    Periods of different grains overlap: never add up two grains. `people` includes private clicks,
+    which are in no unique count and no breakdown.
     """
 
     __tablename__ = "click_rollups"
@@ -101,43 +105,42 @@ class ClickRollup(Model):
     people: Mapped[int]
     bots: Mapped[int]
     private: Mapped[int]
-    uniques: Mapped[int]  # of a month: its days added up
-    visitors: Mapped[bytes | None] = mapped_column(long_bytes())  # the sketch; none in months
+    uniques: Mapped[int]  # of a month: the sum of its days
+    visitors: Mapped[bytes | None] = mapped_column(long_bytes())  # the sketch; NULL in months
     parts: Mapped[bytes | None] = mapped_column(long_bytes())  # the breakdowns
-    # Of days that are over: what they look like from either end, the most frequent values where there are very many, and how many clicks
-    # they had when that was found out. Clicks that came since make the numbers differ; then it says nothing.
+    # Of days that are over: their cumulatives from either end, the top values where there are very
+    # many, and the number of clicks when these were computed. If clicks came later, the numbers
+    # differ and the three columns are ignored.
     settled_clicks: Mapped[int | None]
     edges: Mapped[bytes | None] = mapped_column(long_bytes())
     tops: Mapped[bytes | None] = mapped_column(long_bytes())
 
 
 class RollupState(Model):
-    """One row: who writes roll-ups holds its lock, and whoever holds it knows how far everything is."""
+    """The single row whose lock every writer of roll-ups holds, with the progress of each step."""
 
     __tablename__ = "rollup_state"
 
     id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
-    turn: Mapped[
-        int
-    ]  # moved by every change of roll-ups, so that a writer knows whether somebody else was here
-    closed_until: Mapped[datetime] = mapped_column(
-        UtcSeconds
-    )  # hours before this are in hours, six hours, days and months too
-    closed_target: Mapped[int]  # of the hour that begins there, the targets up to this one
-    quarters_from: Mapped[datetime] = mapped_column(
-        UtcSeconds
-    )  # before these there is nothing any more
+    # Incremented by every change of roll-ups, so that a writer notices other writers.
+    turn: Mapped[int]
+    # Hours before this are also in hours, six hours, days and months.
+    closed_until: Mapped[datetime] = mapped_column(UtcSeconds)
+    # Targets of the hour at `closed_until` up to this one are closed as well.
+    closed_target: Mapped[int]
+    # Nothing is kept before these three.
+    quarters_from: Mapped[datetime] = mapped_column(UtcSeconds)
     days_from: Mapped[datetime] = mapped_column(UtcSeconds)
     months_from: Mapped[datetime] = mapped_column(UtcSeconds)
     outlived: Mapped[int]  # clicks that are in no roll-up any more
-    settled_until: Mapped[datetime | None] = mapped_column(
-        UtcSeconds
-    )  # days before this have their edges
-    settled_target: Mapped[int | None]  # of the day that begins there, the targets up to this one
+    # Days before this are finalized.
+    settled_until: Mapped[datetime | None] = mapped_column(UtcSeconds)
+    # Targets of the day at `settled_until` up to this one are finalized as well.
+    settled_target: Mapped[int | None]
 
 
 class VisitorSalt(Model):
-    """What makes visitors of a day countable, and unrecognisable once it is destroyed."""
+    """The salt of a day's visitor hashes. Destroying it makes the visitors unrecognisable."""
 
     __tablename__ = "visitor_salts"
 

@@ -1,4 +1,4 @@
-"""The roll-ups added up, each click once, to be held against events and totals."""
+"""Reconciliation of clicks: roll-ups against events and totals."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,7 +30,7 @@ _START_SECONDS = cast(_ROLLUPS.c.start, BigInteger)
 
 
 class DayDifference(NamedTuple):
-    """A UTC day as its events tell it, and as its roll-ups do."""
+    """A UTC day on which events and roll-ups hold different numbers of clicks."""
 
     day: str
     events: int
@@ -38,7 +38,7 @@ class DayDifference(NamedTuple):
 
 
 def build_once_filter(state: RollupProgress) -> ColumnElement[bool]:
-    """The rows that hold every click once: the months, and the quarters of hours that are not closed yet."""
+    """Select the rows that hold every click once: months, and quarter hours not closed yet."""
     hour = to_datetime(state.closed_until)
     after = to_datetime(state.closed_until + GRAIN_SECONDS[HOUR])
     still_open = or_(
@@ -58,7 +58,7 @@ async def count_rolled_up(session: ReadSession, state: RollupProgress) -> int:
 async def find_day_differences(
     session: ReadSession, state: RollupProgress
 ) -> tuple[DayDifference, ...]:
-    """Compared where both are kept: events by their day, and quarter hours."""
+    """Return the days on which events and quarter hours differ, where both are kept."""
     first = to_datetime(state.quarters_from)
     events = await _count_by_day(
         session, _build_day_expression(session), func.count(), ClickEvent.at >= first
@@ -88,7 +88,10 @@ async def find_day_differences(
 
 
 async def count_differing_links(session: ReadSession, state: RollupProgress) -> int:
-    """How many links have other clicks in their roll-ups than in their totals. Only while no roll-up has been dropped for good."""
+    """Count the links whose roll-ups and totals differ.
+
+    Valid only while no roll-up has been dropped permanently.
+    """
     sums = (
         select(
             _ROLLUPS.c.target_id,
@@ -127,7 +130,7 @@ async def _count_by_day(
 
 
 def _build_day_expression(session: ReadSession) -> ColumnElement[Any]:
-    """The number of an event's day since 1970."""
+    """Return the day of an event as days since 1970."""
     if session.dialect == "sqlite":
         return cast(func.strftime("%s", ClickEvent.at), BigInteger) // GRAIN_SECONDS[DAY]
     if session.dialect == "postgresql":
@@ -135,37 +138,37 @@ def _build_day_expression(session: ReadSession) -> ColumnElement[Any]:
     return cast(func.floor(func.unix_timestamp(ClickEvent.at)), BigInteger) // GRAIN_SECONDS[DAY]
 
 
-# Figures that add up: what was accepted is stored, or still pending, or was not kept; any drift is named.
+# Accepted clicks are stored, pending or dropped; every drift is reported.
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciliation:
-    """Clicks, counted in places that know nothing of each other."""
+    """Click counts from independent sources."""
 
     stored: int
-    """By the checkpoints: what was applied from the spools."""
+    """Clicks applied from the spools, by the checkpoints."""
     pending: int
-    """In the spools, not yet applied."""
+    """Clicks in the spools that are not applied yet."""
     not_kept: int
-    """Answered while the disk was full."""
+    """Clicks that were answered while the disk was full."""
     events: int
     """Rows of events, in the database and in the archive."""
     totals: int
-    """People and bots in the totals of all links."""
+    """Clicks of people and bots in the totals of all links."""
     link_events: int
-    """Those of them that are clicks on links."""
+    """Events that are clicks on links."""
     rolled_up: int
-    """Clicks in the roll-ups, each once, and those that have outlived all roll-ups."""
+    """Clicks in the roll-ups, each once, plus those that have outlived all roll-ups."""
     unreadable: tuple[str, ...]
     """Files with bytes that could not be read as clicks."""
     days: tuple[DayDifference, ...] = ()
     """Days whose events and roll-ups differ."""
     links: int = 0
-    """Links whose roll-ups and totals differ."""
+    """Number of links whose roll-ups and totals differ."""
     absent: tuple[str, ...] = ()
-    """Files of the archive that are not where they should be."""
+    """Archive files that are missing."""
     acknowledged: tuple[int, ...] = ()
-    """Bytes of each unreadable piece whose loss an operator has acknowledged."""
+    """Size in bytes of each unreadable piece whose loss an operator has acknowledged."""
 
     @property
     def accepted(self) -> int:
@@ -173,7 +176,7 @@ class Reconciliation:
 
     @property
     def drift(self) -> list[str]:
-        """What does not add up, in words; empty when everything does."""
+        """Describe every difference in a sentence; empty when everything adds up."""
         found = []
         if self.stored != self.events:
             found.append(

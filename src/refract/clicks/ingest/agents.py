@@ -1,4 +1,4 @@
-"""Who asked, by the user agent alone: a person's browser and system, or a program."""
+"""Classification of user agents: browser and system of a person, or a bot."""
 
 import re
 from functools import cache
@@ -11,21 +11,21 @@ MAX_CACHED_AGENTS: Final = 8192
 BOT_DEVICE: Final = "bot"
 
 _BOT_PATTERNS: Final = (
-    # crawlers and whatever names itself one
+    # Crawlers.
     r"(?<!cu)bot\b", r"(?<!cu)bot[/_-]", r"crawl", r"spider", r"slurp", r"scrap[ey]", r"archiver", r"fetcher", r"indexer", r"nutch",
     r"heritrix", r"mediapartners", r"apis-google", r"googleother", r"google-(?:inspection|read-aloud|safety|site|extended)",
     r"bingpreview", r"yandex(?:direct|metrika|images)", r"gptbot", r"chatgpt", r"anthropic", r"claude-", r"perplexity", r"ccbot",
     r"cohere-", r"diffbot", r"ia_archiver", r"screaming frog",
-    # link previews
+    # Link previews.
     r"preview", r"facebookexternal", r"facebookcatalog", r"meta-external", r"whatsapp/", r"telegram", r"embedly", r"iframely",
     r"quora link", r"pinterest/\d", r"vkshare", r"skypeuri", r"mastodon/", r"pleroma", r"misskey", r"akkoma", r"lemmy/", r"nuzzel",
     r"outbrain", r"flipboard", r"tumblr/", r"bitlybot", r"snap url", r"google-pagerenderer", r"ms-office", r"microsoft office",
     r"slack-imgproxy", r"viber/url", r"line-poker", r"kakaotalk-scrap", r"zalo/",
-    # watchers and measurers
+    # Monitoring and measurement.
     r"monitor", r"uptime", r"pingdom", r"statuscake", r"site24x7", r"newrelic", r"datadog", r"zabbix", r"nagios", r"prometheus",
     r"blackbox", r"lighthouse", r"pagespeed", r"gtmetrix", r"ptst/", r"validator", r"checker",
     r"feed(?:ly|burner|fetcher|bin|er|validator)?/", r"\brss", r"kube-probe", r"elb-healthchecker", r"googlehc", r"healthcheck",
-    # programs and libraries
+    # Programs and libraries.
     r"headless", r"phantomjs", r"puppeteer", r"playwright", r"selenium", r"^curl", r"^wget", r"libcurl", r"httpie", r"python[-/ ]",
     r"aiohttp", r"httpx", r"urllib", r"requests/", r"okhttp", r"go-http", r"java/", r"apache-http", r"jakarta", r"libwww", r"lwp::",
     r"^ruby", r"faraday", r"^php", r"guzzle", r"symfony", r"axios", r"node-fetch", r"undici", r"^node", r"got \(", r"superagent",
@@ -44,22 +44,23 @@ _MOBILE_PATTERN: Final = re.compile(
 
 
 class UserAgent(NamedTuple):
-    """What is kept of a user agent."""
+    """The facts of a user agent that are stored."""
 
     text: str | None
-    key: bytes  # the same text, for telling visitors apart
+    key: bytes  # the same text, as part of the visitor hash
     device: str
     browser: str | None = None
     browser_version: str | None = None
     system: str | None = None
     system_version: str | None = None
-    breakdown_keys: tuple[str, ...] = ()  # as breakdowns count it
+    breakdown_keys: tuple[str, ...] = ()  # keys under which breakdowns count it
 
 
 class UserAgentParser(BoundedCache[UserAgent]):
-    """The facts of user agents, by the bytes that were sent. None at all, or one that nobody knows, is a person at a desk.
+    """A cache of parsed user agents, by the bytes that were sent.
 
-    Made where clicks are ingested: the patterns take time and memory.
+    A missing or unknown user agent counts as a person at a desktop. Created only where clicks are
+    ingested: the patterns take time and memory.
     """
 
     def __init__(self) -> None:
@@ -94,9 +95,9 @@ class UserAgentParser(BoundedCache[UserAgent]):
 
 @cache
 def _load_parser() -> tuple[Any, Any]:
-    """The Rust engine with its hundreds of patterns, which never change: compiled once.
+    """Compile the Rust engine's hundreds of patterns, once per process.
 
-    Without those for devices: the names of telephones would take as much memory again, and nobody asks for them.
+    Without those for devices: names of phones would double the memory and are not used.
     """
     from ua_parser import (  # noqa: PLC0415 - heavy, and not needed to redirect
         Domain,
@@ -118,7 +119,7 @@ def _detect_device(text: str) -> str:
 
 
 def _parse_family(found: Any) -> tuple[str | None, str | None]:
-    """Family and version, such as `Firefox` and `140.0`."""
+    """Return family and version, such as `Firefox` and `140.0`."""
     if found is None or not found.family or found.family == "Other":
         return None, None
     numbers = [part for part in (found.major, found.minor, found.patch) if part]
@@ -126,5 +127,8 @@ def _parse_family(found: Any) -> tuple[str | None, str | None]:
 
 
 def sanitize_text(raw: bytes, max_length: int) -> str:
-    """Text of bytes that anybody may have sent: no zero character, which PostgreSQL refuses, and no more than the column takes."""
+    """Decode untrusted bytes, cut to the column's length.
+
+    Zero characters are removed, since PostgreSQL rejects them.
+    """
     return raw.decode("utf-8", "replace").replace("\x00", "")[:max_length]

@@ -1,4 +1,4 @@
-"""A batch of clicks, added up before the database hears of it."""
+"""A batch of clicks, summed up before it reaches the database."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -16,17 +16,17 @@ from refract.core.settings.model import Dialect
 _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _DAY_MICROSECONDS: Final = _DAY_SECONDS * 1_000_000
 _QUARTER_SECONDS: Final = GRAIN_SECONDS[QUARTER]
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - drivers of two databases want UTC without saying so
+_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - two drivers expect naive UTC
 
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACT_COLUMNS)
 
 
 RollupSlot = tuple[int, int, int]
-"""Whose clicks: target, kind, and the beginning of their quarter hour."""
+"""Target, kind, and the beginning of the quarter hour."""
 
 
 class RollupDelta:
-    """What is to be added to the roll-ups of one slot."""
+    """The clicks to be added to the roll-ups of one slot."""
 
     __slots__ = ("bots", "last", "parts", "people", "private", "sketch", "visitors")
 
@@ -41,18 +41,18 @@ class RollupDelta:
 
 
 TotalsDelta = tuple[int, int, int]
-"""What is to be added to a target's totals: people, bots, and when the last one came."""
+"""The clicks to be added to a target's totals: people, bots, and the time of the last one."""
 
 
 @dataclass(slots=True)
 class EventBatch:
-    """Rows of events, and their sums."""
+    """Rows of events and their sums."""
 
     events: list[tuple[Any, ...]] = field(default_factory=list)
     tallies: dict[RollupSlot, RollupDelta] = field(default_factory=dict)
 
     def sum_totals(self, *, of_links: bool) -> dict[int, TotalsDelta]:
-        """By link, or by list and entry."""
+        """Return the deltas by link, or by list and entry."""
         found: dict[int, TotalsDelta] = {}
         for (target, kind, _), tally in self.tallies.items():
             if (kind == LINK_CLICK) == of_links:
@@ -65,7 +65,7 @@ TimeFormatter = Callable[[int, int], Any]
 
 
 def make_time_formatter(dialect: Dialect) -> TimeFormatter:
-    """A moment as the driver wants it, from whole seconds since 1970 and microseconds beside them."""
+    """Return the driver's formatter of times, given as seconds since 1970 and microseconds."""
     if dialect == "sqlite":
         return lambda second, micro: f"{_to_text(second)}.{micro:06}"
     whole = _to_aware_datetime if dialect == "postgresql" else _to_datetime
@@ -88,7 +88,7 @@ def _to_text(at: int) -> str:
 
 
 def collect_days(clicks: Sequence[Click], received: int) -> set[int]:
-    """The UTC days these clicks are counted in."""
+    """Return the UTC days these clicks are counted in."""
     times = [click.time_ns for click in clicks]
     days = {
         to_microseconds(time, received) // _DAY_MICROSECONDS for time in (min(times), max(times))

@@ -1,4 +1,4 @@
-"""Answers that are remembered, a bounded number of them."""
+"""A cache with a bounded number of entries."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -7,9 +7,10 @@ CachedValue = TypeVar("CachedValue")
 
 
 class BoundedCache(dict[bytes, CachedValue]):
-    """A dict that asks for what it does not hold, and begins anew when it is full.
+    """A dict that loads missing values, and is cleared when it is full.
 
-    A hit costs what a dict costs. A flood of invented questions cannot make it grow; those that matter are back at once.
+    A hit costs as much as in a dict. A flood of invented keys cannot make it grow, and the frequent
+    ones are loaded again quickly.
     """
 
     def __init__(self, load: Callable[[bytes], CachedValue], max_size: int) -> None:

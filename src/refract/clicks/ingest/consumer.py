@@ -1,4 +1,8 @@
-"""From the stream to the database, each click exactly once: the checkpoint of its spool decides, whoever brings it and how often."""
+"""Ingest from the stream into the database, each click exactly once.
+
+The checkpoint of a spool decides whether a batch is applied, no matter who delivers it and how
+often.
+"""
 
 import asyncio
 import os
@@ -22,7 +26,7 @@ from refract.core.runtime import Runtime
 READ_COUNT = 32
 BLOCK_MS = 1000
 CLAIM_IDLE_MS = 5000
-"""What a consumer has had for so long without acknowledging it, another takes over."""
+"""Idle time after which another consumer claims an unacknowledged entry."""
 
 MAINTENANCE_INTERVAL = 1.0
 CONSUMER_EXPIRY_MS = 3_600_000
@@ -37,7 +41,7 @@ class StreamEntry:
 
 
 class StreamConsumer:
-    """One of any number of readers of the stream."""
+    """One of any number of consumers of the stream."""
 
     def __init__(self, rt: Runtime, redis: RedisClient, ingester: Ingester) -> None:
         self._rt = rt
@@ -57,7 +61,7 @@ class StreamConsumer:
         self._length = rt.metrics.gauge("refract_stream_length", "Batches of clicks on the stream")
 
     async def run(self) -> None:
-        """Store what comes for as long as the process runs; a Redis or a database that is away is waited for."""
+        """Store clicks until cancelled. Retries while Redis or the database is unavailable."""
         while True:
             try:
                 await self.run_once()
@@ -71,16 +75,15 @@ class StreamConsumer:
                 await asyncio.sleep(RETRY_INTERVAL)
 
     async def run_once(self, block_ms: int = BLOCK_MS) -> int:
-        """Take what has come, waiting a while for it; the answer is the number of clicks stored."""
+        """Read entries, waiting up to `block_ms` for new ones; return the number of clicks stored."""
         if not self._group_created:
             await stream.create_group(self._redis)
             self._group_created = True
         due = self._rt.clock.monotonic() >= self._maintained_at + MAINTENANCE_INTERVAL
         taken = await self._claim_idle() if due else []
         early = bool(self._early)
-        new = await self._read(
-            1 if early else block_ms
-        )  # however many wait: what they wait for may be behind them
+        # However many wait: the entry they wait for may be behind them.
+        new = await self._read(1 if early else block_ms)
         known = {entry.id: entry for entry in (*self._early.values(), *taken, *new)}
         self._early = {}
         self._refreshed_spools.clear()
@@ -89,10 +92,10 @@ class StreamConsumer:
             soonest = sorted(self._early.items(), key=lambda item: _get_sort_key(item[1]))[
                 :MAX_EARLY_ENTRIES
             ]
-            self._early = dict(soonest)  # the others are taken over later
+            self._early = dict(soonest)  # the others are claimed later
         if self._early:
-            await asyncio.sleep(EARLY_RETRY_INTERVAL)  # somebody else has what comes before them
-        if due:  # decided once: whoever waited for news for a second must not trim in place of taking over
+            await asyncio.sleep(EARLY_RETRY_INTERVAL)  # another consumer has the batch before them
+        if due:  # decided once: waiting for a second above must not cause trimming without claiming
             await self._maintain_stream()
         return stored
 
@@ -115,7 +118,7 @@ class StreamConsumer:
         return await self._parse_entries(answer[0][1]) if answer else []
 
     async def _claim_idle(self) -> list[StreamEntry]:
-        """What processes that died, or were too slow, have left."""
+        """Claim entries of consumers that died or are too slow."""
         words = (STREAM_KEY, CONSUMER_GROUP, self._name, CLAIM_IDLE_MS, "0", "COUNT", READ_COUNT)
         answer = await self._redis.execute("XAUTOCLAIM", *words, seconds=stream.STREAM_TIMEOUT)
         return await self._parse_entries(answer[1])
@@ -123,14 +126,13 @@ class StreamConsumer:
     async def _parse_entries(self, told: Iterable[list[object]]) -> list[StreamEntry]:
         entries = []
         for number, fields in told:
-            assert isinstance(number, bytes)  # noqa: S101 - the protocol's word
+            assert isinstance(number, bytes)  # noqa: S101 - guaranteed by the protocol
             try:
                 entries.append(StreamEntry(number, stream.parse_entry(fields)))  # type: ignore[arg-type]
             except (ValueError, KeyError, TypeError, BrokenFrame):
                 self._log.error("stream_entry_not_understood", entry=number.decode())
-                await self._acknowledge(
-                    [number]
-                )  # the node that sent it still has its clicks, and says so in its figures
+                # The node that sent it still has its clicks and reports the difference.
+                await self._acknowledge([number])
         return entries
 
     async def _store_entries(self, entries: list[StreamEntry]) -> int:
@@ -156,13 +158,14 @@ class StreamConsumer:
         return stored
 
     async def _apply_batch(self, parcel: StreamBatch) -> int | None:
-        """How many clicks were new; None when something that comes before them is not stored yet."""
+        """Apply a batch; return the number of new clicks, or None if an earlier batch is missing."""
         for _ in range(2):
             position = self._positions.get(parcel.spool_id) or await self._load_position(parcel)
             if (
                 position < parcel.start or position >= parcel.batch.next
             ) and parcel.spool_id not in self._refreshed_spools:
-                position = await self._load_position(parcel)  # others store too; asked once a round
+                # Others store too; checked once a round.
+                position = await self._load_position(parcel)
             if position >= parcel.batch.next:
                 return 0
             if position < parcel.start:
@@ -199,5 +202,8 @@ class StreamConsumer:
 
 
 def _get_sort_key(entry: StreamEntry) -> tuple[int, SpoolPosition]:
-    """As they lie in their spool, not as they came: what was lost and sent again comes last, and everything else waits for it."""
+    """Return the order of the spool, not that of arrival.
+
+    A batch that was lost and sent again arrives last, and all later ones wait for it.
+    """
     return entry.batch.spool_id, entry.batch.start

@@ -1,4 +1,4 @@
-"""From what a frame holds to what is kept: nothing in it can tell who somebody is."""
+"""Extraction of the stored facts from a click. None of them identifies a person."""
 
 from hashlib import blake2b
 from typing import Any, Final
@@ -28,17 +28,20 @@ FACT_COLUMNS: Final = (
     "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude", "longitude",
     "user_agent", "referrer", "referrer_host", *_CAMPAIGN_COLUMNS, "device", "browser", "browser_version", "system", "system_version",
 )  # fmt: skip
-"""The columns of an event that follow from the request."""
+"""The columns of an event that are derived from the request."""
 _NO_FACTS: Final = (None,) * (len(FACT_COLUMNS) - 9)
 
 
 ClickFacts = tuple[tuple[Any, ...], bool, bool, tuple[str, ...], bytes]
-"""One click: the values of `FACTS`, whether it is a bot's, whether it is private, the parts it is counted in, and what tells its
-visitor from others. Bots and private people have neither parts nor a visitor. A plain tuple, since there is one per click."""
+"""One click: values of `FACT_COLUMNS`, is it a bot's, is it private, breakdown keys, visitor bytes.
+
+Bots and private clicks have neither breakdown keys nor visitor bytes. A plain tuple, since there is
+one per click.
+"""
 
 
 class FactsExtractor:
-    """Reads clicks, with a bounded memory of what it has met before. All that is slow is remembered."""
+    """Extracts facts from clicks. Slow steps are cached, with bounded memory."""
 
     def __init__(self, agents: UserAgentParser, places: PlaceLookup) -> None:
         self._agents = agents
@@ -49,7 +52,7 @@ class FactsExtractor:
         self._campaigns = BoundedCache(_parse_campaign, MAX_CACHED_TEXTS)
 
     def invalidate_places(self) -> None:
-        """For when networks are somewhere else now."""
+        """Forget the places of networks, after the GeoIP file has changed."""
         self._networks.clear()
 
     def extract_facts(self, click: Click) -> ClickFacts:
@@ -81,19 +84,19 @@ class FactsExtractor:
 
 
 def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:
-    """Time, target and node. A prefetch is none the less no person."""
+    """Return time, target and node only. A prefetch still counts as a bot."""
     bot = bool(flags & PREFETCH)
     device = BOT_DEVICE if bot else "desktop"
     return (kind, target, bot, True, *_NO_FACTS, device, None, None, None, None), bot, True, (), b""
 
 
 def hash_visitor(visitor: bytes, salt: bytes) -> int:
-    """Bits that mean nothing without the salt of the day."""
+    """Return a hash that is meaningless without the salt of the day."""
     return int.from_bytes(blake2b(visitor, key=salt, digest_size=HASH_BYTES).digest(), "big")
 
 
 def to_microseconds(time_ns: int, received: int) -> int:
-    """When it happened; a clock that runs ahead by more than a minute is not believed."""
+    """Return when a click happened, or `received` if its clock is more than a minute ahead."""
     at = time_ns // 1000
     return received if at > received + MAX_CLOCK_SKEW_MICROSECONDS or at < 0 else at
 
@@ -112,7 +115,7 @@ def _describe_referrer(raw: bytes) -> tuple[tuple[str | None, str], tuple[str, .
 
 
 def parse_referrer_host(referrer: str) -> str:
-    """The host of the page somebody came from; `direct` when there was none, or none that is one."""
+    """Return the referrer's host, or `direct` if it is absent or invalid."""
     try:
         return (URL(referrer).hostname or DIRECT_REFERRER)[:255] if referrer else DIRECT_REFERRER
     except ValueError:

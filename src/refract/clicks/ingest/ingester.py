@@ -1,7 +1,8 @@
-"""From the spools to the database, each click exactly once.
+"""Ingest from the spools into the database, each click exactly once.
 
-Events, roll-ups, totals and the spool's checkpoint move in one transaction, and the checkpoint by compare-and-set: of two
-ingesters, or after a commit whose outcome is unknown, one finds the checkpoint elsewhere and applies nothing.
+Events, roll-ups, totals and the spool's checkpoint change in one transaction, the checkpoint by
+compare-and-set: of two ingesters, or after a commit whose outcome is unknown, the later one finds
+the checkpoint moved and applies nothing.
 """
 
 import asyncio
@@ -41,25 +42,28 @@ from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 
 BATCH_SIZE = 2000
-"""Clicks in a batch, as long as no more wait."""
+"""Clicks in a batch while no more are waiting."""
 MAX_BATCH_SIZE = 8000
-"""Clicks in a batch of who is behind: a roll-up is written once per batch, so large ones cost less by the click."""
+"""Clicks in a batch while there is a backlog.
+
+A roll-up is written once per batch, so large batches cost less per click.
+"""
 MAX_LOCK_SECONDS = 0.3
-"""How long a large batch may keep other writers waiting: all of them on SQLite, those of roll-ups elsewhere."""
+"""How long a large batch may block other writers: all of them on SQLite, else those of roll-ups."""
 CLICKS_PER_TURN = 100
-"""Clicks that are read in one go: beside redirects in one process, nobody waits longer than for these."""
+"""Clicks that are read without yielding: redirects of the same process wait at most for these."""
 POLL_INTERVAL = 0.2
 YIELD_SECONDS = 0.01
 RETRY_INTERVAL = 1.0
 
 
 class CheckpointMoved(Exception):
-    """Somebody else has applied this batch, or it was committed when we did not hear of it."""
+    """Another ingester applied this batch, or an earlier commit of it succeeded unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)
 class IngestTools:
-    """What takes time and memory to load: only once there is a click, and not on the event loop."""
+    """Tools that take time and memory to load: loaded with the first click, in a thread."""
 
     places: PlaceLookup
     extractor: FactsExtractor
@@ -67,7 +71,10 @@ class IngestTools:
 
 
 class Ingester:
-    """Applies the spools of one directory. Any number of processes may run one; the lock on the directory lets one work."""
+    """Applies the spools of one directory.
+
+    Any number of processes may run one; the lock on the directory lets only one work.
+    """
 
     def __init__(self, rt: Runtime, root: Path | None = None) -> None:
         self._rt = rt
@@ -88,7 +95,7 @@ class Ingester:
         self._caught_up_at = rt.clock.monotonic()
 
     async def run(self) -> None:
-        """Apply what comes for as long as the process runs; a database that is away is waited for."""
+        """Apply clicks until cancelled. Retries while the database is unavailable."""
         while True:
             with lock_ingester(self._root) as mine:
                 while mine:
@@ -108,7 +115,7 @@ class Ingester:
         return POLL_INTERVAL
 
     async def apply_all(self) -> int:
-        """Apply everything that is there now; the answer is the number of clicks stored."""
+        """Apply everything in the spools now; return the number of clicks stored."""
         remove_temp_spools(self._root)
         stored = 0
         for spool in list_spools(self._root):
@@ -118,13 +125,13 @@ class Ingester:
         return stored
 
     async def load_checkpoint(self, spool: SpoolState) -> SpoolPosition:
-        """How far a spool is stored, wherever its files are."""
+        """Return how far a spool is stored, no matter where its files are."""
         return await self._load_position(spool)
 
     async def apply_batch(
         self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
     ) -> None:
-        """Store a batch that begins at the checkpoint; `CheckpointMoved` when it does not."""
+        """Store a batch that begins at the checkpoint; raise `CheckpointMoved` if it does not."""
         await self._apply_batch(spool, position, batch)
 
     async def _apply_spool(self, spool: SpoolState) -> int:
@@ -156,12 +163,11 @@ class Ingester:
     async def _apply_and_read_next(
         self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
     ) -> SpoolBatch:
-        """Apply a batch; the answer is the one behind it. While a database server is at work, that one is read."""
-        if (
-            self._rt.db.dialect == "sqlite"
-        ):  # whose driver would have to fight for the interpreter's lock while it holds the database's
+        """Apply a batch and return the next one, which is read while a database server is busy."""
+        # Its driver would compete for the interpreter's lock while it holds the database's.
+        if self._rt.db.dialect == "sqlite":
             await self._apply_batch(spool, position, batch)
-            await asyncio.sleep(YIELD_SECONDS)  # others want to write too
+            await asyncio.sleep(YIELD_SECONDS)  # let other writers in
             return await self._read_batch(spool, batch.next)
         following = await self._read_batch(spool, batch.next)
         looking = asyncio.create_task(self._prepare_next(spool, following))
@@ -175,7 +181,7 @@ class Ingester:
         return following
 
     def _adapt_batch_size(self, clicks: int, seconds: float) -> None:
-        """Larger batches while more is waiting than fits, smaller ones when others had to wait too long for this."""
+        """Use larger batches while there is a backlog, smaller ones after blocking others too long."""
         if seconds > MAX_LOCK_SECONDS:
             self._batch_size = max(BATCH_SIZE, self._batch_size // 2)
         elif clicks == self._batch_size and seconds < MAX_LOCK_SECONDS / 2:
@@ -183,14 +189,14 @@ class Ingester:
 
     async def _prepare_next(self, spool: SpoolState, batch: SpoolBatch) -> None:
         if batch.clicks:
-            with suppress(Unavailable):  # to be met again when it is this batch's turn
+            with suppress(Unavailable):  # it is raised again when this batch is applied
                 self._prepared = (
                     batch,
                     await self._build_event_batch(await self._get_tools(), spool, batch),
                 )
 
     async def _load_position(self, spool: SpoolState) -> SpoolPosition:
-        """Where to go on, by the database's word."""
+        """Return the checkpoint in the database, creating it if needed."""
         async with self._rt.db.write() as session:
             fresh = {
                 "spool_id": spool.id,
@@ -268,7 +274,7 @@ class Ingester:
         )
         for some in iter_batches(batch.clicks, CLICKS_PER_TURN):
             gatherer.add_clicks(gathered, some, received, salts)
-            await asyncio.sleep(0)  # others answer requests meanwhile
+            await asyncio.sleep(0)  # let requests be answered
         return gathered
 
     @staticmethod

@@ -1,6 +1,7 @@
-"""Where a network is: by the registries' own assignments out of the box, or by any `.mmdb` file the operator provides.
+"""Location of networks, by registry assignments or by an operator's `.mmdb` file.
 
-Only the anonymised address is ever asked for. A file that cannot be read is said so once and answers "unknown".
+Only anonymised addresses are looked up. An unreadable file is logged once, and every place is
+unknown.
 """
 
 import os
@@ -23,7 +24,7 @@ _CODE_PATTERN: Final = re.compile(r"[A-Z]{2}")
 
 
 class GeoPlace(NamedTuple):
-    """What is kept of where somebody was."""
+    """The facts of a visitor's location that are stored."""
 
     country_code: str = UNKNOWN_COUNTRY
     country: str | None = None
@@ -33,7 +34,10 @@ class GeoPlace(NamedTuple):
 
     @property
     def breakdown_keys(self) -> tuple[str, ...]:
-        """As breakdowns count it: a city with its country, since there is more than one Paris."""
+        """Return the keys under which breakdowns count it.
+
+        A city includes its country, since there is more than one Paris.
+        """
         country = build_breakdown_key("countries", self.country_code)
         return (
             (country, build_breakdown_key("cities", f"{self.city}, {self.country_code}"))
@@ -47,7 +51,10 @@ AddressLocator = Callable[[str], GeoPlace]
 
 
 class PlaceLookup:
-    """Where networks are, by the bytes that are kept of an address. A replaced file is noticed within seconds."""
+    """Places of networks, by the stored bytes of an address.
+
+    A replaced file is noticed within seconds.
+    """
 
     def __init__(self, path: Path | None, clock: Clock) -> None:
         self._path = path
@@ -62,7 +69,10 @@ class PlaceLookup:
         return UNKNOWN_PLACE if address is None else self._locate(address)
 
     def refresh(self) -> bool:
-        """Read the file again if it is another one now, and say whether. May take a while with a large one: not on the event loop."""
+        """Reload the file if it has changed, and return whether it was.
+
+        A large file may take a while: do not call it on the event loop.
+        """
         if self._path is None or not self.is_due:
             return False
         self._checked_at = self._clock.monotonic()
@@ -72,7 +82,7 @@ class PlaceLookup:
         self._stamp = stamp
         try:
             self._locate = _load_file(self._path)
-        except Exception as exc:  # noqa: BLE001 - whatever is wrong with a foreign file, clicks are counted all the same
+        except Exception as exc:  # noqa: BLE001 - a bad file must not stop counting
             self._locate = _locate_nothing
             self._log.warning("places_unknown", file=str(self._path), reason=type(exc).__name__)
         else:
@@ -81,7 +91,7 @@ class PlaceLookup:
 
     @property
     def is_due(self) -> bool:
-        """Whether `refresh` would look."""
+        """Return whether `refresh` would check the file."""
         return (
             self._path is not None
             and self._clock.monotonic() - self._checked_at >= REFRESH_INTERVAL
@@ -107,7 +117,7 @@ def _load_registries() -> AddressLocator:
 
 
 def _get_file_stamp(path: Path) -> tuple[int, ...]:
-    """What tells one file from another; empty for none."""
+    """Return values that identify a version of a file; empty if there is none."""
     try:
         status = path.stat()
     except OSError:
@@ -116,7 +126,10 @@ def _get_file_stamp(path: Path) -> tuple[int, ...]:
 
 
 def _load_file(path: Path) -> AddressLocator:
-    """Read from a private copy: the original may be overwritten in place, and a mapped file that shrinks kills its reader."""
+    """Read a private copy of the file.
+
+    The original may be overwritten in place, and a mapped file that shrinks kills its reader.
+    """
     import maxminddb  # noqa: PLC0415 - only with a file
 
     copy, name = tempfile.mkstemp(suffix=".mmdb")
@@ -126,19 +139,19 @@ def _load_file(path: Path) -> AddressLocator:
         reader = maxminddb.open_database(name, maxminddb.MODE_AUTO)
     finally:
         Path(name).unlink()
-    reader.get("192.0.2.0")  # a file cut short opens well and fails at the first question
+    reader.get("192.0.2.0")  # a truncated file opens fine and fails at the first lookup
 
     def look(address: str) -> GeoPlace:
         try:
             return parse_record(reader.get(address))
         except (ValueError, maxminddb.InvalidDatabaseError):
-            return UNKNOWN_PLACE  # IPv6 asked of an IPv4 file, or a damaged leaf
+            return UNKNOWN_PLACE  # IPv6 looked up in an IPv4 file, or a damaged leaf
 
     return look
 
 
 def parse_record(record: Any) -> GeoPlace:
-    """A place from either layout: MaxMind's nested maps, or the flat fields of DB-IP and others."""
+    """Return a place from MaxMind's nested maps or from the flat fields of DB-IP and others."""
     if not isinstance(record, dict):
         return UNKNOWN_PLACE
     country, city, location = record.get("country"), record.get("city"), record.get("location")

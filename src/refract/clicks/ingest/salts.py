@@ -1,4 +1,4 @@
-"""The secret of each day that makes its visitors countable. Once it is destroyed, nobody can tell whose hash was whose."""
+"""Daily salts of visitor hashes. A destroyed salt makes its hashes unattributable."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -23,16 +23,17 @@ class KnownSalt(NamedTuple):
 
 
 class SaltStore:
-    """The salts this process has asked for, forgotten when they are due to be destroyed."""
+    """The salts that this process has loaded, forgotten when they are due to be destroyed."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
         self._known: dict[int, KnownSalt] = {}
 
     async def get_salts(self, days: set[int]) -> dict[int, bytes]:
-        """The salt of each UTC day. The first process to ask makes it, for all others too.
+        """Return the salt of each UTC day. The first process creates it for all.
 
-        Clicks that come when the salt of their day is destroyed already get a new one: they are told apart among themselves.
+        Clicks that arrive after their day's salt was destroyed get a new one, which tells them
+        apart among themselves.
         """
         oldest = self._rt.clock.now() - SALT_LIFETIME
         self._known = {day: salt for day, salt in self._known.items() if salt.created_at > oldest}
@@ -69,9 +70,10 @@ class SaltStore:
 
 
 async def destroy_expired_salts(rt: Runtime) -> int:
-    """Destroy the salts that are 48 hours old; the answer is how many there were.
+    """Destroy the salts that are 48 hours old; return how many there were.
 
-    Overwritten before they are deleted, since a deleted row may stay readable in a database file for a long time.
+    They are overwritten before they are deleted, since a deleted row may stay readable in a
+    database file for a long time.
     """
     old = VisitorSalt.created_at <= rt.clock.now() - SALT_LIFETIME
     async with rt.db.read() as session:

@@ -1,7 +1,8 @@
-"""A node's spool, put on the stream for others to store.
+"""Shipping of a node's spools to the stream, for other nodes to store.
 
-A segment is deleted when the database says that everything in it is stored, and not before: what the stream has accepted can be lost with
-it. When it was, the batches are sent again; the checkpoint of the spool sees to it that none is stored twice.
+A segment is deleted only when the database says that all of it is stored, since the stream can lose
+what it has accepted. Lost batches are sent again; the spool's checkpoint prevents storing one
+twice.
 """
 
 import asyncio
@@ -33,7 +34,10 @@ from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
 
 WINDOW_BYTES = 32 << 20
-"""So much of each spool may be under way; the rest waits on the node's own disk, not in Redis' memory."""
+"""Bytes of each spool that may be in flight.
+
+The rest waits on the node's own disk, not in Redis' memory.
+"""
 
 STORED_POLL_INTERVAL = 1.0
 LOST_POLL_INTERVAL = 3.0
@@ -41,7 +45,7 @@ LOST_POLL_INTERVAL = 3.0
 
 @dataclass(slots=True)
 class SentBatch:
-    """A batch that is under way."""
+    """A batch that is in flight."""
 
     end: SpoolPosition
     entry_id: bytes
@@ -69,9 +73,10 @@ class ShippingProgress:
 
 
 class SpoolShipper:
-    """Ships the spools of one directory; the lock on the directory lets one process do so. It only reads the database.
+    """Ships the spools of one directory, as the only process, by a lock. Only reads the database.
 
-    `instead` stores them directly while Redis is away; a node that may not write leaves the directory to others meanwhile.
+    `fallback` stores clicks directly while Redis is unavailable. A node that may not write to the
+    database has none and leaves the directory to others meanwhile.
     """
 
     def __init__(
@@ -95,12 +100,12 @@ class SpoolShipper:
             "refract_ship_lag_seconds",
             "How long clicks of this node have been waiting for a worker",
         )
-        self._caught_up_at: float | None = None  # until this process is the one that ships
+        self._caught_up_at: float | None = None  # None until this process is the one that ships
         self._log = structlog.get_logger("refract.ship")
         self._errors = ErrorThrottle(self._log, "clicks_wait")
 
     async def run(self) -> None:
-        """For as long as the process runs."""
+        """Ship clicks until cancelled."""
         while True:
             with lock_ingester(self._root) as mine:
                 while mine:
@@ -110,7 +115,7 @@ class SpoolShipper:
             await asyncio.sleep(RETRY_INTERVAL)
 
     async def _run_once(self) -> bool:
-        """False: somebody else should have a try at this directory."""
+        """Ship what is there; return False if another process should try this directory."""
         now = self._rt.clock.monotonic()
         self._caught_up_at = now if self._caught_up_at is None else self._caught_up_at
         self._lag.set(now - self._caught_up_at)
@@ -139,7 +144,7 @@ class SpoolShipper:
             await asyncio.sleep(RETRY_INTERVAL)
 
     async def ship_all(self) -> int:
-        """Send everything that is there now and fits; the answer is the number of clicks sent."""
+        """Send everything that is there and fits; return the number of clicks sent."""
         remove_temp_spools(self._root)
         found = list_spools(self._root)
         await self._update_stored(found)
@@ -149,7 +154,7 @@ class SpoolShipper:
         return sent
 
     async def _update_stored(self, found: list[SpoolState]) -> None:
-        """What the database says of these spools, asked only when it matters."""
+        """Load the checkpoints of these spools, when they matter."""
         now = self._rt.clock.monotonic()
         unknown = any(spool.id not in self._progress for spool in found)
         if not unknown and (
@@ -197,15 +202,14 @@ class SpoolShipper:
         return len(batch.clicks)
 
     async def _resend_lost(self, way: ShippingProgress) -> None:
-        """The oldest batch under way that is not stored must still be on the stream; if it is not, it is sent again, and all after it."""
+        """Send again from the oldest batch in flight if the stream has lost it."""
         now = self._rt.clock.monotonic()
         if not way.in_flight or now < way.checked_at + LOST_POLL_INTERVAL:
             return
         way.checked_at = now
         if not await stream.has_entry(self._redis, way.in_flight[0].entry_id):
-            self._stored_polled_at = float(
-                "-inf"
-            )  # it may have been stored and removed since we asked: then nothing is sent twice
+            # It may have been stored and removed since the last poll; then nothing is sent twice.
+            self._stored_polled_at = float("-inf")
             self._log.warning(
                 "stream_lost_clicks",
                 spool=way.in_flight[0].entry_id.decode(),

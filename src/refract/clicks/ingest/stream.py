@@ -1,7 +1,7 @@
-"""Clicks on their way from a node's spool to whoever may write the database: entries of a Redis stream.
+"""Clicks in a Redis stream, from a node's spool to the nodes that write to the database.
 
-An entry is a batch of frames as they lay in the spool, with where they lay. Nothing depends on the stream keeping it: the node's
-spool does, until the database says that the batch is stored.
+An entry is a batch of frames as in the spool, with their position. Nothing depends on the stream's
+durability: the node keeps its spool until the database says that the batch is stored.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 STREAM_KEY: Final = "refract:clicks"
 CONSUMER_GROUP: Final = "ingest"
 STREAM_TIMEOUT: Final = 2.0
-"""Nobody waits for this but the next batch."""
+"""Only the next batch waits for this."""
 
 _TRIM_SCRIPT: Final = RedisScript("""
 local lowest = nil
@@ -36,7 +36,10 @@ end
 if not lowest then return 0 end
 return redis.call('XTRIM', KEYS[1], 'MINID', '=', lowest)
 """)
-"""Remove what every group has acknowledged, and nothing that one has not: in one step, so that nobody reads meanwhile."""
+"""Remove entries that every group has acknowledged, and no others.
+
+In one step, so that no group reads meanwhile.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +53,11 @@ class StreamBatch:
 
     @property
     def spool(self) -> SpoolState:
-        """As much of the spool as applying a batch of it needs: it lies on another machine."""
+        """Return the facts of the spool, which is on another machine, that applying a batch needs."""
         return SpoolState(self.spool_id, Path(), self.node, is_live=False, segments=(), dropped=0)
 
     def skip_to(self, position: SpoolPosition) -> "StreamBatch":
-        """What is left of it when everything before this position is stored."""
+        """Return the rest of the batch when everything before this position is stored."""
         left = [
             click
             for click in self.batch.clicks
@@ -63,7 +66,7 @@ class StreamBatch:
         return StreamBatch(self.spool_id, self.node, position, self.batch._replace(clicks=left))
 
     def join(self, other: "StreamBatch", max_clicks: int) -> "StreamBatch | None":
-        """This and the next as one; None when they do not lie side by side or would be too much."""
+        """Join the next batch to this one; return None if they are not adjacent or too large."""
         mine, its = self.batch, other.batch
         apart = (
             self.spool_id != other.spool_id
@@ -80,7 +83,7 @@ class StreamBatch:
 
 
 async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> bytes:
-    """Put a batch on the stream; the answer is its entry's id."""
+    """Put a batch on the stream; return the id of its entry."""
     batch = parcel.batch
     base = batch.clicks[0].offset if batch.clicks else 0
     damage = ":".join(map(str, batch.damage)) if batch.damage else ""
@@ -93,7 +96,10 @@ async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> 
 
 
 def parse_entry(fields: list[bytes]) -> StreamBatch:
-    """An entry as it was sent. Raises `ValueError`, `KeyError` or `Broken` for one that was not sent by us."""
+    """Parse an entry.
+
+    Raises `ValueError`, `KeyError` or `BrokenFrame` for one that was not sent by Refract.
+    """
     told = dict(zip(fields[::2], fields[1::2], strict=True))
     damage = SpoolDamage(*map(int, told[b"damage"].split(b":"))) if told[b"damage"] else None
     got = list(decode_clicks(told[b"frames"], int(told[b"base"])))
@@ -109,7 +115,7 @@ def parse_entry(fields: list[bytes]) -> StreamBatch:
 
 
 async def create_group(redis: RedisClient) -> None:
-    """Make the group; from the beginning, since nothing there is known to be stored."""
+    """Create the group, from the start of the stream, since nothing there is known to be stored."""
     try:
         await redis.execute(
             "XGROUP", "CREATE", STREAM_KEY, CONSUMER_GROUP, "0", "MKSTREAM", seconds=STREAM_TIMEOUT
@@ -120,14 +126,14 @@ async def create_group(redis: RedisClient) -> None:
 
 
 async def has_entry(redis: RedisClient, entry: bytes) -> bool:
-    """Whether the stream still has an entry: a Redis that lost its memory has none."""
+    """Return whether the stream still has an entry: a Redis that lost its memory has none."""
     return bool(
         await redis.execute("XRANGE", STREAM_KEY, entry, entry, "COUNT", 1, seconds=STREAM_TIMEOUT)
     )
 
 
 async def trim_acknowledged(redis: RedisClient) -> int:
-    """Remove entries that everybody has acknowledged; the answer is how many."""
+    """Remove entries that every group has acknowledged; return how many."""
     return int(await redis.run_script(_TRIM_SCRIPT, [STREAM_KEY], seconds=STREAM_TIMEOUT))
 
 
@@ -136,7 +142,7 @@ async def get_length(redis: RedisClient) -> int:
 
 
 async def delete_idle_consumers(redis: RedisClient, idle_ms: int) -> None:
-    """Names of processes that ended long ago and left nothing behind."""
+    """Delete consumers of processes that ended long ago and have nothing pending."""
     for told in await redis.execute(
         "XINFO", "CONSUMERS", STREAM_KEY, CONSUMER_GROUP, seconds=STREAM_TIMEOUT
     ):

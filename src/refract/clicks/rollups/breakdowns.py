@@ -1,9 +1,10 @@
-"""Breakdowns as they are kept: clicks by value, for each dimension, the rare values beyond a thousand together.
+"""Stored breakdowns: clicks by value for each dimension, rare values beyond a thousand summed up.
 
-Who said nothing (no campaign, an unknown city) is not written down: it is what remains of the people who can be told apart.
+Absent values (no campaign, an unknown city) are not stored: they are the rest of the identifiable
+clicks.
 
-While they are added up, all dimensions lie in one dict, whose keys begin with a letter for the dimension: one dict costs an eighth
-of eight, and the collector of garbage passes it by.
+While they are summed up, all dimensions are in one dict, whose keys begin with a letter for the
+dimension: one dict costs an eighth of eight, and the garbage collector skips it.
 """
 
 import json
@@ -21,16 +22,16 @@ DIMENSIONS: Final = (
     "nodes",
 )
 OTHER_VALUES: Final = ""
-"""The key of everything beyond the values that are kept; no value is empty."""
+"""The key of the clicks beyond the values that are kept; no value is empty."""
 MAX_VALUES: Final = 1000
 _MIN_PACKED_BYTES: Final = 400
 
 _DIMENSION_LETTERS: Final = {name: chr(ord("a") + place) for place, name in enumerate(DIMENSIONS)}
 
 BreakdownCounts = dict[str, int]
-"""Clicks by value, each value behind the letter of its dimension."""
+"""Clicks by value, each value prefixed by the letter of its dimension."""
 BreakdownsByDimension = dict[str, dict[str, int]]
-"""Clicks by value, by the name of the dimension: every one is there."""
+"""Clicks by value, by name of the dimension; every dimension is present."""
 
 _encode_json = json.JSONEncoder(
     ensure_ascii=False, separators=(",", ":"), check_circular=False
@@ -42,13 +43,13 @@ def build_breakdown_key(dimension: str, value: str) -> str:
 
 
 def add_counts(into: BreakdownCounts, more: BreakdownCounts) -> None:
-    """Add breakdowns to others; `more` is left as it was."""
+    """Add breakdowns to others, leaving `more` unchanged."""
     for value, clicks in more.items():
         into[value] = into.get(value, 0) + clicks
 
 
 def limit_values(parts: BreakdownCounts) -> BreakdownCounts:
-    """With the thousand most frequent values of each dimension, and what the others add up to."""
+    """Keep the thousand top values of each dimension, and the sum of the others."""
     if len(parts) <= MAX_VALUES:
         return parts
     kept: BreakdownCounts = {}
@@ -63,7 +64,10 @@ def limit_values(parts: BreakdownCounts) -> BreakdownCounts:
 
 
 def encode_counts(parts: BreakdownCounts, *, pack: bool = False) -> bytes | None:
-    """The bytes to store; packed where they will be read more often than written. None when there is nothing to say."""
+    """Return the bytes to store, None if there are no counts.
+
+    `pack` them where they are read more often than written.
+    """
     if not parts:
         return None
     plain = _encode_json(parts).encode()
@@ -78,7 +82,7 @@ def decode_counts(data: bytes | None) -> BreakdownCounts:
 
 
 def group_by_dimension(parts: BreakdownCounts) -> BreakdownsByDimension:
-    """By dimension, as people ask for them."""
+    """Return the counts by name of the dimension."""
     found = group_by_letter(parts)
     return {name: found.get(letter, {}) for name, letter in _DIMENSION_LETTERS.items()}
 
@@ -88,7 +92,7 @@ def get_dimension_letter(dimension: str) -> str:
 
 
 def group_by_letter(parts: BreakdownCounts) -> dict[str, dict[str, int]]:
-    """Clicks by value, by the letter of the dimension: those that have any."""
+    """Return the counts by letter of the dimension, only of dimensions that have any."""
     found: dict[str, dict[str, int]] = {}
     for value, clicks in parts.items():
         found.setdefault(value[0], {})[value[1:]] = clicks

@@ -1,6 +1,7 @@
-"""What happens to roll-ups as time goes by: hours that are over go into coarser stretches, and what has had its time is dropped.
+"""Compaction and retention of roll-ups.
 
-Both move in slices under the lock of the state, so that whoever counts clicks meanwhile knows exactly what is done.
+Hours that are over are added to coarser periods, and expired roll-ups are dropped. Both work in
+batches under the lock of the state, so that concurrent writers know exactly what is done.
 """
 
 from collections.abc import Iterable
@@ -32,7 +33,7 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 
 CLOSE_GRACE_SECONDS: Final = 120
-"""Seconds that an hour stays open after its end: nearly all clicks are there by then."""
+"""Seconds that an hour stays open after its end: nearly all clicks have arrived by then."""
 BATCH_SIZE: Final = 100
 YIELD_SECONDS: Final = 0.01
 _HOUR_SECONDS: Final = GRAIN_SECONDS[HOUR]
@@ -40,7 +41,7 @@ _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 
 
 async def close_hours(rt: Runtime) -> int:
-    """Close every hour that is over, and settle the days that are; the answer is the number of slices it took."""
+    """Close every hour that is over and finalize the days; return the number of batches."""
     done = 0
     while True:
         until = start_of(HOUR, to_seconds(rt.clock.now()) - CLOSE_GRACE_SECONDS)
@@ -56,7 +57,7 @@ async def close_hours(rt: Runtime) -> int:
 
 
 async def _close_batch(session: WriteSession, state: RollupProgress, until: int) -> RollupProgress:
-    """One slice of targets of the hour in question; the same state when there is nothing to do."""
+    """Close a batch of targets of the current hour; return the same state if there is none."""
     if state.closed_target < 0:
         state = await _skip_empty_hours(session, state, until)
     if state.closed_until >= until:
@@ -86,7 +87,7 @@ async def _close_batch(session: WriteSession, state: RollupProgress, until: int)
 async def _skip_empty_hours(
     session: WriteSession, state: RollupProgress, until: int
 ) -> RollupProgress:
-    """Go on to the next hour in which anything happened."""
+    """Advance to the next hour that has clicks."""
     later = select(func.min(_ROLLUPS.c.start)).where(
         _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(state.closed_until)
     )
@@ -96,7 +97,7 @@ async def _skip_empty_hours(
 
 
 def _sum_quarters(rows: Iterable[Any], hour: int) -> dict[RollupSlot, RollupDelta]:
-    """What each target's quarters of this hour add up to."""
+    """Return the sums of each target's quarter hours."""
     found: dict[RollupSlot, RollupDelta] = {}
     for row in rows:
         tally = found.setdefault((row.target_id, row.kind, hour), RollupDelta())
@@ -111,9 +112,9 @@ def _sum_quarters(rows: Iterable[Any], hour: int) -> dict[RollupSlot, RollupDelt
 
 
 async def drop_expired_rollups(rt: Runtime) -> int:
-    """Move the horizons, then delete what lies behind them; the answer is the number of rows.
+    """Advance the horizons, then delete the rows before them; return their number.
 
-    Nothing is dropped from quarters that is not in days, nor from days that is not in months.
+    Quarter hours are dropped only if they are in days, and days only if they are in months.
     """
     async with rt.db.write() as session:
         state = await lock_progress(session)
@@ -140,7 +141,10 @@ def _advance_horizons(rt: Runtime, state: RollupProgress) -> RollupProgress:
 
 
 async def _drop_batch(rt: Runtime, grain: int) -> int:
-    """Delete a slice of the oldest rows. What leaves the months is in no roll-up any more, and is noted as such."""
+    """Delete a batch of the oldest rows.
+
+    Clicks dropped from the months are in no roll-up any more, and are counted as `outlived`.
+    """
     async with rt.db.write() as session:
         state = await lock_progress(session)
         old = _ROLLUPS.c.grain == grain, _ROLLUPS.c.start < to_datetime(state.get_kept_from(grain))

@@ -1,7 +1,9 @@
-"""A UTC day seen from either end: at each quarter hour, how many clicks and visitors came before it and how many visitors after.
+"""Cumulative counts of a UTC day, from both ends.
 
-A day of another time zone is the end of one UTC day and the beginning of the next, and visitors of two UTC days share nobody. So two of
-these answer for it, however many visitors there were, where sketches of all its hours would have to be merged.
+At each quarter hour: clicks and visitors before it, and visitors after it. A day of another time
+zone is the end of one UTC day and the beginning of the next, and two UTC days have no visitors in
+common. So two of these suffice for it, however many visitors there were, instead of merging
+sketches of all its hours.
 """
 
 import zlib
@@ -14,12 +16,12 @@ from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER
 from refract.clicks.rollups.sketches import count_cumulatively
 
 QUARTERS_PER_DAY: Final = GRAIN_SECONDS[DAY] // GRAIN_SECONDS[QUARTER]
-_BOUNDARIES: Final = QUARTERS_PER_DAY + 1  # both ends of the day are among them
+_BOUNDARIES: Final = QUARTERS_PER_DAY + 1  # includes both ends of the day
 _LAYOUT: Final = Struct(f"<{4 * _BOUNDARIES}I")
 
 
 class QuarterHour(NamedTuple):
-    """What is kept of a quarter hour, the first of the day being number 0."""
+    """The stored counts of a quarter hour. The first of the day has number 0."""
 
     number: int
     people: int
@@ -28,7 +30,7 @@ class QuarterHour(NamedTuple):
 
 
 class DayPart(NamedTuple):
-    """What happened in a part of a day."""
+    """The counts of a part of a day."""
 
     people: int
     bots: int
@@ -36,7 +38,7 @@ class DayPart(NamedTuple):
 
 
 def encode_day(quarters: Iterable[QuarterHour]) -> bytes:
-    """The bytes to store of a day, from all its quarters in which anything happened."""
+    """Encode a day from all its quarter hours that have clicks."""
     people, bots = [0] * _BOUNDARIES, [0] * _BOUNDARIES
     visitors: list[bytes | None] = [None] * QUARTERS_PER_DAY
     for quarter in quarters:
@@ -50,7 +52,7 @@ def encode_day(quarters: Iterable[QuarterHour]) -> bytes:
 
 
 def read_before(data: bytes, quarter: int) -> DayPart:
-    """From midnight to the beginning of this quarter hour."""
+    """Return the counts from midnight to the beginning of this quarter hour."""
     values = _LAYOUT.unpack(zlib.decompress(data))
     return DayPart(
         values[quarter], values[_BOUNDARIES + quarter], values[2 * _BOUNDARIES + quarter]
@@ -58,7 +60,7 @@ def read_before(data: bytes, quarter: int) -> DayPart:
 
 
 def read_after(data: bytes, quarter: int) -> DayPart:
-    """From the beginning of this quarter hour to midnight."""
+    """Return the counts from the beginning of this quarter hour to midnight."""
     values = _LAYOUT.unpack(zlib.decompress(data))
     people, bots = (
         values[_BOUNDARIES - 1] - values[quarter],

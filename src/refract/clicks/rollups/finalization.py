@@ -1,7 +1,8 @@
-"""Days that are over get their edges, and their most frequent values, a slice of targets at a time.
+"""Finalization of days that are over: their cumulatives and top values, in batches of targets.
 
-They are worked out beside the clicks that come meanwhile, without the lock of the state. Clicks that came late make a day's edges say
-nothing, since it has more clicks than they were made of, and move the state back to that day.
+They are computed while clicks arrive, without the lock of the state. Late clicks invalidate a day's
+values, since the day then has more clicks than they were computed from, and move the state back to
+that day.
 """
 
 import asyncio
@@ -47,7 +48,7 @@ _UPDATE_DAY: Final = (
 
 
 async def finalize_days(rt: Runtime) -> int:
-    """Settle every day that is over; the answer is the number of slices it took."""
+    """Finalize every day that is over; return the number of batches."""
     done = 0
     while True:
         async with rt.db.read() as looking:
@@ -73,7 +74,7 @@ def _get_end(state: RollupProgress) -> int:
 
 
 async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tuple[int, list[int]]:
-    """The day in question, and those of its targets whose turn it is."""
+    """Return the current day and the next batch of its targets."""
     day = state.settled_until
     if state.settled_target < 0:
         begin = max(day, state.quarters_from)
@@ -163,7 +164,7 @@ def _build_updates(
 async def _save_batch(
     rt: Runtime, seen: RollupProgress, day: int, target: int, notes: list[dict[str, Any]]
 ) -> None:
-    """Write down what was found; who came late meanwhile has moved the state back, and there it stays."""
+    """Save a batch; advance the state unless late clicks have moved it back meanwhile."""
     async with rt.db.write() as session:
         state = await lock_progress(session)
         await _write_updates(session, notes)

@@ -1,7 +1,8 @@
-"""How many different visitors: counted exactly while they are few, estimated closely when they are many, in 8 kB at most.
+"""Counting of unique visitors: exact while they are few, estimated when many, in at most 8 kB.
 
-Up to 200 visitors are kept as they are. Beyond, a HyperLogLog sketch of 2**14 registers is still exact to more than a thousand and has
-a standard error below one percent at any number. Sketches of the same day may be merged, whichever process made them.
+Up to 200 visitors are kept as they are. Beyond, a HyperLogLog sketch of 2**14 registers is still
+exact to more than a thousand and has a standard error below one percent at any number. Sketches of
+the same day can be merged, no matter which process made them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,8 +12,8 @@ from typing import Any, Final
 LOG2_REGISTERS: Final = 14
 MAX_EXACT_VISITORS: Final = 200
 HASH_BYTES: Final = 5
-"""Bytes of a visitor's hash: among a million, two share theirs less than once."""
-_EXACT_MARKER: Final = b"\0"  # no stored HyperLogLog begins so
+"""Bytes of a visitor's hash: among a million, fewer than one collision is expected."""
+_EXACT_MARKER: Final = b"\0"  # no stored HyperLogLog begins like this
 
 
 @cache
@@ -23,7 +24,7 @@ def _load_library() -> Any:
 
 
 class VisitorSketch:
-    """A set of visitors that can be added to and counted, and not listed."""
+    """A set of visitors that can be extended and counted, but not listed."""
 
     __slots__ = ("few", "many")
 
@@ -40,7 +41,7 @@ class VisitorSketch:
             self.switch_to_estimate()
 
     def merge(self, other: "VisitorSketch") -> None:
-        """Add everybody who is in the other."""
+        """Add the visitors of another sketch."""
         if other.many is None:
             for visitor in other.few:
                 self.update(visitor)
@@ -54,7 +55,7 @@ class VisitorSketch:
         self.many = union.get_result(library.tgt_hll_type.HLL_4)
 
     def switch_to_estimate(self) -> None:
-        """From a set to an estimate."""
+        """Convert the exact set to an estimate."""
         library = _load_library()
         self.many = library.hll_sketch(LOG2_REGISTERS, library.tgt_hll_type.HLL_4)
         for visitor in self.few:
@@ -62,7 +63,7 @@ class VisitorSketch:
         self.few = set()
 
     def get_estimator(self) -> Any:
-        """As the library's sketch, whatever the number."""
+        """Return the library's sketch, whatever the number of visitors."""
         if self.many is None:
             self.switch_to_estimate()
         return self.many
@@ -95,7 +96,7 @@ class VisitorSketch:
 
 
 def merge_sketches(some: Iterable[VisitorSketch]) -> VisitorSketch:
-    """A new sketch of everybody who is in any of these."""
+    """Return a new sketch of the visitors in any of these."""
     whole = VisitorSketch()
     for sketch in some:
         whole.merge(sketch)
@@ -103,7 +104,7 @@ def merge_sketches(some: Iterable[VisitorSketch]) -> VisitorSketch:
 
 
 def count_cumulatively(stored: Iterable[bytes | None]) -> Iterator[int]:
-    """How many visitors the stored sketches up to each have together."""
+    """Yield the number of visitors in all stored sketches up to each one."""
     whole, union, size = VisitorSketch(), None, 0
     for data in stored:
         if data:
@@ -120,7 +121,7 @@ def count_cumulatively(stored: Iterable[bytes | None]) -> Iterator[int]:
 
 
 def count_visitors(stored: Iterable[bytes]) -> int:
-    """How many visitors are in these stored sketches together."""
+    """Return the number of visitors in these stored sketches together."""
     small, union = VisitorSketch(), None
     for data in stored:
         if data[:1] == _EXACT_MARKER:

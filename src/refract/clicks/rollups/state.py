@@ -1,4 +1,4 @@
-"""Which roll-ups hold a range of time: the fewest rows that are exactly it."""
+"""Progress of the roll-ups, and the rows that cover a range of time."""
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
@@ -22,16 +22,14 @@ from refract.clicks.rollups.granularity import (
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 
-_LARGEST_FIRST: Final = (
-    DAY,
-    SIX_HOURS,
-    HOUR,
-)  # months keep a thousand values of a whole month: only where there is nothing better
+# Months keep only a thousand values of a whole month: they are used only where nothing finer is
+# left.
+_LARGEST_FIRST: Final = (DAY, SIX_HOURS, HOUR)
 
 
 @dataclass(frozen=True, slots=True)
 class RollupProgress:
-    """How far the roll-ups are; see `RollupState`. All moments in seconds."""
+    """How far the roll-ups are; see `RollupState`. All times in seconds."""
 
     turn: int = 0
     closed_until: int = 0
@@ -44,11 +42,11 @@ class RollupProgress:
     settled_target: int = -1
 
     def get_closed_until(self, target: int) -> int:
-        """Hours before this are in coarser roll-ups of this target too."""
+        """Return the time before which hours are also in coarser roll-ups of this target."""
         return self.closed_until + (GRAIN_SECONDS[HOUR] if target <= self.closed_target else 0)
 
     def get_kept_from(self, grain: int) -> int:
-        """Roll-ups of this grain that begin earlier are gone, or about to go."""
+        """Return the time before which roll-ups of this grain are dropped, or about to be."""
         return (
             self.months_from
             if grain == MONTH
@@ -67,10 +65,11 @@ class GrainRange(NamedTuple):
 
 
 def plan_ranges(state: RollupProgress, begin: int, end: int, *, closed: int) -> list[GrainRange]:
-    """The rows that hold [begin, end), which lie on quarter hours, in order of time.
+    """Return the fewest rows that cover [begin, end), which lie on quarter hours, in order of time.
 
-    Before `quarters_from` the answer is rounded outwards to whole UTC days, before `days_from` to whole months; before
-    `months_from` there is nothing. `closed` comes from `State.closed_for`.
+    Before `quarters_from` the range is rounded outwards to whole UTC days, before `days_from` to
+    whole months; before `months_from` there is nothing. `closed` comes from
+    `RollupProgress.get_closed_until`.
     """
     found: list[GrainRange] = []
     for grain, at, until in _iter_ranges(state, max(begin, state.months_from), end, closed):
@@ -90,7 +89,7 @@ def _iter_ranges(state: RollupProgress, begin: int, end: int, closed: int) -> It
         grain = _choose_grain(state, at, end, closed)
         at = start_of(grain, at)
         yield GrainRange(grain, at, end_of(grain, at))
-        # A coarse row that is still growing holds what lies before `closed`, and nothing behind it.
+        # A coarse row that is still growing holds only clicks before `closed`.
         at = end_of(grain, at) if grain == QUARTER else min(end_of(grain, at), closed)
 
 
@@ -106,8 +105,8 @@ def _choose_grain(state: RollupProgress, at: int, end: int, closed: int) -> int:
     return QUARTER
 
 
-# How far the roll-ups are, and the lock that every writer of roll-ups holds.
-# A sketch cannot be added to in SQL: it is read, changed and written back, and two who do so at once would lose one's visitors.
+# The lock that every writer of roll-ups holds. A sketch cannot be updated in SQL: it is read,
+# changed and written back, and two concurrent writers would lose visitors.
 
 _STATE_ID: Final = 1
 _TIME_COLUMNS: Final = (
@@ -122,14 +121,17 @@ _SELECT: Final = select(_TABLE).where(_TABLE.c.id == _STATE_ID)
 
 
 async def load_progress(session: ReadSession) -> RollupProgress:
-    """How far the roll-ups are, for a reader. Ask it first: on a server, what the session reads afterwards is of the same moment."""
+    """Return the progress, for a reader.
+
+    Call it first: on a database server, later reads of the session belong to the same snapshot.
+    """
     if session.dialect != "sqlite":
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
     return _from_row((await session.execute(_SELECT)).mappings().one_or_none())
 
 
 async def lock_progress(session: WriteSession) -> RollupProgress:
-    """Wait until nobody else writes roll-ups, keep everybody else out until the transaction ends, and say how far they are."""
+    """Lock the roll-ups against other writers until the transaction ends; return the progress."""
     row = (await session.execute(_SELECT.with_for_update())).mappings().one_or_none()
     if row is None:
         await insert_if_absent(
@@ -140,7 +142,7 @@ async def lock_progress(session: WriteSession) -> RollupProgress:
 
 
 async def save_progress(session: WriteSession, state: RollupProgress) -> None:
-    """Note how far they are now."""
+    """Save the progress."""
     await session.execute(update(_TABLE).where(_TABLE.c.id == _STATE_ID).values(_to_columns(state)))
 
 

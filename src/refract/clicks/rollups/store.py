@@ -1,4 +1,4 @@
-"""Many rows at once, as each database likes it best: at driver level, few statements, in one agreed order."""
+"""Bulk statements at driver level: few statements, rows in a fixed order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
@@ -26,14 +26,20 @@ _TYPES: Final = (
 )
 
 ROWS_PER_STATEMENT: Final = (500, 50)
-"""Rows in a statement: as many as fit, of few lengths, so that statements are found prepared. SQLite takes 32,766 values in one."""
+"""Rows in a statement: as many as fit, in few sizes, so that prepared statements are reused.
+
+SQLite takes 32,766 values in one statement.
+"""
 
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
 
 
 async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
-    """A batch of events, whose values stand in the order of `EVENT_COLUMNS`: COPY on PostgreSQL, one prepared statement elsewhere."""
+    """Insert events, whose values are in the order of `EVENT_COLUMNS`.
+
+    By COPY on PostgreSQL, by one prepared statement elsewhere.
+    """
     if session.dialect == "postgresql":
         driver = await _get_driver(session)
         await driver.copy_records_to_table("click_events", records=rows, columns=EVENT_COLUMNS)
@@ -44,7 +50,7 @@ async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) 
 async def load_rollups(
     session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]
 ) -> list[tuple[Any, ...]]:
-    """What is kept of these targets in one stretch: the target, then the figures."""
+    """Return the rows of these targets in one period: the target, then the counts."""
     columns = ", ".join(("target_id", *_VALUE_COLUMNS))
     where = "kind = {0} AND grain = {1} AND start = {2} AND target_id"
     if session.dialect == "postgresql":
@@ -70,7 +76,10 @@ async def load_rollups(
 
 
 async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Write whole rows, new ones and those that were there. Only for who holds the state's lock, and has read what it overwrites."""
+    """Insert or overwrite whole rows.
+
+    The caller must hold the lock of the state and have read what it overwrites.
+    """
     end = build_conflict_clause(
         session.dialect, "click_rollups", _KEY_COLUMNS, dict.fromkeys(_VALUE_COLUMNS, "{new}")
     )
@@ -81,7 +90,7 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
 async def add_totals(
     session: WriteSession, table: str, key: str, totals: Mapping[int, TotalsDelta]
 ) -> None:
-    """Add a batch to the totals in a table of ours, in the order of `key`, so that two writers cannot wait for each other."""
+    """Add a batch to the totals of a table, in the order of `key`, which prevents deadlocks."""
     if not totals:
         return
     spell = make_time_formatter(session.dialect)
@@ -112,7 +121,7 @@ async def _insert_rows(
 
     PostgreSQL takes one array per column, of these types. SQLite takes many rows in a statement: its
     driver releases the interpreter's lock at every statement and must wait to get it back, and each
-    statement is a journey to another thread and back.
+    statement is a round trip to another thread.
     """
     if session.dialect == "postgresql":
         arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
@@ -142,7 +151,7 @@ def _split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any,
 
 
 async def _get_driver(session: WriteSession) -> Any:
-    """asyncpg's own connection, inside the transaction of this session."""
+    """Return asyncpg's own connection, inside the transaction of this session."""
     raw = await (await session.connection()).get_raw_connection()
     return raw.driver_connection
 

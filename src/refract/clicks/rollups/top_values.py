@@ -1,7 +1,8 @@
-"""The most frequent values of a day that has very many, for who wants to see the first ten.
+"""Top values of a day that has very many, for views of the first ten.
 
-Days are added up by these alone; what they leave out is known as a sum and as the most that any value in it has. Mostly that is enough to
-know the first of all days for certain. Where it is not, nobody guesses: the breakdowns are read in full.
+Days are summed up by these alone; of the omitted values, the sum and the largest count are known.
+Usually that is enough to determine the top values of all days with certainty. Where it is not, the
+breakdowns are read in full.
 """
 
 import json
@@ -22,19 +23,19 @@ from refract.clicks.rollups.breakdowns import (
 MAX_TOP_VALUES: Final = 100
 """Values of each dimension."""
 MIN_VALUES: Final = 1_000
-"""With fewer values in all dimensions together, the breakdowns themselves are as quick to read."""
-_MARKER: Final = b"\1"  # no stored breakdowns begin so
+"""With fewer values in all dimensions together, the breakdowns are as fast to read."""
+_MARKER: Final = b"\1"  # no stored breakdowns begin like this
 
 
 class OmittedValues(NamedTuple):
-    """What was left out of one day and dimension: clicks in all, and of the most frequent value."""
+    """The omitted clicks of one day and dimension: in total, and of the most frequent value."""
 
     clicks: int
     max_clicks: int
 
 
 def encode_top_values(parts: BreakdownCounts) -> bytes | None:
-    """The bytes to store; None where it is not worth it."""
+    """Return the bytes to store; None if there are too few values."""
     if len(parts) <= MIN_VALUES:
         return None
     kept: BreakdownCounts = {}
@@ -53,14 +54,20 @@ def encode_top_values(parts: BreakdownCounts) -> bytes | None:
 
 @dataclass(slots=True)
 class BreakdownSum:
-    """Breakdowns of several stretches added up, some of them by their most frequent values alone."""
+    """The sum of breakdowns of several periods, some of them by their top values alone."""
 
     counts: BreakdownCounts = field(default_factory=dict)
     omitted: dict[str, list[tuple[BreakdownCounts, int]]] = field(default_factory=dict)
-    """By the letter of the dimension: each day of which values were left out, what was kept of it, and the most that one has."""
+    """By letter of the dimension: each day with omitted values.
+
+    A day has its kept counts and the largest omitted count.
+    """
 
     def is_certain(self, letter: str, limit: int) -> bool:
-        """Whether nothing that was left out can change which values of a dimension are the first, or their clicks."""
+        """Return whether the top values of a dimension and their clicks are certain.
+
+        That is, whether no omitted value can change them.
+        """
         days = self.omitted.get(letter)
         if days is None:
             return True
@@ -85,7 +92,7 @@ def _can_overtake(
 
 
 def sum_breakdowns(stored: Iterable[bytes | None]) -> BreakdownSum:
-    """The sum of stored breakdowns, and of what `encode` made of some."""
+    """Return the sum of stored breakdowns and of encoded top values."""
     whole = BreakdownSum()
     for data in stored:
         if not data or data[:1] != _MARKER:

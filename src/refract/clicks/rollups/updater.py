@@ -1,7 +1,8 @@
-"""Roll-ups: what a batch adds up to is added to what is there.
+"""Updates of roll-ups by batches of clicks.
 
-Clicks go to the quarter hour they happened in. Hours that are over are *closed*: added to coarser stretches too, by a job.
-What comes late for a closed hour is added to all of them at once.
+Clicks are added to the quarter hour in which they happened. Hours that are over are *closed* by a
+job: added to coarser periods too. Late clicks of a closed hour are added to all of them
+immediately.
 """
 
 import asyncio
@@ -29,7 +30,7 @@ _ROWS_PER_TURN: Final = 128
 
 
 class RollupRow:
-    """One row of roll-ups, unpacked."""
+    """A decoded row of roll-ups."""
 
     __slots__ = ("bots", "parts", "people", "private", "sketch", "uniques")
 
@@ -43,14 +44,17 @@ class RollupRow:
 
 
 class RollupUpdater:
-    """The roll-ups, for who holds the lock on their state. It remembers what it wrote for as long as nobody else writes."""
+    """Updates roll-ups, for the holder of the lock on their state.
+
+    It caches the rows it wrote for as long as no other process writes.
+    """
 
     def __init__(self) -> None:
         self._rows: dict[RollupKey, RollupRow] = {}
         self._turn = -1
 
     def reset(self) -> None:
-        """For when a transaction failed, or nobody knows whether it did."""
+        """Drop the cache, after a transaction that failed or whose outcome is unknown."""
         self._rows.clear()
         self._turn = -1
 
@@ -60,7 +64,7 @@ class RollupUpdater:
         state: RollupProgress,
         tallies: Mapping[RollupSlot, RollupDelta],
     ) -> RollupProgress:
-        """Add tallies of clicks; the answer is the state to be noted."""
+        """Add deltas of clicks; return the progress to be saved."""
         planned = {slot: _plan_keys(state, slot) for slot in tallies}
         outlived = sum(
             tallies[slot].people + tallies[slot].bots
@@ -79,7 +83,7 @@ class RollupUpdater:
         state: RollupProgress,
         tallies: Mapping[RollupSlot, RollupDelta],
     ) -> RollupProgress:
-        """Add what whole hours hold to the coarser stretches."""
+        """Add the clicks of whole hours to the coarser periods."""
         planned = {slot: _list_kept_keys(state, slot, COARSE_GRAINS) for slot in tallies}
         await self._apply_deltas(session, state, tallies, planned)
         self._turn = state.turn + 1
@@ -99,7 +103,7 @@ class RollupUpdater:
         for number, (slot, keys) in enumerate(planned.items()):
             self._merge_delta(tallies[slot], keys)
             if number % _ROWS_PER_TURN == _ROWS_PER_TURN - 1:
-                await asyncio.sleep(0)  # others answer requests meanwhile
+                await asyncio.sleep(0)  # let requests be answered
         rows = []
         for number, key in enumerate(touched):
             rows.append(self._encode_row(key))
@@ -121,7 +125,7 @@ class RollupUpdater:
 
     def _merge_delta(self, tally: RollupDelta, keys: Iterable[RollupKey]) -> None:
         more_in_day = 0
-        for key in keys:  # the day before its month
+        for key in keys:  # the day comes before its month
             bucket = self._rows[key]
             bucket.people += tally.people
             bucket.bots += tally.bots
@@ -162,14 +166,14 @@ def _merge_visitors(bucket: RollupRow, tally: RollupDelta) -> None:
 
 
 def _reopen_day(state: RollupProgress, day: int) -> RollupProgress:
-    """Somebody came late to this day: it is to be looked at again."""
+    """Finalize this day again, after a late click."""
     if day < state.quarters_from or day > state.settled_until:
         return state
     return replace(state, settled_until=day, settled_target=-1)
 
 
 def _plan_keys(state: RollupProgress, slot: RollupSlot) -> list[RollupKey]:
-    """Where clicks of this slot belong; nowhere when every roll-up of that time is gone."""
+    """Return the rows for clicks of this slot; empty if all roll-ups of that time are gone."""
     target, kind, quarter = slot
     if quarter >= state.get_closed_until(target):  # nearly always; an open hour is never too old
         return [(target, kind, QUARTER, quarter)]

@@ -1,9 +1,11 @@
-"""One click as bytes: what is kept of a request, and nothing besides.
+"""Binary format of clicks in a spool.
 
-    length 2 · kind 1 · flags 1 · target 8 · time 8 · lengths of network 1, agent 2, referrer 2, campaign 2 · the four texts · crc32 4
+    length 2 · kind 1 · flags 1 · target 8 · time 8
+    · lengths of network 1, agent 2, referrer 2, campaign 2 · the four texts · crc32 4
 
-Little-endian; `length` counts the whole frame and the checksum covers everything before itself. A segment begins with
-`segment_head`, so that a file that lost its way is not taken for another spool's.
+Little-endian; `length` counts the whole frame and the checksum covers everything before itself. A
+segment begins with `build_segment_header`, so that a misplaced file is not taken for another
+spool's.
 """
 
 import re
@@ -17,8 +19,8 @@ PAGE_VIEW: Final = 2
 ENTRY_CLICK: Final = 3
 CLICK_KINDS: Final = frozenset({LINK_CLICK, PAGE_VIEW, ENTRY_CLICK})
 
-PREFETCH: Final = 1  # a prefetch or link preview said so itself: counted with the bots
-PRIVATE: Final = 2  # Sec-GPC or DNT: time, target and node, nothing else
+PREFETCH: Final = 1  # the request declares itself a prefetch or link preview: counted as a bot
+PRIVATE: Final = 2  # Sec-GPC or DNT: only time, target and node are kept
 
 MAX_NETWORK_BYTES: Final = 6  # 48 bits of IPv6
 MAX_AGENT_BYTES: Final = 512
@@ -39,9 +41,8 @@ MAX_FRAME_BYTES: Final = (
     MIN_FRAME_BYTES + MAX_NETWORK_BYTES + MAX_AGENT_BYTES + MAX_REFERRER_BYTES + MAX_CAMPAIGN_BYTES
 )
 
-_FRAME_START = re.compile(
-    rb"(?s)(?=..[\x01-\x03][\x00-\x03])"
-)  # overlapping: a frame may begin anywhere
+# Overlapping: a frame may begin anywhere.
+_FRAME_START = re.compile(rb"(?s)(?=..[\x01-\x03][\x00-\x03])")
 
 _MAGIC = b"RFCLICK1"
 SEGMENT_HEADER_BYTES: Final = len(_MAGIC) + 8
@@ -56,7 +57,7 @@ _CAMPAIGN_PARAMETERS = (
 
 
 class Click(NamedTuple):
-    """What one frame says. `offset` is where it begins: with spool and segment, that is the event's id."""
+    """A decoded frame. `offset` is where it begins: with spool and segment it is the event's id."""
 
     offset: int
     kind: int
@@ -70,7 +71,7 @@ class Click(NamedTuple):
 
 
 class BrokenFrame(Exception):
-    """A frame that was not written like this: the bytes have changed since."""
+    """A frame whose bytes have changed since it was written."""
 
     def __init__(self, offset: int) -> None:
         super().__init__(f"broken frame at offset {offset}")
@@ -87,9 +88,10 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     referrer: bytes,
     query: bytes,
 ) -> bytes:
-    """The frame of one click. Trimming happens here and nowhere else, so no caller can keep more than is allowed.
+    """Encode one click as a frame.
 
-    `network` comes from `core.address.network_of`: the address is anonymous before it arrives.
+    Trimming happens only here, so that no caller can store more than is allowed. `network` comes
+    from `core.ip_addresses`: it is anonymous before it arrives here.
     """
     campaign = b""
     if flags & PRIVATE:
@@ -97,7 +99,8 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
     else:
         if query:
             campaign = extract_campaign(query)
-        # `find`, not `in`: on the hot path, and `in` takes the byte for a number first, which fails expensively.
+        # `find` instead of `in`: on the hot path, and `in` first tries the bytes as a number, which
+        # fails slowly.
         if referrer.find(b"?") >= 0 or referrer.find(b"#") >= 0:
             referrer = referrer.partition(b"?")[0].partition(b"#")[0]
         if len(referrer) > MAX_REFERRER_BYTES:
@@ -118,7 +121,7 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
 
 
 def extract_campaign(query: bytes) -> bytes:
-    """The five `utm_` parameters of a query string, still encoded; everything else in it is none of our business."""
+    """Return the five `utm_` parameters of a query string, still encoded, and nothing else of it."""
     if b"utm_" not in query:
         return b""
     kept: list[bytes] = []
@@ -135,9 +138,9 @@ def build_segment_header(spool_id: int) -> bytes:
 
 
 def decode_clicks(data: bytes, base: int) -> Iterator[Click]:
-    """The whole frames at the beginning of `data`, which was read at offset `base`; an incomplete one at the end is left alone.
+    """Yield the whole frames at the beginning of `data`, which was read at offset `base`.
 
-    Raises `Broken` at the first frame that cannot have been written so.
+    An incomplete frame at the end is ignored. Raises `BrokenFrame` at the first invalid frame.
     """
     at, end = 0, len(data)
     while end - at >= 2:
@@ -157,9 +160,8 @@ def decode_clicks(data: bytes, base: int) -> Iterator[Click]:
         if fourth + campaign != last or kind not in CLICK_KINDS:
             raise BrokenFrame(base + at)
         texts = data[first:second], data[second:third], data[third:fourth], data[fourth:last]
-        yield _new_tuple(
-            Click, (base + at, kind, flags, target, time_ns, *texts)
-        )  # what `Click(…)` does, in half the time
+        # The same as `Click(…)`, in half the time.
+        yield _new_tuple(Click, (base + at, kind, flags, target, time_ns, *texts))
         at += length
 
 
@@ -171,9 +173,9 @@ def read_frame_length(data: bytes, at: int, base: int) -> int:
 
 
 def find_next_frame(data: bytes, begin: int) -> int | None:
-    """Return where the next whole, unchanged frame begins at or after `begin`, or None.
+    """Return where the next whole, valid frame begins at or after `begin`, or None.
 
-    Candidates are found by their kind and flags and then judged by lengths and checksum.
+    Candidates are found by kind and flags, then checked by lengths and checksum.
     """
     for candidate in _FRAME_START.finditer(data, begin):
         at = candidate.start()
@@ -193,7 +195,7 @@ def find_next_frame(data: bytes, begin: int) -> int | None:
 
 
 def is_frame_with_bad_length(data: bytes) -> bool:
-    """Whether these bytes are one whole frame but for the length it announces."""
+    """Return whether these bytes are one whole frame except for its length field."""
     length = len(data)
     if not MIN_FRAME_BYTES <= length <= MAX_FRAME_BYTES:
         return False

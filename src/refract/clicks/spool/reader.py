@@ -1,6 +1,7 @@
-"""The reading side of the spool: what is there, what comes next, what is finished.
+"""Reading of spools: listing, batches, removal of finished segments.
 
-Nothing here keeps state. The caller holds a `Position` per spool and moves it in the transaction that stores the clicks.
+Nothing here keeps state. The caller holds a `SpoolPosition` per spool and moves it in the
+transaction that stores the clicks.
 """
 
 import fcntl
@@ -42,14 +43,14 @@ _ACKNOWLEDGED_SUFFIX: Final = ".acknowledged"
 
 
 class SpoolPosition(NamedTuple):
-    """The next byte to read. An event's id is its spool and the position where its frame begins."""
+    """The next byte to read. An event's id is its spool and the position of its frame."""
 
     segment: int = 1
     offset: int = 0
 
 
 class SpoolDamage(NamedTuple):
-    """Bytes that cannot be read as clicks: from a broken frame to the next whole one, or to the end of the segment."""
+    """Bytes that cannot be read as clicks: from a broken frame to the next whole one or the end."""
 
     segment: int
     offset: int
@@ -57,7 +58,10 @@ class SpoolDamage(NamedTuple):
 
 
 class SpoolBatch(NamedTuple):
-    """Clicks of one segment, and where to go on. `torn` counts the bytes of a frame that a dying writer left unfinished."""
+    """Clicks of one segment and the position after them.
+
+    `torn` counts the bytes of a frame that a dying writer left unfinished.
+    """
 
     segment: int
     clicks: list[Click]
@@ -68,7 +72,10 @@ class SpoolBatch(NamedTuple):
 
 @dataclass(frozen=True)
 class SpoolState:
-    """A spool as it was found. Taken before the bytes are read, so that "dead" and "final" still hold for them."""
+    """A spool as it was found.
+
+    Taken before the bytes are read, so that "dead" and "final" still hold for them.
+    """
 
     id: int
     directory: Path
@@ -84,12 +91,11 @@ class PendingClicks(NamedTuple):
 
 
 def list_spools(root: Path) -> list[SpoolState]:
-    """Every spool below `root`, oldest first."""
+    """Return every spool below `root`, oldest first."""
     found: list[tuple[float, SpoolState]] = []
     for directory in root.iterdir() if root.is_dir() else ():
-        with suppress(
-            FileNotFoundError, ValueError
-        ):  # finished and removed meanwhile, or not a spool
+        # Finished and removed meanwhile, or not a spool.
+        with suppress(FileNotFoundError, ValueError):
             if len(directory.name) == 16:
                 state = inspect_spool(directory)
                 found.append((directory.stat().st_ctime, state))
@@ -110,10 +116,11 @@ def inspect_spool(directory: Path) -> SpoolState:
 
 
 def read_batch(spool: SpoolState, position: SpoolPosition, limit: int) -> SpoolBatch:
-    """At most `limit` clicks from `position` on. No click and the position unmoved: nothing more for now.
+    """Return at most `limit` clicks from `position` on.
 
-    A batch never crosses segments. Damage is reported once, with the position behind it; `set_aside` it before
-    the position is saved.
+    No click and an unmoved position mean: nothing more for now. A batch never crosses segments.
+    Damage is reported once, with the position behind it; call `quarantine_damage` before saving the
+    position.
     """
     for segment in spool.segments:
         if segment < position.segment:
@@ -128,7 +135,7 @@ def read_batch(spool: SpoolState, position: SpoolPosition, limit: int) -> SpoolB
 
 
 def read_raw_frames(spool: SpoolState, batch: SpoolBatch) -> bytes:
-    """The bytes of a batch's clicks, as they lie in the spool."""
+    """Return the bytes of a batch's clicks, as stored in the spool."""
     if not batch.clicks:
         return b""
     first, last = batch.clicks[0].offset, batch.clicks[-1].offset
@@ -139,7 +146,7 @@ def read_raw_frames(spool: SpoolState, batch: SpoolBatch) -> bytes:
 
 
 def count_pending(spool: SpoolState, position: SpoolPosition) -> PendingClicks:
-    """What lies between the position and the end, counted by frame lengths alone."""
+    """Count what lies between the position and the end, by frame lengths alone."""
     size = number = 0
     for segment in spool.segments:
         if segment < position.segment:
@@ -157,9 +164,10 @@ def count_pending(spool: SpoolState, position: SpoolPosition) -> PendingClicks:
 
 
 def remove_finished(spool: SpoolState, position: SpoolPosition) -> bool:
-    """Delete what lies wholly before the position; True when the spool itself is gone, its writer dead and everything read.
+    """Delete segments before the position; return True when the whole spool was removed.
 
-    Its count of clicks that were not kept stays with the root.
+    A spool is removed when its writer is dead and everything was read. Its count of dropped clicks
+    is moved to the root directory.
     """
     for segment in spool.segments:
         if segment < position.segment:
@@ -176,20 +184,20 @@ def remove_finished(spool: SpoolState, position: SpoolPosition) -> bool:
 
 
 def remove_temp_spools(root: Path) -> None:
-    """Directories of processes that died before they had a spool."""
+    """Delete directories of processes that died before their spool was complete."""
     for directory in root.glob(TEMP_PREFIX + "*"):
         if not _is_locked(directory / LOCK_FILE, absent=True):
             shutil.rmtree(directory)
 
 
 def count_dropped(root: Path) -> int:
-    """Clicks that found no room, over all spools that ever were."""
+    """Return the number of clicks dropped for lack of space, over all spools that ever existed."""
     gone = sum(_read_number(path) for path in (root / _DROPPED_DIR).glob("*"))
     return gone + sum(spool.dropped for spool in list_spools(root))
 
 
 def quarantine_damage(spool: SpoolState, damage: SpoolDamage) -> Path:
-    """Copy the unreadable bytes to where they outlive the segment. Doing it twice is harmless."""
+    """Copy unreadable bytes to a file that outlives the segment. Idempotent."""
     aside = spool.directory.parent / _QUARANTINE_DIR
     aside.mkdir(mode=0o700, exist_ok=True)
     path = aside / f"{spool.directory.name}-{damage.segment:08d}-{damage.offset}.bytes"
@@ -217,13 +225,16 @@ def list_acknowledged(root: Path) -> list[Path]:
 
 
 def acknowledge_damage(root: Path) -> list[Path]:
-    """Accept the loss of what was set aside. The files stay, under another name, as the record of it."""
+    """Accept the loss of quarantined bytes. The files stay, renamed, as a record."""
     return [path.rename(path.with_suffix(_ACKNOWLEDGED_SUFFIX)) for path in list_quarantined(root)]
 
 
 @contextmanager
 def lock_ingester(root: Path) -> Iterator[bool]:
-    """True for the one process that may apply this directory's spools; the kernel frees the place when it dies."""
+    """Yield True to the only process that may apply this directory's spools.
+
+    The kernel releases the lock when the process dies.
+    """
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     fd = os.open(root / _INGESTER_LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
@@ -238,7 +249,7 @@ def lock_ingester(root: Path) -> Iterator[bool]:
 
 
 def has_ingester(root: Path) -> bool:
-    """Whether somebody applies this directory's spools, or ships them."""
+    """Return whether a process applies or ships this directory's spools."""
     return root.is_dir() and _is_locked(root / _INGESTER_LOCK)
 
 
@@ -265,7 +276,7 @@ def _read_segment(spool: SpoolState, position: SpoolPosition, limit: int) -> Spo
         ),
     )
     if not final:
-        return SpoolBatch(segment, got, after)  # what cannot be read yet may still be on its way
+        return SpoolBatch(segment, got, after)  # unreadable bytes may still be on their way
     if broken and not got:
         return _finish_segment(spool, after, path.stat().st_size, damaged=True)
     if broken or len(got) == limit or len(data) == _READ_BYTES:
@@ -280,7 +291,7 @@ def _finish_segment(
     damaged: bool,
     got: list[Click] | None = None,
 ) -> SpoolBatch:
-    """Leave a segment for good, or go on behind its damage.
+    """Finish a segment, or continue behind its damage.
 
     Only the very last frame of a dead writer can be torn; anything else unreadable is damage.
     """
@@ -291,9 +302,8 @@ def _finish_segment(
         _read_bytes(spool.directory / format_segment_name(segment), offset, rest) if rest else b""
     )
     if rest and (damaged or segment < spool.segments[-1] or _has_whole_frame(tail)):
-        again = (
-            find_next_frame(tail, 1) if offset else None
-        )  # without its head a file may be another spool's
+        # Without its header a file may be another spool's.
+        again = find_next_frame(tail, 1) if offset else None
         if again is not None:
             return SpoolBatch(
                 segment,
@@ -306,7 +316,10 @@ def _finish_segment(
 
 
 def _has_whole_frame(tail: bytes) -> bool:
-    """Whether what looks torn is not: a frame that was written whole and whose length has changed since, or one that hides others."""
+    """Return whether seemingly torn bytes hold a whole frame.
+
+    That is a frame whose length field has changed since it was written, or one that hides others.
+    """
     return is_frame_with_bad_length(tail) or find_next_frame(tail, 1) is not None
 
 
@@ -340,7 +353,10 @@ def _read_bytes(path: Path, offset: int, size: int) -> bytes:
 
 
 def _is_locked(path: Path, absent: bool = False) -> bool:
-    """Asked with a shared lock, so that two who ask do not take each other for the writer."""
+    """Return whether a writer holds the lock.
+
+    Tested with a shared lock, so that two readers do not take each other for the writer.
+    """
     try:
         fd = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
@@ -355,7 +371,7 @@ def _is_locked(path: Path, absent: bool = False) -> bool:
 
 
 def _read_node_name(directory: Path) -> str:
-    """Empty when the file is gone: a removal that was interrupted, to be finished like any other."""
+    """Return the node's name; empty when the file is gone, after an interrupted removal."""
     try:
         return str(json.loads((directory / ABOUT_FILE).read_bytes())["node"])
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a request says about itself: that nobody may have looked, or that somebody does not want to be looked at."""
+"""Detection of prefetches and of Do-Not-Track/GPC from request headers."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,7 +12,7 @@ _PREFETCH_WORDS = (b"prefetch", b"prerender", b"preview")
 
 
 def parse_flags(headers: Mapping[bytes, bytes]) -> int:
-    """The flags of a click, from its headers by lower-case name."""
+    """Return the flags of a click from its headers, given by lower-case name."""
     flags = 0
     for name in (b"sec-purpose", b"purpose", b"x-purpose", b"x-moz"):
         value = headers.get(name, b"").lower()

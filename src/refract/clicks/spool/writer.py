@@ -1,7 +1,8 @@
-"""Clicks on disk before their redirects leave: the writing side.
+"""Writing of spools: clicks are on disk before their redirects are sent.
 
-A spool belongs to one process and one start of it. Its directory `<root>/<id>/` holds numbered segments, a lock that the
-writer keeps for as long as it lives, a line about the writer, and the number of clicks that found no room.
+A spool belongs to one start of one process. Its directory `<root>/<id>/` holds numbered segments, a
+lock that the writer holds while it lives, a line about the writer, and the number of clicks that
+were dropped for lack of space.
 """
 
 import asyncio
@@ -25,7 +26,10 @@ TEMP_PREFIX: Final = ".new-"
 SEGMENT_SUFFIX: Final = ".clicks"
 
 MIN_FREE_BYTES: Final = 1 << 20
-"""Bytes on the disk below which it counts as full: thousands of clicks, so that whoever watches hears of it before the last."""
+"""Free bytes below which a disk counts as full.
+
+They hold thousands of clicks, so that monitoring reports it before the last one is lost.
+"""
 
 _logger = logging.getLogger(__name__)
 
@@ -39,7 +43,10 @@ def format_spool_name(spool_id: int) -> str:
 
 
 class SpoolWriter:
-    """The clicks of this process. No error of the disk ever reaches a redirect: what finds no room is counted instead."""
+    """The spool of this process.
+
+    Disk errors never reach a redirect: clicks that cannot be written are counted as dropped.
+    """
 
     def __init__(
         self,
@@ -53,7 +60,7 @@ class SpoolWriter:
         self.directory = root / format_spool_name(self.id)
         self.written = 0
         self.dropped = 0
-        self.unflushed = 0  # written, but the disk would not confirm it (`sync=always` alone asks)
+        self.unflushed = 0  # written but not confirmed by the disk; only with `sync=always`
         self._node = node
         self._segment_bytes = segment_bytes
         self._sync = sync == "always"
@@ -66,11 +73,14 @@ class SpoolWriter:
 
     @property
     def last_error(self) -> str | None:
-        """Why the last turn was not kept in full, in the system's words; None while all is well."""
+        """Return the system's message if the last turn was not written in full, else None."""
         return None if self._error is None else os.strerror(self._error)
 
     def health_problem(self) -> str | None:
-        """Why clicks are not kept, or would not be if one came now: a process to which nobody comes does not notice a full disk."""
+        """Return why clicks are not stored, or would not be if one came now.
+
+        Checked actively: a process without traffic would not notice a full disk.
+        """
         if self._error is None:
             try:
                 disk = os.statvfs(self.directory.parent)
@@ -81,7 +91,7 @@ class SpoolWriter:
         return self.last_error
 
     def append(self, frames: list[bytes]) -> int:
-        """Keep the frames by one write; the answer is how many were kept."""
+        """Append the frames in one write; return how many were written."""
         well, self._error = self._error is None, None
         data = b"".join(frames)
         kept = self._write(frames, data) if self._ensure_segment(len(data)) else 0
@@ -98,19 +108,22 @@ class SpoolWriter:
         return kept
 
     def _set_error(self, reason: int) -> None:
-        """Name a reason where no better one is known."""
+        """Set the reason unless a more exact one is known."""
         if self._error is None:
             self._error = reason
 
     def close(self) -> None:
-        """Let go of the lock: from here on the ingester may finish and remove this spool."""
+        """Release the lock: from now on the ingester may finish and remove this spool."""
         for fd in (self._segment_fd, self._dropped_fd, self._lock_fd):
             if fd >= 0:
                 os.close(fd)
         self._lock_fd = self._dropped_fd = self._segment_fd = -1
 
     def _open(self) -> bool:
-        """Make the directory under a name nobody reads, take the lock, then show it: a reader never sees a spool that looks abandoned."""
+        """Create the directory under a temporary name, take the lock, then rename it.
+
+        So a reader never sees a spool without its lock, which would look abandoned.
+        """
         unborn = self.directory.with_name(TEMP_PREFIX + self.directory.name)
         try:
             unborn.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -141,11 +154,14 @@ class SpoolWriter:
             self._segment_size > SEGMENT_HEADER_BYTES
             and self._segment_size + size > self._segment_bytes
         ):
-            self._open_next_segment()  # failing that, this segment grows on
+            self._open_next_segment()  # if that fails, this segment goes on growing
         return True
 
     def _open_next_segment(self) -> bool:
-        """A segment is final the moment the next one can be seen, so the next one is seen only when it can be written to."""
+        """Create the next segment; the current one is final as soon as it is visible.
+
+        It becomes visible only when it can be written to.
+        """
         path = self.directory / format_segment_name(self._segment + 1)
         unborn = path.with_suffix(".new")
         fd = -1
@@ -168,7 +184,7 @@ class SpoolWriter:
         return True
 
     def _write(self, frames: list[bytes], data: bytes) -> int:
-        """One write, and when it comes back short, the file is cut after the last whole frame."""
+        """Write once. After a short write, truncate the file behind the last whole frame."""
         try:
             written = os.write(self._segment_fd, data)
         except OSError as exc:
@@ -182,7 +198,7 @@ class SpoolWriter:
         return len(frames)
 
     def _flush(self, frames: int) -> None:
-        """A disk that refuses to flush does not undo the write: a reader may have seen it already."""
+        """Flush to disk. A failed flush does not undo the write: a reader may have seen it already."""
         try:
             os.fdatasync(self._segment_fd)
         except OSError as exc:
@@ -197,7 +213,7 @@ class SpoolWriter:
         try:
             os.ftruncate(self._segment_fd, self._segment_size + whole)
         except OSError as exc:
-            # Nothing may follow the torn bytes: this segment is given up as it stands.
+            # Nothing may follow the torn bytes: abandon this segment as it is.
             self._error = exc.errno
             os.close(self._segment_fd)
             self._segment_fd = -1
@@ -205,7 +221,10 @@ class SpoolWriter:
         return kept
 
     def _retry_write(self, frames: list[bytes]) -> int:
-        """A short write does not say why; the second does. A file that may not grow is succeeded by another."""
+        """Write again: a short write gives no reason, the second attempt does.
+
+        A file that may not grow any more is followed by a new segment.
+        """
         if self._segment_fd < 0:
             return 0
         kept = self._write(frames, b"".join(frames))
@@ -215,7 +234,10 @@ class SpoolWriter:
         return kept
 
     def _save_dropped(self) -> None:
-        """Put the number of clicks that were not kept where it outlives us; what fails now is tried again next turn."""
+        """Save the number of dropped clicks where it outlives the process.
+
+        A failure is retried in the next turn.
+        """
         line = b"%020d\n" % self.dropped
         try:
             if self._dropped_fd >= 0 and os.pwrite(self._dropped_fd, line, 0) == len(line):
@@ -225,7 +247,7 @@ class SpoolWriter:
 
 
 class ResponseTransport(Protocol):
-    """As much of a transport as an answer needs."""
+    """The methods of a transport that a response needs."""
 
     def write(self, data: bytes) -> None: ...
 
@@ -233,10 +255,10 @@ class ResponseTransport(Protocol):
 
 
 class TurnBuffer:
-    """The clicks and answers of one event-loop turn: one write to the spool, then the answers.
+    """The clicks and responses of one event-loop turn: one write to the spool, then the responses.
 
-    `answers` are (transport, head) pairs in the order they must leave; a head of None closes the connection. `ending` is
-    what every answer has in common, the date among it.
+    `answers` are (transport, head) pairs in sending order; a head of None closes the connection.
+    `ending` is the common end of all responses, with the date.
     """
 
     __slots__ = (
@@ -271,7 +293,10 @@ class TurnBuffer:
         self.answers.append((to, head))
 
     def add_click(self, frame: bytes) -> asyncio.Future[None]:
-        """For answers that leave by another way: the future is done once the click is on disk, or counted as not kept."""
+        """Add a click whose response is sent elsewhere.
+
+        Return a future that is done once the click is on disk or counted as dropped.
+        """
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if not self.waiting:
             self._call_soon(self.commit)
@@ -280,7 +305,7 @@ class TurnBuffer:
         return future
 
     def commit(self) -> None:
-        """May be called early, and again: what has left is gone from the turn."""
+        """Write the clicks, then send the responses. May be called early and repeatedly."""
         frames, answers, waiting = self.frames, self.answers, self.waiting
         self.frames, self.answers = [], []
         self.number += 1
@@ -297,7 +322,7 @@ class TurnBuffer:
                         transport.close()
                     else:
                         transport.write(head + ending)
-                except Exception:  # one broken connection must not take its neighbours' answers
+                except Exception:  # one broken connection must not affect the others
                     _logger.warning("an answer could not be sent", exc_info=True)
             if waiting:
                 self.waiting = []
