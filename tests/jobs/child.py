@@ -1,4 +1,7 @@
-"""A worker in a process of its own: `python -m tests.jobs.child DATABASE_URL DATA_DIR LEASE_SECONDS POLL_SECONDS`. SIGTERM ends it."""
+"""A worker in a process of its own, which SIGTERM ends.
+
+python -m tests.jobs.child DATABASE_URL DATA_DIR LEASE_SECONDS POLL_SECONDS CONCURRENCY
+"""
 
 import asyncio
 import signal
@@ -12,13 +15,14 @@ from refract.jobs.worker import JobWorker
 from tests.jobs.work import HANDLERS
 
 
-async def main(url: str, data_dir: str, lease: str, poll: str) -> None:
+async def main(url: str, data_dir: str, lease: str, poll: str, concurrency: str) -> None:
     settings = Settings(
         data_dir=Path(data_dir),
         database_url=url,
         secret_key="s" * 40,  # type: ignore[arg-type]
         job_lease_seconds=float(lease),
         job_poll_seconds=float(poll),
+        job_concurrency=int(concurrency),
     )
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)

@@ -80,9 +80,10 @@ async def spawn(traced: Settings) -> AsyncIterator[Spawn]:
     """Start a worker process, and wait until it is ready."""
     children: list[Child] = []
 
-    async def start(*, lease: float = 60, poll: float = 0.2) -> Child:
+    async def start(*, lease: float = 60, poll: float = 0.2, concurrency: int = 4) -> Child:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}:{ROOT}"}
-        arguments = [traced.effective_database_url, str(traced.data_dir), str(lease), str(poll)]
+        numbers = [str(lease), str(poll), str(concurrency)]
+        arguments = [traced.effective_database_url, str(traced.data_dir), *numbers]
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-m",

@@ -40,6 +40,7 @@ class Hold:
         self.begun = asyncio.Event()
         self.go = asyncio.Event()
         self.ends: list[str] = []
+        self.ended_at = 0.0  # of the runtime's monotonic clock
 
         @handles(Held)
         async def handler(rt: Runtime, job: Held) -> None:
@@ -49,6 +50,7 @@ class Hold:
                 async with rt.db.write() as session:
                     await verify_claim(session, job)
             except BaseException as exc:
+                self.ended_at = rt.clock.monotonic()
                 self.ends.append(type(exc).__name__)
                 raise
             self.ends.append("done")
@@ -207,21 +209,22 @@ async def test_a_handler_that_cannot_renew_stops_itself_before_its_lease_runs_ou
     real: Runtime,
 ) -> None:
     hold = Hold()
-    rt = _with(real, job_lease_seconds=3.0)
-    await _enqueue(rt, Held())
+    rt = _with(real, job_lease_seconds=6.0)
     worker = JobWorker(rt, hold.registry)
     await worker.start()
+    await asyncio.sleep(0.3)  # the claim falls between two rounds of renewal
+    await _enqueue(rt, Held())
     await hold.begun.wait()
     (running,) = worker._running
-    running.claim.renewed_at -= 2.5  # as if every renewal since had failed
     async with rt.db.write() as session:
-        locked = select(
-            Job.id
-        ).with_for_update()  # renewals pass over a locked row; on SQLite they wait
-        await session.execute(locked)
-        await eventually(lambda: _ended(hold), 10)
+        # Renewals pass over a locked row; on SQLite they wait.
+        await session.execute(select(Job.id).with_for_update())
+        await eventually(lambda: _ended(hold))
         (job,) = await jobs(rt)
         assert job.status == JobStatus.IN_PROGRESS
     await worker.stop()
 
     assert hold.ends == ["CancelledError"]
+    unrenewed = hold.ended_at - running.claim.renewed_at
+    assert unrenewed < rt.settings.job_lease_seconds
+    assert unrenewed >= rt.settings.job_lease_seconds / 2, "it was given time to renew"

@@ -4,6 +4,7 @@ import asyncio
 import os
 import time
 from collections import Counter
+from itertools import count
 from typing import ClassVar
 
 from sqlalchemy import BigInteger, Column, Integer, MetaData, String, Table, insert, select
@@ -14,6 +15,8 @@ from refract.jobs.errors import TryAgain
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import finish_job, verify_claim
+
+BEAT_SECONDS = 0.5
 
 metadata = MetaData()
 effects = Table(
@@ -56,6 +59,10 @@ class Slow(JobPayload):
     n: int
     seconds: float
     deaf: bool = False
+
+
+class Beat(JobPayload):
+    kind: ClassVar[str] = "test.beat"
 
 
 class Flaky(JobPayload):
@@ -101,6 +108,15 @@ async def slow(rt: Runtime, job: Slow) -> None:
         raise
 
 
+@handles(Beat)
+async def beat(rt: Runtime, _job: Beat) -> None:
+    """Leave a trace every `BEAT_SECONDS`: a clock that runs as fast as this worker process does."""
+    for n in count():
+        async with rt.db.write() as session:
+            await leave(session, rt, n, "beat")
+        await asyncio.sleep(BEAT_SECONDS)
+
+
 def flaky(calls: Counter[str]) -> object:
     @handles(Flaky)
     async def handler(_rt: Runtime, job: Flaky) -> None:
@@ -118,4 +134,4 @@ async def broken(_rt: Runtime, _job: Broken) -> None:
     raise ValueError(problem)
 
 
-HANDLERS = (ping, once, slow, broken)
+HANDLERS = (ping, once, slow, beat, broken)

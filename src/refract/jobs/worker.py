@@ -185,25 +185,36 @@ class JobWorker:
         return 0 if taking else CONTENTION_PAUSE_SECONDS
 
     async def _renew(self) -> float:
-        """Renew at a third of the lease; a handler whose lease is gone, or was not renewed for two thirds, is stopped."""
+        """Renew the leases every third of a lease; return the pause until the next round.
+
+        A handler whose lease was lost, or could not be renewed for two thirds of its length, is
+        stopped: well before another worker may claim its job.
+        """
         lease = self._rt.settings.job_lease_seconds
-        held = [running for running in self._running if running.ended_by is None]
+        running_jobs = [running for running in self._running if running.ended_by is None]
         lost: list[JobClaim] = []
         pause = lease / 3
         try:
-            if held:
-                async with asyncio.timeout(lease / 3), self._rt.db.write() as session:
+            if running_jobs:
+                limit = min(lease / 3, max(lease / 12, self._get_seconds_to_stop(running_jobs)))
+                async with asyncio.timeout(limit), self._rt.db.write() as session:
                     lost = await leases.renew_leases(
-                        session, self._rt, [running.claim for running in held]
+                        session, self._rt, [running.claim for running in running_jobs]
                     )
         except (Unavailable, TimeoutError) as exc:
-            self._log.warning("jobs_not_renewed", reason=str(exc))
+            self._log.warning("job_renewal_failed", reason=str(exc))
             pause = lease / 12
-        at = self._rt.clock.monotonic()
-        for running in held:
-            if running.claim in lost or at - running.claim.renewed_at >= lease * 2 / 3:
+        for running in running_jobs:
+            if running.claim in lost or self._get_seconds_to_stop([running]) <= 0:
                 running.end(JobLost())
-        return pause
+        kept = [running for running in running_jobs if running.ended_by is None]
+        return min(pause, self._get_seconds_to_stop(kept)) if kept else pause
+
+    def _get_seconds_to_stop(self, running_jobs: Sequence[_RunningJob]) -> float:
+        """Return the seconds until the first of these handlers must have renewed or be stopped."""
+        oldest = min(running.claim.renewed_at for running in running_jobs)
+        limit = self._rt.settings.job_lease_seconds * 2 / 3
+        return oldest + limit - self._rt.clock.monotonic()
 
     async def _recover(self) -> float:
         for kind, dead in await leases.recover_expired_jobs(self._rt):
