@@ -1,4 +1,4 @@
-"""Once a day: old days become column files, outlived ones go."""
+"""Daily job of the archive: move old days into Parquet files, drop expired files."""
 
 from datetime import time
 from typing import ClassVar
@@ -13,7 +13,7 @@ from refract.jobs.schedule import PeriodicJob
 
 
 class ArchiveClicks(JobPayload):
-    """Move old click events into column files."""
+    """Move old click events into Parquet files."""
 
     kind: ClassVar[str] = "analytics.archive"
 

@@ -1,4 +1,4 @@
-"""Which column files hold the events that have left the database."""
+"""Table of the Parquet files that hold archived events."""
 
 from datetime import date, datetime
 
@@ -9,9 +9,11 @@ from refract.core.db.types import Model
 
 
 class ArchiveFile(Model):
-    """Events of one UTC day in one file. The row is the switch: the transaction that adds it removes the same events from the database.
+    """Events of one UTC day in one file.
 
-    A day may have several files until they are merged. Part numbers only rise, so that of two archivers who saw the same day one fails.
+    The transaction that adds the row deletes the same events from the database. A day may have
+    several files until they are merged. Part numbers only rise, so that of two archivers of the
+    same day one fails.
     """
 
     __tablename__ = "click_archives"
@@ -20,11 +22,10 @@ class ArchiveFile(Model):
     part: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
     name: Mapped[str] = mapped_column(String(100))
     events: Mapped[int]
-    link_events: Mapped[int]  # of these, clicks on links
+    link_events: Mapped[int]  # clicks on links among these
     size: Mapped[int]  # bytes
     first_at: Mapped[datetime]
     last_at: Mapped[datetime]
     created_at: Mapped[datetime]
-    dropped_at: Mapped[
-        datetime | None
-    ]  # outlived its retention: the file is gone, its number of events still counts
+    # End of retention: the file is deleted, its number of events still counts.
+    dropped_at: Mapped[datetime | None]

@@ -1,8 +1,9 @@
-"""Events as column files: Parquet, compressed with zstd, written and read by DuckDB.
+"""Events as Parquet files, compressed with zstd, written and read by DuckDB.
 
-Everything here blocks: call it in a thread. DuckDB is imported where a connection is opened, since a process that only serves never
-needs its forty megabytes. A connection lives in memory, may use a quarter of a gigabyte and one core, sees no directory but the ones it
-was given, and loads no extension.
+Everything here blocks: call it in a thread. DuckDB is imported where a connection is opened, since
+a process that only redirects never needs its forty megabytes. A connection lives in memory, may use
+a quarter of a gigabyte and one core, sees only the directories it was given, and loads no
+extension.
 """
 
 import os
@@ -26,12 +27,11 @@ PARQUET_SUFFIX: Final = ".parquet"
 UNFINISHED_SUFFIX: Final = ".unfinished"
 MEMORY_LIMIT: Final = "256MB"
 SORT_COLUMNS: Final = ("at", "spool_id", "segment", "place")
-_ROWS_PER_INSERT: Final = (
-    500  # rows handed over at a time: the interpreter belongs to DuckDB for as long as that takes
-)
+# Rows per call: the interpreter is blocked by DuckDB for as long as a call takes.
+_ROWS_PER_INSERT: Final = 500
 _SQL_TYPES: Final = (
-    (BigInteger, "BIGINT"), (SmallInteger, "SMALLINT"), (Integer, "INTEGER"), (Boolean, "BOOLEAN"), (Double, "DOUBLE"),
-    (UtcDateTime, "TIMESTAMPTZ"), (String, "VARCHAR"),
+    (BigInteger, "BIGINT"), (SmallInteger, "SMALLINT"), (Integer, "INTEGER"), (Boolean, "BOOLEAN"),
+    (Double, "DOUBLE"), (UtcDateTime, "TIMESTAMPTZ"), (String, "VARCHAR"),
 )  # fmt: skip
 
 
@@ -42,7 +42,7 @@ def _get_sql_type(kind: object) -> str:
 COLUMN_TYPES: Final[dict[str, str]] = {
     column.name: _get_sql_type(column.type) for column in ClickEvent.__table__.columns
 }
-"""Every column of an event, and what it is in a file."""
+"""Every column of an event with its type in a file."""
 COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMN_TYPES)
 _INSERT_QUERY = (
     "INSERT INTO events SELECT"
@@ -52,14 +52,14 @@ _CREATE_QUERY = "CREATE TEMP TABLE events ({})".format(
     ", ".join(f'"{name}" {kind}' for name, kind in COLUMN_TYPES.items())
 )
 _SORT_CLAUSE = 'ORDER BY target_id, "at", spool_id, segment, place'
-# The largest column by far repeats itself from day to day: a higher level pays.
+# The largest column by far repeats from day to day: a higher level pays.
 _COPY_OPTIONS = "(FORMAT parquet, COMPRESSION zstd, COMPRESSION_LEVEL 9, ROW_GROUP_SIZE 100000)"
 
 ParquetRow = Sequence[Any]
 
 
 class ParquetFile(NamedTuple):
-    """A file on disk, and what it holds."""
+    """A file on disk and a summary of its events."""
 
     name: str
     events: int
@@ -71,12 +71,11 @@ class ParquetFile(NamedTuple):
 
 @contextmanager
 def open_connection(*directories: Path) -> "Iterator[DuckDBPyConnection]":
-    """A connection that sees these directories; what does not fit into memory is put aside in the first of them."""
-    import duckdb  # noqa: PLC0415 - heavy, and no business of a process that serves
+    """Yield a connection that sees only these directories; it spills to the first of them."""
+    import duckdb  # noqa: PLC0415 - heavy, and not needed to redirect
 
-    aside = (
-        directories[0] / f".aside-{secrets.token_hex(4)}"
-    )  # its own: two would take each other's files
+    # Its own: two connections would take each other's files.
+    aside = directories[0] / f".aside-{secrets.token_hex(4)}"
     connection = duckdb.connect(
         ":memory:",
         config={
@@ -98,20 +97,23 @@ def open_connection(*directories: Path) -> "Iterator[DuckDBPyConnection]":
 
 
 def write_rows(directory: Path, stem: str, rows: Sequence[ParquetRow]) -> ParquetFile:
-    """A new file with these events, safe on disk before this returns. Rows have the columns in the order of `COLUMNS`."""
+    """Write events to a new file, synced to disk before this returns.
+
+    Rows have their columns in the order of `COLUMN_TYPES`.
+    """
     with open_connection(directory) as connection:
         load_events(connection, rows)
         return _write_file(
             connection,
             directory,
             stem,
-            f"SELECT * FROM events {_SORT_CLAUSE}",  # noqa: S608 - our own words, here and below
+            f"SELECT * FROM events {_SORT_CLAUSE}",  # noqa: S608 - no user input, here and below
             len(rows),
         )
 
 
 def merge_files(directory: Path, stem: str, names: Sequence[str]) -> ParquetFile:
-    """A new file with everything the named ones hold; those stay."""
+    """Write a new file with all events of the named ones, which stay."""
     with open_connection(directory) as connection:
         source = build_source(directory, names)
         (expected,) = _fetch_one(connection, f"SELECT count(*) FROM {source}")  # noqa: S608
@@ -125,7 +127,7 @@ def merge_files(directory: Path, stem: str, names: Sequence[str]) -> ParquetFile
 
 
 def load_events(connection: "DuckDBPyConnection", rows: Sequence[ParquetRow]) -> None:
-    """Put events into the table `events` of a connection, which is made anew."""
+    """Put events into the newly created table `events` of a connection."""
     connection.execute("DROP TABLE IF EXISTS events")
     connection.execute(_CREATE_QUERY)
     for begin in range(0, len(rows), _ROWS_PER_INSERT):
@@ -136,14 +138,17 @@ def load_events(connection: "DuckDBPyConnection", rows: Sequence[ParquetRow]) ->
 
 
 def build_source(directory: Path, names: Sequence[str]) -> str:
-    """What stands after FROM to read these files; a column that an old file does not have is empty."""
+    """Return the FROM expression that reads these files.
+
+    A column that an old file lacks is NULL.
+    """
     return f"read_parquet({_quote_paths(directory / name for name in names)}, union_by_name = true)"
 
 
 def iter_batches(
     connection: "DuckDBPyConnection", query: str, values: Sequence[object], size: int
 ) -> Iterator[list[tuple[Any, ...]]]:
-    """The answer of a query, some rows at a time; moments are aware, in UTC."""
+    """Yield the rows of a query in batches; datetimes are aware, in UTC."""
     cursor = connection.execute(query, list(values))
     while found := cursor.fetchmany(size):
         yield [
@@ -162,7 +167,10 @@ def _write_file(
     sync_path(unfinished)
     path = unfinished.rename(directory / name)
     sync_path(directory)
-    about = f'SELECT count(*), count(*) FILTER (kind = {LINK_CLICK}), min("at"), max("at") FROM {build_source(directory, [name])}'  # noqa: S608
+    about = (
+        f"SELECT count(*), count(*) FILTER (kind = {LINK_CLICK}),"  # noqa: S608
+        f' min("at"), max("at") FROM {build_source(directory, [name])}'
+    )
     events, link_events, first, last = _fetch_one(connection, about)
     if events != expected:
         problem = f"{path} holds {events} events instead of {expected}"
@@ -173,7 +181,7 @@ def _write_file(
 
 
 def sync_path(path: Path) -> None:
-    """Have the disk confirm a file, or the names in a directory."""
+    """Sync a file, or the names in a directory, to disk."""
     fd = os.open(path, os.O_RDONLY)
     try:
         os.fsync(fd)
@@ -186,7 +194,7 @@ def _quote_paths(paths: Iterable[Path]) -> str:
 
 
 def quote_path(path: Path) -> str:
-    """A path as SQL writes text."""
+    """Quote a path as a SQL string."""
     return "'{}'".format(str(path.absolute()).replace("'", "''"))
 
 

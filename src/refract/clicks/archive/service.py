@@ -1,8 +1,9 @@
-"""Old days leave the database: each event is in exactly one place at any moment.
+"""Archiving of old days: each event is in exactly one place at any moment.
 
-A slice of a day is copied into a file, which is confirmed by the disk; then one small transaction adds the file's row and deletes the
-same events. That commit is the switch. Killed before it, there is a file that nobody refers to and the events are where they were; killed
-after it, everything is done. Files that nobody refers to are swept away later. Files of one day are merged in the same manner.
+A slice of a day is copied into a file, which is synced to disk; then one small transaction adds the
+file's row and deletes the same events. If the process dies before that commit, the file is
+unreferenced and the events are unchanged; after it, everything is done. Unreferenced files are
+swept later. Files of one day are merged in the same way.
 """
 
 import asyncio
@@ -38,13 +39,13 @@ from refract.core.runtime import Runtime
 
 ONE_DAY: Final = timedelta(days=1)
 BATCH_SIZES: Final = {"sqlite": 4_000, "postgresql": 20_000, "mysql": 10_000}
-"""Events that move at once: on SQLite everybody waits while they are deleted."""
+"""Events that are moved together: on SQLite all writers wait while they are deleted."""
 MAX_MERGED_FILES: Final = 64
 GRACE_SECONDS: Final = 3_600.0
-"""For as long a file that nobody refers to any more stays: somebody may just be reading it."""
+"""Seconds that an unreferenced file is kept, since it may be being read."""
 YIELD_SECONDS: Final = 0.01
 EXPORT_PREFIX: Final = ".export-"
-"""What a folder begins with in which an export is put together."""
+"""Prefix of the folders in which exports are assembled."""
 _MAX_TRIES: Final = 5
 _FILE_PATTERN: Final = re.compile(
     rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+{re.escape(PARQUET_SUFFIX)}({re.escape(UNFINISHED_SUFFIX)})?"
@@ -61,12 +62,15 @@ class ArchiveFileMissing(Unavailable):
 
 
 class ArchiveConflict(Exception):
-    """Something happened to the day meanwhile: a late click, or somebody else who archives. Look again."""
+    """The day changed meanwhile, by a late click or another archiver. Try again."""
 
 
 @dataclass(frozen=True, slots=True)
 class DaySlice:
-    """Some events of a day, all there are between the first one's moment and the last one's; `part` is the number that is free."""
+    """Some events of a day: all those between the first one's time and the last one's.
+
+    `part` is the next free part number.
+    """
 
     day: date
     part: int
@@ -84,7 +88,7 @@ class DaySlice:
 
 
 async def archive_old_days(rt: Runtime) -> int:
-    """Move every whole day that is old enough; the answer is how many events moved."""
+    """Move every whole day that is old enough; return the number of events moved."""
     moved = 0
     while (day := await _find_oldest_due(rt)) is not None:
         moved += await archive_day(rt, day)
@@ -92,7 +96,7 @@ async def archive_old_days(rt: Runtime) -> int:
 
 
 async def archive_day(rt: Runtime, day: date) -> int:
-    """Move what the database has of one UTC day, then make one file of the day's files."""
+    """Move one UTC day out of the database, then merge the day's files."""
     directory = ensure_directory(rt)
     moved = tries = 0
     while (part := await _load_next_slice(rt, day)) is not None:
@@ -113,7 +117,7 @@ async def archive_day(rt: Runtime, day: date) -> int:
 
 
 async def merge_day(rt: Runtime, day: date) -> None:
-    """Make one file of all that the day has, the smallest first."""
+    """Merge all files of a day into one, smallest first."""
     directory = ensure_directory(rt)
     while True:
         async with rt.db.read() as session:
@@ -138,7 +142,7 @@ async def merge_day(rt: Runtime, day: date) -> None:
 
 
 async def drop_expired_files(rt: Runtime) -> int:
-    """Forget files beyond their retention; what they held still counts. The answer is how many files went."""
+    """Delete files beyond their retention; return their number. Their events still count."""
     now = rt.clock.now()
     horizon = now.date() - timedelta(days=rt.settings.archive_days)
     outlived = (ArchiveFile.day < horizon, ArchiveFile.dropped_at.is_(None))
@@ -152,7 +156,7 @@ async def drop_expired_files(rt: Runtime) -> int:
 
 
 async def sweep_files(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
-    """Remove files of ours that nobody refers to: of an archiver that died, or merged into others a while ago."""
+    """Delete unreferenced files, left by a dead archiver or merged a while ago."""
     directory = ensure_directory(rt)
     before = time.time() - grace
     found = [
@@ -169,12 +173,13 @@ async def sweep_files(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
         path.unlink(missing_ok=True)
     for folder in directory.glob(f"{EXPORT_PREFIX}*"):
         if folder.stat().st_mtime <= before:
-            shutil.rmtree(folder, ignore_errors=True)  # of a process that died while it exported
+            # Left by a process that died during an export.
+            shutil.rmtree(folder, ignore_errors=True)
     return len(unwanted)
 
 
 async def list_files(session: ReadSession, first: date, last: date) -> list[ArchiveFile]:
-    """The files of these days, the last one included."""
+    """Return the files of these days, including the last one."""
     wanted = select(ArchiveFile).where(
         ArchiveFile.day >= first, ArchiveFile.day <= last, ArchiveFile.dropped_at.is_(None)
     )
@@ -182,7 +187,7 @@ async def list_files(session: ReadSession, first: date, last: date) -> list[Arch
 
 
 class ArchiveSummary(NamedTuple):
-    """What the archive holds or held, and the files that should be there."""
+    """Counts of all events ever archived, and the names of the files that should exist."""
 
     events: int
     link_events: int
@@ -198,7 +203,7 @@ async def summarize_archive(session: ReadSession) -> ArchiveSummary:
 
 
 async def use_snapshot(session: ReadSession) -> None:
-    """Make the session see one moment in all its statements: what moves from here to there is then seen once."""
+    """Give the session one snapshot for all statements, so that a moving event is seen once."""
     if session.dialect != "sqlite":
         await session.connection(execution_options={"isolation_level": "REPEATABLE READ"})
 
@@ -210,7 +215,7 @@ def ensure_directory(rt: Runtime) -> Path:
 
 
 def require_files(directory: Path, files: Sequence[ArchiveFile]) -> list[str]:
-    """Their names, all of which are there."""
+    """Return the names of the files; raise ArchiveMissing if one is missing."""
     for file in files:
         if not (directory / file.name).is_file():
             raise ArchiveFileMissing(day=file.day, name=file.name)
@@ -243,7 +248,7 @@ async def _load_next_slice(rt: Runtime, day: date) -> DaySlice | None:
             await session.execute(select(*columns).where(*of_day).order_by(*_ORDER).limit(size + 1))
         )
         if len(rows) > size:
-            # Whole moments only, so that the slice is all there is between its first and its last.
+            # Whole moments only, so that the slice is complete between its first and last event.
             rows = [row for row in rows if row.at < rows[-1].at] or list(
                 await session.execute(
                     select(*columns).where(_EVENT.c.at == rows[0].at).order_by(*_ORDER)
@@ -278,12 +283,12 @@ async def _replace_files(
         if get_rowcount(await session.execute(delete(ArchiveFile).where(*known))) != len(old):
             raise ArchiveConflict
     for file in old:
-        os.utime(ensure_directory(rt) / file.name)  # its grace begins now
+        os.utime(ensure_directory(rt) / file.name)  # its grace period begins now
 
 
 @asynccontextmanager
 async def _write_or_conflict(rt: Runtime) -> AsyncIterator[WriteSession]:
-    """A transaction in which a number that is taken means that somebody else was faster."""
+    """Open a transaction in which a taken part number raises ArchiveConflict."""
     try:
         async with rt.db.write() as session:
             yield session

@@ -12,27 +12,33 @@ BOT_DEVICE: Final = "bot"
 
 _BOT_PATTERNS: Final = (
     # Crawlers.
-    r"(?<!cu)bot\b", r"(?<!cu)bot[/_-]", r"crawl", r"spider", r"slurp", r"scrap[ey]", r"archiver", r"fetcher", r"indexer", r"nutch",
-    r"heritrix", r"mediapartners", r"apis-google", r"googleother", r"google-(?:inspection|read-aloud|safety|site|extended)",
-    r"bingpreview", r"yandex(?:direct|metrika|images)", r"gptbot", r"chatgpt", r"anthropic", r"claude-", r"perplexity", r"ccbot",
-    r"cohere-", r"diffbot", r"ia_archiver", r"screaming frog",
+    r"(?<!cu)bot\b", r"(?<!cu)bot[/_-]", r"crawl", r"spider", r"slurp", r"scrap[ey]", r"archiver",
+    r"fetcher", r"indexer", r"nutch", r"heritrix", r"mediapartners", r"apis-google", r"googleother",
+    r"google-(?:inspection|read-aloud|safety|site|extended)", r"bingpreview",
+    r"yandex(?:direct|metrika|images)", r"gptbot", r"chatgpt", r"anthropic", r"claude-",
+    r"perplexity", r"ccbot", r"cohere-", r"diffbot", r"ia_archiver", r"screaming frog",
     # Link previews.
-    r"preview", r"facebookexternal", r"facebookcatalog", r"meta-external", r"whatsapp/", r"telegram", r"embedly", r"iframely",
-    r"quora link", r"pinterest/\d", r"vkshare", r"skypeuri", r"mastodon/", r"pleroma", r"misskey", r"akkoma", r"lemmy/", r"nuzzel",
-    r"outbrain", r"flipboard", r"tumblr/", r"bitlybot", r"snap url", r"google-pagerenderer", r"ms-office", r"microsoft office",
-    r"slack-imgproxy", r"viber/url", r"line-poker", r"kakaotalk-scrap", r"zalo/",
+    r"preview", r"facebookexternal", r"facebookcatalog", r"meta-external", r"whatsapp/",
+    r"telegram", r"embedly", r"iframely", r"quora link", r"pinterest/\d", r"vkshare", r"skypeuri",
+    r"mastodon/", r"pleroma", r"misskey", r"akkoma", r"lemmy/", r"nuzzel", r"outbrain",
+    r"flipboard", r"tumblr/", r"bitlybot", r"snap url", r"google-pagerenderer", r"ms-office",
+    r"microsoft office", r"slack-imgproxy", r"viber/url", r"line-poker", r"kakaotalk-scrap",
+    r"zalo/",
     # Monitoring and measurement.
-    r"monitor", r"uptime", r"pingdom", r"statuscake", r"site24x7", r"newrelic", r"datadog", r"zabbix", r"nagios", r"prometheus",
-    r"blackbox", r"lighthouse", r"pagespeed", r"gtmetrix", r"ptst/", r"validator", r"checker",
-    r"feed(?:ly|burner|fetcher|bin|er|validator)?/", r"\brss", r"kube-probe", r"elb-healthchecker", r"googlehc", r"healthcheck",
+    r"monitor", r"uptime", r"pingdom", r"statuscake", r"site24x7", r"newrelic", r"datadog",
+    r"zabbix", r"nagios", r"prometheus", r"blackbox", r"lighthouse", r"pagespeed", r"gtmetrix",
+    r"ptst/", r"validator", r"checker", r"feed(?:ly|burner|fetcher|bin|er|validator)?/", r"\brss",
+    r"kube-probe", r"elb-healthchecker", r"googlehc", r"healthcheck",
     # Programs and libraries.
-    r"headless", r"phantomjs", r"puppeteer", r"playwright", r"selenium", r"^curl", r"^wget", r"libcurl", r"httpie", r"python[-/ ]",
-    r"aiohttp", r"httpx", r"urllib", r"requests/", r"okhttp", r"go-http", r"java/", r"apache-http", r"jakarta", r"libwww", r"lwp::",
-    r"^ruby", r"faraday", r"^php", r"guzzle", r"symfony", r"axios", r"node-fetch", r"undici", r"^node", r"got \(", r"superagent",
-    r"deno/", r"^bun/", r"dart[/:]", r"reqwest", r"hyper/", r"postman", r"insomnia", r"powershell", r"winhttp", r"\.net ", r"restsharp",
-    r"cfnetwork(?!.*(?:safari|mozilla))", r"^dalvik", r"\bperl\b", r"^lua", r"^rust", r"^erlang", r"^hackney", r"^elixir",
-    r"wordpress/", r"drupal", r"zgrab", r"masscan", r"nmap", r"nikto", r"sqlmap", r"censys", r"expanse", r"nuclei", r"wpscan",
-    r"dirbuster", r"ltx71", r"netcraft", r"internet-measurement", r"webmon",
+    r"headless", r"phantomjs", r"puppeteer", r"playwright", r"selenium", r"^curl", r"^wget",
+    r"libcurl", r"httpie", r"python[-/ ]", r"aiohttp", r"httpx", r"urllib", r"requests/", r"okhttp",
+    r"go-http", r"java/", r"apache-http", r"jakarta", r"libwww", r"lwp::", r"^ruby", r"faraday",
+    r"^php", r"guzzle", r"symfony", r"axios", r"node-fetch", r"undici", r"^node", r"got \(",
+    r"superagent", r"deno/", r"^bun/", r"dart[/:]", r"reqwest", r"hyper/", r"postman", r"insomnia",
+    r"powershell", r"winhttp", r"\.net ", r"restsharp", r"cfnetwork(?!.*(?:safari|mozilla))",
+    r"^dalvik", r"\bperl\b", r"^lua", r"^rust", r"^erlang", r"^hackney", r"^elixir", r"wordpress/",
+    r"drupal", r"zgrab", r"masscan", r"nmap", r"nikto", r"sqlmap", r"censys", r"expanse", r"nuclei",
+    r"wpscan", r"dirbuster", r"ltx71", r"netcraft", r"internet-measurement", r"webmon",
 )  # fmt: skip
 _BOT_PATTERN: Final = re.compile("|".join(_BOT_PATTERNS), re.IGNORECASE)
 _TABLET_PATTERN: Final = re.compile(

@@ -75,7 +75,7 @@ class StreamConsumer:
                 await asyncio.sleep(RETRY_INTERVAL)
 
     async def run_once(self, block_ms: int = BLOCK_MS) -> int:
-        """Read entries, waiting up to `block_ms` for new ones; return the number of clicks stored."""
+        """Read entries, waiting up to `block_ms`; return the number of clicks stored."""
         if not self._group_created:
             await stream.create_group(self._redis)
             self._group_created = True
@@ -128,7 +128,8 @@ class StreamConsumer:
         for number, fields in told:
             assert isinstance(number, bytes)  # noqa: S101 - guaranteed by the protocol
             try:
-                entries.append(StreamEntry(number, stream.parse_entry(fields)))  # type: ignore[arg-type]
+                batch = stream.parse_entry(fields)  # type: ignore[arg-type]
+                entries.append(StreamEntry(number, batch))
             except (ValueError, KeyError, TypeError, BrokenFrame):
                 self._log.error("stream_entry_not_understood", entry=number.decode())
                 # The node that sent it still has its clicks and reports the difference.
@@ -158,7 +159,7 @@ class StreamConsumer:
         return stored
 
     async def _apply_batch(self, parcel: StreamBatch) -> int | None:
-        """Apply a batch; return the number of new clicks, or None if an earlier batch is missing."""
+        """Apply a batch; return the number of new clicks, None if an earlier batch is missing."""
         for _ in range(2):
             position = self._positions.get(parcel.spool_id) or await self._load_position(parcel)
             if (

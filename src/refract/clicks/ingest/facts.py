@@ -25,8 +25,9 @@ _NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = (
 )
 
 FACT_COLUMNS: Final = (
-    "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude", "longitude",
-    "user_agent", "referrer", "referrer_host", *_CAMPAIGN_COLUMNS, "device", "browser", "browser_version", "system", "system_version",
+    "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude",
+    "longitude", "user_agent", "referrer", "referrer_host", *_CAMPAIGN_COLUMNS, "device", "browser",
+    "browser_version", "system", "system_version",
 )  # fmt: skip
 """The columns of an event that are derived from the request."""
 _NO_FACTS: Final = (None,) * (len(FACT_COLUMNS) - 9)

@@ -181,7 +181,7 @@ class Ingester:
         return following
 
     def _adapt_batch_size(self, clicks: int, seconds: float) -> None:
-        """Use larger batches while there is a backlog, smaller ones after blocking others too long."""
+        """Use larger batches during a backlog, smaller ones after blocking others too long."""
         if seconds > MAX_LOCK_SECONDS:
             self._batch_size = max(BATCH_SIZE, self._batch_size // 2)
         elif clicks == self._batch_size and seconds < MAX_LOCK_SECONDS / 2:

@@ -53,7 +53,7 @@ class StreamBatch:
 
     @property
     def spool(self) -> SpoolState:
-        """Return the facts of the spool, which is on another machine, that applying a batch needs."""
+        """Return the facts of the remote spool that applying a batch needs."""
         return SpoolState(self.spool_id, Path(), self.node, is_live=False, segments=(), dropped=0)
 
     def skip_to(self, position: SpoolPosition) -> "StreamBatch":
@@ -88,8 +88,9 @@ async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> 
     base = batch.clicks[0].offset if batch.clicks else 0
     damage = ":".join(map(str, batch.damage)) if batch.damage else ""
     words: list[str | bytes | int] = [
-        "spool", parcel.spool_id, "node", parcel.node, "from", _format_position(parcel.start), "to", _format_position(batch.next),
-        "segment", batch.segment, "base", base, "torn", batch.torn, "damage", damage, "frames", frames,
+        "spool", parcel.spool_id, "node", parcel.node, "from", _format_position(parcel.start), "to",
+        _format_position(batch.next), "segment", batch.segment, "base", base, "torn", batch.torn,
+        "damage", damage, "frames", frames,
     ]  # fmt: skip
     answer: bytes = await redis.execute("XADD", STREAM_KEY, "*", *words, seconds=STREAM_TIMEOUT)
     return answer

@@ -153,7 +153,8 @@ def _build_updates(
         )
     return [
         {
-            "target": target, "its_kind": kind, "day": to_datetime(day), "its_edges": day_cumulatives.encode_day(quarters),
+            "target": target, "its_kind": kind, "day": to_datetime(day),
+            "its_edges": day_cumulatives.encode_day(quarters),
             "its_tops": top_values.encode_top_values(decode_counts(parts.get((target, kind)))),
             "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
         }

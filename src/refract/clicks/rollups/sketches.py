@@ -18,7 +18,8 @@ _EXACT_MARKER: Final = b"\0"  # no stored HyperLogLog begins like this
 
 @cache
 def _load_library() -> Any:
-    import datasketches  # type: ignore[import-untyped]  # noqa: PLC0415 - brings numpy with it: only once there are many visitors to count
+    # Imports numpy: only once there are many visitors to count.
+    import datasketches  # type: ignore[import-untyped]  # noqa: PLC0415 - see above
 
     return datasketches
 

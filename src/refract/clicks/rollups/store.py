@@ -54,7 +54,11 @@ async def load_rollups(
     columns = ", ".join(("target_id", *_VALUE_COLUMNS))
     where = "kind = {0} AND grain = {1} AND start = {2} AND target_id"
     if session.dialect == "postgresql":
-        statement = f"SELECT {columns} FROM click_rollups WHERE {where.format('$1', '$2', '$3')} = ANY($4::bigint[])"  # noqa: S608 - our own column names
+        bounds = where.format("$1", "$2", "$3")
+        statement = (
+            f"SELECT {columns} FROM click_rollups"  # noqa: S608 - our own column names
+            f" WHERE {bounds} = ANY($4::bigint[])"
+        )
         return [
             tuple(row)
             for row in await (await _get_driver(session)).fetch(
@@ -67,7 +71,10 @@ async def load_rollups(
     for some in iter_batches(targets):
         marks = _build_placeholders(session, len(some))
         bounds = where.format(mark, mark, mark)
-        statement = f"SELECT {columns} FROM click_rollups WHERE {bounds} IN ({marks})"  # noqa: S608 - our own column names
+        statement = (
+            f"SELECT {columns} FROM click_rollups"  # noqa: S608 - our own column names
+            f" WHERE {bounds} IN ({marks})"
+        )
         found += [
             tuple(row)
             for row in await connection.exec_driver_sql(statement, (kind, grain, start, *some))

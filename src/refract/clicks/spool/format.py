@@ -121,7 +121,7 @@ def encode_frame(  # noqa: PLR0913, PLR0917 - positional, since this is the hot 
 
 
 def extract_campaign(query: bytes) -> bytes:
-    """Return the five `utm_` parameters of a query string, still encoded, and nothing else of it."""
+    """Return the five `utm_` parameters of a query string, still encoded."""
     if b"utm_" not in query:
         return b""
     kept: list[bytes] = []

@@ -134,7 +134,7 @@ class SpoolWriter:
                 {"node": self._node, "pid": os.getpid(), "started_ns": time.time_ns()}
             )
             _create_file(unborn / ABOUT_FILE, about.encode(), os.O_TRUNC)
-            # Written in full now, so that counting on a full disk overwrites and needs no new block.
+            # Written in full, so that updates on a full disk need no new block.
             self._dropped_fd = _create_file(
                 unborn / DROPPED_FILE, b"%020d\n" % self.dropped, os.O_TRUNC, keep_open=True
             )
@@ -198,7 +198,7 @@ class SpoolWriter:
         return len(frames)
 
     def _flush(self, frames: int) -> None:
-        """Flush to disk. A failed flush does not undo the write: a reader may have seen it already."""
+        """Flush to disk. A failed flush does not undo the write: it may have been read already."""
         try:
             os.fdatasync(self._segment_fd)
         except OSError as exc:

@@ -1,4 +1,4 @@
-"""Statistics as people ask for them. What pages and endpoints call is here; the rest is how it is done."""
+"""Click statistics: the functions and results that pages and endpoints use."""
 
 from refract.clicks.rollups.breakdowns import DIMENSIONS
 from refract.clicks.stats.calendar import Granularity

@@ -1,4 +1,4 @@
-"""From roll-ups to figures: pure, and the same for one link and for many."""
+"""Aggregation of roll-ups into results, for one link or many. Pure."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from refract.clicks.stats.results import Breakdown, ClickCounts, LinkClicks, Ser
 DEFAULT_LIMITS: Final = {
     dimension: 5 if dimension in ("browsers", "systems") else 10 for dimension in DIMENSIONS
 }
-"""How many values of a dimension are shown unless more are asked for."""
+"""Number of values of a dimension that are shown by default."""
 
 
 def sum_counts(rows: Sequence[StatsRow]) -> ClickCounts:
@@ -27,7 +27,7 @@ def sum_counts(rows: Sequence[StatsRow]) -> ClickCounts:
 
 
 def count_uniques(rows: Iterable[StatsRow]) -> int:
-    """Different visitors within each UTC day, the days added up; of a month it is known already."""
+    """Count unique visitors within each UTC day and add up the days. Months store their sum."""
     by_day: dict[int, list[StatsRow]] = defaultdict(list)
     total = 0
     for row in rows:
@@ -71,7 +71,7 @@ def build_breakdowns(
     end: int,
     limit: int | None = None,
 ) -> dict[str, Breakdown]:
-    """The breakdowns of these rows, each by its most frequent values."""
+    """Return the breakdowns of these rows, each by its top values."""
     return _rank_dimensions(
         dimensions, top_values.sum_breakdowns(row.parts for row in rows), rows, begin, end, limit
     )
@@ -80,7 +80,10 @@ def build_breakdowns(
 def build_certain_breakdowns(
     rows: Sequence[StatsRow], begin: int, end: int
 ) -> dict[str, Breakdown] | None:
-    """All breakdowns, as far as they are shown, of rows that may hold the most frequent values alone; None if that is not enough."""
+    """Return all breakdowns up to their default limits, or None if the rows are not sufficient.
+
+    Rows may hold their top values alone.
+    """
     whole = top_values.sum_breakdowns(row.parts for row in rows)
     certain = all(
         whole.is_certain(
@@ -110,7 +113,7 @@ def _rank_dimensions(
 def rank_values(
     dimension: str, values: Mapping[str, int], people: int, begin: int, end: int, limit: int | None
 ) -> Breakdown:
-    """The most frequent values, and what the others come to."""
+    """Return the top values and the sum of the others."""
     total = sum(values.values())
     most = limit or DEFAULT_LIMITS.get(dimension, 10)
     shown = nsmallest(
@@ -133,7 +136,7 @@ def rank_values(
 
 
 def rank_links(rows: Iterable[StatsRow], limit: int) -> list[LinkClicks]:
-    """The most clicked links first; those of the same number by age."""
+    """Return the most clicked links; ties are ordered by age."""
     sums: Counter[int] = Counter()
     for row in rows:
         sums[row.target] += row.people
@@ -141,7 +144,7 @@ def rank_links(rows: Iterable[StatsRow], limit: int) -> list[LinkClicks]:
     return [LinkClicks(link, -clicks) for clicks, link in ranked[:limit]]
 
 
-# How values of breakdowns are shown to people.
+# Labels of breakdown values.
 
 _LABELS = {
     "devices": {"desktop": "Desktop", "mobile": "Mobile", "tablet": "Tablet", "bot": "Bot"},

@@ -1,4 +1,4 @@
-"""Statistics for programs: of one link, of all of mine, live, and as a file."""
+"""API of statistics: of one link, of all own links, live, and as a file."""
 
 import json
 from collections.abc import AsyncIterator
@@ -50,7 +50,7 @@ _LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotOwner)
 _STREAM_RESPONSE: ResponseDocs = {
     200: {
         "content": {"text/event-stream": {"schema": {"type": "string"}}},
-        "description": "Events `clicks` as they come",
+        "description": "Events `clicks` as they occur",
     }
 }
 _FILE_CONTENT = {
@@ -65,29 +65,32 @@ FromParam = Annotated[
     Query(
         alias="from",
         description=(
-            "The first moment; a date is its first moment in `tz`. Left out: 30 days before `to`."
+            "Start of the period; a date means its first moment in `tz`."
+            " Default: 30 days before `to`."
         ),
     ),
 ]
 ToParam = Annotated[
     DateOrTime | None,
-    Query(description="The moment before which it ends, likewise. Left out: now."),
+    Query(description="End of the period, not included; a date as for `from`. Default: now."),
 ]
 TimeZoneParam = Annotated[
     str,
     Query(
         max_length=_MAX_ZONE_LENGTH,
-        description="Whose hours and days: a name of the IANA list.",
+        description="Time zone of hours and days: a name of the IANA database.",
         examples=["Europe/Berlin"],
     ),
 ]
-CompareParam = Annotated[bool, Query(description="Also count the time just as long before.")]
-GranularityParam = Annotated[Granularity, Query(description="How long a point of the series is.")]
+CompareParam = Annotated[
+    bool, Query(description="Also count the previous period of the same length.")
+]
+GranularityParam = Annotated[Granularity, Query(description="Length of a point of the series.")]
 ValueLimitParam = Annotated[
     int | None,
-    Query(ge=1, le=1000, description="How many values; left out: 10, of browsers and systems 5."),
+    Query(ge=1, le=1000, description="Number of values. Default: 10; 5 for browsers and systems."),
 ]
-LinkLimitParam = Annotated[int, Query(ge=1, le=200, description="How many links to name.")]
+LinkLimitParam = Annotated[int, Query(ge=1, le=200, description="Number of links to return.")]
 
 
 def _build_range_query(
@@ -112,7 +115,11 @@ SeriesQuery = Annotated[StatsQuery, Depends(_build_series_query)]
 
 @link_stats_router.get("", responses=problems(*_LINK_ERRORS, TooManyPoints))
 async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery) -> StatsOut:
-    """Clicks of a link over time. Hours, days, weeks and months of any time zone; what is older than 30 days by UTC days, marked so."""
+    """Get the clicks of a link over time.
+
+    Hours, days, weeks or months of any time zone. Data older than 30 days is by UTC day, and marked
+    so.
+    """
     async with rt.db.read() as session:
         await stats.require_stats_access(session, who(actor), link_id)
     async with rt.db.read() as session:
@@ -129,7 +136,11 @@ async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery)
     | _STREAM_RESPONSE,
 )
 async def live_stats(link_id: Id, actor: ReadCaller, rt: Rt, request: Request) -> StreamingResponse:
-    """The totals of a link as server-sent events. One at once and one with every change; after a minute the browser asks again."""
+    """Stream the totals of a link as server-sent events.
+
+    One event immediately and one with every change. The stream ends after a minute, and browsers
+    reconnect.
+    """
     async with rt.db.read() as session:
         await stats.require_stats_access(session, who(actor), link_id)
     rt.singleton(LiveTotalsWatcher).check_capacity()
@@ -145,7 +156,7 @@ async def live_stats(link_id: Id, actor: ReadCaller, rt: Rt, request: Request) -
 async def _stream_while_allowed(
     rt: Runtime, actor: Caller, link_id: int, vitals: HealthEndpoints
 ) -> AsyncIterator[LiveTotals | None]:
-    """Whoever's key is revoked, session ended or account suspended sees no more, here as anywhere."""
+    """Stream totals until the caller's key is revoked, session ended or account suspended."""
     with rt.singleton(UserConcurrencyLimits).count_stream(actor.user.id):
         async with rt.singleton(RevocationWatcher).watch(actor) as watcher:
             async for totals in stream_totals(
@@ -181,10 +192,13 @@ async def export_clicks(
     rt: Rt,
     asked: RangeQuery,
     form: Annotated[
-        ClickExportFormat, Query(alias="format", description="What kind of file.")
+        ClickExportFormat, Query(alias="format", description="File format.")
     ] = ClickExportFormat.CSV,
 ) -> StreamingResponse:
-    """Every click of a link as a file. Bots too, each in a row of its own; `from` and `to` to the microsecond."""
+    """Export every click of a link as a file.
+
+    Includes bots, one row per click. `from` and `to` are exact to the microsecond.
+    """
     async with rt.db.read() as session:
         link = await stats.require_stats_access(session, who(actor), link_id)
     begin, end = _get_exact_range(asked, rt.clock.now())
@@ -200,7 +214,7 @@ async def export_clicks(
 
 
 def _get_exact_range(asked: StatsQuery, now: datetime) -> tuple[datetime, datetime]:
-    """Single clicks need no rounding: moments are taken as they were given."""
+    """Return the range without rounding, since single clicks need none."""
     span = asked.get_range(now)
     begin = asked.begin if isinstance(asked.begin, datetime) else to_datetime(span.begin)
     return begin, asked.end if isinstance(asked.end, datetime) else to_datetime(span.end)
@@ -215,7 +229,10 @@ async def link_breakdown(
     asked: RangeQuery,
     limit: ValueLimitParam = None,
 ) -> BreakdownOut:
-    """Clicks of a link by the values of a dimension. People alone; bots and those who asked not to be tracked are in none."""
+    """Get the clicks of a link by the values of a dimension.
+
+    Counts people only: bots and people who asked not to be tracked are in no breakdown.
+    """
     async with rt.db.read() as session:
         await stats.require_stats_access(session, who(actor), link_id)
     if dimension in CAMPAIGN_COLUMNS:
@@ -234,7 +251,10 @@ async def link_breakdown(
 async def my_stats(
     actor: ReadCaller, rt: Rt, asked: SeriesQuery, links: LinkLimitParam = 50
 ) -> OverviewOut:
-    """Clicks on all my links over time, and the most clicked of them. Mine are those I own or co-own."""
+    """Get the clicks on all my links over time, and the most clicked links.
+
+    My links are those that I own or co-own.
+    """
     async with rt.db.read() as session:
         found = await stats.get_overview(session, actor.user.id, asked, rt.clock.now(), links=links)
     return OverviewOut.model_validate(found)
@@ -249,7 +269,7 @@ async def my_breakdown(
     limit: ValueLimitParam = None,
     links: LinkLimitParam = 50,
 ) -> OverviewBreakdownOut:
-    """Clicks on all my links by the values of a dimension, and the most clicked of the links."""
+    """Get the clicks on all my links by a dimension, and the most clicked links."""
     async with rt.db.read() as session:
         found = await stats.get_overview_breakdown(
             session, actor.user.id, dimension, asked, rt.clock.now(), limit=limit, links=links

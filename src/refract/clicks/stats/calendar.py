@@ -1,7 +1,8 @@
-"""Time as people count it: hours, days, weeks and months of any time zone, cut out of quarter hours of UTC.
+"""Hours, days, weeks and months of any time zone, made of quarter hours of UTC.
 
-All offsets from UTC in use are multiples of a quarter of an hour, so every hour and day of every zone is made of whole quarters. Before
-the oldest quarter that is kept there are only UTC days, and before the oldest of those only UTC months: a series says where that is so.
+All offsets from UTC in use are multiples of a quarter of an hour, so every hour and day of every
+zone consists of whole quarters. Before the oldest quarter that is kept there are only UTC days, and
+before the oldest of those only UTC months: a series marks where that is so.
 """
 
 from collections.abc import Iterator
@@ -34,7 +35,7 @@ _REJECTED_PREFIXES: Final = ("posix/", "right/", "localtime", "posixrules", "Fac
 
 
 class Granularity(StrEnum):
-    """How long a point of a series is."""
+    """The length of a point of a series."""
 
     HOUR = "hour"
     DAY = "day"
@@ -43,7 +44,10 @@ class Granularity(StrEnum):
 
 
 class SeriesBucket(NamedTuple):
-    """A point's stretch of time, in seconds. `coarse`: made of whole UTC days (or months). `blank`: nothing is kept of it any more."""
+    """The period of a point, in seconds.
+
+    `coarse`: consists of whole UTC days (or months). `no_data`: nothing of it is kept any more.
+    """
 
     begin: int
     end: int
@@ -53,7 +57,7 @@ class SeriesBucket(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """What was asked for: [begin, end) on quarter hours, and the zone whose hours and days are meant."""
+    """A requested period [begin, end) on quarter hours, and the zone of its hours and days."""
 
     begin: int
     end: int
@@ -61,12 +65,12 @@ class TimeRange:
 
     @property
     def previous(self) -> "TimeRange":
-        """The time just as long that ended where this begins."""
+        """Return the period of the same length that ends where this one begins."""
         return TimeRange(2 * self.begin - self.end, self.begin, self.zone)
 
 
 def parse_zone(name: str) -> ZoneInfo:
-    """An IANA zone by its name."""
+    """Return an IANA zone by name."""
     unknown = UnknownTimeZone(
         name=name, errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")]
     )
@@ -81,7 +85,10 @@ def parse_zone(name: str) -> ZoneInfo:
 def parse_range(
     begin: datetime | date | None, end: datetime | date | None, zone: ZoneInfo, now: datetime
 ) -> TimeRange:
-    """From what was said to whole quarter hours. A date means its first moment in the zone; nothing said means the last 30 days."""
+    """Return the requested period in whole quarter hours.
+
+    A date means its first moment in the zone; the default are the last 30 days.
+    """
     until = _parse_instant(end, zone) if end is not None else Fraction(to_seconds(now) + 1)
     if begin is not None:
         since = _parse_instant(begin, zone)
@@ -96,7 +103,10 @@ def parse_range(
 def build_buckets(
     asked: TimeRange, granularity: Granularity, state: RollupProgress
 ) -> list[SeriesBucket]:
-    """The points of a series, in order and without gaps. What reaches before a horizon is rounded outwards to UTC days or months."""
+    """Return the points of a series, in order and without gaps.
+
+    A period that begins before a horizon is rounded outwards to UTC days or months.
+    """
     horizon = state.months_from if granularity == Granularity.MONTH else state.days_from
     fine_from = _round_up(state.quarters_from, DAY)
     begin, end = asked.begin, asked.end
@@ -123,7 +133,10 @@ def build_buckets(
 def _iter_boundaries(
     begin: int, end: int, coarse_until: int, zone: ZoneInfo, granularity: Granularity
 ) -> Iterator[int]:
-    """Every boundary strictly between begin and end: by the calendar of UTC up to `coarse_until`, by the zone's own from there on."""
+    """Yield every boundary strictly between begin and end.
+
+    By the calendar of UTC up to `coarse_until`, by that of the zone after it.
+    """
     at = begin
     while at < coarse_until:
         at = _get_next_boundary(
@@ -139,7 +152,7 @@ def _iter_boundaries(
 
 
 def _get_next_boundary(at: int, zone: ZoneInfo, granularity: Granularity) -> int:
-    """The next boundary after a moment."""
+    """Return the next boundary after a moment."""
     local = datetime.fromtimestamp(at, zone)
     if granularity == Granularity.HOUR:
         return at + 3600 - (local.minute * 60 + local.second)
@@ -154,7 +167,11 @@ def _get_next_boundary(at: int, zone: ZoneInfo, granularity: Granularity) -> int
 
 
 def _get_midnight(day: date, zone: ZoneInfo) -> int:
-    """The first moment of a day: where the clocks skip midnight, the moment they do so; where they repeat it, the first of both."""
+    """Return the first moment of a day.
+
+    Where clocks skip midnight, that is the moment they do so; where they repeat it, the first of
+    both.
+    """
     return int(datetime(day.year, day.month, day.day, tzinfo=zone).timestamp())
 
 

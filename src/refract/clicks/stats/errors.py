@@ -1,4 +1,4 @@
-"""What can be wrong with a question about statistics."""
+"""Errors of statistics requests."""
 
 from refract.core.errors import FieldError, Invalid, Unavailable
 

@@ -1,7 +1,8 @@
-"""Single events, wherever they are: in the database, or in the column files of old days. Each is found exactly once.
+"""Single click events from the database and from the Parquet files of old days, each exactly once.
 
-An event moves from the database into a file in one transaction, so a snapshot shows it in one of the two. What one snapshot showed is
-read before the next is taken; files that were merged meanwhile stay for an hour.
+An event moves from the database into a file in one transaction, so a snapshot shows it in one of
+the two. The rows of one snapshot are read before the next is taken; files that were merged
+meanwhile stay for an hour.
 """
 
 import asyncio
@@ -41,14 +42,14 @@ if TYPE_CHECKING:
 
 PAGE_SIZE: Final = 1_000
 MAX_ARCHIVED_EVENTS: Final = 100_000
-"""Archived events of all links that one look into the files may come upon."""
+"""Maximum number of archived events, of all links, in one window."""
 CAMPAIGN_COLUMNS: Final = {
     "sources": "utm_source",
     "mediums": "utm_medium",
     "terms": "utm_term",
     "contents": "utm_content",
 }
-"""What only single events know: roll-ups keep campaigns alone."""
+"""Dimensions that only single events have: roll-ups keep campaigns alone."""
 _ONE_DAY: Final = timedelta(days=1)
 _TICK: Final = timedelta(microseconds=1)
 _EVENT = cast("Table", ClickEvent.__table__)
@@ -58,7 +59,7 @@ _FILE_FILTER: Final = 'target_id = ? AND kind = ? AND "at" >= ? AND "at" < ?'
 _SORT_ORDER: Final = ", ".join(f'"{name}"' for name in SORT_COLUMNS)
 
 EventRow = tuple[Any, ...]
-"""The columns of an event, in the order of `COLUMNS`."""
+"""The columns of an event, in the order of `COLUMN_TYPES`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ class EventWindow:
 async def iter_windows(
     rt: Runtime, target: int, begin: datetime, end: datetime
 ) -> AsyncIterator[EventWindow]:
-    """The time from begin to end in pieces that fit into memory, in order, those without an event left out."""
+    """Yield the period in windows that fit into memory, in order, without empty ones."""
     at = begin
     while at < end:
         async with rt.db.read() as session:
@@ -88,7 +89,7 @@ async def iter_windows(
 
 
 async def require_archive_files(rt: Runtime, begin: datetime, end: datetime) -> None:
-    """Raise ArchiveFileMissing if a file with events of [begin, end) is not there."""
+    """Raise ArchiveFileMissing if a file with events of [begin, end) is missing."""
     async with rt.db.read() as session:
         files = await list_files(session, begin.date(), end.date())
     await asyncio.to_thread(require_files, ensure_directory(rt), files)
@@ -97,7 +98,7 @@ async def require_archive_files(rt: Runtime, begin: datetime, end: datetime) -> 
 async def iter_events(
     rt: Runtime, target: int, begin: datetime, end: datetime
 ) -> AsyncIterator[list[EventRow]]:
-    """Every event in [begin, end), in order of time, some at a time."""
+    """Yield the events in [begin, end) in batches, in order of time."""
     async for window in iter_windows(rt, target, begin, end):
         if not window.files:
             yield list(window.recent)
@@ -113,7 +114,10 @@ async def iter_events(
 async def count_campaign_values(
     rt: Runtime, target: int, dimension: str, begin: datetime, end: datetime
 ) -> tuple[Counter[str], int]:
-    """Clicks of people by the values of one part of their campaigns, and how many clicks of people there were."""
+    """Count clicks of people by the values of one campaign parameter.
+
+    Return the counts and the number of all clicks of people.
+    """
     column = CAMPAIGN_COLUMNS[dimension]
     chosen = (
         _EVENT.c.target_id == target,
@@ -148,13 +152,17 @@ async def count_campaign_values(
 def build_query(
     directory: Path, window: EventWindow, connection: "DuckDBPyConnection"
 ) -> tuple[str, list[object]]:
-    """What a connection is asked to find a window's events in order; the ones from the database are handed to it."""
+    """Return the query for a window's events in order, after loading the recent ones.
+
+    The events from the database are put into a table of the connection.
+    """
     load_events(connection, window.recent)
     hot = f"SELECT {COLUMN_LIST} FROM events"  # noqa: S608 - our own words, here and below
     if not window.files:
         return f"{hot} ORDER BY {_SORT_ORDER}", []
     archived = (
-        f"SELECT {COLUMN_LIST} FROM {build_source(directory, window.files)} WHERE {_FILE_FILTER}"  # noqa: S608
+        f"SELECT {COLUMN_LIST} FROM"  # noqa: S608
+        f" {build_source(directory, window.files)} WHERE {_FILE_FILTER}"
     )
     return f"SELECT * FROM ({archived} UNION ALL {hot}) ORDER BY {_SORT_ORDER}", [  # noqa: S608
         window.target,
@@ -196,7 +204,7 @@ async def _load_next_window(
 async def _load_page(
     session: ReadSession, target: int, at: datetime, end: datetime
 ) -> tuple[list[EventRow], datetime]:
-    """The next events in the database, and up to where they are all there are."""
+    """Return the next events in the database, and the time up to which they are complete."""
     chosen = (_EVENT.c.target_id == target, _EVENT.c.kind == LINK_CLICK)
     later = (
         select(*_EVENT_COLUMNS)
@@ -209,9 +217,8 @@ async def _load_page(
     last: datetime = rows[-1][_AT_INDEX]
     if whole := [row for row in rows if row[_AT_INDEX] < last]:
         return whole, last
-    same = (
-        select(*_EVENT_COLUMNS).where(*chosen, _EVENT.c.at == last).order_by(*_ORDER)
-    )  # more of one moment than fit
+    # More events of one moment than fit.
+    same = select(*_EVENT_COLUMNS).where(*chosen, _EVENT.c.at == last).order_by(*_ORDER)
     return [tuple(row) for row in await session.execute(same)], last + _TICK
 
 
@@ -235,7 +242,8 @@ def _count_archived(
         [target, LINK_CLICK, begin.astimezone(UTC), end.astimezone(UTC)],
     )
     question = (
-        f"SELECT {column}, count(*) FROM {source} WHERE {_FILE_FILTER} AND NOT bot GROUP BY 1"  # noqa: S608
+        f"SELECT {column}, count(*) FROM {source}"  # noqa: S608
+        f" WHERE {_FILE_FILTER} AND NOT bot GROUP BY 1"
     )
     with open_connection(directory) as connection:
         return [

@@ -1,4 +1,4 @@
-"""Single clicks as a file: CSV, line by line, or Parquet. What is old comes from the archive, what is new from the database."""
+"""Export of single clicks as CSV or Parquet, from the archive and the database."""
 
 import asyncio
 import csv
@@ -31,11 +31,12 @@ from refract.identity import audit
 MAX_EXPORTS: Final = 4
 CHUNK_BYTES: Final = 256 * 1024
 EXPORT_FIELDS: Final = (
-    "at", "event_id", "link_id", "bot", "private", "node", "device", "browser", "browser_version", "system", "system_version",
-    "referrer_host", "referrer", "utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content",
-    "country_code", "country", "city", "latitude", "longitude", "network", "user_agent",
+    "at", "event_id", "link_id", "bot", "private", "node", "device", "browser", "browser_version",
+    "system", "system_version", "referrer_host", "referrer", "utm_source", "utm_medium",
+    "utm_campaign", "utm_term", "utm_content", "country_code", "country", "city", "latitude",
+    "longitude", "network", "user_agent",
 )  # fmt: skip
-"""What a row of an export has, in this order."""
+"""The columns of an export, in order."""
 _COLUMN_INDEXES: Final = {name: place for place, name in enumerate(COLUMN_TYPES)}
 _EVENT_ID: Final = "printf('%016x-%d-%d', spool_id, segment, place)"
 _SELECT_LIST: Final = ", ".join(
@@ -60,7 +61,7 @@ class ClickExportFormat(StrEnum):
 
 
 class ExportSlots:
-    """How many are being written in this process: each may take a core and some memory."""
+    """Counts the exports of this process: each may take a core and some memory."""
 
     def __init__(self, _rt: Runtime) -> None:
         self.running = 0
@@ -85,11 +86,13 @@ async def stream_export(
     *,
     by: int | None,
 ) -> AsyncGenerator[bytes, None]:
-    """The file, piece by piece; every click of the link in [begin, end), bots too, in order of time. `by` is the user who asks."""
+    """Yield the file in chunks: every click of the link in [begin, end) in order of time.
+
+    Bots are included. `by` is the user who exports.
+    """
     with rt.singleton(ExportSlots).acquire():
-        await require_archive_files(
-            rt, begin, end
-        )  # before the first byte: a file that ends early looks like a whole one
+        # Before the first byte: a file that ends early looks complete.
+        await require_archive_files(rt, begin, end)
         await audit.record_export(rt, "clicks", by=by, target=link_id)
         pieces = (
             _stream_csv(rt, link_id, begin, end)
@@ -117,7 +120,7 @@ def _format_row(event: EventRow) -> Sequence[str]:
 
 
 def format_event_id(event: EventRow) -> str:
-    """Where its frame lay in the spool: the same for an event wherever it is now."""
+    """Return the event's id: the place of its frame in the spool, which never changes."""
     spool, segment, place = (
         event[_COLUMN_INDEXES[name]] for name in ("spool_id", "segment", "place")
     )
@@ -143,7 +146,10 @@ def _encode_csv(rows: Any) -> bytes:
 async def _stream_parquet(
     rt: Runtime, link_id: int, begin: datetime, end: datetime
 ) -> AsyncIterator[bytes]:
-    """A column file ends with its table of contents, so it is complete on disk before its first byte leaves."""
+    """Yield a Parquet file.
+
+    Its index is at the end, so it is complete on disk before the first byte.
+    """
     directory = ensure_directory(rt)
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=EXPORT_PREFIX, dir=directory))
     try:
@@ -164,19 +170,21 @@ def _write_part(directory: Path, path: Path, window: EventWindow) -> None:
     with open_connection(directory) as connection:
         query, values = build_query(directory, window, connection)
         connection.execute(
-            f"COPY (SELECT {_SELECT_LIST} FROM ({query})) TO {quote_path(path)} (FORMAT parquet)",  # noqa: S608
+            f"COPY (SELECT {_SELECT_LIST} FROM ({query}))"  # noqa: S608
+            f" TO {quote_path(path)} (FORMAT parquet)",
             values,
         )
 
 
 def _merge_parts(folder: Path, path: Path, parts: Sequence[str]) -> None:
-    """All parts in one; with none of them, a file with columns and no rows."""
+    """Merge all parts; without any, write a file with columns and no rows."""
     with open_connection(folder) as connection:
         if parts:
             query = f"SELECT * FROM {build_source(folder, parts)}"  # noqa: S608
         else:
             nothing = EventWindow(0, datetime.min, datetime.min, [], [])  # noqa: DTZ901
-            query = f"SELECT {_SELECT_LIST} FROM ({build_query(folder, nothing, connection)[0]})"  # noqa: S608
+            source, _ = build_query(folder, nothing, connection)
+            query = f"SELECT {_SELECT_LIST} FROM ({source})"  # noqa: S608
         connection.execute(
             f"COPY ({query}) TO {quote_path(path)} (FORMAT parquet, COMPRESSION zstd)"
         )

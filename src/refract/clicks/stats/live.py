@@ -1,4 +1,4 @@
-"""Figures as they grow: however many people watch, one question a second goes to the database."""
+"""Live totals: one database query a second, however many clients watch."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ POLL_INTERVAL: Final = 1.0
 TICK_INTERVAL: Final = 0.5
 HEARTBEAT_INTERVAL: Final = 15.0
 MAX_STREAM_SECONDS: Final = 60.0
-"""A stream ends after this and is asked for anew, so that whoever lost the right to look does not look on."""
+"""A stream ends after this time and is requested again, so that access is checked again."""
 MAX_STREAMS: Final = 200
 
 
@@ -34,7 +34,7 @@ class LiveTotals:
 
 
 class LiveTotalsWatcher:
-    """What is watched in this process, and how it stood a moment ago."""
+    """The links watched in this process and their last known totals."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
@@ -49,13 +49,13 @@ class LiveTotalsWatcher:
         return self._watched.total()
 
     def check_capacity(self) -> None:
-        """Whether there is room for one more."""
+        """Raise TooManyStreams if there is no capacity for one more."""
         if self.stream_count >= MAX_STREAMS:
             raise TooManyStreams
 
     @contextmanager
     def watch(self, link_id: int) -> Iterator[None]:
-        """Keep an eye on a link for as long as the block runs."""
+        """Watch a link while the block runs."""
         self.check_capacity()
         self._watched[link_id] += 1
         try:
@@ -67,7 +67,10 @@ class LiveTotalsWatcher:
                 self._latest.pop(link_id, None)
 
     async def get_totals(self, link_id: int) -> LiveTotals:
-        """How a watched link stands, by a look that is at most a second old. Whoever finds it older looks for everybody."""
+        """Return the totals of a watched link, at most a second old.
+
+        The first caller that finds them older loads them for all.
+        """
         async with self._lock:
             if (
                 link_id not in self._latest
@@ -93,9 +96,10 @@ class LiveTotalsWatcher:
 async def stream_totals(
     rt: Runtime, link_id: int, should_stop: Callable[[], bool]
 ) -> AsyncIterator[LiveTotals | None]:
-    """How a link stands: at once, then whenever that changes; None now and then, to show that somebody is there.
+    """Yield the totals of a link: immediately, then on every change; None as a heartbeat.
 
-    Ends when its time is up, or when the process is about to stop. A database that is away is waited for.
+    Ends after `MAX_STREAM_SECONDS`, or when `should_stop` returns True. While the database is
+    unavailable, the last known totals stand.
     """
     live, clock = rt.singleton(LiveTotalsWatcher), rt.clock
     with live.watch(link_id):

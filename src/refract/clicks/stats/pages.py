@@ -1,4 +1,4 @@
-"""Figures for people: the clicks of one link with everything about them, the latest days of many, and today against yesterday."""
+"""Page contexts of statistics: one link in detail, sparklines of many, today against yesterday."""
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
@@ -41,7 +41,7 @@ _DEFAULT_RANGE: Final = "30d"
 
 
 def get_time_zone(request: Request, actor: Caller) -> str:
-    """Whose days are meant: what the person has set, else what their browser says, else UTC."""
+    """Return the time zone: the user's preference, else the browser's, else UTC."""
     wished = (
         actor.user.preferences.get("time_zone")
         or unquote(request.cookies.get(ZONE_COOKIE, ""))[:64]
@@ -55,13 +55,16 @@ def get_time_zone(request: Request, actor: Caller) -> str:
 async def build_link_figures(
     request: Request, rt: Runtime, actor: Caller, link: LinkOut
 ) -> dict[str, Any]:
-    """The clicks of one link in the time that the address names. Four queries, whatever there is to count."""
+    """Return the clicks of one link in the period of the request's query string.
+
+    Four queries, whatever there is to count.
+    """
     now = rt.clock.now()
     chosen, question = _parse_query(request, get_time_zone(request, actor), now)
     try:
         async with rt.db.read() as session:
             found = await stats.get_dashboard(session, link.id, question, now)
-    except Invalid:  # a range that cannot be counted: the usual one is shown instead
+    except Invalid:  # a range that cannot be counted: show the default one
         chosen, question = _DEFAULT_RANGE, _build_preset(_DEFAULT_RANGE, question.tz, now)
         async with rt.db.read() as session:
             found = await stats.get_dashboard(session, link.id, question, now)
@@ -97,7 +100,7 @@ async def build_link_figures(
 
 
 def _parse_query(request: Request, zone: str, now: datetime) -> tuple[str, StatsQuery]:
-    """The preset, or the two dates that were chosen; both ends are meant."""
+    """Return the preset, or the two chosen dates, both of them included."""
     asked = request.query_params
     try:
         begin, end = (
@@ -154,9 +157,9 @@ def _format_time(moment: datetime) -> str:
 async def load_sparklines(
     session: ReadSession, rt: Runtime, links: Sequence[int]
 ) -> dict[int, list[int]]:
-    """Clicks of people on each of the latest days, for a page of links in one query."""
+    """Return the clicks of people on each of the latest days, of many links in one query."""
     today = rt.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-    first = today - timedelta(days=SPARKLINE_DAYS)  # today is not over, and would look like a fall
+    first = today - timedelta(days=SPARKLINE_DAYS)  # today is not over and would look like a drop
     question = select(ClickRollup.target_id, ClickRollup.start, ClickRollup.people).where(
         ClickRollup.target_id.in_(links),
         ClickRollup.kind == LINK_CLICK,
@@ -171,7 +174,10 @@ async def load_sparklines(
 
 
 async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str, Any]:
-    """Clicks on all my links today by hour, and how many there were by this time yesterday. Two queries."""
+    """Return today's clicks on all own links by hour, and those by this time yesterday.
+
+    Two queries.
+    """
     now = rt.clock.now()
     zone = get_time_zone(request, actor)
     midnight = now.astimezone(parse_zone(zone)).date()

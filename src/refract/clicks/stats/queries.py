@@ -1,4 +1,4 @@
-"""Roll-ups as statistics read them: everything that a question needs in one query."""
+"""Queries of roll-ups: everything that a request needs in one query."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -42,7 +42,7 @@ _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 
 
 class StatsRow(NamedTuple):
-    """One roll-up. `visitors` is left out where nobody needs it, since `uniques` says the same."""
+    """A roll-up. `visitors` is None where `uniques` is sufficient."""
 
     target: int
     grain: int
@@ -57,29 +57,29 @@ class StatsRow(NamedTuple):
 
 
 class PartialDay(NamedTuple):
-    """A part of a UTC day that reaches from one of its ends to a quarter hour in it."""
+    """The part of a UTC day between one of its ends and a quarter hour."""
 
     day: int
     quarter: int
     is_end: bool
-    """Whether it is the part behind that moment, not the one before it."""
+    """Whether it is the part after that moment, not the one before it."""
 
 
 @dataclass(slots=True)
 class TargetGroup:
-    """Targets that are closed up to the same hour, and what was read of them."""
+    """Targets that are closed up to the same hour, and their loaded rows."""
 
     condition: ColumnElement[bool]
     closed_until: int
     is_single: bool
-    """Whether it is one target: then a closed day's row says all about its visitors."""
+    """Whether it is one target: then the row of a closed day is sufficient for its visitors."""
     rows: dict[int, list[StatsRow]] = field(default_factory=lambda: defaultdict(list))
     starts: dict[int, list[int]] = field(default_factory=dict)
     partial_days: set[int] = field(default_factory=set)
-    """Days whose edges are wanted."""
+    """Days whose cumulatives are needed."""
 
     def copy_empty(self) -> "TargetGroup":
-        """The same targets, nothing read yet."""
+        """Return the same targets without rows."""
         return TargetGroup(self.condition, self.closed_until, self.is_single)
 
     def add_row(self, row: StatsRow) -> None:
@@ -101,13 +101,13 @@ class TargetGroup:
         )
 
     def select_partial_day(self, edge: PartialDay) -> list[StatsRow]:
-        """What happened at one end of a day, as a row of its own; none when nothing did on that day."""
+        """Return the counts at one end of a day as a row; empty if the day has no clicks."""
         starts = self.starts.get(DAY, [])
         place = bisect_left(starts, edge.day)
         if place == len(starts) or starts[place] != edge.day:
             return []
         row = self.rows[DAY][place]
-        assert row.edges is not None  # noqa: S101 - or the day would be among the unsettled
+        assert row.edges is not None  # noqa: S101 - unfinalized days are excluded
         people, bots, uniques = (
             day_cumulatives.read_after if edge.is_end else day_cumulatives.read_before
         )(row.edges, edge.quarter)
@@ -115,12 +115,15 @@ class TargetGroup:
 
 
 class RollupQuery:
-    """The roll-ups of some targets. Name every span first, then read once, then look at the spans."""
+    """A query of the roll-ups of some targets.
+
+    First add every range, then read once, then select the rows of each range.
+    """
 
     def __init__(self, state: RollupProgress, groups: Sequence[TargetGroup], now: int) -> None:
         self.state = state
         self._groups = groups
-        self._until = now + 3600  # nothing lies further ahead than clocks are wrong
+        self._until = now + 3600  # clocks of nodes are not further ahead than this
         self._ranges: set[tuple[int, int, bool]] = set()
         self._requested: set[tuple[int, int, int]] = set()
         self._unfinalized: set[tuple[int, int]] = set()
@@ -131,9 +134,11 @@ class RollupQuery:
     async def read(
         self, session: ReadSession, *, visitors: bool = True, tops: bool = False
     ) -> None:
-        """One query, however many spans; one more where clicks came late to a day and its edges are yet to be found out anew.
+        """Load the rows of all ranges in one query.
 
-        With `tops`, days with very many values come with the most frequent alone, instead of their breakdowns.
+        One more query is needed where clicks came late to a day and its cumulatives are not
+        recomputed yet. With `tops`, days with very many values come with their top values alone,
+        instead of their breakdowns.
         """
         await self._load_rows(session, visitors=visitors, tops=tops)
         self._unfinalized = {
@@ -149,11 +154,11 @@ class RollupQuery:
 
     @property
     def row_count(self) -> int:
-        """How many rows were read."""
+        """Return the number of loaded rows."""
         return sum(len(rows) for group in self._groups for rows in group.rows.values())
 
     def select_rows(self, begin: int, end: int, *, parts: bool = False) -> list[StatsRow]:
-        """The rows that hold a span which was wanted like this."""
+        """Return the rows that cover a range which was added with the same arguments."""
         found: list[StatsRow] = []
         for number, group in enumerate(self._groups):
             ends, stretches = self._split_range(number, begin, end, parts)
@@ -178,7 +183,10 @@ class RollupQuery:
     def _split_range(
         self, number: int, begin: int, end: int, parts: bool
     ) -> tuple[list[PartialDay], list[GrainRange]]:
-        """A span as ends of settled days and, where it cannot be had so, rows. Only of one target, and not for breakdowns."""
+        """Split a range into ends of finalized days and, where that is impossible, ranges of rows.
+
+        Ends of days are possible only for a single target, and not for breakdowns.
+        """
         group = self._groups[number]
         begin, end = max(begin, MIN_CLICK_TIME), min(end, self._until)
         ends: list[PartialDay] = []
@@ -203,7 +211,7 @@ class RollupQuery:
         )
 
     def _iter_starts(self, number: int) -> Iterator[tuple[int, list[int], bool]]:
-        """For each grain where the wanted rows begin, those with breakdowns apart from the others; no row twice."""
+        """Yield the starts of the needed rows by grain and by need of breakdowns; no row twice."""
         wanted: dict[tuple[int, bool], set[int]] = defaultdict(set)
         for begin, end, parts in self._ranges:
             ends, stretches = self._split_range(number, begin, end, parts)
@@ -224,13 +232,16 @@ class RollupQuery:
 
 
 def group_target(state: RollupProgress, target: int, kind: int) -> list[TargetGroup]:
-    """One target of any kind: a link, a list's page, an entry."""
+    """Return the group of one target of any kind: a link, a list's page, an entry."""
     chosen = and_(ClickRollup.target_id == target, ClickRollup.kind == kind)
     return [TargetGroup(chosen, state.get_closed_until(target), is_single=True)]
 
 
 def group_owned_links(state: RollupProgress, user_id: int) -> list[TargetGroup]:
-    """All links that somebody owns or co-owns. While an hour is being closed, some of them are an hour ahead of the others."""
+    """Return the groups of all links that a user owns or co-owns.
+
+    While an hour is being closed, some of them are an hour ahead of the others.
+    """
     mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id)
     owned = (ClickRollup.target_id.in_(mine), ClickRollup.kind == LINK_CLICK)
     if state.closed_target < 0:
@@ -262,14 +273,13 @@ def _build_branch(
     if visitors and grain != MONTH:
         sketch = ClickRollup.visitors.expression
         if group.is_single and grain == DAY:
-            # Of a day that is closed there is one row, whose `uniques` says what its sketch would.
+            # A closed day has one row, whose `uniques` equals the count of its sketch.
             sketch = case(
                 (ClickRollup.start < to_datetime(start_of(DAY, group.closed_until)), none),
                 else_=sketch,
             )
-    settled = (
-        ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots
-    )  # what was found out of fewer clicks says nothing
+    # Values that were computed from fewer clicks are invalid.
+    settled = ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots
     its_parts: ColumnElement[Any] = ClickRollup.parts.expression if parts else none
     if parts and tops and grain == DAY:
         its_parts = case(
@@ -281,15 +291,26 @@ def _build_branch(
         if grain == DAY and group.partial_days
         else none
     )
-    return select(
+    columns = (
         literal(number).label("number"),
-        ClickRollup.target_id, ClickRollup.grain, ClickRollup.start, ClickRollup.people, ClickRollup.bots, ClickRollup.private,
-        ClickRollup.uniques, sketch.label("visitors"), its_parts.label("parts"), its_edges.label("edges"),
-    ).where(group.condition, ClickRollup.grain == grain, _build_start_filter(grain, starts))  # fmt: skip
+        ClickRollup.target_id,
+        ClickRollup.grain,
+        ClickRollup.start,
+        ClickRollup.people,
+        ClickRollup.bots,
+        ClickRollup.private,
+        ClickRollup.uniques,
+        sketch.label("visitors"),
+        its_parts.label("parts"),
+        its_edges.label("edges"),
+    )
+    return select(*columns).where(
+        group.condition, ClickRollup.grain == grain, _build_start_filter(grain, starts)
+    )
 
 
 def _build_start_filter(grain: int, starts: list[int]) -> ColumnElement[bool]:
-    """A range where it is one, else the single moments: both are looked up in the primary key."""
+    """Filter by a range if the starts are gapless, else by each; both use the primary key."""
     gapless = all(end_of(grain, one) == other for one, other in pairwise(starts))
     if gapless or len(starts) > _MAX_STARTS:
         return and_(

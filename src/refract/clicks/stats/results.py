@@ -1,4 +1,4 @@
-"""What statistics answer, without a word about how it is shown."""
+"""Results of statistics, independent of their presentation."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -8,7 +8,10 @@ from refract.clicks.stats.calendar import Granularity
 
 @dataclass(frozen=True, slots=True)
 class ClickCounts:
-    """Clicks are people; bots are beside them, never inside. Uniques are different visitors of each UTC day, days added up."""
+    """Clicks of people, unique visitors, and bots.
+
+    Bots are not among the clicks. Uniques are the unique visitors of each UTC day, added up.
+    """
 
     clicks: int = 0
     uniques: int = 0
@@ -17,7 +20,7 @@ class ClickCounts:
 
 @dataclass(frozen=True, slots=True)
 class PreviousPeriod(ClickCounts):
-    """The time just as long before."""
+    """The counts of the previous period of the same length."""
 
     begin: datetime = datetime.min  # noqa: DTZ901 - always given
     end: datetime = datetime.min  # noqa: DTZ901
@@ -25,16 +28,16 @@ class PreviousPeriod(ClickCounts):
 
 @dataclass(frozen=True, slots=True)
 class SeriesPoint:
-    """One stretch of a series, which ends where the next begins."""
+    """A point of a series, which ends where the next one begins."""
 
     at: datetime
     clicks: int
     uniques: int
     bots: int
     utc_day: bool
-    """Only whole UTC days (or months) are known of this time, whatever zone was asked for."""
+    """Only whole UTC days (or months) are known of this time, whatever the requested zone."""
     no_data: bool
-    """Before the horizon: not zero clicks, but nothing known."""
+    """Before the horizon: not zero clicks, but unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class LinkClicks:
 
 @dataclass(frozen=True, slots=True)
 class StatsResult:
-    """Figures of a time, and how they came about."""
+    """The counts of a period, in total and as a series."""
 
     begin: datetime
     end: datetime
@@ -55,12 +58,12 @@ class StatsResult:
     previous: PreviousPeriod | None
     series: list[SeriesPoint]
     links: list[LinkClicks] = field(default_factory=list)
-    """The most clicked first; only where several links were asked about."""
+    """The most clicked links; only for results of several links."""
 
 
 @dataclass(frozen=True, slots=True)
 class ValueShare:
-    """One value of a breakdown. `share` is its part of `total`, between 0 and 1."""
+    """A value of a breakdown. `share` is its part of `total`, between 0 and 1."""
 
     value: str
     label: str
@@ -70,7 +73,10 @@ class ValueShare:
 
 @dataclass(frozen=True, slots=True)
 class Breakdown:
-    """Clicks of people by value, the most frequent first. `other` are those of all values not shown; items and other make `total`."""
+    """Clicks of people by value, in descending order.
+
+    `other` is the sum of the values not shown; items and other add up to `total`.
+    """
 
     begin: datetime
     end: datetime
@@ -79,13 +85,16 @@ class Breakdown:
     other: int
     total: int
     without: int
-    """Clicks of people that have no such value, or whose browsers asked not to be tracked: total and these are all clicks."""
+    """Clicks of people without such a value, or who asked not to be tracked.
+
+    `total` and these add up to all clicks.
+    """
     links: list[LinkClicks] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class LinkDashboard:
-    """Everything about one link at once."""
+    """Statistics and all breakdowns of one link."""
 
     stats: StatsResult
     breakdowns: dict[str, Breakdown]

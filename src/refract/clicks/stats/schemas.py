@@ -1,4 +1,4 @@
-"""Statistics as the API takes and shows them."""
+"""API schemas of statistics."""
 
 import re
 from datetime import date, datetime
@@ -15,7 +15,7 @@ _timestamp_adapter: TypeAdapter[datetime] = TypeAdapter(Timestamp)
 
 
 def parse_when(value: Any) -> datetime | date:
-    """A moment, or a date: its first moment in the time zone that was asked for."""
+    """Parse a moment, or a date, which means its first moment in the requested time zone."""
     text = str(value).strip()
     try:
         return (
@@ -47,7 +47,7 @@ DateOrTime = Annotated[
 
 
 class Dimension(StrEnum):
-    """What clicks can be broken down by."""
+    """A dimension of a breakdown."""
 
     REFERRERS = "referrers"
     COUNTRIES = "countries"
@@ -60,7 +60,10 @@ class Dimension(StrEnum):
 
 
 class LinkDimension(StrEnum):
-    """The same for one link, and the parts of a campaign, which are counted click by click."""
+    """A dimension of a breakdown of one link.
+
+    Includes the campaign parameters, which are counted click by click.
+    """
 
     REFERRERS = "referrers"
     COUNTRIES = "countries"
@@ -81,31 +84,31 @@ class _WithRange(OutputSchema):
         validation_alias="begin",
         serialization_alias="from",
         description=(
-            "Where the figures begin: what was asked for, down to the quarter hour or whatever is"
-            " still known of that time."
+            "Start of the period: the requested one, rounded down to the quarter hour, or to what"
+            " is still kept of that time."
         ),
     )
     end: datetime = Field(
         validation_alias="end",
         serialization_alias="to",
-        description="Where they end; this moment is not included.",
+        description="End of the period, not included.",
     )
 
 
 class CountsOut(OutputSchema):
-    """Clicks are people; bots are beside them, never inside."""
+    """Clicks of people, unique visitors, and bots. Bots are not among the clicks."""
 
     clicks: int
-    uniques: int = Field(description="Different visitors of each UTC day, the days added up.")
+    uniques: int = Field(description="Unique visitors of each UTC day, added up.")
     bots: int
 
 
 class PreviousOut(_WithRange, CountsOut):
-    """The time just as long before."""
+    """The counts of the previous period of the same length."""
 
 
 class PointOut(OutputSchema):
-    """One stretch of time; it ends where the next begins."""
+    """A point of a series, which ends where the next one begins."""
 
     at: datetime
     clicks: int
@@ -113,13 +116,11 @@ class PointOut(OutputSchema):
     bots: int
     utc_day: bool = Field(
         description=(
-            "Only whole UTC days (or months) are known of this time, whatever time zone was asked"
-            " for."
+            "Only whole UTC days (or months) are known of this time, whatever the requested"
+            " time zone."
         )
     )
-    no_data: bool = Field(
-        description="Before the horizon: not zero clicks, but nothing known any more."
-    )
+    no_data: bool = Field(description="Before the horizon: not zero clicks, but no longer known.")
 
 
 class LinkClicksOut(OutputSchema):
@@ -128,7 +129,7 @@ class LinkClicksOut(OutputSchema):
 
 
 class StatsOut(_WithRange):
-    """Figures of a time."""
+    """The counts of a period."""
 
     granularity: Granularity
     time_zone: str = Field(examples=["Europe/Berlin"])
@@ -138,24 +139,24 @@ class StatsOut(_WithRange):
 
 
 class OverviewOut(StatsOut):
-    """Figures of a time over all my links."""
+    """The counts of a period over all my links."""
 
-    links: list[LinkClicksOut] = Field(description="The most clicked first.")
+    links: list[LinkClicksOut] = Field(description="Most clicked first.")
 
 
 class ShareOut(OutputSchema):
     value: str = Field(examples=["DE"])
     label: str = Field(examples=["Germany"])
     clicks: int
-    share: float = Field(description="Its part of `total`, between 0 and 1.", examples=[0.25])
+    share: float = Field(description="Share of `total`, between 0 and 1.", examples=[0.25])
 
 
 class BreakdownOut(_WithRange):
-    """Clicks of people by value, the most frequent first."""
+    """Clicks of people by value, in descending order."""
 
     items: list[ShareOut]
-    other: int = Field(description="Clicks of all values that are not among the items.")
-    total: int = Field(description="Items and other together.")
+    other: int = Field(description="Clicks of all values that are not in `items`.")
+    total: int = Field(description="Sum of `items` and `other`.")
     without: int = Field(
         description="Clicks of people without such a value, or who asked not to be tracked."
     )
@@ -164,11 +165,11 @@ class BreakdownOut(_WithRange):
 class OverviewBreakdownOut(BreakdownOut):
     """Clicks on all my links by value."""
 
-    links: list[LinkClicksOut] = Field(description="The most clicked first.")
+    links: list[LinkClicksOut] = Field(description="Most clicked first.")
 
 
 class DashboardOut(OutputSchema):
-    """Everything about one link at once."""
+    """Statistics and all breakdowns of one link."""
 
     stats: StatsOut
     breakdowns: dict[str, BreakdownOut]

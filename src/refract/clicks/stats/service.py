@@ -1,7 +1,7 @@
-"""Statistics: of one link, of all that somebody has. Sessions come from the caller, answers are plain values.
+"""Statistics of one link or of all links of a user. Sessions come from the caller.
 
-Whoever asks has been let in already: `demand_stats` is the door. Each function but that wants a session that has not been used yet, so
-that all it reads is of one moment.
+`require_stats_access` checks access; the other functions do not. They need a session that has not
+been used yet, so that everything they read belongs to one snapshot.
 """
 
 import asyncio
@@ -41,13 +41,16 @@ from refract.links.queries import view_link
 
 MAX_LINKS: Final = 50
 _THREAD_THRESHOLD: Final = 300
-"""Roll-ups beyond which they are counted in a thread, so that others are answered meanwhile."""
+"""Number of roll-ups beyond which they are counted in a thread, to keep the event loop free."""
 ComputedResult = TypeVar("ComputedResult")
 
 
 @dataclass(frozen=True, slots=True)
 class StatsQuery:
-    """What somebody wants to know. Dates stand for their first moment in the zone; left out: the last 30 days."""
+    """A requested period and its granularity.
+
+    Dates mean their first moment in the zone; the default are the last 30 days.
+    """
 
     begin: datetime | date | None = None
     end: datetime | date | None = None
@@ -60,7 +63,7 @@ class StatsQuery:
 
 
 async def require_stats_access(session: ReadSession, who: LinkCaller, link_id: int) -> Link:
-    """The link, for those who may see its figures; for everybody else it is not there."""
+    """Return the link if the caller may see its statistics; else raise LinkNotFound or NotYours."""
     link, _ = await view_link(session, who, link_id, AccessRight.STATS)
     return link
 
@@ -68,7 +71,10 @@ async def require_stats_access(session: ReadSession, who: LinkCaller, link_id: i
 async def get_link_stats(
     session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK
 ) -> StatsResult:
-    """Totals and a series of one link (or, by `kind`, of a list's page or an entry). Two queries."""
+    """Return totals and a series of one link or, by `kind`, of a list's page or an entry.
+
+    Two queries.
+    """
     state = await load_progress(session)
     plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now)
     await plan.query.read(session)
@@ -85,7 +91,7 @@ async def get_link_breakdown(
     limit: int | None = None,
     kind: int = LINK_CLICK,
 ) -> Breakdown:
-    """Clicks of one link by the values of a dimension. Two queries."""
+    """Return the clicks of one link by the values of a dimension. Two queries."""
     state = await load_progress(session)
     plan = _StatsPlan(
         state, group_target(state, link_id, kind), asked, now, series=False, parts=True
@@ -103,7 +109,10 @@ async def get_campaign_breakdown(
     *,
     limit: int | None = None,
 ) -> Breakdown:
-    """Clicks of one link by a part of their campaigns (`CAMPAIGN_PARTS`), counted click by click: roll-ups do not know them."""
+    """Return the clicks of one link by a campaign parameter (`CAMPAIGN_COLUMNS`).
+
+    Counted click by click, since roll-ups do not have them.
+    """
     values, people = await count_campaign_values(rt, link_id, dimension, begin, end)
     return aggregation.rank_values(
         dimension, values, people, to_seconds(begin), to_seconds(end), limit
@@ -113,7 +122,10 @@ async def get_campaign_breakdown(
 async def get_dashboard(
     session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK
 ) -> LinkDashboard:
-    """Totals, series and every breakdown of one link. Two queries; up to four if it was clicked late, or by a whole world alike."""
+    """Return totals, series and every breakdown of one link.
+
+    Two queries; up to four after late clicks, or if top values are not sufficient.
+    """
     state = await load_progress(session)
     plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now, parts=True)
     await plan.query.read(session, tops=True)
@@ -129,7 +141,10 @@ async def get_dashboard(
 async def get_overview(
     session: ReadSession, user_id: int, asked: StatsQuery, now: datetime, *, links: int = MAX_LINKS
 ) -> StatsResult:
-    """Totals and a series over all links that somebody owns or co-owns, and the most clicked of them. Two queries."""
+    """Return totals, a series and the most clicked of all links that a user owns or co-owns.
+
+    Two queries.
+    """
     state = await load_progress(session)
     plan = _StatsPlan(state, group_owned_links(state, user_id), asked, now)
     await plan.query.read(session)
@@ -148,7 +163,10 @@ async def get_overview_breakdown(
     limit: int | None = None,
     links: int = MAX_LINKS,
 ) -> Breakdown:
-    """Clicks on all links that somebody owns or co-owns by the values of a dimension. Two queries."""
+    """Return the clicks on all links that a user owns or co-owns by the values of a dimension.
+
+    Two queries.
+    """
     state = await load_progress(session)
     plan = _StatsPlan(
         state, group_owned_links(state, user_id), asked, now, series=False, parts=True
@@ -163,7 +181,7 @@ async def get_overview_breakdown(
 
 
 class _StatsPlan:
-    """Which spans a question needs, and the answer once they have been read."""
+    """The ranges that a request needs, and its results once they are loaded."""
 
     def __init__(
         self,
@@ -206,7 +224,7 @@ class _StatsPlan:
 
     @property
     def rows(self) -> Sequence[StatsRow]:
-        """The rows of the whole time."""
+        """Return the rows of the whole period."""
         return self.query.select_rows(*self._known, parts=self._parts)
 
     def build_stats(self) -> StatsResult:
@@ -241,7 +259,7 @@ class _StatsPlan:
         return aggregation.build_certain_breakdowns(self.rows, self._begin, self._end)
 
     async def read_in_full(self, session: ReadSession) -> None:
-        """The breakdowns with every value, instead of all that was read."""
+        """Load the breakdowns with every value, replacing the rows loaded before."""
         self.query = RollupQuery(
             self.query.state, [group.copy_empty() for group in self._groups], self._now
         )
