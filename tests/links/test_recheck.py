@@ -33,6 +33,7 @@ from refract.lists import entry_jobs
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.addresses import check_addresses
+from refract.lists.draft_owners import ListClient
 from refract.lists.models import ListEntry
 from tests import make
 from tests.client import by_cookie, by_key, client_of
@@ -295,7 +296,9 @@ async def test_entries_of_lists_are_checked_again_too(
     ours: Runtime, fake: FakeSafeBrowsing, ada: User
 ) -> None:
     fake.mode = "500"
-    addresses = await check_addresses(ours, ["https://good.example/", "https://turned.example/"])
+    addresses = await check_addresses(
+        ours, ListClient(None, None, ""), ["https://good.example/", "https://turned.example/"]
+    )
     maker = ListMaker(ada.id)
     async with ours.db.write() as session:
         made = await make.list_of(session, ours, maker)

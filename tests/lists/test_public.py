@@ -23,6 +23,7 @@ from refract.links.schemas import LinkPatch
 from refract.lists import service
 from refract.lists.access import ListCaller
 from refract.lists.addresses import check_addresses
+from refract.lists.draft_owners import ListClient
 from refract.server.node import ServerNode
 from tests import make
 from tests.client import by_key, on_sqlite
@@ -374,7 +375,7 @@ async def test_a_host_that_imitates_another_is_shown_in_ascii_everywhere(
     client: AsyncClient, rt: Runtime, ada: User
 ) -> None:
     """The finding: the page showed `pаypal.com` (with a Cyrillic а) in its own letters, under any title."""
-    (address,) = await check_addresses(rt, ["https://pаypal.com/login"])
+    (address,) = await check_addresses(rt, ListClient(None, None, ""), ["https://pаypal.com/login"])
     assert isinstance(address, service.CheckedAddress)
     async with rt.db.write() as session:
         maker = ListCaller(ada.id)

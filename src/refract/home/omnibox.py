@@ -207,13 +207,24 @@ async def submit_omnibox(
     if meaning.kind == "tag":
         return RedirectResponse(f"/app/links?{urlencode({'tag': meaning.text[:200]})}", 303)
     name = meaning.text.split("/", 1)[0]
-    async with rt.db.read() as session:
-        known = await queries.resolve_name(session, name) if " " not in meaning.text else None
-    if known is None and " " not in meaning.text:
-        await rt.singleton(MissLimit).charge_network(client_network(request, rt), actor.user.id)
+    known = await _resolve_name(request, actor, rt, name) if " " not in meaning.text else None
     if known or meaning.kind == "open":
         return RedirectResponse(f"/{quote(meaning.text, safe='/%?=&+.-_~')}", 303)
     return RedirectResponse(f"/app/search?{urlencode({'q': meaning.text[:200]})}", 303)
+
+
+async def _resolve_name(
+    request: Request, actor: Caller, rt: Runtime, name: str
+) -> queries.NameResolution | None:
+    """Return what a name or a code leads to. Raises `RateLimited` past the limit of misses."""
+    async with rt.db.read() as session:
+        known = await queries.resolve_name(session, name)
+    misses, network = rt.singleton(MissLimit), client_network(request, rt)
+    if known is None:
+        await misses.charge_network(network, actor.user.id)
+    elif known.how != "name":
+        misses.check_code(network, actor.user.id)
+    return known
 
 
 @router.get("/app/search")
@@ -250,10 +261,7 @@ async def open_name(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText 
     path = reading.parse_go_path(q)
     if not path:
         return RedirectResponse("/", 303)
-    async with rt.db.read() as session:
-        known = await queries.resolve_name(session, path.split("/", 1)[0])
-    if known is None:
-        await rt.singleton(MissLimit).charge_network(client_network(request, rt), actor.user.id)
+    known = await _resolve_name(request, actor, rt, path.split("/", 1)[0])
     if known is None and " " in q.strip():
         return RedirectResponse(f"/app/search?{urlencode({'q': q.strip()[:200]})}", 303)
     return RedirectResponse(f"/{quote(path, safe='/%+.-_~')}", 303)

@@ -23,6 +23,11 @@ class MemoryBuckets:
             self._buckets.popitem(last=False)
         return left
 
+    def peek(self, name: str, now: float) -> float:
+        """Return what `take` would return, without taking a token."""
+        tokens, since = self._buckets.get(name, (self.size, now))
+        return min(self.size, tokens + (now - since) * self._per_second) - 1
+
     def retry_after(self, left: float) -> int:
         """Return the seconds until there is a token again, given what `take` returned."""
         return max(1, ceil(-left / self._per_second)) if left < 0 else 0

@@ -54,7 +54,12 @@ class SharedBuckets:
             )
         except RedisUnavailable:
             return left
+        self._own.set(name, tokens, now)
         return tokens if granted else tokens - 1
+
+    def peek(self, name: str, now: float) -> float:
+        """Return what `take` would return as far as this process knows, without taking a token."""
+        return self._own.peek(name, now)
 
     def retry_after(self, left: float) -> int:
         """Return the seconds until there is a token again, given what `take` returned."""

@@ -7,6 +7,7 @@ from sqlalchemy import delete, select
 
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
+from refract.core.ip_addresses import get_network
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.limits.errors import RateLimited
@@ -66,6 +67,8 @@ class SharedLimit:
         self._clock = rt.clock
         self._limit = limit
         self._per = per
+        self.exhausted_until_ns = 0
+        """Until when a subject may still have no call left; in the past when none has been refused."""
         size = limit or 1
         self._buckets = SharedBuckets(
             rt.singleton(create_redis), kind, size=size, per_second=size / seconds
@@ -75,17 +78,36 @@ class SharedLimit:
         """Count one call of a subject, such as a network or a user. Raises `RateLimited` if it has none left."""
         if self._limit is None:
             return
-        left = await self._buckets.take(subject, self._clock.monotonic())
-        if left < 0:
-            raise RateLimited(
-                limit=self._limit, per=self._per, retry_after=self._buckets.retry_after(left)
-            )
+        self._require(await self._buckets.take(subject, self._clock.monotonic()))
+
+    def check(self, subject: str) -> None:
+        """Raise `RateLimited` if a subject has no call left. Nothing is counted."""
+        if self._limit is not None:
+            self._require(self._buckets.peek(subject, self._clock.monotonic()))
+
+    def is_exhausted(self, subject: str) -> bool:
+        """Return whether a subject has no call left. Nothing is counted."""
+        return self._limit is not None and self._buckets.peek(subject, self._clock.monotonic()) < 0
+
+    def _require(self, left: float) -> None:
+        if left >= 0 or self._limit is None:
+            return
+        wait = self._buckets.retry_after(left)
+        self.exhausted_until_ns = max(
+            self.exhausted_until_ns, self._clock.now_ns() + wait * 1_000_000_000
+        )
+        raise RateLimited(limit=self._limit, per=self._per, retry_after=wait)
+
+
+LOOPBACK_NETWORKS = frozenset(get_network(address).hex() for address in ("127.0.0.1", "::1"))
 
 
 class MissLimit(SharedLimit):
-    """Names and codes that do not exist, asked for in a minute: one limit for every way in, by network and by user.
+    """Requests for names and codes that do not exist: one limit for every way in.
 
-    Without it the codes of unlisted links could be enumerated. What exists is served however much of the limit is left.
+    Counted per minute, by network and by user, so that the codes of unlisted links cannot be
+    enumerated. Names keep working when the limit is used up. Codes made of ids do not: a 429 for
+    every absent code and a redirect for the others would tell them apart.
     """
 
     def __init__(self, rt: Runtime) -> None:
@@ -102,6 +124,22 @@ class MissLimit(SharedLimit):
     async def charge_user(self, user_id: int) -> None:
         """Count one miss of a user."""
         await self.charge(f"user:{user_id}")
+
+    def check_code(self, network: str, user_id: int | None = None) -> None:
+        """Raise `RateLimited` if a network or a user has used up its misses.
+
+        This machine itself is exempt: behind a proxy that is not in `REFRACT_TRUSTED_PROXIES`
+        every client comes from it, and a single one could block the codes of all.
+        """
+        if network not in LOOPBACK_NETWORKS:
+            self.check(network)
+        if user_id is not None:
+            self.check(f"user:{user_id}")
+
+    def is_code_refused(self, network: bytes) -> bool:
+        """Return whether `check_code` would refuse a network."""
+        subject = network.hex()
+        return subject not in LOOPBACK_NETWORKS and self.is_exhausted(subject)
 
 
 class RenderLimit(SharedLimit):

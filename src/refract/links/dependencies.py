@@ -1,5 +1,6 @@
 """FastAPI dependencies of the calls about links, and what API and pages share."""
 
+from collections.abc import Iterable
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -7,13 +8,14 @@ from fastapi import Depends, Request
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
+from refract.limits.service import MissLimit
 from refract.links import service
 from refract.links.access import LinkCaller
 from refract.links.models import InvitedRole
 from refract.links.queries import load_card, load_invitation
 from refract.links.schemas import InvitationCreated, LinkOut
 from refract.links.service import LockedLink
-from refract.names.service import Namespace
+from refract.names.service import Namespace, may_spell_code, namespace_of
 
 
 def _space(request: Request) -> Namespace:
@@ -22,6 +24,15 @@ def _space(request: Request) -> Namespace:
 
 
 Space = Annotated[Namespace, Depends(_space)]
+
+
+async def charge_code_like_names(rt: Runtime, actor: Caller, names: Iterable[str]) -> None:
+    """Count names that spell codes as misses of the caller. Administrators see every link anyway."""
+    if actor.is_admin:
+        return
+    for name in names:
+        if may_spell_code(namespace_of(rt), name):
+            await rt.singleton(MissLimit).charge_user(actor.user.id)
 
 
 def who(actor: Caller) -> LinkCaller:

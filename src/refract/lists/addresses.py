@@ -10,17 +10,22 @@ from urllib.parse import urlsplit
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, WebUrl, normalize_url, parse_web_url
+from refract.limits.errors import RateLimited
+from refract.limits.service import MissLimit
 from refract.links.models import Link
 from refract.links.queries import resolve_name
 from refract.links.safety.errors import InvalidUrl, LinkLoop
 from refract.links.safety.service import CheckedDestination, check_destinations
+from refract.lists.draft_owners import ListClient
 from refract.lists.presentation import can_follow, normalise_href
 from refract.lists.schemas import MAX_URL_LENGTH
 from refract.lists.service import CheckedAddress
 
 
-async def check_addresses(rt: Runtime, typed: Sequence[str]) -> list[CheckedAddress | RefractError]:
-    """For each address, in order: what may be added, or why not."""
+async def check_addresses(
+    rt: Runtime, client: ListClient, typed: Sequence[str]
+) -> list[CheckedAddress | RefractError]:
+    """Return what may be added for each address, in order, or the reason why not."""
     read = [_parse_address(text) for text in typed]
     good = [index for index, one in enumerate(read) if isinstance(one, CheckedAddress)]
     judged = await check_destinations(
@@ -37,7 +42,7 @@ async def check_addresses(rt: Runtime, typed: Sequence[str]) -> list[CheckedAddr
                 host=verdict.host,
             )
         elif isinstance(verdict, LinkLoop) and isinstance(address, CheckedAddress):
-            answers[index] = await _resolve_own_link(rt, address, verdict)
+            answers[index] = await _resolve_own_link(rt, client, address, verdict)
         elif isinstance(verdict, RefractError):
             answers[index] = verdict
     return answers
@@ -62,9 +67,12 @@ def _escape_braces(url: WebUrl) -> str:
 
 
 async def _resolve_own_link(
-    rt: Runtime, address: CheckedAddress, refused: LinkLoop
+    rt: Runtime, client: ListClient, address: CheckedAddress, refused: LinkLoop
 ) -> CheckedAddress | RefractError:
-    """A short link of ours is followed: the entry leads where the link leads, today and after it was changed."""
+    """Follow a short link of ours: the entry leads where the link leads, also after it changed.
+
+    One that leads nowhere counts against the limit of misses, as it does when it is followed.
+    """
     if urlsplit(address.href).netloc != urlsplit(rt.settings.public_url).netloc:
         return refused
     parts = urlsplit(address.href)
@@ -74,8 +82,15 @@ async def _resolve_own_link(
     async with rt.db.read() as session:
         found = await resolve_name(session, name)
         link: Link | None = found.link if found else None
-    if link is None or not can_follow(link, rt.clock.now()):
-        return refused
+    misses, user_id = rt.singleton(MissLimit), client.caller.user_id
+    try:
+        if found is None or link is None or not can_follow(link, rt.clock.now()):
+            await misses.charge_network(client.network, user_id)
+            return refused
+        if found.how != "name":
+            misses.check_code(client.network, user_id)
+    except RateLimited as exc:
+        return exc
     checked = (await check_destinations(rt, [link.href]))[0]
     if isinstance(checked, RefractError):
         return checked

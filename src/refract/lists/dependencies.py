@@ -8,7 +8,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt as shown_text
 from refract.limits.errors import RateLimited
-from refract.limits.service import charge, charge_up_to
+from refract.limits.service import MissLimit, charge, charge_up_to
 from refract.links.safety import blocked_domains
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.lists import addresses, queries, service
@@ -32,7 +32,7 @@ from refract.lists.schemas import (
 )
 from refract.lists.service import CheckedAddress
 from refract.names.grammar import is_sensitive_name
-from refract.names.service import Namespace
+from refract.names.service import Namespace, may_spell_code
 
 BAD_ADDRESS = (InvalidUrl, LinkLoop, BlockedDestination, MaliciousUrl)
 _BATCH_SIZE = 100
@@ -67,9 +67,14 @@ async def choose_name(
     list_id: int,
     slug: str | None,
 ) -> LinkList:
-    """Note the name of a draft. Somebody without an account may choose one only where it is allowed."""
+    """Set the name of a draft. Clients without an account may choose one only where it is allowed.
+
+    A name that spells a code counts against the limit of misses.
+    """
     if slug is not None:
         _require_name_allowed(rt, client, slug)
+        if may_spell_code(space, slug) and not client.caller.is_admin:
+            await rt.singleton(MissLimit).charge_network(client.network, client.caller.user_id)
     return await service.set_draft_slug(session, space, client.caller, list_id, slug)
 
 
@@ -101,8 +106,9 @@ async def _charge_list(session: WriteSession, rt: Runtime, client: ListClient) -
         await charge(session, f"lists:{client.network}", 1, per_hour=limit, now=rt.clock.now())
 
 
-async def check_address(rt: Runtime, url: str) -> CheckedAddress:
-    (found,) = await addresses.check_addresses(rt, [url])
+async def check_address(rt: Runtime, client: ListClient, url: str) -> CheckedAddress:
+    """Return an address that may be added to a list. Raises the reason why not."""
+    (found,) = await addresses.check_addresses(rt, client, [url])
     if isinstance(found, RefractError):
         raise found
     return found

@@ -30,6 +30,8 @@ from refract.names.grammar import (
 from refract.names.models import Name, NameTarget
 from refract.names.schemas import NameAvailability
 
+MIN_CODE_ID = 62**9
+"""The first id whose code has ten characters; ids reach it 37 days after their epoch."""
 CODE_MARGIN = timedelta(minutes=1)
 """A code this near to now may be given away, or be about to be committed, while somebody asks for a name of the same letters."""
 
@@ -172,6 +174,15 @@ async def hold_names(
 async def release_expired_names(session: WriteSession, now: datetime) -> int:
     """Free the names that were kept until now; return how many there were."""
     return get_rowcount(await session.execute(delete(Name).where(Name.held_until <= now)))
+
+
+def may_spell_code(space: Namespace, name: str) -> bool:
+    """Return whether a name spells, in some mixture of cases, a code that a link may have.
+
+    Whether such a name can be had tells whether the link exists, so requests for one are counted
+    like requests for the code itself. Shorter codes belong to no link that was made since 2024.
+    """
+    return bool(find_spellings(name_key(name), MIN_CODE_ID, _get_newest_id(space)))
 
 
 async def check_availability(

@@ -22,6 +22,7 @@ from refract.redirect.resolver import (
     ShortLinkRequest,
     SignInOutcome,
     WarningOutcome,
+    is_found_by_guess,
     parse_path,
     resolve,
     strip_punctuation,
@@ -52,10 +53,13 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
     outcome = await _entry(
         follow, request, wish, await resolve(follow.lookup, wish, who, rt.clock.now)
     )
+    misses, network = rt.singleton(MissLimit), client_network(request, rt)
     if isinstance(outcome, MissingOutcome) or (
         isinstance(outcome, DeadOutcome) and rt.settings.dead_link_status == 404
     ):
-        await rt.singleton(MissLimit).charge_network(client_network(request, rt), actor.user.id)
+        await misses.charge_network(network, actor.user.id)
+    elif is_found_by_guess(outcome):
+        misses.check_code(network, actor.user.id)
     suggestions = (
         await follow.lookup.suggest(wish.name, actor)
         if isinstance(outcome, MissingOutcome | DeadOutcome)

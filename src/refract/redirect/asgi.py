@@ -44,6 +44,7 @@ from refract.redirect.resolver import (
     WarningOutcome,
     apply_path,
     get_raw_path,
+    is_found_by_guess,
     parse_path,
     resolve,
 )
@@ -165,17 +166,24 @@ class _RedirectRequest:
         follow, monotonic = self._app, self._rt.clock.monotonic
         stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
         if stale is not None and monotonic() < follow.serve_stale_until:
-            return stale
+            return self._check_code(stale)
         try:
             async with asyncio.timeout(STALE_TIMEOUT if stale is not None else None):
-                return await resolve(
-                    follow.lookup, self._request, self._get_user, self._rt.clock.now
+                return self._check_code(
+                    await resolve(follow.lookup, self._request, self._get_user, self._rt.clock.now)
                 )
         except (Unavailable, TimeoutError):
             if stale is None:
                 raise
             follow.serve_stale_until = monotonic() + STALE_GRACE
-            return stale
+            return self._check_code(stale)
+
+    def _check_code(self, outcome: ResolveOutcome) -> ResolveOutcome:
+        """Return the outcome. Raises `RateLimited` to who may not learn that this code exists."""
+        misses = self._app.misses
+        if self._rt.clock.now_ns() < misses.exhausted_until_ns and is_found_by_guess(outcome):
+            misses.check_code(self._frontend.get_network(self._scope))
+        return outcome
 
     async def _get_user(self) -> SignedInUser | None:
         if not self._authenticated:

@@ -20,6 +20,7 @@ class CachedRedirect:
         "any_method",
         "expires_ns",
         "forwards_query",
+        "guessable",
         "head",
         "kind",
         "path",
@@ -36,6 +37,7 @@ class CachedRedirect:
         expires_ns: int = NEVER,
         forwards_query: bool = False,
         kind: int = LINK_CLICK,
+        guessable: bool = False,
     ) -> None:
         self.target = target
         self.version = version
@@ -44,6 +46,7 @@ class CachedRedirect:
         self.expires_ns = expires_ns
         self.forwards_query = forwards_query
         self.kind = kind
+        self.guessable = guessable
         self.path = b""
         self.seen = False
 

@@ -23,6 +23,7 @@ from refract.core.ids import encode_base62
 from refract.core.ip_addresses import TrustedProxies, get_network
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
+from refract.limits.service import MissLimit
 from refract.links import feed
 from refract.names.grammar import name_key
 from refract.redirect import responses
@@ -75,6 +76,7 @@ class RedirectEngine:
             limits=ConnectionLimits(connections_per_network=settings.connections_per_network),
             hosts=rt.singleton(create_accepted_hosts).spellings,
             count_refusal=rt.metrics.count_refusal,
+            misses=rt.singleton(MissLimit),
             now_ns=rt.clock.now_ns,
         )
         redis = rt.singleton(create_redis)
@@ -162,7 +164,12 @@ class RedirectEngine:
             return
         head = responses.build_head(found.redirect_status, href.encode("ascii"))
         entry = CachedRedirect(
-            found.id, found.version, head, _to_nanoseconds(found.expires_at), found.forward_query
+            found.id,
+            found.version,
+            head,
+            _to_nanoseconds(found.expires_at),
+            found.forward_query,
+            guessable=found.has_guessable_code,
         )
         self.cache.fill(path, entry, found.asked_at, name_key(found.name))
 
@@ -178,7 +185,12 @@ class RedirectEngine:
         status, href = responses.parse_head(entry.head)
         return RedirectOutcome(
             RedirectTarget(
-                kind="link", id=entry.target, name="", redirect_status=status, version=entry.version
+                kind="link",
+                id=entry.target,
+                name=encode_base62(entry.target) if entry.guessable else "",
+                by_code=entry.guessable,
+                redirect_status=status,
+                version=entry.version,
             ),
             href,
         )

@@ -16,6 +16,7 @@ from refract.clicks.spool import request_flags
 from refract.clicks.spool.format import encode_frame
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer
 from refract.core.ip_addresses import TrustedProxies, get_network
+from refract.limits.service import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
@@ -89,6 +90,7 @@ class RedirectProtocol(BoundedHttpProtocol):
             now >= entry.expires_ns
             or now >= self.cache.trusted_until_ns
             or (cycle is not None and not cycle.response_complete)
+            or (entry.guessable and self._is_code_refused(now))
         ):
             return False
         lines = self.headers
@@ -133,6 +135,15 @@ class RedirectProtocol(BoundedHttpProtocol):
             self.find = _find_nothing
         return True
 
+    def _is_code_refused(self, now: int) -> bool:
+        """Return whether this network has used up its misses, and so finds no codes either."""
+        misses = self.redirect_connections.misses
+        if misses is None or now >= misses.exhausted_until_ns:
+            return False
+        return misses.is_code_refused(
+            self._get_forwarded_network() if self.is_proxied else self.network
+        )
+
     def _has_two_hosts(self) -> bool:
         return sum(name == b"host" for name, _ in self.headers) > 1
 
@@ -155,7 +166,7 @@ def _find_nothing(_path: bytes) -> None:
 class RedirectConnections(OpenConnections):
     """The connections of a process that redirects."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - the parts of one process, all but two by keyword
         self,
         cache: RedirectCache,
         spool: SpoolWriter,
@@ -164,6 +175,7 @@ class RedirectConnections(OpenConnections):
         limits: ConnectionLimits | None = None,
         hosts: Container[bytes] | None = None,
         count_refusal: Callable[[str], None] | None = None,
+        misses: MissLimit | None = None,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
         super().__init__(proxies=proxies, limits=limits, hosts=hosts, count_refusal=count_refusal)
@@ -172,6 +184,7 @@ class RedirectConnections(OpenConnections):
             spool, lambda call: asyncio.get_running_loop().call_soon(call), self._build_tail()
         )
         self.now_ns = now_ns
+        self.misses = misses
 
     def stop(self) -> None:
         """End the sweep and send what is left. The spool is its owner's to close."""

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Literal, Protocol
 from urllib.parse import quote, unquote
 
+from refract.core.ids import decode_base62
 from refract.identity.models import User
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
@@ -130,6 +131,11 @@ class RedirectTarget:
     """When somebody set out to find this, in monotonic seconds: what was forgotten since must not be kept."""
 
     @property
+    def has_guessable_code(self) -> bool:
+        """Whether it was found by the code of its id, which is near the codes of other links."""
+        return self.by_code and self.kind == "link" and decode_base62(self.name) is not None
+
+    @property
     def is_cacheable(self) -> bool:
         """Whether every visitor gets the same redirect. Others are never in L1, L2 or the lane."""
         return self.kind == "link" and not (self.restricted or self.on_hold or self.flag_reason)
@@ -200,6 +206,8 @@ class MissingOutcome:
 class SignInOutcome:
     """A restricted link, and nobody is signed in."""
 
+    found: RedirectTarget
+
 
 @dataclass(frozen=True, slots=True)
 class DeadOutcome:
@@ -245,7 +253,7 @@ async def resolve(
     if found.restricted:
         visitor = await get_user()
         if visitor is None or not await lookup.can_open(found, visitor):
-            return SignInOutcome() if visitor is None else MissingOutcome()
+            return SignInOutcome(found) if visitor is None else MissingOutcome()
     state = found.state_at(now())
     if state != "active" or found.template is None:
         return DeadOutcome(found, state)
@@ -254,6 +262,13 @@ async def resolve(
         WarningOutcome(found, outcome.href)
         if found.flag_reason and isinstance(outcome, RedirectOutcome)
         else outcome
+    )
+
+
+def is_found_by_guess(outcome: ResolveOutcome) -> bool:
+    """Return whether an outcome tells that the code of an id exists."""
+    return (
+        not isinstance(outcome, MissingOutcome | ListOutcome) and outcome.found.has_guessable_code
     )
 
 

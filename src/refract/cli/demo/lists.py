@@ -9,6 +9,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import addresses, service
 from refract.lists.access import ListCaller
+from refract.lists.draft_owners import ListClient
 from refract.lists.palettes import Palette
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace
@@ -101,9 +102,9 @@ SAMPLES = (
 
 async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: User) -> int:
     """Made and published by the program's own services; what pages say about themselves is made up."""
-    who = ListCaller(owner.id)
+    who, client = ListCaller(owner.id), ListClient(None, None, network="")
     for sample in SAMPLES:
-        found = await addresses.check_addresses(rt, [url for url, _, _ in sample.entries])
+        found = await addresses.check_addresses(rt, client, [url for url, _, _ in sample.entries])
         good = [one for one in found if not isinstance(one, RefractError)]
         async with rt.db.write() as session:
             new = ListCreate(

@@ -11,7 +11,7 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
 from refract.links import queries, service
-from refract.links.dependencies import Space, shown, who
+from refract.links.dependencies import Space, charge_code_like_names, shown, who
 from refract.links.errors import (
     ChangedByAdmin,
     ExpiryInPast,
@@ -60,6 +60,7 @@ _BAD_LINK = (
 )
 async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:
     """Create a short link."""
+    await charge_code_like_names(rt, actor, new.names)
     checked = await service.check_link(rt, new)
     async with rt.db.write() as session:
         made = await service.create_link(session, rt, actor.user, checked)

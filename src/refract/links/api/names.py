@@ -9,7 +9,7 @@ from refract.core.schemas import Id
 from refract.identity.dependencies import OptionalReadCaller, WriteCaller
 from refract.limits.service import MissLimit
 from refract.links import service
-from refract.links.dependencies import Space, shown, who
+from refract.links.dependencies import Space, charge_code_like_names, shown, who
 from refract.links.errors import LinkNotFound, NameNotFound, NotOwner, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
@@ -45,7 +45,8 @@ async def add_name(
     space: Space,
     if_match: IfMatchHeader = None,
 ) -> LinkOut:
-    """Give a link one more name."""
+    """Give a link one more name. One that spells a code counts against the limit of misses."""
+    await charge_code_like_names(rt, actor, [body.name])
     async with rt.db.write() as session:
         held = await service.add_name(
             session, space, who(actor), link_id, body.name, version=parse_if_match(if_match)

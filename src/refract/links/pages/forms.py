@@ -11,6 +11,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.links import service
+from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink
 from refract.web.problems import list_field_errors
@@ -95,6 +96,7 @@ async def create_from_form(
         new = LinkCreate.model_validate(
             {"destination": "", **parse_fields(values), "names": [name] if name else []}
         )
+        await charge_code_like_names(rt, actor, new.names)
         checked = await service.check_link(rt, new)
         async with rt.db.write() as session:
             return await service.create_link(session, rt, actor.user, checked), {}

@@ -17,7 +17,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.links import queries, service
 from refract.links.access import LinkCaller
-from refract.links.dependencies import Space, offer, who
+from refract.links.dependencies import Space, charge_code_like_names, offer, who
 from refract.links.errors import LinkNotFound
 from refract.links.models import InvitedRole
 from refract.links.pages.detail import render_link
@@ -43,6 +43,7 @@ async def add_name(
 ) -> Response:
     async def work() -> str:
         wanted = name.strip().removeprefix("/")
+        await charge_code_like_names(rt, actor, [wanted])
         async with rt.db.write() as session:
             await service.add_name(session, space, who(actor), link_id, wanted)
         return f"/{wanted} leads here too."

@@ -61,12 +61,13 @@ async def create_link(
     wrong with the link.
     """
     (result,) = await _create(session, rt, owner, [new])
-    if isinstance(result, RefractError):
-        raise result
-    if charged and not result.found:
+    if charged and (isinstance(result, RefractError) or not result.found):
+        # The charge of a refusal is rolled back with it; past the limit it hides the reason.
         await charge(
             session, _bucket(owner), 1, per_hour=creation_limit(rt, owner), now=rt.clock.now()
         )
+    if isinstance(result, RefractError):
+        raise result
     return result
 
 

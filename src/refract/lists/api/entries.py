@@ -57,10 +57,10 @@ async def add_entries(
             reading, client.caller, list_id
         )  # nobody's addresses are looked at for a list they cannot add to
     if new.url is not None:
-        address = await check_address(rt, new.url)
+        address = await check_address(rt, client, new.url)
         async with rt.db.write() as session:
             return await add_single_entry(session, rt, space, client, list_id, address)
-    found = await addresses.check_addresses(rt, new.urls or [])
+    found = await addresses.check_addresses(rt, client, new.urls or [])
     async with rt.db.write() as session:
         results = await add_entry_batch(session, rt, space, client, list_id, found)
     response.status_code = 200

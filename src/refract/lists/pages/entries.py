@@ -81,7 +81,7 @@ async def add_entries(
         async with rt.db.read() as reading:
             await service.get_draft(reading, client.caller, list_id)
         reject_too_many(typed)
-        found = await addresses.check_addresses(rt, typed)
+        found = await addresses.check_addresses(rt, client, typed)
         async with rt.db.write() as session:
             result = await add_entry_batch(session, rt, space, client, list_id, found)
     except RefractError as exc:

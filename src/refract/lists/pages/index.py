@@ -131,7 +131,7 @@ async def create_list(
     try:
         new = ListCreate(title=title)
         reject_too_many(typed)
-        found = await addresses.check_addresses(rt, typed)
+        found = await addresses.check_addresses(rt, client, typed)
         async with rt.db.write() as session:
             made = await start_list(session, rt, space, client, new)
             result = await add_entry_batch(session, rt, space, client, made.id, found)

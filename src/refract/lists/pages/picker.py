@@ -61,7 +61,7 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
 async def _add_address(
     rt: Runtime, space: Space, client: ListClient, url: str, to: str, title: str
 ) -> int:
-    address = await check_address(rt, url.strip())
+    address = await check_address(rt, client, url.strip())
     async with rt.db.write() as session:
         list_id = (
             parse_id(to)
