@@ -139,7 +139,10 @@ class Settings(BaseSettings):
     """Requests that one API key may make in an hour."""
 
     misses_per_minute: LimitSetting = 120
-    """Unknown short links that one client network may ask for in a minute."""
+    """Unknown short links that one client network or user may ask for in a minute.
+
+    Once they are used up, codes get 429 as well until the next minute; names keep working.
+    """
 
     sign_ins_per_minute: LimitSetting = 60
     """Steps of a sign-in (out to the provider, back from it) that one client network may take in a minute."""
