@@ -88,6 +88,12 @@ def install_refract(where: Path, *, copy: bool) -> None:
     script.chmod(0o755)
 
 
+def find_private_directory(python: Path) -> Path | None:
+    """Return the directory that keeps other users from running a Python, or None."""
+    above = reversed(python.resolve().parents)
+    return next((directory for directory in above if not directory.stat().st_mode & 0o001), None)
+
+
 def main() -> None:
     if sys.version_info < MIN_PYTHON:
         found = ".".join(str(part) for part in sys.version_info[:3])
@@ -102,6 +108,13 @@ def main() -> None:
         "--copy", action="store_true", help="copy Refract instead of reading it from src/"
     )
     given = parser.parse_args()
+    private = find_private_directory(Path(sys.executable)) if given.copy else None
+    if private is not None:
+        sys.exit(
+            f"The service's user could not run this Python: it lies below {private}, which only"
+            " its owner may enter. Use one that all may run: /usr/bin/python3 -m tools.environment"
+            f" --copy {given.where}"
+        )
     if not (given.where / "bin/pip").exists():
         create_environment(given.where)
     try:

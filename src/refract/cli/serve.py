@@ -16,6 +16,7 @@ from refract.core.log import configure_logging
 from refract.core.settings.loader import check_extras, load_settings, prepare_data_dir
 from refract.core.settings.model import Settings
 from refract.server.supervisor import ProcessSupervisor
+from refract.server.systemd import notify_ready
 
 
 def serve(
@@ -100,14 +101,14 @@ def _serve_single(settings: Settings, listener: socket.socket) -> None:
     from refract.server.process import serve_process  # noqa: PLC0415
     from refract.server.startup import prepare_server  # noqa: PLC0415
 
-    async def nobody_waits() -> None:
-        return None
+    async def on_ready() -> None:
+        notify_ready()
 
     async def run() -> None:
         await prepare_server(settings)
         handover = ListenerHandover(settings, listener)
         try:
-            await serve_process(settings, listener, nobody_waits, handover=handover)
+            await serve_process(settings, listener, on_ready, handover=handover)
         finally:
             await handover.wait_until_finished()
 

@@ -23,6 +23,7 @@ import structlog
 
 from refract.core.settings.model import Settings
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
+from refract.server.systemd import notify_ready
 from refract.server.terminal import is_terminal_closed
 
 CHILD_COMMAND = (
@@ -259,7 +260,9 @@ class ProcessSupervisor:
         ):  # it has died meanwhile, which is found out in a moment
             os.write(lifeline, b"1")
         child.ready = await self._wait_for_ready(told, process)
-        if not child.ready:
+        if child.ready:
+            notify_ready()
+        else:
             await process.wait()
         return child
 
