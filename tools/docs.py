@@ -148,7 +148,7 @@ def docstrings(model: type[BaseModel]) -> dict[str, str]:
             case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(
                 value=ast.Constant(value=str(text))
             ):
-                found[name] = text
+                found[name] = inspect.cleandoc(text)
     return found
 
 

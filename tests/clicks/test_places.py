@@ -149,7 +149,7 @@ def test_a_broken_file_is_warned_of_once_and_answers_unknown(
             assert places[BERLIN] == UNKNOWN_PLACE
 
     warnings = [line for line in logs if line["log_level"] == "warning"]
-    assert [line["event"] for line in warnings] == ["places_unknown"]
+    assert [line["event"] for line in warnings] == ["geoip_failed"]
 
     write_mmdb(file, {"81.2.69.0/24": FLAT})
     clock.advance(REFRESH_INTERVAL)

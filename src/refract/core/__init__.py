@@ -1,1 +1,1 @@
-"""The ground: nothing in here knows a word of the product."""
+"""The base layer: nothing in here knows about the product."""

@@ -1,4 +1,4 @@
-"""Time, handed down so that a test can move it."""
+"""Clocks, passed as a dependency so that tests can control time."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Clock(Protocol):
-    """What the program may know about time."""
+    """The interface of a clock."""
 
     def now(self) -> datetime: ...
 
@@ -21,12 +21,12 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The machine's clock."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)
 
-    now_ns = staticmethod(time.time_ns)  # asked once per redirect: no wrapper
+    now_ns = staticmethod(time.time_ns)  # called once per redirect: no wrapper
 
     def monotonic(self) -> float:
         return time.monotonic()

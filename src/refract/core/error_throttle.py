@@ -1,4 +1,4 @@
-"""Errors of loops that go on: each is logged once and then at intervals, not at every attempt."""
+"""Throttled logging of errors in loops that go on: once, and then at intervals."""
 
 import time
 from typing import Any
@@ -10,9 +10,10 @@ REPEAT_INTERVAL = 60.0
 
 
 class ErrorThrottle:
-    """The error that a loop is in, and when it was logged last.
+    """The current error of a loop, and when it was logged last.
 
-    An error that time or an operator can heal is one line; any other comes with its traceback, the first time.
+    An error that time or an operator can fix is one line; any other has its traceback, the first
+    time.
     """
 
     def __init__(self, log: Any, event: str, **facts: object) -> None:
@@ -24,7 +25,7 @@ class ErrorThrottle:
         self._attempts = 0
 
     def report(self, exc: Exception) -> None:
-        """Log an error that is new, or whose last line is a minute old."""
+        """Log an error if it is new, or if its last line is a minute old."""
         known = exc if isinstance(exc, Unavailable) else translate_db_error(exc)
         reason = known.message if known is not None else f"{type(exc).__name__}: {exc}"
         self._attempts += 1
@@ -39,5 +40,5 @@ class ErrorThrottle:
         self._known, self._last = reason, time.monotonic()
 
     def clear(self) -> None:
-        """Forget the error, so that the next one is logged at once."""
+        """Forget the error, so that the next one is logged immediately."""
         self._known, self._attempts = None, 0

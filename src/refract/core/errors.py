@@ -1,16 +1,19 @@
-"""Errors are product words: a feature subclasses one of these kinds, and its docstring is the sentence that people read."""
+"""Base classes of errors.
+
+A feature subclasses one; its docstring is the message that users read.
+"""
 
 import re
 from dataclasses import dataclass
 from typing import ClassVar
 
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-"""Where a word of a class name begins: `NotABackup` is not, a, backup."""
+"""The boundaries between words of a class name: `NotABackup` is not, a, backup."""
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """Which part of the input was wrong, and what would put it right."""
+    """An invalid field of the input, and how to correct it."""
 
     field: str
     message: str
@@ -119,10 +122,8 @@ class InvalidStateTransition(Conflict):
 
     def __init__(self, *, what: str, state: str, action: str, allowed: str) -> None:
         super().__init__(what=what, state=state, action=action, allowed=allowed)
-        self.extra = {
-            "state": state,
-            "allowed": allowed.split(", "),
-        }  # beside the sentence, for programs
+        # For programs, besides the message.
+        self.extra = {"state": state, "allowed": allowed.split(", ")}
 
 
 class NothingToUndo(Conflict):

@@ -1,4 +1,7 @@
-"""Snowflake ids (41 bits of milliseconds since 2024, 10 of worker, 12 of sequence) and the Base62 codes made of them."""
+"""Snowflake ids and the Base62 codes made of them.
+
+An id has 41 bits of milliseconds since 2024, 10 of worker and 12 of sequence.
+"""
 
 import threading
 import time
@@ -29,7 +32,7 @@ class WorkerIdLost(Unavailable):
 
 
 def encode_base62(number: int) -> str:
-    """The Base62 text of a number."""
+    """Return the Base62 text of a number."""
     if number < 0:
         problem = f"a code is made of a non-negative number: {number}"
         raise ValueError(problem)
@@ -42,7 +45,10 @@ def encode_base62(number: int) -> str:
 
 
 def decode_base62(code: str) -> int | None:
-    """The number behind a canonical code; None for a leading zero, a foreign character or more than 63 bits."""
+    """Return the number of a canonical code, or None.
+
+    None for a leading zero, an unknown character or more than 63 bits.
+    """
     if not code or len(code) > _MAX_CODE_LENGTH or (code[0] == "0" and len(code) > 1):
         return None
     number = 0
@@ -55,17 +61,20 @@ def decode_base62(code: str) -> int | None:
 
 
 def get_creation_time(snowflake: int) -> datetime:
-    """The moment a Snowflake was made."""
+    """Return when a Snowflake was created."""
     return SNOWFLAKE_EPOCH + timedelta(milliseconds=snowflake >> 22)
 
 
 def get_min_id(moment: datetime) -> int:
-    """The smallest Snowflake of that moment's millisecond; for moments that no Snowflake can hold, the first or the last one."""
+    """Return the smallest Snowflake of that moment's millisecond.
+
+    For moments that no Snowflake can represent, the first or the last one.
+    """
     return min(max(0, (moment - SNOWFLAKE_EPOCH) // timedelta(milliseconds=1)) << 22, MAX_ID)
 
 
 class IdSource(Protocol):
-    """Where new ids come from."""
+    """A source of new ids."""
 
     def next_id(self) -> int: ...
 
@@ -73,9 +82,11 @@ class IdSource(Protocol):
 
 
 class SnowflakeGenerator:
-    """Ids that never repeat: not within a process, not across processes with different workers, not when the clock steps back.
+    """Ids that never repeat.
 
-    `floor_ms` is the latest millisecond that an earlier holder of the same worker id may have used.
+    Not within a process, not across processes with different workers, not when the clock steps
+    back. `floor_ms` is the latest millisecond that an earlier holder of the same worker id may have
+    used.
     """
 
     def __init__(
@@ -102,7 +113,7 @@ class SnowflakeGenerator:
         return self.next_ids(1)[0]
 
     def next_ids(self, count: int) -> list[int]:
-        """Several ids at once, ascending."""
+        """Return several ids in ascending order."""
         if not self._can_issue():
             raise WorkerIdLost
         with self._lock:

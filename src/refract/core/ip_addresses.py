@@ -1,4 +1,4 @@
-"""Whose request is it: one answer for the fast lane and for everything else."""
+"""Client addresses and networks, the same for the fast lane and everything else."""
 
 import socket
 from collections.abc import Iterable, Sequence
@@ -9,13 +9,13 @@ _MAX_HOPS = 32
 
 
 class TrustedProxies:
-    """The networks whose `X-Forwarded-For` is believed; nobody else's is."""
+    """The networks whose `X-Forwarded-For` header is trusted."""
 
     def __init__(self, networks: Iterable[IPv4Network | IPv6Network] = ()) -> None:
         self._networks = tuple(networks)
 
     def is_trusted(self, host: str) -> bool:
-        """Whether this address is one of our proxies. IPv4 inside IPv6 counts as IPv4."""
+        """Return whether this address is one of our proxies. IPv4 inside IPv6 counts as IPv4."""
         packed = pack_address(host) if self._networks else None
         if packed is None:
             return False
@@ -25,10 +25,11 @@ class TrustedProxies:
         )
 
     def find_client(self, peer: str, forwarded: Sequence[bytes]) -> str:
-        """The nearest address that is not one of our proxies, given the values of every `X-Forwarded-For` header in order.
+        """Return the nearest address that is not one of our proxies.
 
-        Read from the right: what stands further left was written by whoever stands further right. An entry that is
-        no address ends the walk, since nobody vouches for what lies behind it.
+        `forwarded` are the values of every `X-Forwarded-For` header in order. They are read from
+        the right, since each proxy appends the address it saw. An entry that is not an address ends
+        the search: what is left of it is not trustworthy.
         """
         nearest = peer
         if not self.is_trusted(peer):
@@ -45,7 +46,7 @@ class TrustedProxies:
 
 
 def pack_address(host: str) -> bytes | None:
-    """Four or sixteen bytes, or None for what is no address."""
+    """Return four or sixteen bytes, or None if it is not an address."""
     try:
         if ":" not in host:
             return socket.inet_pton(socket.AF_INET, host)
@@ -56,7 +57,10 @@ def pack_address(host: str) -> bytes | None:
 
 
 def get_network(host: str) -> bytes:
-    """The part of an address that may be kept: three bytes of IPv4, six of IPv6, none of anything else."""
+    """Return the part of an address that may be stored.
+
+    Three bytes of IPv4, six of IPv6, none of anything else.
+    """
     packed = pack_address(host)
     if packed is None:
         return b""
@@ -64,7 +68,7 @@ def get_network(host: str) -> bytes:
 
 
 def format_anonymous_address(network: bytes) -> str | None:
-    """The anonymised address as text, its last octet (IPv4) or last 80 bits (IPv6) zero."""
+    """Return the anonymised address: its last octet (IPv4) or last 80 bits (IPv6) are zero."""
     if len(network) == 3:
         return socket.inet_ntop(socket.AF_INET, network + b"\0")
     if len(network) == 6:
@@ -79,7 +83,7 @@ def format_network(network: bytes) -> str | None:
 
 
 def _parse_hop(hop: bytes) -> str:
-    """Proxies write `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::7` or `[2001:db8::7]:4711`."""
+    """Parse `203.0.113.7`, `203.0.113.7:4711`, `2001:db8::7` or `[2001:db8::7]:4711`."""
     text = hop.strip().decode("latin-1")
     if text.startswith("["):
         return text[1:].partition("]")[0]

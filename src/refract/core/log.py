@@ -1,4 +1,4 @@
-"""Structured logs: one event a line, with the request's id, and never a secret."""
+"""Structured logs: one event a line, with the request's id, and without secrets."""
 
 import logging
 import re
@@ -23,7 +23,7 @@ _HIDDEN = "[hidden]"
 
 
 def redact(_logger: Any, _method: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
-    """Hide values by the name they go under, and secrets by their shape wherever they stand."""
+    """Hide values by their name, and secrets by their shape wherever they occur."""
     for name, value in event.items():
         event[name] = (
             _HIDDEN if _SECRET_NAMES.search(name) and name != "event" else _redact_value(value)
@@ -45,7 +45,7 @@ def _redact_value(value: Any) -> Any:
 
 
 def _shorten_lost_connections(record: logging.LogRecord) -> bool:
-    """Log a pooled connection that broke as one warning: SQLAlchemy adds a traceback that says no more."""
+    """Log a broken pooled connection as one warning, without SQLAlchemy's useless traceback."""
     if (
         record.exc_info
         and record.name.endswith("Pool")
@@ -58,7 +58,7 @@ def _shorten_lost_connections(record: logging.LogRecord) -> bool:
 
 
 def configure_logging(settings: Settings) -> None:
-    """Send our own events and those of libraries through one renderer to standard error."""
+    """Send our events and those of libraries through one renderer to standard error."""
     text = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,

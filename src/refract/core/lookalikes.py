@@ -1,4 +1,4 @@
-"""Hosts that imitate others: labels of mixed scripts (UTS 39), and labels of another script that read as Latin."""
+"""Hosts that imitate others: labels of mixed scripts (UTS 39), and labels that look like Latin."""
 
 import re
 from functools import lru_cache
@@ -19,15 +19,18 @@ _CONTAINS: Final = {
 }
 """Scripts that are written together count as one: Chinese with Bopomofo, Japanese, Korean."""
 _WITH_LATIN: Final = frozenset({"Hanb", "Jpan", "Kore"})
-"""Latin letters among these are ordinary (the "highly restrictive" level)."""
+"""Latin letters among these are normal (the "highly restrictive" level)."""
 _LIKE_LATIN: Final = frozenset("асԁеԍһіјӏорԗԛѕԝхуьҽпгѵѡΑαικνρυωηοτγւոօսհցզյ")
-"""Letters of Cyrillic, Greek and Armenian that read as Latin ones. A label of these alone needs no second script to deceive."""
+"""Letters of Cyrillic, Greek and Armenian that look like Latin ones.
+
+A label of these alone deceives without a second script.
+"""
 _AUTHORITY: Final = re.compile(r"\w+://([^/?#\\]*)")
 
 
 @lru_cache(maxsize=4_096)
 def is_lookalike(host: str) -> bool:
-    """Whether a host, in its ASCII form, has a label that may be taken for another one."""
+    """Return whether a host, in its ASCII form, has a label that may be taken for another one."""
     labels = host.removesuffix(".").split(".")
     foreign_zone = labels[-1].startswith("xn--")
     return any(
@@ -38,19 +41,19 @@ def is_lookalike(host: str) -> bool:
 
 
 def decode_host(host: str) -> str:
-    """Return a host in its own letters, for beside its ASCII form, never in place of it."""
+    """Return a host in its own script, to be shown beside its ASCII form, never instead of it."""
     return ".".join(_decode_label(label) for label in host.split("."))
 
 
 def to_ascii_url(url: str) -> str:
-    """Return an address as it may be shown: with its host in ASCII, whatever letters it was typed in; the rest stays as it is."""
+    """Return a URL for display: with its host in ASCII, and the rest unchanged."""
     found = _AUTHORITY.match(url)
     if found is None or (found[1].isascii() and "%" not in found[1]):
         return url
     try:
         host = parse_web_url(f"https://{found[1]}/").origin.removeprefix("https://")
     except BadUrl:
-        host = quote(found[1])  # no link leads there
+        host = quote(found[1])  # no link goes there
     return f"{url[: found.start(1)]}{host}{url[found.end(1) :]}"
 
 
@@ -63,7 +66,7 @@ def _is_deceptive(label: str, *, foreign_zone: bool) -> bool:
 
 
 def _has_mixed_scripts(text: str) -> bool:
-    """Apply the single-script rule of UTS 39, and the combinations of its highly restrictive level."""
+    """Apply the single-script rule of UTS 39 with its highly restrictive combinations."""
     common: frozenset[str] | None = None
     without_latin: frozenset[str] | None = None
     for char in text:

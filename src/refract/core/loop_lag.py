@@ -1,4 +1,4 @@
-"""How late the event loop is: a timer that measures its own delay."""
+"""Lag of the event loop, measured by the delay of a timer."""
 
 import asyncio
 
@@ -9,10 +9,11 @@ WINDOW_SECONDS = 60.0
 
 
 class LoopLagProbe:
-    """The delay of a timer on this process's loop, as a histogram and as the longest of the last one to two minutes.
+    """The delay of a timer on this process's event loop.
 
-    A timer is late by as long as the longest callback in front of it took, so the longest delay is that of the longest callback
-    that ran while the timer was due.
+    As a histogram, and as the longest of the last one to two minutes. A timer is delayed by the
+    callbacks before it, so the longest delay is that of the longest callback that ran while the
+    timer was due.
     """
 
     def __init__(self, rt: Runtime) -> None:
@@ -36,7 +37,7 @@ class LoopLagProbe:
             self.record(max(0.0, loop.time() - due), loop.time())
 
     def record(self, lag: float, now: float) -> None:
-        """Take in one delay."""
+        """Record one delay."""
         if now >= self._window_ends:
             self._previous, self._current, self._window_ends = (
                 self._current,

@@ -1,4 +1,4 @@
-"""Counters and gauges for Prometheus. A label never holds a name, a code or an address."""
+"""Counters and gauges for Prometheus. A label never contains a name, a code or an address."""
 
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -17,7 +17,10 @@ MetricT = TypeVar("MetricT", Counter, Gauge, Histogram)
 
 @dataclass(slots=True)
 class Metrics:
-    """One registry per runtime, so that two of them can live in one test process. Asking again for a name gives the same metric."""
+    """One registry per runtime, so that two of them can exist in one test process.
+
+    Requesting a name again returns the same metric.
+    """
 
     registry: CollectorRegistry = field(
         default_factory=lambda: CollectorRegistry(auto_describe=True)
@@ -37,7 +40,7 @@ class Metrics:
         return self._get_or_create(Histogram, name, documentation, labels)
 
     def count_refusal(self, reason: str) -> None:
-        """Count a connection or request that was turned away to protect the others."""
+        """Count a connection or request that was rejected to protect others."""
         self.counter(
             "refract_refused", "Connections and requests turned away, by reason", ("reason",)
         ).labels(reason).inc()

@@ -1,8 +1,8 @@
 """OpenTelemetry traces by the SDK. Loaded only where traces are configured (`core.tracing`).
 
-A span never holds a name, a code, an address or anything else that a visitor wrote: paths are those
-of routes, statements have marks for their values, errors are their types. Nothing is registered
-globally, so no library makes spans without being asked.
+A span never contains a name, a code, an address or other input of a visitor: paths are those of
+routes, statements have placeholders for their values, errors are their types. Nothing is registered
+globally, so no library creates spans implicitly.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ MAX_STATEMENT = 1000
 SHUTDOWN_TIMEOUT = 5.0
 """Seconds for the last spans.
 
-A collector that does not answer must not hold up the end of a process.
+A collector that does not respond must not delay the end of a process.
 """
 _TRACES_PATH = "/v1/traces"
 _STATEMENT = "refract_span"
@@ -41,9 +41,8 @@ _STATEMENT = "refract_span"
 class Traces:
     """The tracer of a process, and the thread that sends its spans.
 
-    While the collector is away they are dropped.
-
-    The SDK's own variables apply: sampler, headers, resource attributes, batches.
+    While the collector is unavailable, spans are dropped. The SDK's own variables apply: sampler,
+    headers, resource attributes, batches.
     """
 
     def __init__(self, rt: Runtime) -> None:
@@ -51,16 +50,15 @@ class Traces:
         exporter = OTLPSpanExporter(endpoint=_endpoint(rt.settings.otlp_url or ""))
         self.provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self.provider.get_tracer("refract", __version__)
-        self._propagator = (
-            TraceContextTextMapPropagator()
-        )  # no baggage: visitors could write it, and it would be sent on
+        # No baggage: visitors could write it, and it would be forwarded.
+        self._propagator = TraceContextTextMapPropagator()
         self._watch(rt.db)
 
     @contextmanager
     def request_span(
         self, method: str, headers: Mapping[str, str], attributes: Mapping[str, str]
     ) -> Iterator[Span]:
-        """Open a span for a request, which continues the trace that its headers name."""
+        """Open a span for a request, which continues the trace in its headers."""
         context = self._propagator.extract(headers)
         with self._span(method, SpanKind.SERVER, attributes, context) as span:
             yield span
@@ -82,7 +80,8 @@ class Traces:
             try:
                 yield span
             except BaseException as exc:
-                mark_failed(span, type(exc).__name__)  # not its message, which may hold an address
+                # Not its message, which may contain an address.
+                mark_failed(span, type(exc).__name__)
                 raise
 
     async def inject_context(self, request: httpx.Request) -> None:
@@ -90,7 +89,7 @@ class Traces:
         self._propagator.inject(request.headers)
 
     def _watch(self, db: Database) -> None:
-        """Make a span for each statement that is sent within another span."""
+        """Create a span for each statement that is executed within another span."""
 
         def before(connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
             if trace.get_current_span().is_recording():
@@ -151,6 +150,6 @@ def _resource(role: str) -> Resource:
 
 
 def _endpoint(url: str) -> str:
-    """Return where traces go: below the address, or exactly where the variable for traces says."""
+    """Return the traces endpoint: below the URL, or exactly the variable for traces."""
     is_complete = url.endswith(_TRACES_PATH) or url == os.environ.get(OTEL_TRACES_ENDPOINT)
     return url if is_complete else f"{url.rstrip('/')}{_TRACES_PATH}"

@@ -1,4 +1,4 @@
-"""Pages of a long list: sealed cursors that belong to one question."""
+"""Pagination by sealed cursors that belong to one query."""
 
 import hashlib
 import json
@@ -28,14 +28,17 @@ class InvalidCursor(Malformed):
 
 @dataclass(frozen=True, slots=True)
 class Page(Generic[RowT]):
-    """Some rows, and where the next ones begin."""
+    """Some rows, and the cursor of the next ones."""
 
     items: Sequence[RowT]
     next_cursor: str | None
 
 
 class CursorCodec:
-    """Makes and reads cursors. `question` is everything a cursor must not survive: sort, filters, the person asking."""
+    """Encodes and decodes cursors.
+
+    `question` is everything that invalidates a cursor when it changes: sort, filters, the user.
+    """
 
     def __init__(self, secret: Secret) -> None:
         self._secret = secret
@@ -45,13 +48,12 @@ class CursorCodec:
         text = json.dumps(
             [_to_json_value(value) for value in position], separators=(",", ":"), ensure_ascii=False
         ).encode()
-        payload = text.ljust(
-            -len(text) // _BLOCK * -_BLOCK
-        )  # its length must not tell how large a number is
+        # Its length must not reveal how large a number is.
+        payload = text.ljust(-len(text) // _BLOCK * -_BLOCK)
         return self._secret.seal(_PURPOSE, payload, context=_digest_question(question))
 
     def decode(self, question: object, cursor: str) -> list[Any]:
-        """Return the position, or raise `InvalidCursor`, whatever was done to the text."""
+        """Return the position, or raise `InvalidCursor`."""
         if len(cursor) > MAX_CURSOR_LENGTH:
             raise InvalidCursor
         try:
@@ -63,7 +65,10 @@ class CursorCodec:
     def build_page(
         self, question: object, rows: Sequence[RowT], limit: int, position: Any
     ) -> Page[RowT]:
-        """Cut the extra row that was asked for, and point behind the last one kept. `position` maps a row to its sort values."""
+        """Cut off the extra row, and create the cursor after the last one kept.
+
+        `position` maps a row to its sort values.
+        """
         kept = rows[:limit]
         more = len(rows) > limit and bool(kept)
         return Page(kept, self.encode(question, position(kept[-1])) if more else None)
@@ -81,7 +86,10 @@ def build_after_clause(
     *,
     descending: bool,
 ) -> ColumnElement[bool]:
-    """Rows behind a position, spelled out column by column: row comparisons differ between databases."""
+    """Return the condition for rows after a position, column by column.
+
+    Row comparisons differ between databases.
+    """
     alternatives: list[ColumnElement[bool]] = []
     for index, (column, value) in enumerate(zip(columns, position, strict=True)):
         same = [
@@ -97,4 +105,6 @@ def _to_json_value(value: CursorValue) -> object:
 
 
 def _from_json_value(value: object) -> CursorValue:
-    return datetime.fromisoformat(value["t"]) if isinstance(value, dict) else value  # type: ignore[return-value]
+    if isinstance(value, dict):
+        return datetime.fromisoformat(value["t"])
+    return value  # type: ignore[return-value]

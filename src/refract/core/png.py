@@ -1,4 +1,4 @@
-"""PNG files of rows of pixels. Pure."""
+"""PNG files from rows of pixels. Pure."""
 
 import struct
 import zlib
@@ -13,7 +13,7 @@ def encode_png(
 ) -> bytes:
     """Return a PNG.
 
-    Rows are packed pixels of `depth` bits: grey, or places in a palette of RGB triples.
+    Rows are packed pixels of `depth` bits: grey, or indexes in a palette of RGB triples.
     """
     header = struct.pack(">IIBBBBB", width, height, depth, _INDEXED if palette else _GREY, 0, 0, 0)
     pixels = zlib.compress(b"".join(b"\0" + row for row in rows), 6)

@@ -1,7 +1,7 @@
-"""Redis, asked briefly: whoever waits for it waits a moment, and while it is away nobody waits at all.
+"""A Redis client with short timeouts, which fails immediately while Redis is unavailable.
 
-Everything kept there can be lost without loss: the database and the spool know it too. So each use says what to do instead
-when `RedisUnavailable` is raised.
+Everything stored there can be lost without harm: the database and the spool have it too. So each
+caller has a fallback for `RedisUnavailable`.
 """
 
 import asyncio
@@ -17,10 +17,13 @@ from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 
 QUERY_TIMEOUT = 0.15
-"""The longest anybody waits for an answer, connecting included."""
+"""The longest wait for a reply, including the connection."""
 
 RETRY_INTERVAL = 1.0
-"""After a failure one question in so many seconds finds out whether it is back; all others are told at once that it is not."""
+"""Seconds after a failure before a command tests whether Redis is back.
+
+All others fail immediately.
+"""
 
 MAX_CONNECTIONS = 16
 
@@ -31,7 +34,7 @@ class RedisUnavailable(Unavailable):
 
 @dataclass(frozen=True)
 class RedisScript:
-    """A Lua script, known to the server by its digest."""
+    """A Lua script, which the server knows by its digest."""
 
     text: str
     digest: str = field(init=False)
@@ -43,7 +46,7 @@ class RedisScript:
 
 
 class RedisClient:
-    """One server. Answers are as they come over the wire: bytes, integers, lists and None."""
+    """A client of one server. Replies are those of the wire: bytes, integers, lists and None."""
 
     def __init__(self, url: str, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.failures = 0
@@ -51,36 +54,39 @@ class RedisClient:
         self._failing = False
         self._retry_at = float("-inf")
         self._probing = False
-        self._client: Any = _create_client(
-            url
-        )  # at once: loading the library takes longer than a question may
+        # Immediately: loading the library takes longer than a command may.
+        self._client: Any = _create_client(url)
         self._log = structlog.get_logger("refract.redis")
 
     @property
     def is_away(self) -> bool:
-        """By the last question's experience."""
+        """Return whether the last command failed."""
         return self._failing
 
-    async def execute(self, *words: str | bytes | float, seconds: float = QUERY_TIMEOUT) -> Any:
-        """One command. A question that is given up or takes too long closes its connection, so that no answer can go astray."""
+    async def execute(self, *command: str | bytes | float, seconds: float = QUERY_TIMEOUT) -> Any:
+        """Execute one command.
+
+        A command that is cancelled or takes too long closes its connection, so that its reply
+        cannot be taken for another's.
+        """
         if self._failing and (self._probing or self._now() < self._retry_at):
             raise RedisUnavailable(reason="it did not answer a moment ago")
         probing, self._probing = self._probing, self._failing
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._client.execute_command(*words)
+                reply = await self._client.execute_command(*command)
         except (OSError, TimeoutError, EOFError) as exc:
             raise self._mark_failed(exc) from exc
         except Exception as exc:
-            if (word := self._translate_error(exc)) is None:
+            if (translated := self._translate_error(exc)) is None:
                 raise
-            raise word from exc
+            raise translated from exc
         finally:
             self._probing = probing
         if self._failing:
             self._failing = False
-            self._log.info("redis_back")
-        return answer
+            self._log.info("redis_recovered")
+        return reply
 
     async def run_script(
         self,
@@ -89,7 +95,7 @@ class RedisClient:
         *values: str | bytes | float,
         seconds: float = QUERY_TIMEOUT,
     ) -> Any:
-        """A script, sent in full only when the server does not know it."""
+        """Run a script, which is sent in full only if the server does not know it."""
         try:
             return await self.execute(
                 "EVALSHA", script.digest, len(keys), *keys, *values, seconds=seconds
@@ -102,7 +108,10 @@ class RedisClient:
     async def subscribe(
         self, channel: str, on_subscribed: Callable[[], None]
     ) -> AsyncGenerator[bytes, None]:
-        """What is published, until the connection is lost. `heard` is called once the server has put us on its list."""
+        """Yield published messages until the connection is lost.
+
+        `on_subscribed` is called once the server has confirmed the subscription.
+        """
         pubsub = self._client.pubsub()
         try:
             await pubsub.subscribe(channel)
@@ -114,9 +123,9 @@ class RedisClient:
         except (OSError, TimeoutError, EOFError) as exc:
             raise RedisUnavailable(reason=_format_reason(exc)) from exc
         except Exception as exc:
-            if (word := self._translate_error(exc)) is None:
+            if (translated := self._translate_error(exc)) is None:
                 raise
-            raise word from exc
+            raise translated from exc
         finally:
             await pubsub.aclose()
 
@@ -126,15 +135,18 @@ class RedisClient:
 
     def _mark_failed(self, error: BaseException) -> RedisUnavailable:
         if not self._failing:
-            self._log.warning("redis_away", reason=_format_reason(error))
+            self._log.warning("redis_unavailable", reason=_format_reason(error))
         self.failures += 1
         self._failing = True
         self._retry_at = self._now() + RETRY_INTERVAL
         return RedisUnavailable(reason=_format_reason(error))
 
     def _translate_error(self, error: Exception) -> RedisUnavailable | None:
-        """What the library's error means; None for one that is not about Redis. A refusal (full, read-only) leaves the connection good."""
-        from redis import exceptions  # noqa: PLC0415 - only those who have a Redis load its library
+        """Translate an error of the library; return None if it is not about Redis.
+
+        A refused command (full, read-only) leaves the connection usable.
+        """
+        from redis import exceptions  # noqa: PLC0415 - only with Redis
 
         if isinstance(error, exceptions.NoScriptError):
             return RedisUnavailable(reason="it does not know the script", unknown_script=True)
@@ -147,7 +159,7 @@ class RedisClient:
 
 
 def _create_client(url: str) -> Any:
-    from redis import (  # noqa: PLC0415 - only those who have a Redis load its library
+    from redis import (  # noqa: PLC0415 - only with Redis
         asyncio as library,
     )
     from redis.asyncio.retry import Retry  # noqa: PLC0415
@@ -158,13 +170,14 @@ def _create_client(url: str) -> Any:
         max_connections=MAX_CONNECTIONS,
         timeout=QUERY_TIMEOUT,
         protocol=2,
-        socket_timeout=None,  # each question has its own
+        socket_timeout=None,  # each command has its own
         socket_connect_timeout=2.0,
         socket_keepalive=True,
-        retry=Retry(NoBackoff(), 0),  # the library would try for seconds
+        retry=Retry(NoBackoff(), 0),  # the library would retry for seconds
     )
     client = library.Redis(connection_pool=pool)
-    client.response_callbacks.clear()  # they differ between versions of the library; the wire does not
+    # They differ between versions of the library; the wire does not.
+    client.response_callbacks.clear()
     return client
 
 
@@ -173,7 +186,10 @@ def _format_reason(error: BaseException) -> str:
 
 
 def create_redis(rt: Runtime) -> RedisClient | None:
-    """The Redis of this process, if there is one: `rt.singleton(shared_redis)`."""
+    """Create the Redis client of this process, None if not configured.
+
+    Call it by `rt.singleton(create_redis)`.
+    """
     url = rt.settings.redis_url
     if url is None:
         return None

@@ -1,4 +1,4 @@
-"""What every part of the program is handed: nothing is global."""
+"""The runtime that every part of the program is given. Nothing is global."""
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Hashable
@@ -34,13 +34,16 @@ class Runtime:
         self.db.ids = self.ids
 
     def singleton(self, make: "Callable[[Runtime], SingletonT]") -> SingletonT:
-        """What a feature keeps between calls, such as a client or a list read from a file: made once, closed with the runtime."""
+        """Return what a feature keeps between calls, such as a client or a list read from a file.
+
+        It is made once, and closed with the runtime.
+        """
         if make not in self._singletons:
             self._singletons[make] = make(self)
         return cast("SingletonT", self._singletons[make])
 
     async def close(self) -> None:
-        """Close the parts that can be closed, the last made first."""
+        """Close the singletons that can be closed, in reverse order of creation."""
         while self._singletons:
             _, kept = self._singletons.popitem()
             closed = kept.close() if hasattr(kept, "close") else None
@@ -49,7 +52,7 @@ class Runtime:
 
     @property
     def signals(self) -> Signals:
-        """The database's own, so that a commit can be told of."""
+        """Return the database's signals, so that a commit can be announced."""
         return self.db.signals
 
 
@@ -57,9 +60,10 @@ class Runtime:
 async def open_runtime(
     settings: Settings, clock: Clock | None = None, *, patient: bool = False, makes_ids: bool = True
 ) -> AsyncIterator[Runtime]:
-    """A runtime with its worker id and connections, all given back at the end. The patient start while the database is away.
+    """Open a runtime with its worker id and connections, and release them at the end.
 
-    A process that makes no ids needs no worker id, and so writes nothing.
+    If `patient`, start even while the database is unavailable. A process that makes no ids needs no
+    worker id, and so writes nothing.
     """
     clock = clock or SystemClock()
     db = Database(settings)

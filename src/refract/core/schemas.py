@@ -1,4 +1,4 @@
-"""The shapes that every body and answer share."""
+"""Types shared by all request and response schemas."""
 
 import re
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from refract.core.ids import MAX_ID
 
 
 def parse_id(value: Any) -> int:
-    """A Snowflake from its text; `ValueError` for anything else."""
+    """Parse a Snowflake from its text; raise `ValueError` for anything else."""
     text = str(value)
     if isinstance(value, bool) or not (
         text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID
@@ -37,14 +37,14 @@ Id = Annotated[
     PlainSerializer(str, return_type=str),
     WithJsonSchema({"type": "string", "pattern": "^[0-9]{1,19}$", "examples": ["361890234523648"]}),
 ]
-"""A Snowflake: a number in Python, decimal text in JSON, since JavaScript cannot hold it."""
+"""A Snowflake: a number in Python, decimal text in JSON, since JavaScript cannot represent it."""
 
 
 _RFC_3339 = re.compile(r"\d{4}-\d\d-\d\d[Tt ]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)", re.ASCII)
 
 
 def _check_rfc3339(value: Any) -> Any:
-    """Times are text with their offset; a bare number could mean seconds or milliseconds."""
+    """Require text with an offset: a bare number could mean seconds or milliseconds."""
     if isinstance(value, datetime) or (
         isinstance(value, str) and _RFC_3339.fullmatch(value.strip())
     ):
@@ -67,26 +67,28 @@ Timestamp = Annotated[
     AfterValidator(_to_utc),
     Field(examples=["2030-01-31T12:00:00Z"]),
 ]
-"""A moment as programs send it, in UTC once it is ours."""
+"""A moment, converted to UTC."""
 
 
 class InputSchema(BaseModel):
-    """A body. Unknown fields are refused."""
+    """A request body. Unknown fields are rejected."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 class OutputSchema(BaseModel):
-    """An answer, readable from a row."""
+    """A response, readable from a row."""
 
     model_config = ConfigDict(from_attributes=True)
 
 
 def list_schema_errors(error: ValidationError) -> list[FieldError]:
-    """What is wrong with some values, field by field, in sentences."""
+    """Return one message per invalid field."""
     return [
-        FieldError(".".join(map(str, one["loc"])), _format_message(one["type"], one["msg"]))
-        for one in error.errors()
+        FieldError(
+            ".".join(map(str, detail["loc"])), _format_message(detail["type"], detail["msg"])
+        )
+        for detail in error.errors()
     ]
 
 

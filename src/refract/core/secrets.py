@@ -1,4 +1,4 @@
-"""The installation's own secret, the keys derived from it, and values sealed with them."""
+"""The installation's secret, the keys derived from it, and values sealed with them."""
 
 import base64
 import binascii
@@ -26,11 +26,11 @@ class InvalidSeal(ValueError):
 
 
 class ExpiredSeal(InvalidSeal):
-    """A sealed text whose time is over."""
+    """A sealed text that has expired."""
 
 
 class Secret:
-    """Derives a key per purpose, so that a signature made for one thing proves nothing about another."""
+    """Derives a key per purpose, so that a signature for one purpose is invalid for another."""
 
     def __init__(self, root: bytes) -> None:
         self._root = root
@@ -51,11 +51,11 @@ class Secret:
     def seal(
         self, purpose: str, message: bytes, *, until: datetime | None = None, context: bytes = b""
     ) -> str:
-        """Return text for cookies and URLs that only `unseal` can read and that no client can forge.
+        """Return text for cookies and URLs that only `unseal` can read and no client can forge.
 
-        `context` must be given again to unseal it and has one length per purpose. Give `until` always
-        or never for one purpose. The MAC is the nonce of the key stream that hides the message, so
-        equal messages make equal texts.
+        `context` must be given again to unseal it and has one length per purpose. Give `until`
+        always or never for one purpose. The MAC is the nonce of the key stream that hides the
+        message, so equal messages make equal texts.
         """
         stamp = b"" if until is None else int(until.timestamp()).to_bytes(_STAMP_SIZE, "big")
         body = stamp + message
@@ -113,7 +113,7 @@ def decode_base64url(text: str) -> bytes | None:
 
 
 def load_secret(settings: Settings) -> Secret:
-    """The configured secret, or the one kept in the data directory, made on first use."""
+    """Return the configured secret, or that of the data directory, created on first use."""
     if settings.secret_key is not None:
         return Secret(settings.secret_key.get_secret_value().encode())
     path = settings.data_dir / _FILE
@@ -144,20 +144,22 @@ def load_secret(settings: Settings) -> Secret:
 
 
 def _create_secret_file(path: Path) -> None:
-    """Written in full under another name first: a second process never reads half a secret."""
+    """Write the secret under another name first, so that no process reads half of it."""
     if path.exists():
         return
     draft = path.with_name(f".{_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
     draft.touch(mode=0o600)
     draft.write_text(secrets.token_urlsafe(48))
     try:
-        os.link(
-            draft, path
-        )  # fails when another process was first, and never replaces what is there
+        # Fails if another process was first, and never replaces an existing file.
+        os.link(draft, path)
     finally:
         draft.unlink()
 
 
 def hash_credential(text: str) -> str:
-    """BLAKE2b-256 in hexadecimal: how keys, sessions and one-time links are kept. They are random, so no salt is needed."""
+    """Return BLAKE2b-256 in hexadecimal, as keys, sessions and one-time links are stored.
+
+    They are random, so no salt is needed.
+    """
     return hashlib.blake2b(text.encode(), digest_size=32).hexdigest()

@@ -1,4 +1,4 @@
-"""News inside one process: whoever waits for a topic is woken, and whoever follows one is told, at once."""
+"""Signals inside one process: wake-ups for waiting tasks, and messages for subscribers."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -7,7 +7,11 @@ from typing import Any
 
 
 class Signals:
-    """Wake-ups carry no message, so nothing is lost by being woken once for several sends. News is told to each follower, in order."""
+    """Wake-ups and messages by topic.
+
+    Wake-ups carry no message, so several sends may be one wake-up. Messages are delivered to each
+    subscriber, in order.
+    """
 
     def __init__(self) -> None:
         self._listeners: dict[str, list[asyncio.Event]] = {}
@@ -15,7 +19,7 @@ class Signals:
 
     @contextmanager
     def listen(self, topic: str, event: asyncio.Event) -> Iterator[None]:
-        """For as long as the block runs, `event` is set by every send."""
+        """Set `event` on every send while the block runs."""
         listeners = self._listeners.setdefault(topic, [])
         listeners.append(event)
         try:
@@ -28,15 +32,18 @@ class Signals:
             event.set()
 
     @contextmanager
-    def subscribe(self, topic: str, told: Callable[[Any], None]) -> Iterator[None]:
-        """For as long as the block runs, `told` gets everything that is told of the topic, before the teller goes on."""
+    def subscribe(self, topic: str, callback: Callable[[Any], None]) -> Iterator[None]:
+        """Call `callback` with every message of the topic while the block runs.
+
+        It is called before `publish` returns.
+        """
         followers = self._followers.setdefault(topic, [])
-        followers.append(told)
+        followers.append(callback)
         try:
             yield
         finally:
-            followers.remove(told)
+            followers.remove(callback)
 
     def publish(self, topic: str, news: Any) -> None:
-        for told in self._followers.get(topic, ()):
-            told(news)
+        for callback in self._followers.get(topic, ()):
+            callback(news)

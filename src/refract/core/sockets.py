@@ -1,4 +1,4 @@
-"""A look at a connection that its event loop has not taken yet, and its end."""
+"""Inspection of a connection that its event loop has not read yet, and its end."""
 
 import asyncio
 import contextlib
@@ -8,7 +8,10 @@ import socket
 
 
 def has_unread_data(transport: asyncio.Transport) -> bool:
-    """Whether something has arrived that nobody has read: a request that came as we were about to close is answered first."""
+    """Return whether unread data has arrived.
+
+    A request that came while we were about to close is answered first.
+    """
     if transport.is_closing():
         return False
     poll = select.poll()
@@ -17,9 +20,10 @@ def has_unread_data(transport: asyncio.Transport) -> bool:
 
 
 def shut_down_writing(transport: asyncio.Transport) -> None:
-    """Let the other side know this instant that nobody listens any more.
+    """Tell the client immediately that nothing more is read.
 
-    A loop that is told to close does so at its next turn, and a request that arrives until then would be lost.
+    An event loop closes a transport only in its next turn, and a request that arrives until then
+    would be lost.
     """
     if transport.is_closing() and not transport.get_write_buffer_size():
         descriptor = transport.get_extra_info("socket").fileno()

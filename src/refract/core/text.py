@@ -1,4 +1,4 @@
-"""Text as it is compared, as it is shown when it was refused, and as it stands in HTML."""
+"""Text for comparison, for messages about rejected input, and from HTML."""
 
 import html
 import re
@@ -8,20 +8,23 @@ _ENDLESS_NUMBER = re.compile(r"&#[0-9]{1000,}+;?")
 
 
 def fold_text(text: str) -> str:
-    """The form under which texts that differ only in case or in composition are the same. It may be longer than the text."""
+    """Return the form in which texts that differ only in case or composition are equal.
+
+    It may be longer than the text.
+    """
     if text.isascii():
         return text.lower()
     folded = unicodedata.normalize("NFC", text).casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
 
 
-def make_excerpt(text: str, most: int = 60) -> str:
-    """Enough of a refused text to recognise it, and nothing that a log or a terminal could trip over."""
+def make_excerpt(text: str, max_length: int = 60) -> str:
+    """Return enough of a rejected text to recognise it, safe for logs and terminals."""
     printable = "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
-        for character in text[: most + 1]
+        for character in text[: max_length + 1]
     )
-    return printable if len(printable) <= most else f"{printable[:most]}…"
+    return printable if len(printable) <= max_length else f"{printable[:max_length]}…"
 
 
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
@@ -30,5 +33,8 @@ def count_noun(number: int, noun: str, plural: str | None = None) -> str:
 
 
 def unescape_html(text: str) -> str:
-    """Replace character references. `html.unescape` raises ValueError about a number of several thousand digits."""
+    """Replace character references.
+
+    `html.unescape` raises ValueError for a number of several thousand digits.
+    """
     return html.unescape(_ENDLESS_NUMBER.sub("\ufffd", text)) if "&" in text else text

@@ -1,4 +1,4 @@
-"""A few threads for work that is long for the event loop but needs the server's own data."""
+"""Threads for work that would block the event loop but needs the server's own data."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,10 +14,11 @@ WorkResultT = TypeVar("WorkResultT")
 
 
 class WorkThreadPool:
-    """At most `MAX_THREADS` at a time in this process; the rest waits.
+    """At most `MAX_THREADS` threads in this process; further work waits.
 
-    Apart from asyncio's own executor, so that a crowd of such work does not keep host names from being looked up. The
-    interpreter switches between threads every few milliseconds: use it for Python code, not for one long call into C.
+    Separate from asyncio's own executor, so that such work does not delay the lookup of host names.
+    The interpreter switches between threads every few milliseconds: use it for Python code, not for
+    one long call into C.
     """
 
     def __init__(self, _rt: Runtime) -> None:

@@ -1,4 +1,4 @@
-"""URLs as browsers read them: one parser (WHATWG, by ada) for checks, comparison and what goes into `Location`."""
+"""URLs as browsers read them: one parser (WHATWG, by ada) for checks, comparison and `Location`."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from ada_url import URL
 
 MAX_URL_LENGTH = 2048
 MAX_HOST_LENGTH = 254
-"""What DNS can hold, and a trailing dot."""
+"""The limit of DNS, and a trailing dot."""
 
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
@@ -22,12 +22,12 @@ _HOST = re.compile(r"^[a-z0-9_.-]+$|^\[[0-9a-f:.]+\]$")
 
 
 class BadUrl(ValueError):
-    """Why a text is not a URL that we would send anybody to; the message is for people."""
+    """The reason why a text is not an acceptable URL. The message is for users."""
 
 
 @dataclass(frozen=True, slots=True)
 class WebUrl:
-    """An http or https URL, taken apart."""
+    """A parsed http or https URL."""
 
     href: str
     scheme: str
@@ -43,7 +43,7 @@ class WebUrl:
 
 
 def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool = False) -> WebUrl:
-    """Read a URL as a browser would, and refuse what no visitor should be sent to. `BadUrl` says why."""
+    """Parse a URL as a browser would; raise `BadUrl` for one that no visitor should be sent to."""
     typed = text.strip(" ")
     _check_shape(typed, limit)
     if assume_https and not _SCHEME.match(typed) and "." in typed.split("/")[0]:
@@ -52,7 +52,7 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
         url = URL(typed)
     except ValueError as exc:
         raise BadUrl(_explain_unparsable(typed)) from exc
-    href = url.href  # the one thing asked of the parser: each attribute costs as much as parsing
+    href = url.href  # the only attribute that is read: each costs as much as parsing
     parts = _HREF.match(href)
     if parts is None:
         problem = f"Only http and https addresses can be used, not {href.split(':', 1)[0]}:."
@@ -107,7 +107,10 @@ def _check_shape(typed: str, limit: int) -> None:
 
 
 def _has_canonical_labels(host: str) -> bool:
-    """Whether every encoded label (`xn--…`) is what its own characters are encoded to; browsers refuse any other, ada lets some pass."""
+    """Return whether every encoded label (`xn--…`) is the canonical encoding of its characters.
+
+    Browsers reject any other, ada accepts some.
+    """
     if "xn--" not in host:
         return True
     try:
@@ -131,20 +134,24 @@ def _explain_unparsable(typed: str) -> str:
 
 
 def normalize_host(host: str) -> str:
-    """A host as it is compared: no trailing dot."""
+    """Return a host for comparison: lower case, without a trailing dot."""
     return host.rstrip(".").lower()
 
 
 def list_parent_domains(host: str) -> list[str]:
-    """The host and every domain above it, most specific first: `a.b.example` → `a.b.example`, `b.example`, `example`."""
+    """Return the host and every domain above it, most specific first.
+
+    `a.b.example` → `a.b.example`, `b.example`, `example`.
+    """
     labels = normalize_host(host).split(".")
     return [".".join(labels[start:]) for start in range(len(labels))]
 
 
 def normalize_url(url: WebUrl) -> str:
-    """The form under which two addresses are taken for the same page.
+    """Return the form in which two URLs count as the same page.
 
-    Scheme and `www.` stay; default port (already gone), fragment, trackers and a trailing slash go; the query is sorted.
+    Scheme and `www.` stay; default port (already gone), fragment, trackers and a trailing slash are
+    removed; the query is sorted.
     """
     pairs = [
         pair

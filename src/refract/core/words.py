@@ -1,4 +1,4 @@
-"""Words of a text, and the tokens under which an index keeps them.
+"""Words of a text, and the tokens under which an index stores them.
 
 A token is plain ASCII behind a mark of two characters. No database's own rules (stop words,
 shortest words, collations, separators) apply to it any more, and a prefix of a word is a prefix of
@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from refract.core.text import fold_text
 
 MAX_TOKEN = 80
-"""MariaDB leaves out tokens longer than 84; PostgreSQL would take 2,046."""
+"""MariaDB ignores tokens longer than 84; PostgreSQL would take 2,046."""
 
 CJK = (
     "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"  # Hangul
-    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Japanese syllables
+    "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Kana
     "\u2e80-\u2fdf\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"  # Han
 )
 """Chinese, Japanese and Korean, as ranges of a regular expression."""
@@ -29,7 +29,7 @@ _UNSPACED = (
 _MARKS = "".join(
     chr(code) for code in range(0x300, 0x1E00) if unicodedata.category(chr(code))[0] == "M"
 )
-"""Many scripts write vowels as marks, which are no letters by themselves."""
+"""Combining marks: many scripts write vowels as marks, which are not letters."""
 _WORD = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*"
 _RUNS = re.compile(rf"[{_UNSPACED}]+|{_WORD}")
 _COMPOUND_RUNS = re.compile(rf"[{_UNSPACED}]+|{_WORD}(?:['’.+#-]+{_WORD})*[+#]*")
@@ -102,7 +102,7 @@ def encode_texts(mark: str, texts: Iterable[str | None], limit: int) -> dict[str
 
 
 def encode_number(mark: str, number: int) -> str:
-    """Return a number as a token that is never the beginning of another: its end is no digit."""
+    """Return a number as a token that is never the beginning of another: its end is not a digit."""
     digits = ""
     while number:
         number, digit = divmod(number, 35)

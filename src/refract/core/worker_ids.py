@@ -1,7 +1,7 @@
-"""Worker ids, leased in the database so that two processes can never share one.
+"""Worker ids, leased in the database so that two processes never share one.
 
-A lease is a reservation of *id time*: the holder may give ids up to `reserved_until_ms`, and whoever takes the
-worker id next begins behind it. So nothing depends on the clocks of two machines agreeing.
+A lease reserves *id time*: the holder may issue ids up to `reserved_until_ms`, and the next holder
+of the worker id begins after it. So nothing depends on the clocks of two machines agreeing.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _MAX_ATTEMPTS = 8
 
 
 class WorkerId(Model):
-    """Who may give ids under this number, and up to which millisecond."""
+    """The holder of a worker id, and the millisecond up to which it may issue ids."""
 
     __tablename__ = "worker_ids"
 
@@ -67,12 +67,12 @@ class WorkerIdLease:
         )
 
     async def renew(self) -> bool:
-        """Reserve further ahead; False when somebody else has taken the worker id."""
+        """Reserve further ahead; return False if another process has claimed the worker id."""
         target = max(_now_ms(self._clock), self.ids.last_ms) + RESERVE_MS
         return await self._set_reservation(target)
 
     async def release(self) -> None:
-        """Hand back what was reserved and not used."""
+        """Release the reserved time that was not used."""
         await self._set_reservation(self.ids.last_ms)
 
     async def _set_reservation(self, target_ms: int) -> bool:
@@ -87,7 +87,7 @@ class WorkerIdLease:
 
 
 async def claim_worker_id(db: Database, clock: Clock) -> WorkerIdLease:
-    """Reserve a worker id that nobody holds, at random so that a crowd does not fight for the first."""
+    """Reserve a free worker id, at random so that many processes do not compete for the first."""
     holder = secrets.token_hex(16)
     for _ in range(_MAX_ATTEMPTS):
         now = _now_ms(clock)
@@ -100,9 +100,8 @@ async def claim_worker_id(db: Database, clock: Clock) -> WorkerIdLease:
             break
         worker = secrets.choice(free)
         target = now + RESERVE_MS
-        with contextlib.suppress(
-            IntegrityError
-        ):  # another process inserted the row first: try another
+        # Another process inserted the row first: try another.
+        with contextlib.suppress(IntegrityError):
             async with db.write() as session:
                 if await _claim_row(session, worker, holder, rows.get(worker), target):
                     return WorkerIdLease(
@@ -126,7 +125,7 @@ async def _claim_row(
 
 
 class LeasedIds:
-    """Ids under whichever worker id is ours at the moment; none while none is."""
+    """Ids under the currently leased worker id; raises `WorkerIdLost` without one."""
 
     def __init__(self, db: Database, clock: Clock) -> None:
         self._db = db
@@ -142,7 +141,7 @@ class LeasedIds:
         return self._lease.ids.next_ids(count)
 
     async def renew(self) -> None:
-        """Keep the worker id, or take another when it was lost."""
+        """Renew the worker id, or claim another one if it was lost."""
         if self._lease is None or not await self._lease.renew():
             self._lease = await claim_worker_id(self._db, self._clock)
 
@@ -156,7 +155,10 @@ class LeasedIds:
 async def lease_ids(
     db: Database, clock: Clock, *, patient: bool = False
 ) -> AsyncIterator[LeasedIds]:
-    """Ids for as long as the block runs, renewed in the background. The patient begin even while the database is away."""
+    """Provide ids while the block runs, renewed in the background.
+
+    If `patient`, begin even while the database is unavailable.
+    """
     ids = LeasedIds(db, clock)
     try:
         await ids.renew()
@@ -170,12 +172,12 @@ async def lease_ids(
         renewing.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await renewing
-        with contextlib.suppress(Unavailable):  # the reservation runs out by itself
+        with contextlib.suppress(Unavailable):  # the reservation expires anyway
             await ids.release()
 
 
 async def _keep_renewing(ids: LeasedIds) -> None:
-    errors = ErrorThrottle(structlog.get_logger("refract.ids"), "worker_id_not_renewed")
+    errors = ErrorThrottle(structlog.get_logger("refract.ids"), "worker_id_renewal_failed")
     pause = RENEW_INTERVAL
     while True:
         await asyncio.sleep(pause)

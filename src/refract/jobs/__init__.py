@@ -1,1 +1,1 @@
-"""Work for later: a job is a row that commits with the change that asked for it."""
+"""Background jobs: a job is a row that commits with the change that needs it."""

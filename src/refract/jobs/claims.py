@@ -1,8 +1,8 @@
-"""Claims: jobs out of the outbox, to one worker at a time, round-robin by person.
+"""Claiming of jobs by one worker at a time, round-robin by share.
 
-Every job has a share: the person it works for, everybody else's together, or maintenance. A worker goes round the shares
-in the order of their ids and takes the oldest job of each, so thousands of jobs of one person delay another's by one turn.
-Maintenance has a lane of its own.
+Every job has a share: the user it works for, the common share, or maintenance. A worker goes
+through the shares in the order of their ids and claims the oldest job of each, so thousands of jobs
+of one user delay another's by one turn. Maintenance has its own lane.
 """
 
 import secrets
@@ -21,7 +21,11 @@ from refract.jobs.payload import JobClaim
 from refract.jobs.queue import get_database_time
 
 _BY_SHARE = "FORCE INDEX (ix_jobs_status_share_run_at_id)"
-"""MariaDB would go through the whole queue by time to find a person's oldest job, and lock what it passes."""
+"""Index hint for MariaDB.
+
+Without it, MariaDB would scan the whole queue by time to find a user's oldest job, and lock the
+rows it passes.
+"""
 
 
 @dataclass(slots=True)
@@ -34,9 +38,10 @@ class ShareCursor:
 async def get_seconds_until_due(
     session: ReadSession, rt: Runtime, kinds: Sequence[str], *, maintenance_only: bool = False
 ) -> float | None:
-    """Return the seconds until the next job of these kinds may be claimed; zero or less means now, None that none is waiting.
+    """Return the seconds until the next job of these kinds may be claimed.
 
-    This only looks, so that an idle worker never takes SQLite's one write lock.
+    Zero or less means now, None that no job is waiting. Only reads, so that an idle worker never
+    takes SQLite's single write lock.
     """
     earliest = []
     for status in WAITING_STATUSES:
@@ -60,9 +65,10 @@ async def claim_jobs(
     limit: int,
     cursor: ShareCursor | None = None,
 ) -> list[JobClaim]:
-    """Take up to `limit` due jobs of people, going round from the share after `turn`, which is moved on.
+    """Claim up to `limit` due jobs of users, starting at the share after `cursor`, and advance it.
 
-    Rows that another worker is taking are passed over; on SQLite the transaction itself keeps others out.
+    Rows that another worker is claiming are skipped; on SQLite the transaction itself excludes
+    others.
     """
     cursor = cursor or ShareCursor()
     renewed_at = rt.clock.monotonic()
@@ -80,7 +86,7 @@ async def claim_jobs(
 async def claim_maintenance_jobs(
     session: WriteSession, rt: Runtime, worker: str, tries: Mapping[str, int], limit: int
 ) -> list[JobClaim]:
-    """Take up to `limit` due jobs of the maintenance lane, the oldest first."""
+    """Claim up to `limit` due jobs of the maintenance lane in order of age."""
     renewed_at = rt.clock.monotonic()
     at = await get_database_time(session, rt.clock)
     return await _mark_claimed(
@@ -95,7 +101,10 @@ async def claim_maintenance_jobs(
 
 
 async def _disable_bitmap_scans(session: WriteSession) -> None:
-    """Stop PostgreSQL from collecting and sorting the whole queue while a burst is newer than its statistics."""
+    """Keep PostgreSQL from collecting and sorting the whole queue.
+
+    It would while a burst of jobs is newer than its statistics.
+    """
     if session.dialect == "postgresql":
         await session.execute(text("SET LOCAL enable_bitmapscan = off"))
 
@@ -103,7 +112,7 @@ async def _disable_bitmap_scans(session: WriteSession) -> None:
 async def _find_next_shares(
     session: WriteSession, after: int, at: datetime, kinds: Sequence[str], limit: int
 ) -> list[int]:
-    """Return up to `limit` different shares that have due jobs, going up from `after` and round to the beginning."""
+    """Return up to `limit` shares with due jobs, first those after `after`, then from the start."""
     found: list[int] = []
     above = after
     while len(found) < limit:
@@ -121,7 +130,10 @@ async def _find_next_shares(
 async def _find_next_share(
     session: WriteSession, above: int, at: datetime, kinds: Sequence[str]
 ) -> int | None:
-    """Return the next share with a due job: one step in the index for each status, however many jobs a share has."""
+    """Return the next share with a due job.
+
+    Takes one step in the index for each status, however many jobs a share has.
+    """
     firsts = [
         select(Job.share)
         .where(Job.status == status, Job.share > above, Job.run_at <= at, Job.kind.in_(kinds))
@@ -140,16 +152,17 @@ async def _lock_oldest_jobs(
 ) -> list[Any]:
     """Lock the oldest due jobs of a share, those that failed before first."""
     rows: list[Any] = []
-    for status in WAITING_STATUSES:  # one status at a time keeps to the index's order, so MariaDB locks no more rows than it returns
+    # One status at a time follows the index, so MariaDB locks only the rows it returns.
+    for status in WAITING_STATUSES:
         if len(rows) < limit:
-            wanted = select(Job.id, Job.kind, Job.payload, Job.attempt_count, Job.share).where(
+            query = select(Job.id, Job.kind, Job.payload, Job.attempt_count, Job.share).where(
                 Job.status == status,
                 Job.share == share,
                 Job.run_at <= at,
                 Job.kind.in_(list(tries)),
             )
             ordered = (
-                wanted.with_hint(Job, _BY_SHARE, "mysql")
+                query.with_hint(Job, _BY_SHARE, "mysql")
                 .order_by(Job.run_at, Job.id)
                 .limit(limit - len(rows))
             )
@@ -166,7 +179,10 @@ async def _mark_claimed(
     at: datetime,
     renewed_at: float,
 ) -> list[JobClaim]:
-    """Mark locked jobs as claimed. The attempt is counted here, so that a job that kills its worker is counted too."""
+    """Mark locked jobs as claimed.
+
+    The attempt is counted here, so that a job that kills its worker is counted too.
+    """
     if not rows:
         return []
     locked_by = (  # a new one per claim: a released or revived job counts its attempts anew

@@ -1,4 +1,4 @@
-"""The outbox's own periodic work."""
+"""Periodic cleanup of done jobs."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -23,8 +23,8 @@ class DeleteDoneJobs(JobPayload):
 
 
 @handles(DeleteDoneJobs)
-async def delete_done_jobs(rt: Runtime, job: DeleteDoneJobs) -> None:  # noqa: ARG001 - every handler has this shape
-    """In slices with a pause between them, so that nobody waits long for a lock."""
+async def delete_done_jobs(rt: Runtime, _job: DeleteDoneJobs) -> None:
+    """Delete in batches with a pause between them, so that others do not wait long for a lock."""
     async with rt.db.read() as session:
         before = await get_database_time(session, rt.clock) - DONE_JOB_RETENTION
     while True:

@@ -1,4 +1,4 @@
-"""What can go wrong with work for later."""
+"""Errors of background jobs."""
 
 from refract.core.errors import Conflict, NotFound
 
@@ -16,7 +16,10 @@ class JobNotDead(Conflict):
 
 
 class TryAgain(Exception):
-    """Raised by a handler for what may pass by itself. `after` overrules the next pause, as a server's Retry-After would."""
+    """Raised by a handler for a transient failure.
+
+    `after` overrides the next pause, as a server's Retry-After would.
+    """
 
     def __init__(self, code: str, message: str, *, after: float | None = None) -> None:
         super().__init__(message)

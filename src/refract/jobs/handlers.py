@@ -1,4 +1,4 @@
-"""Who does what: handlers are marked where they are written and collected where the program is put together."""
+"""Job handlers: their registration, and the outcome of a failed job."""
 
 import errno
 import re
@@ -30,12 +30,12 @@ JobFunction = Callable[[Runtime, PayloadT], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
-    """It worked."""
+    """The job succeeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobFailed:
-    """It did not work this time."""
+    """The job failed and will be retried."""
 
     code: str
     message: str
@@ -44,7 +44,7 @@ class JobFailed:
 
 @dataclass(frozen=True, slots=True)
 class JobDead:
-    """It will not work, or was tried often enough."""
+    """The job failed permanently, or was tried often enough."""
 
     code: str
     message: str
@@ -52,12 +52,12 @@ class JobDead:
 
 @dataclass(frozen=True, slots=True)
 class JobReleased:
-    """It was not ended, through no fault of its own: the attempt does not count."""
+    """The job was interrupted through no fault of its own: the attempt does not count."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobLost:
-    """It belongs to somebody else: nothing is written about it."""
+    """Another worker has the job: nothing is written about it."""
 
 
 JobOutcome = JobDone | JobFailed | JobDead | JobReleased | JobLost
@@ -75,23 +75,26 @@ class HandlerSpec:
     transient_errors: tuple[type[Exception], ...]
 
     def parse_payload(self, claim: JobClaim) -> JobPayload:
-        """The payload as the handler wants it, holding its claim. Raises `ValidationError` for one that no longer fits."""
+        """Return the payload with its claim.
+
+        Raises `ValidationError` if it no longer fits its type.
+        """
         payload = self.payload.model_validate(claim.payload)
         payload.bind_claim(claim)
         return payload
 
     def decide_outcome(self, error: Exception, attempt: int) -> JobOutcome:
-        """What an error means for the job: only what may pass by itself is tried again."""
+        """Decide whether a failed job is retried. Only transient errors are."""
         if isinstance(error, LeaseLost):
             return JobLost()
         code, message = describe_error(error)
         if not self._is_transient(error) or attempt >= self.tries:
             return JobDead(code, message)
-        given = error.after if isinstance(error, TryAgain) else None
+        after = error.after if isinstance(error, TryAgain) else None
         return JobFailed(
             code,
             message,
-            self.backoff[min(attempt, len(self.backoff) - 1)] if given is None else given,
+            self.backoff[min(attempt, len(self.backoff) - 1)] if after is None else after,
         )
 
     def _is_transient(self, error: Exception) -> bool:
@@ -110,9 +113,10 @@ def handles(
 ) -> Callable[[JobFunction[PayloadT]], JobFunction[PayloadT]]:
     """Mark a function as the handler of a payload.
 
-    `backoff` holds the seconds before each try, its last value standing for all further ones. `budget` ends a try that
-    takes longer. `passing` names further errors that may pass by themselves, besides time-outs, lost connections,
-    `Unavailable` and `TryAgain`. Every other error ends the job at once.
+    `backoff` holds the seconds before each try; its last value applies to all further ones.
+    `timeout` ends a try that takes longer. `transient_errors` names further errors that are
+    retried, besides timeouts, lost connections, `Unavailable` and `TryAgain`. Every other error
+    ends the job immediately.
     """
     if tries < 1 or not backoff or not 1 <= len(payload.kind) <= MAX_KIND_LENGTH:
         problem = (
@@ -133,7 +137,7 @@ def handles(
 
 
 class HandlerRegistry:
-    """The handlers that this process knows. A kind it does not know is left for others."""
+    """The handlers that this process knows. Jobs of an unknown kind are left to others."""
 
     def __init__(self, specs: Mapping[str, HandlerSpec]) -> None:
         self._specs = dict(specs)
@@ -142,27 +146,30 @@ class HandlerRegistry:
     def from_functions(cls, functions: Iterable[JobFunction[Any]]) -> "HandlerRegistry":
         found: dict[str, HandlerSpec] = {}
         for function in functions:
-            handling = getattr(function, _HANDLER_ATTRIBUTE, None)
-            if not isinstance(handling, HandlerSpec):
+            spec = getattr(function, _HANDLER_ATTRIBUTE, None)
+            if not isinstance(spec, HandlerSpec):
                 problem = f"{function!r} is not marked with @handles"
                 raise TypeError(problem)
-            if handling.payload.kind in found:
-                problem = f"two handlers for {handling.payload.kind}"
+            if spec.payload.kind in found:
+                problem = f"two handlers for {spec.payload.kind}"
                 raise ValueError(problem)
-            found[handling.payload.kind] = handling
+            found[spec.payload.kind] = spec
         return cls(found)
 
     @property
     def tries(self) -> dict[str, int]:
-        """Every known kind, with how often it is tried."""
-        return {kind: handling.tries for kind, handling in self._specs.items()}
+        """Return every known kind with its maximum number of tries."""
+        return {kind: spec.tries for kind, spec in self._specs.items()}
 
     def __getitem__(self, kind: str) -> HandlerSpec:
         return self._specs[kind]
 
 
 def describe_error(error: Exception) -> tuple[str, str]:
-    """A code and a sentence that fit the row, without secrets and without what a database refuses to store."""
+    """Return a code and a message that fit the row.
+
+    Secrets, and characters that a database does not store, are removed.
+    """
     if isinstance(error, RefractError | TryAgain):
         code, message = error.code, error.message
     elif isinstance(error, ValidationError):

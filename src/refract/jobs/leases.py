@@ -1,4 +1,4 @@
-"""Keeping a claimed job, giving it back, and taking it from a worker that died."""
+"""Leases of claimed jobs: renewal, outcome, recovery from dead workers."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,13 +21,14 @@ LEASE_EXPIRED = "LEASE_EXPIRED"
 async def renew_leases(
     session: WriteSession, rt: Runtime, claims: Sequence[JobClaim]
 ) -> list[JobClaim]:
-    """Prolong the leases; the answer is the claims that no longer hold.
+    """Renew the leases; return the claims that are no longer valid.
 
-    A row that its own handler has locked to write behind the fence is passed over: it is ours, and the next round renews it.
+    A row that its own handler has locked for a fenced write is skipped: the claim is valid, and the
+    next round renews it.
     """
     if not claims:
         return []
-    asked_at = rt.clock.monotonic()
+    started_at = rt.clock.monotonic()
     at = await get_database_time(session, rt.clock)
     ours = select(Job.id, Job.locked_by).where(
         or_(*(and_(*build_claim_conditions(claim, at)) for claim in claims))
@@ -44,19 +45,19 @@ async def renew_leases(
             prolonged.values(lease_expires_at=expires).execution_options(synchronize_session=False)
         )
     renewed = [claim for claim in claims if (claim.job_id, claim.locked_by) in free]
-    session.after_commit(lambda: _mark_renewed(renewed, asked_at))
+    session.after_commit(lambda: _mark_renewed(renewed, started_at))
     return [claim for claim in claims if (claim.job_id, claim.locked_by) not in kept]
 
 
-def _mark_renewed(claims: Sequence[JobClaim], asked_at: float) -> None:
+def _mark_renewed(claims: Sequence[JobClaim], started_at: float) -> None:
     for claim in claims:
-        claim.renewed_at = asked_at
+        claim.renewed_at = started_at
 
 
 async def record_outcome(
     session: WriteSession, rt: Runtime, claim: JobClaim, outcome: JobOutcome
 ) -> bool:
-    """Write down how a job ended; False when the claim no longer holds, and then nothing was written."""
+    """Record how a job ended; return False, writing nothing, if the claim is no longer valid."""
     if isinstance(outcome, JobLost):
         return False
     at = await get_database_time(session, rt.clock)
@@ -81,10 +82,10 @@ def _build_outcome_values(
         case JobDone():
             return {"status": JobStatus.DONE, "dedup": None, "finished_at": at}
         case JobFailed(code, message, delay):
-            again = at + timedelta(seconds=delay)
+            requeued = at + timedelta(seconds=delay)
             return {
                 "status": JobStatus.FAILED,
-                "run_at": again,
+                "run_at": requeued,
                 "locked_by": None,
                 "last_error_code": code,
                 "last_error_message": message,
@@ -109,16 +110,17 @@ def _build_outcome_values(
 async def recover_expired_jobs(
     rt: Runtime, *, page: int = RECOVERY_BATCH_SIZE
 ) -> list[tuple[str, bool]]:
-    """Free the jobs whose worker let its lease run out, page by page; the answer is each one's kind, and whether it died of it.
+    """Free the jobs whose lease has expired, in batches.
 
-    It only looks until there is something to do, since every worker asks every few seconds.
+    Return the kind of each, and whether it is dead because of it. Only reads until there is
+    something to do, since every worker calls this every few seconds.
     """
     freed: list[tuple[str, bool]] = []
     while True:
-        async with rt.db.read() as reading:
-            at = await get_database_time(reading, rt.clock)
+        async with rt.db.read() as read_session:
+            at = await get_database_time(read_session, rt.clock)
             expired = (Job.status == JobStatus.IN_PROGRESS, Job.lease_expires_at <= at)
-            if (await reading.scalar(select(Job.id).where(*expired).limit(1))) is None:
+            if (await read_session.scalar(select(Job.id).where(*expired).limit(1))) is None:
                 return freed
         async with rt.db.write() as session:
             rows = (
@@ -150,12 +152,12 @@ _EXPIRED_VALUES = {
 
 async def _requeue(session: WriteSession, ids: Sequence[int], at: datetime) -> None:
     if ids:
-        again = (
+        requeued = (
             update(Job)
             .where(Job.id.in_(ids))
             .values(status=JobStatus.PENDING, run_at=at, locked_by=None, **_EXPIRED_VALUES)
         )
-        await session.execute(again.execution_options(synchronize_session=False))
+        await session.execute(requeued.execution_options(synchronize_session=False))
         await wake_workers(session)
 
 

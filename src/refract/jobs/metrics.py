@@ -1,18 +1,18 @@
-"""How the outbox is doing, for Prometheus."""
+"""Metrics of background jobs."""
 
 from refract.core.runtime import Runtime
 from refract.jobs import queries
 
 
 def count_job(rt: Runtime, kind: str, outcome: str) -> None:
-    """One job of this kind ended this way: done, failed, dead, released, lost or expired."""
+    """Count a job of this kind with this outcome: done, failed, dead, released, lost or expired."""
     rt.metrics.counter(
         "refract_jobs", "Jobs that ended, by kind and outcome.", ("kind", "outcome")
     ).labels(kind, outcome).inc()
 
 
 async def update_job_gauges(rt: Runtime) -> None:
-    """Read the depth of the queue into its gauges; whoever serves the metrics calls this first."""
+    """Read the depth of the queue into its gauges. Call it before serving the metrics."""
     depth = rt.metrics.gauge(
         "refract_jobs_depth", "Jobs that are waiting, running or dead.", ("kind", "status")
     )

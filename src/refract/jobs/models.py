@@ -1,4 +1,4 @@
-"""The outbox."""
+"""Tables of background jobs."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -24,24 +24,27 @@ class JobStatus(StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
     DONE = "DONE"
     FAILED = "FAILED"
-    """Did not work, and will be tried again when `run_at` comes."""
+    """The last try failed; the next one is at `run_at`."""
     DEAD = "DEAD"
-    """Did not work, and waits for a person."""
+    """Failed permanently; waits for an operator."""
 
 
 MAINTENANCE_SHARE = -1
-"""The share of jobs that keep the installation itself in order. They have a lane of their own."""
+"""The share of maintenance jobs of the installation, which have their own lane."""
 COMMON_SHARE = 0
-"""The share of jobs that work for no one person: what strangers ask for, and what releases before shares enqueued."""
+"""The share of jobs that work for no single user.
+
+Such as those for strangers, and those enqueued by releases before shares.
+"""
 
 WAITING_STATUSES = (JobStatus.FAILED, JobStatus.PENDING)
-"""In the order in which they are claimed: what failed once has waited longest."""
+"""In claiming order: a job that failed before has waited longest."""
 
 
 class Job(Model):
-    """A piece of work, and who is at it.
+    """A job and its claim.
 
-    `attempt_count` and `locked_by` together name one claim: no two claims of a job ever share both.
+    `attempt_count` and `locked_by` together identify one claim: no two claims of a job share both.
     """
 
     __tablename__ = "jobs"
@@ -50,14 +53,12 @@ class Job(Model):
         CheckConstraint(
             "status IN ('PENDING', 'IN_PROGRESS', 'DONE', 'FAILED', 'DEAD')", name="status"
         ),
-        Index("ix_jobs_status_run_at_id", "status", "run_at", "id"),  # when to look again
-        Index(
-            "ix_jobs_status_share_run_at_id", "status", "share", "run_at", "id"
-        ),  # what to claim next
+        Index("ix_jobs_status_run_at_id", "status", "run_at", "id"),  # when to poll again
+        # What to claim next.
+        Index("ix_jobs_status_share_run_at_id", "status", "share", "run_at", "id"),
         Index("ix_jobs_status_lease_expires_at", "status", "lease_expires_at"),  # whose worker died
-        Index(
-            "ix_jobs_status_finished_at_id", "status", "finished_at", "id"
-        ),  # what to forget, and the dead, newest first
+        # What to delete, and the dead jobs, newest first.
+        Index("ix_jobs_status_finished_at_id", "status", "finished_at", "id"),
         TABLE_OPTIONS,
     )
 
@@ -75,16 +76,14 @@ class Job(Model):
     last_error_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
-    share: Mapped[int] = mapped_column(
-        default=COMMON_SHARE, server_default=str(COMMON_SHARE)
-    )  # a person's id, NOBODY or MAINTENANCE
-    dedup: Mapped[str | None] = mapped_column(
-        text_key(200)
-    )  # held while the job is open, so at most one open job has it
+    # A user's id, COMMON_SHARE or MAINTENANCE_SHARE.
+    share: Mapped[int] = mapped_column(default=COMMON_SHARE, server_default=str(COMMON_SHARE))
+    # Kept while the job is open, so at most one open job has it.
+    dedup: Mapped[str | None] = mapped_column(text_key(200))
 
 
 class JobSlot(Model):
-    """The latest slot of a periodic job that was given out. Moving it forward is what makes a run exactly one."""
+    """The latest enqueued slot of a periodic job. Advancing it makes a run happen exactly once."""
 
     __tablename__ = "job_slots"
 

@@ -1,4 +1,4 @@
-"""What a job is about, and the claim under which it is being worked on."""
+"""Payloads of jobs, and the claim under which a job runs."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -10,7 +10,7 @@ from refract.core.clock import Clock
 
 @dataclass(slots=True, eq=False)
 class JobClaim:
-    """One worker's hold on one job. `attempt` and `locked_by` fence every later write."""
+    """A worker's claim on a job. `attempt` and `locked_by` fence every later write."""
 
     job_id: int
     kind: str
@@ -19,15 +19,18 @@ class JobClaim:
     locked_by: str
     clock: Clock
     renewed_at: float
-    """By the worker's own monotonic clock, taken before the database was asked."""
+    """By the worker's own monotonic clock, taken before the database query."""
     share: int = 0
-    """Whose turn it was: a person's id, or one of the common shares."""
+    """A user's id, or one of the common shares."""
     is_finished: bool = False
-    """The handler ended the job in its own transaction."""
+    """Whether the handler ended the job in its own transaction."""
 
 
 class JobPayload(BaseModel):
-    """The base of every payload. A subclass names its `kind`, which stays the same when the class is renamed or moved."""
+    """Base class of payloads.
+
+    A subclass defines its `kind`, which stays the same when the class is renamed or moved.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -35,7 +38,7 @@ class JobPayload(BaseModel):
     _claim: JobClaim | None = PrivateAttr(default=None)
 
     def __eq__(self, other: object) -> bool:
-        """Two payloads that ask for the same are equal, whoever is working on one of them."""
+        """Return whether the contents are equal, regardless of claims."""
         return type(other) is type(self) and self.__dict__ == other.__dict__
 
     def __hash__(self) -> int:
@@ -43,7 +46,7 @@ class JobPayload(BaseModel):
 
     @property
     def claim(self) -> JobClaim | None:
-        """The claim it came with; None when nobody claimed it, as when a command calls a handler itself."""
+        """Return the claim; None if there is none, as when a command calls a handler directly."""
         return self._claim
 
     def bind_claim(self, claim: JobClaim) -> None:

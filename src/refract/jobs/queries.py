@@ -1,4 +1,4 @@
-"""What an operator asks of the outbox, and the one thing they may do to it."""
+"""Queries of operators about jobs, and the retry of dead ones."""
 
 from sqlalchemy import func, select
 
@@ -13,7 +13,7 @@ _DEAD_JOBS_CURSOR = "jobs:dead"
 
 
 async def count_open_jobs(session: ReadSession) -> dict[tuple[str, str], int]:
-    """How many jobs there are by (status, kind). Those that are done have left the queue and are not counted."""
+    """Return the number of jobs by (status, kind), without those that are done."""
     open_or_dead = [status for status in JobStatus if status is not JobStatus.DONE]
     counted = (
         select(Job.status, Job.kind, func.count())
@@ -26,7 +26,7 @@ async def count_open_jobs(session: ReadSession) -> dict[tuple[str, str], int]:
 
 
 async def get_oldest_due_seconds(session: ReadSession, rt: Runtime) -> float:
-    """How long the oldest job that could run has been waiting; zero when none is."""
+    """Return how long the oldest due job has been waiting; zero if there is none."""
     first = [
         select(func.min(Job.run_at)).where(Job.status == status).scalar_subquery()
         for status in WAITING_STATUSES
@@ -44,28 +44,31 @@ async def get_oldest_due_seconds(session: ReadSession, rt: Runtime) -> float:
 async def list_dead_jobs(
     session: ReadSession, cursors: CursorCodec, *, cursor: str | None, limit: int
 ) -> Page[Job]:
-    """Jobs that wait for a person, the latest first."""
+    """Return dead jobs, latest first."""
     table = Job.__table__
-    wanted = (
+    query = (
         select(Job)
         .where(Job.status == JobStatus.DEAD)
         .order_by(Job.finished_at.desc(), Job.id.desc())
         .limit(limit + 1)
     )
     if cursor is not None:
-        wanted = wanted.where(
+        query = query.where(
             build_after_clause(
                 [table.c.finished_at, table.c.id],
                 cursors.decode(_DEAD_JOBS_CURSOR, cursor),
                 descending=True,
             )
         )
-    rows = (await session.scalars(wanted)).all()
+    rows = (await session.scalars(query)).all()
     return cursors.build_page(_DEAD_JOBS_CURSOR, rows, limit, lambda job: [job.finished_at, job.id])
 
 
 async def retry_dead_job(session: WriteSession, rt: Runtime, job_id: int) -> Job:
-    """Give a dead job all its tries again, at once. Its dedup key, given up when it died, is not taken back."""
+    """Make a dead job pending again, with all its tries.
+
+    Its dedup key, given up when it died, is not restored.
+    """
     job = await session.get(Job, job_id, with_for_update=True)
     if job is None:
         raise JobNotFound

@@ -1,4 +1,4 @@
-"""Into the outbox, in the transaction of whoever asks; and the fence behind which a claimed job writes."""
+"""Enqueueing of jobs in the caller's transaction, and the fence for writes of a claimed job."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -22,19 +22,19 @@ MAX_DEDUP_LENGTH = 200
 
 
 async def get_database_time(session: ReadSession, clock: Clock) -> datetime:
-    """The database's time, since machines disagree about theirs. A clock that a test moves stands in for it."""
+    """Return the database's time, since clocks of machines differ. A test's clock replaces it."""
     if session.dialect == "sqlite" or not isinstance(clock, SystemClock):
         return clock.now()
-    here = (
+    now = (
         func.clock_timestamp(type_=UtcDateTime())
         if session.dialect == "postgresql"
         else func.utc_timestamp(text("6"), type_=UtcDateTime())
     )
-    return (await session.execute(select(here))).scalar_one()
+    return (await session.execute(select(now))).scalar_one()
 
 
 class JobSource(Protocol):
-    """What a new job needs: a runtime has it, and so has every service that makes rows."""
+    """The parts of a runtime that a new job needs; services that create rows have them too."""
 
     @property
     def ids(self) -> IdSource: ...
@@ -52,10 +52,11 @@ async def enqueue(
     dedup: str | None = None,
     share: int = COMMON_SHARE,
 ) -> int | None:
-    """Ask for work that commits or vanishes with this transaction; return the job's id.
+    """Enqueue a job that commits or vanishes with this transaction; return its id.
 
-    `share` is the person it works for: workers serve one after the other, however many jobs each has.
-    With `dedup`, None when a job with that key is still open: waiting, being worked on, or about to be tried again.
+    `share` is the user it works for: workers serve shares in turn, however many jobs each has. With
+    `dedup`, return None if a job with that key is still open: waiting, running, or about to be
+    retried.
     """
     row = _build_row(rt, payload, await get_database_time(session, rt.clock), run_at, share)
     if dedup is None:
@@ -77,7 +78,7 @@ async def enqueue_all(
     run_at: datetime | None = None,
     share: int = COMMON_SHARE,
 ) -> list[int]:
-    """Many jobs by one statement."""
+    """Enqueue many jobs with one statement; return their ids."""
     if not payloads:
         return []
     at = await get_database_time(session, rt.clock)
@@ -104,7 +105,10 @@ def _build_row(
 
 
 async def wake_workers(session: WriteSession) -> None:
-    """Tell the workers of this process after the commit, and those of others as part of it; once per transaction is enough."""
+    """Wake the workers of this process after the commit, and those of others as part of it.
+
+    Once per transaction is enough.
+    """
     if JOBS_TOPIC in session.info:
         return
     session.info[JOBS_TOPIC] = True
@@ -114,7 +118,7 @@ async def wake_workers(session: WriteSession) -> None:
 
 
 def build_claim_conditions(claim: JobClaim, at: datetime) -> tuple[Any, ...]:
-    """The fence: this job, under this very claim, whose lease has not run out."""
+    """Return the fence: this job, under this claim, with a lease that has not expired."""
     return (
         Job.id == claim.job_id,
         Job.attempt_count == claim.attempt,
@@ -125,10 +129,10 @@ def build_claim_conditions(claim: JobClaim, at: datetime) -> tuple[Any, ...]:
 
 
 async def verify_claim(session: WriteSession, job: JobPayload) -> None:
-    """Let this transaction commit only while the job is still ours; otherwise `LeaseLost` undoes it.
+    """Let this transaction commit only while the claim is valid; otherwise raise `LeaseLost`.
 
-    The row stays locked until the commit, so nobody can take the job in between. Without a claim (a handler called by a
-    command or a test) there is no lease to lose.
+    The row stays locked until the commit, so the job cannot be claimed in between. Without a claim
+    (a handler called by a command or a test) there is no lease to lose.
     """
     claim = job.claim
     if claim is None:
@@ -140,7 +144,10 @@ async def verify_claim(session: WriteSession, job: JobPayload) -> None:
 
 
 async def finish_job(session: WriteSession, job: JobPayload) -> None:
-    """Like `fence`, and the job is done in the same commit: what the handler writes here happens exactly once."""
+    """Verify the claim and mark the job as done in the same commit.
+
+    So the handler's writes in this transaction happen exactly once.
+    """
     await verify_claim(session, job)
     claim = job.claim
     if claim is None:

@@ -1,4 +1,4 @@
-"""Periodic jobs: one run per slot, however many processes look at the clock."""
+"""Periodic jobs: one run per slot, however many processes schedule."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,11 @@ DAY = timedelta(days=1)
 
 @dataclass(frozen=True, slots=True)
 class PeriodicJob:
-    """A payload with its beat: every so many seconds (counted from 1970, so all processes agree), or daily at a time in UTC."""
+    """A payload with its schedule.
+
+    Either every so many seconds (counted from 1970, so that all processes agree), or daily at a
+    time in UTC.
+    """
 
     payload: JobPayload
     seconds: int | None = None
@@ -42,7 +46,7 @@ class PeriodicJob:
         return DAY if self.seconds is None else timedelta(seconds=self.seconds)
 
     def get_slot(self, at: datetime) -> datetime:
-        """The latest slot that has begun."""
+        """Return the latest slot that has begun."""
         first = (
             EPOCH if self.daily is None else datetime.combine(EPOCH, self.daily.replace(tzinfo=UTC))
         )
@@ -50,10 +54,13 @@ class PeriodicJob:
 
 
 class JobScheduler:
-    """Gives out the slots. A slot missed while nobody ran is caught up, but only the latest one."""
+    """Enqueues jobs for due slots.
+
+    Of the slots missed while no process ran, only the latest is run.
+    """
 
     def __init__(self, rt: Runtime, periodic: Sequence[PeriodicJob]) -> None:
-        names = [every.name for every in periodic]
+        names = [job.name for job in periodic]
         if len(set(names)) != len(names):
             problem = f"a kind of job has one beat: {names}"
             raise ValueError(problem)
@@ -61,29 +68,27 @@ class JobScheduler:
         self._periodic = periodic
 
     async def enqueue_due_jobs(self) -> float | None:
-        """Enqueue what has come due; the answer is how many seconds remain until the next slot begins."""
+        """Enqueue due jobs; return the seconds until the next slot begins."""
         if not self._periodic:
             return None
         async with self._rt.db.read() as session:
             at = await get_database_time(session, self._rt.clock)
             given = {row.name: row.slot for row in await session.scalars(select(JobSlot))}
-        for every in self._periodic:
-            slot = every.get_slot(at)
-            if every.name not in given or given[every.name] < slot:
+        for job in self._periodic:
+            slot = job.get_slot(at)
+            if job.name not in given or given[job.name] < slot:
                 async with self._rt.db.write() as session:
-                    await self._claim_slot(session, every, slot, known=every.name in given)
-        return min(
-            (every.get_slot(at) + every.period - at).total_seconds() for every in self._periodic
-        )
+                    await self._claim_slot(session, job, slot, known=job.name in given)
+        return min((job.get_slot(at) + job.period - at).total_seconds() for job in self._periodic)
 
     async def _claim_slot(
-        self, session: WriteSession, every: PeriodicJob, slot: datetime, *, known: bool
+        self, session: WriteSession, job: PeriodicJob, slot: datetime, *, known: bool
     ) -> None:
-        """Moving the slot and enqueuing the run are one commit; whoever moves it second moves nothing."""
+        """Advance the slot and enqueue the run in one commit; of two processes one does."""
         if known:
             forward = (
                 update(JobSlot)
-                .where(JobSlot.name == every.name, JobSlot.slot < slot)
+                .where(JobSlot.name == job.name, JobSlot.slot < slot)
                 .values(slot=slot)
             )
             first = (
@@ -93,12 +98,12 @@ class JobScheduler:
                 == 1
             )
         else:
-            first = await try_insert(session, JobSlot, {"name": every.name, "slot": slot})
+            first = await try_insert(session, JobSlot, {"name": job.name, "slot": slot})
         if first:
             await enqueue(
                 session,
                 self._rt,
-                every.payload,
-                dedup=f"{every.name}@{slot.isoformat()}",
+                job.payload,
+                dedup=f"{job.name}@{slot.isoformat()}",
                 share=MAINTENANCE_SHARE,
             )

@@ -1,4 +1,4 @@
-"""Takes jobs and does them, until it is told to stop."""
+"""The worker that claims and runs jobs until it is stopped."""
 
 import asyncio
 import contextlib
@@ -32,13 +32,13 @@ from refract.jobs.payload import JobClaim
 from refract.jobs.schedule import JobScheduler, PeriodicJob
 
 RECOVERY_INTERVAL = 2.0
-"""How often leases that ran out are looked for: a dead worker's job is free again well within lease + 5 s."""
+"""Pause between checks for expired leases: a dead worker's job is free well within lease + 5 s."""
 
 CONTENTION_PAUSE_SECONDS = 0.05
-"""A pause when others took what was due, so that workers do not spin around each other's locks."""
+"""Pause when other workers claimed the due jobs, so that workers do not spin on locks."""
 
 RESERVED_SLOTS = 1
-"""Places beside `job_concurrency` that only maintenance may take: it never waits behind people's jobs."""
+"""Slots besides `job_concurrency` that only maintenance may use: it never waits for users' jobs."""
 
 ERROR_PAUSE_SECONDS = 1.0
 STOP_GRACE_SECONDS = 10.0
@@ -47,7 +47,10 @@ CANCEL_TIMEOUT = 5.0
 
 @dataclass(slots=True, eq=False)
 class _RunningJob:
-    """A job in our hands. It can be cancelled while its handler works, not while its end is being written down."""
+    """A claimed job.
+
+    It can be cancelled while its handler runs, not while its outcome is recorded.
+    """
 
     claim: JobClaim
     task: asyncio.Task[None] | None = None
@@ -63,14 +66,14 @@ class _RunningJob:
 
 @dataclass(frozen=True, slots=True)
 class _FreeSlots:
-    """How many jobs can begin: those of people, and all together."""
+    """The number of jobs that can start: those of users, and in total."""
 
     for_users: int
     total: int
 
 
 class JobWorker:
-    """One per process. Several may share a database; a job is done by one of them."""
+    """The worker of a process. Several may share a database; each job is run by one of them."""
 
     def __init__(
         self,
@@ -98,13 +101,13 @@ class JobWorker:
         self._errors: dict[str, ErrorThrottle] = {}
 
     async def start(self) -> None:
-        """Begin: at once with whatever is waiting, and with whatever a dead worker left behind."""
+        """Start with the jobs that are waiting or were left behind by a dead worker."""
         self._exit_stack.enter_context(self._rt.signals.listen(queue.JOBS_TOPIC, self._wake))
         self._claiming = asyncio.create_task(self._claim_until_stopped(), name="jobs-claim")
-        beats = {"renew": self._renew, "recover": self._recover, "schedule": self._schedule}
+        steps = {"renew": self._renew, "recover": self._recover, "schedule": self._schedule}
         self._loops = [
             asyncio.create_task(self._repeat(name, step), name=f"jobs-{name}")
-            for name, step in beats.items()
+            for name, step in steps.items()
         ]
         if self._rt.db.dialect == "postgresql":
             self._loops.append(
@@ -115,13 +118,12 @@ class JobWorker:
             )
 
     async def stop(self, grace: float = STOP_GRACE_SECONDS) -> None:
-        """Claim nothing more, let what runs come to its end, and after the grace period give the rest back at once."""
+        """Stop claiming, let running jobs finish, and release the rest after the grace period."""
         self._stopping = True
         self._wake.set()
         if self._claiming is not None:
-            await asyncio.wait(
-                [self._claiming]
-            )  # a claim under way is finished, so that its jobs are known and can be given back
+            # A claim in progress is finished, so that its jobs are known and can be released.
+            await asyncio.wait([self._claiming])
         await self._wait_for_running(grace)
         for running in self._running:
             running.end(JobReleased())
@@ -132,16 +134,16 @@ class JobWorker:
         self._exit_stack.close()
 
     async def run_due_jobs(self) -> int:
-        """Do everything that is due, and end: for tests and commands. The answer is how many jobs were taken."""
+        """Run all due jobs and return how many there were. For tests and commands."""
         taken = 0
-        while taking := await self._claim_jobs(self._count_free_slots()):
-            taken += len(taking)
-            for claim in taking:
+        while claimed := await self._claim_jobs(self._count_free_slots()):
+            taken += len(claimed)
+            for claim in claimed:
                 self._start_job(claim)
             await self._wait_for_running(None)
         return taken
 
-    # -- the loops
+    # Loops
 
     async def _claim_until_stopped(self) -> None:
         while not self._stopping:
@@ -151,24 +153,24 @@ class JobWorker:
                 await asyncio.wait_for(self._wake.wait(), pause)
 
     async def _repeat(self, name: str, step: Callable[[], Awaitable[float]]) -> None:
-        while True:  # noqa: ASYNC110 - the step itself says how long to pause
+        while True:  # noqa: ASYNC110 - the step returns the pause
             await asyncio.sleep(await self._run_step(name, step))
 
     async def _run_step(self, name: str, step: Callable[[], Awaitable[float]]) -> float:
-        """Take a step, whose answer is the pause until the next. A worker outlives whatever happens to its database."""
+        """Run a step and return the pause until the next. Database errors do not end a worker."""
         errors = self._errors.setdefault(
-            name, ErrorThrottle(self._log, "jobs_loop_failed", loop=name)
+            name, ErrorThrottle(self._log, "job_loop_failed", loop=name)
         )
         try:
             pause = await step()
-        except Exception as exc:  # noqa: BLE001 - a loop that ended would stop all background work without a word
+        except Exception as exc:  # noqa: BLE001 - an ended loop would silently stop background work
             errors.report(exc)
             return ERROR_PAUSE_SECONDS
         errors.clear()
         return pause
 
     async def _claim_due_jobs(self) -> float:
-        """Fill the free places; the answer is how long to wait for more."""
+        """Claim jobs for the free slots; return how long to wait for more."""
         poll = self._rt.settings.job_poll_seconds
         free = self._count_free_slots()
         if free.total <= 0:
@@ -179,10 +181,10 @@ class JobWorker:
             )
         if due is None or due > 0:
             return poll if due is None else min(poll, due)
-        taking = await self._claim_jobs(free)
-        for claim in taking:
+        claimed = await self._claim_jobs(free)
+        for claim in claimed:
             self._start_job(claim)
-        return 0 if taking else CONTENTION_PAUSE_SECONDS
+        return 0 if claimed else CONTENTION_PAUSE_SECONDS
 
     async def _renew(self) -> float:
         """Renew the leases every third of a lease; return the pause until the next round.
@@ -227,7 +229,7 @@ class JobWorker:
         poll = self._rt.settings.job_poll_seconds
         return poll if remaining is None else min(poll, max(0.01, remaining))
 
-    # -- one job
+    # Jobs
 
     def _count_free_slots(self) -> "_FreeSlots":
         for_people = self._concurrency - sum(
@@ -236,7 +238,7 @@ class JobWorker:
         return _FreeSlots(for_people, self._concurrency + RESERVED_SLOTS - len(self._running))
 
     async def _claim_jobs(self, free: "_FreeSlots") -> list[JobClaim]:
-        """Take maintenance first, into any place, then people's jobs into theirs."""
+        """Claim maintenance jobs for any slot, then users' jobs for theirs."""
         async with self._rt.db.write() as session:
             taken = await claims.claim_maintenance_jobs(
                 session, self._rt, self.name, self._tries, free.total
@@ -273,25 +275,22 @@ class JobWorker:
 
     async def _run_handler(self, running: _RunningJob) -> JobOutcome:
         claim = running.claim
-        handling = self._registry[claim.kind]
+        spec = self._registry[claim.kind]
         try:
             if running.ended_by is not None:
                 return running.ended_by  # before it began
             running.is_working = True
-            payload = handling.parse_payload(claim)
-            async with asyncio.timeout(handling.timeout):
+            payload = spec.parse_payload(claim)
+            async with asyncio.timeout(spec.timeout):
                 with job_span(self._rt, claim.kind):
-                    await handling.run(self._rt, payload)
+                    await spec.run(self._rt, payload)
         except asyncio.CancelledError:
-            if (
-                running.ended_by is None
-            ):  # it was not us: something inside the handler was cancelled
-                return handling.decide_outcome(
-                    TimeoutError("The work was interrupted."), claim.attempt
-                )
+            # Not cancelled by the worker: something inside the handler was.
+            if running.ended_by is None:
+                return spec.decide_outcome(TimeoutError("The work was interrupted."), claim.attempt)
             return running.ended_by
-        except Exception as exc:  # noqa: BLE001 - whatever a handler raises is this job's end, not the worker's
-            outcome = handling.decide_outcome(exc, claim.attempt)
+        except Exception as exc:  # noqa: BLE001 - ends this job, not the worker
+            outcome = spec.decide_outcome(exc, claim.attempt)
             self._report(outcome, exc)
             return outcome
         finally:
@@ -300,22 +299,22 @@ class JobWorker:
 
     def _report(self, outcome: JobOutcome, error: Exception) -> None:
         if isinstance(outcome, JobDead):
-            self._log.error("job_dead", code=outcome.code, exc_info=error)
+            self._log.error("job_died", code=outcome.code, exc_info=error)
         elif isinstance(outcome, JobFailed):
             self._log.warning(
                 "job_failed", code=outcome.code, reason=outcome.message, again_in=outcome.delay
             )
 
     async def _record_outcome(self, claim: JobClaim, outcome: JobOutcome) -> bool:
-        """Write the outcome down; when the database is away, for as long as the lease may still be ours."""
+        """Record the outcome; while the database is unavailable, retry until the lease ends."""
         pause = 0.1
-        errors = self._errors.setdefault("settle", ErrorThrottle(self._log, "job_not_settled"))
+        errors = self._errors.setdefault("settle", ErrorThrottle(self._log, "job_outcome_delayed"))
         while True:
             try:
                 async with self._rt.db.write() as session:
-                    settled = await leases.record_outcome(session, self._rt, claim, outcome)
+                    recorded = await leases.record_outcome(session, self._rt, claim, outcome)
                 errors.clear()
-                return settled
+                return recorded
             except Unavailable as exc:
                 errors.report(exc)
                 if (
@@ -327,7 +326,7 @@ class JobWorker:
             pause = min(2.0, pause * 2)
 
     async def _wait_for_running(self, seconds: float | None) -> None:
-        """Wait until nothing runs, but no longer than this."""
+        """Wait until no job runs, at most this long."""
         tasks: list[Any] = [running.task for running in self._running if running.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=seconds)

@@ -1,7 +1,8 @@
-"""A server process started by the supervisor, with the words LISTENER READY LIFELINE PLACE NUMBER.
+"""A server process started by the supervisor. Arguments: LISTENER READY LIFELINE PLACE NUMBER.
 
-The first three are file descriptors; the last two say where the processes of this node find each other. What takes long is loaded
-at once; the first byte on the lifeline says that the database is prepared, and its end that the parent is gone.
+The first three are file descriptors; the last two are where the processes of this node find each
+other. Slow modules are loaded immediately; the first byte on the lifeline means that the database
+is prepared, and its end that the parent is gone.
 """
 
 import os
@@ -36,9 +37,9 @@ def main() -> None:
     load_node_class(settings.role)
     if not os.read(lifeline_fd, 1):
         return
-    siblings = MetricsPeers(Path(sys.argv[4]), int(sys.argv[5]))
+    peers = MetricsPeers(Path(sys.argv[4]), int(sys.argv[5]))
     try:
-        uvloop.run(serve_process(settings, listener, ready, lifeline_fd, siblings))
+        uvloop.run(serve_process(settings, listener, ready, lifeline_fd, peers))
     except RefractError as exc:
         structlog.get_logger("refract.server").error("server_process_refused", reason=exc.message)
         sys.exit(EXIT_SCHEMA_TOO_OLD if isinstance(exc, SchemaTooOld) else exc.exit_code)

@@ -1,6 +1,7 @@
-"""A reload of a process that serves alone: it starts its successor, hands the socket over and stays as its parent.
+"""Reload of a process that serves alone: it starts its successor, hands over the socket and stays.
 
-The process keeps its id, so `systemctl reload` works as with several processes, and from then on the supervisor does the rest.
+It stays as the successor's parent and keeps its process id, so `systemctl reload` works as with
+several processes. From then on the supervisor takes over.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from refract.server.supervisor import ProcessSupervisor
 
 
 class ListenerHandover:
-    """The way from one process that serves alone to a parent with one child."""
+    """The handover from a process that serves alone to a parent with one child."""
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
@@ -25,7 +26,7 @@ class ListenerHandover:
         self._log = structlog.get_logger("refract.server")
 
     def start(self, hand_over: Callable[[], None]) -> None:
-        """Start a successor; call `hand_over` once it serves. If it does not, everything stays as it was."""
+        """Start a successor and call `hand_over` once it serves. If it fails, nothing changes."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._start_successor(hand_over), name="handover")
 
@@ -46,7 +47,7 @@ class ListenerHandover:
         await supervisor.run()
 
     async def wait_until_finished(self) -> None:
-        """Supervise the successor until it is stopped, if there is one; otherwise end what was begun."""
+        """Supervise the successor until it is stopped, or cancel an incomplete handover."""
         if self._task is None:
             return
         if self._supervisor is None:

@@ -1,4 +1,4 @@
-"""Which installation a command works on: whether there is one, and the address that its server has."""
+"""The installation that a command works on: whether it exists, and its server's address."""
 
 import json
 import os
@@ -20,14 +20,17 @@ LOCATION_HINT = (
 
 
 class ServedAddress(NamedTuple):
-    """What the last server on this data directory said of itself."""
+    """The address of the last server on this data directory."""
 
     url: str
     signin_links: bool
 
 
 def require_installation(settings: Settings) -> None:
-    """Raise if there is no installation here. Only some commands create one: serve, migrate, demo, restore."""
+    """Raise if there is no installation here.
+
+    Only some commands create one: serve, migrate, demo, restore.
+    """
     directory = settings.data_dir.absolute()
     file = Path(make_url(settings.effective_database_url).database or "").absolute()
     if settings.dialect == "sqlite" and not file.is_file():
@@ -58,7 +61,7 @@ def require_schema(settings: Settings, revision: str | None) -> None:
 
 
 def record_address(settings: Settings) -> None:
-    """Write down the address that this server has, for commands that print addresses."""
+    """Save the address of this server, for commands that print addresses."""
     path = settings.data_dir / _ADDRESS_FILE
     draft = path.with_name(f".{_ADDRESS_FILE}.{os.getpid()}.{secrets.token_hex(4)}")
     try:
@@ -69,13 +72,13 @@ def record_address(settings: Settings) -> None:
         draft.replace(path)
     except OSError as exc:  # a full disk is no reason not to serve
         structlog.get_logger("refract.server").warning(
-            "address_not_recorded", path=str(path), reason=exc.strerror
+            "address_recording_failed", path=str(path), reason=exc.strerror
         )
         draft.unlink(missing_ok=True)
 
 
 def read_address(settings: Settings) -> ServedAddress | None:
-    """Return the address of the server that was started last on this data directory, if it is known."""
+    """Return the address of the last server started on this data directory, if known."""
     try:
         found = json.loads((settings.data_dir / _ADDRESS_FILE).read_text())
         return ServedAddress(str(found["url"]), bool(found["signin_links"]))

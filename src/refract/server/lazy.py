@@ -1,7 +1,7 @@
-"""A process that has the web app, from its first moment on: links are followed at once, everything else waits until the rest is loaded.
+"""A process with the web app that redirects immediately while the web app is still loading.
 
-Loading the web app takes longer than everything before it. It is loaded in pieces on the event loop itself, and between two of
-them whoever came meanwhile is answered.
+Loading the web app takes longer than everything before it. It is loaded in pieces on the event loop
+itself, and between two of them pending redirects are answered; other requests wait.
 """
 
 import asyncio
@@ -35,13 +35,13 @@ LAZY_MODULES = (
     "refract.app",
 )
 TURNS_BETWEEN_MODULES = 5
-"""Turns of the event loop between two pieces: what came meanwhile is read, looked up and answered."""
+"""Turns of the event loop between two pieces, for reading and answering requests."""
 YIELD_SECONDS = 0.5
-"""Whoever has waited is answered before the rest begins: it loads things, too."""
+"""Pause in which waiting requests are answered before the rest is loaded."""
 
 
 class LazyWebNode(ServerNode):
-    """The whole program, as soon as that is there."""
+    """A node with the web app, once that is loaded."""
 
     engine: RedirectEngine
 
@@ -82,8 +82,8 @@ class LazyWebNode(ServerNode):
                 await asyncio.gather(self._loading, return_exceptions=True)
 
     async def _load_web_app(self, rest: AsyncExitStack) -> None:
-        for piece in LAZY_MODULES:
-            import_module(piece)
+        for module in LAZY_MODULES:
+            import_module(module)
             for _ in range(TURNS_BETWEEN_MODULES):
                 await asyncio.sleep(0)
         from refract.app import WebApp  # noqa: PLC0415 - loaded by now

@@ -1,7 +1,8 @@
-"""Closing a listening socket without losing anybody.
+"""Closing a listening socket without losing connections.
 
-Connections that the kernel has completed and nobody has accepted yet are reset when their listener closes, with whatever
-their clients have sent. So first no new one is let in, then the queue is emptied, and only then the socket is closed.
+Connections that the kernel has completed but that are not accepted yet are reset when their
+listener closes, with the data their clients have sent. So first new connections are dropped, then
+the queue is emptied, and only then the socket is closed.
 """
 
 import asyncio
@@ -12,17 +13,17 @@ import struct
 from typing import Final
 
 SHUTDOWN_TIMEOUT: Final = 10.0
-"""How long a stop waits, once its grace is over, for what is still being answered."""
+"""How long a stop waits, after its grace period, for open requests."""
 
 _SO_ATTACH_FILTER: Final = 26
 _TCP_INFO: Final = 11
-_UNACKED_OFFSET: Final = (
-    24  # of `struct tcp_info`; of a listening socket it is the length of the accept queue
-)
+# In `struct tcp_info`; of a listening socket it is the length of the accept queue.
+_UNACKED_OFFSET: Final = 24
 _POLL_INTERVAL: Final = 0.01
 _STEADY_POLLS: Final = 3
 
-# "Load the byte of flags; is SYN among them? Drop, else keep." A client whose SYN is dropped sends it again, and is then refused.
+# "Load the byte of flags; is SYN among them? Drop, else keep." A client whose SYN is dropped sends
+# it again, and is then refused.
 _DROP_SYN: Final = b"".join(
     struct.pack("HBBI", *instruction)
     for instruction in (
@@ -35,8 +36,8 @@ _DROP_SYN: Final = b"".join(
 
 
 async def stop_accepting(listener: socket.socket, wait_seconds: float = 1.0) -> None:
-    """Let nobody new in, and wait until those already let in are accepted by whoever serves this socket."""
-    with contextlib.suppress(OSError):  # where this is forbidden, a stop is as good as anybody's
+    """Drop new connections, and wait until the completed ones are accepted."""
+    with contextlib.suppress(OSError):  # where this is forbidden, stop without it
         _drop_new_connections(listener)
         await wait_until_empty(listener, wait_seconds, steady=_STEADY_POLLS)
 
@@ -44,7 +45,7 @@ async def stop_accepting(listener: socket.socket, wait_seconds: float = 1.0) -> 
 async def wait_until_empty(
     listener: socket.socket, wait_seconds: float = 1.0, *, steady: int = 1
 ) -> None:
-    """Wait until nobody is in the queue, several times in a row if need be."""
+    """Wait until the accept queue is empty, `steady` times in a row."""
     empty = 0
     deadline = asyncio.get_running_loop().time() + wait_seconds
     with contextlib.suppress(OSError):
@@ -54,7 +55,7 @@ async def wait_until_empty(
 
 
 def get_accept_queue_length(listener: socket.socket) -> int:
-    """Connections that nobody has accepted yet."""
+    """Return the number of connections that are not accepted yet."""
     info = listener.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _UNACKED_OFFSET + 4)
     return int(struct.unpack_from("I", info, _UNACKED_OFFSET)[0])
 

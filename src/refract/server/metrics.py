@@ -1,4 +1,4 @@
-"""Metrics of a node as a whole: its version, its disks, its spool and the last backup. Read when asked for."""
+"""Metrics of a node as a whole: version, disks, spool and the last backup. Read on demand."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ BACKED_UP_ROLES: Final = frozenset({"all", "web", "worker"})
 
 
 class NodeMetrics(Collector):
-    """The figures of one node, the same in each of its processes."""
+    """The metrics of one node, the same in each of its processes."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
@@ -69,7 +69,7 @@ class NodeMetrics(Collector):
             "refract_disk_free_inodes_ratio", "Share of inodes that are free", labels=["directory"]
         )
         for name, path in list_disks(self._settings).items():
-            with contextlib.suppress(OSError):  # not made yet
+            with contextlib.suppress(OSError):  # not created yet
                 found = os.statvfs(path)
                 free.add_metric([name], found.f_bavail * found.f_frsize)
                 whole.add_metric([name], found.f_blocks * found.f_frsize)
@@ -78,7 +78,7 @@ class NodeMetrics(Collector):
 
 
 def list_disks(settings: Settings) -> dict[str, Path]:
-    """Return the directories that must not fill up, by the name that a label gives them."""
+    """Return the directories that must not fill up, by the name in their label."""
     found = {"data": settings.data_dir}
     if settings.role != "worker":
         found["spool"] = settings.effective_spool_dir

@@ -1,4 +1,4 @@
-"""A process in its role: what it answers, and what runs beside the answers. A role loads only what it needs."""
+"""A server process in its role, and its background tasks. A role loads only what it needs."""
 
 import asyncio
 import contextlib
@@ -53,7 +53,10 @@ class SpoolReaderMissing(Unavailable):
 
 
 def is_spool_unattended(settings: Settings) -> bool:
-    """Whether clicks of this process would lie in its spool for good: it may not store them, and nobody else is there to do so."""
+    """Return whether clicks of this process would stay in its spool forever.
+
+    It may not store them itself, and no other process stores or ships them.
+    """
     if (
         settings.role != "redirect"
         or settings.redis_url is not None
@@ -64,7 +67,11 @@ def is_spool_unattended(settings: Settings) -> bool:
 
 
 class ServerNode:
-    """What every role has. `all` and `web` extend it by the web app (`refract.app`), and load that while they answer (`opening`)."""
+    """The parts that every role has.
+
+    `all` and `web` add the web app (`refract.app`), which is loaded while redirects are answered
+    (`lazy`).
+    """
 
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
@@ -74,11 +81,8 @@ class ServerNode:
             rt, {"schema": schema.probe, **_build_probes(self.engine)}, self._list_problems
         )
         self.vitals.has_mismatch = lambda: schema.problem is not None
-        if rt.settings.role in (
-            "all",
-            "web",
-            "worker",
-        ):  # web too: when all workers are dead, somebody must say that jobs wait
+        # Web too: when all workers are dead, the waiting jobs must still be reported.
+        if rt.settings.role in ("all", "web", "worker"):
             self.vitals.before_metrics = self._update_gauges
         rt.metrics.registry.register(NodeMetrics(rt.settings))
         self.connections = (
@@ -88,12 +92,12 @@ class ServerNode:
         self._log = structlog.get_logger("refract.server.node")
 
     async def _update_gauges(self) -> None:
-        """Bring the gauges up to date that nobody counts as they change."""
+        """Update the gauges that are not updated on every change."""
         await update_job_gauges(self.rt)
         await observe_reports(self.rt)
 
     def build_application(self) -> ASGIApp:
-        """What answers what the lane does not."""
+        """Return the application for requests that the fast lane does not answer."""
         return RedirectOnlyApp(
             self.vitals,
             build_redirect_app(self.rt, self.engine) if self.engine is not None else None,
@@ -104,7 +108,7 @@ class ServerNode:
 
     @property
     def protocol_class(self) -> type[asyncio.Protocol]:
-        """What speaks HTTP on a connection."""
+        """Return the HTTP protocol class of connections."""
         if self.engine is None:
             return BoundedHttpProtocol
         from refract.redirect.protocol import (  # noqa: PLC0415 - a worker has no lane
@@ -115,50 +119,50 @@ class ServerNode:
 
     @property
     def connection_state(self) -> Mapping[str, Any]:
-        """What every connection is handed."""
+        """Return the state that every connection gets."""
         return {CONNECTIONS_STATE_KEY: self.connections}
 
     def start_draining(self) -> None:
-        """No new traffic should come here, and what is open should close with its next answer."""
+        """Report as not ready, and close open connections with their next response."""
         self.vitals.is_stopping = self._middleware.is_closing = True
         self.connections.is_draining = True
 
     async def wait_until_loaded(self) -> None:
-        """Wait until everything is answered that this role answers."""
+        """Wait until this role answers all its requests."""
 
     async def wait_until_complete(self) -> None:
-        """Wait until everything runs beside the answers, too."""
+        """Wait until the background tasks run, too."""
 
     @asynccontextmanager
     async def run_background(self) -> AsyncIterator[None]:
-        """What runs beside the answers, stopped and written out at the end."""
+        """Run all background tasks; stop and flush them at the end."""
         async with self.run_essentials(), self.run_auxiliaries():
             yield
 
     @asynccontextmanager
     async def run_essentials(self) -> AsyncIterator[None]:
-        """What must run before the first answer."""
-        async with AsyncExitStack() as open_parts:
-            await open_parts.enter_async_context(
+        """Run the tasks that the first response needs."""
+        async with AsyncExitStack() as exit_stack:
+            await exit_stack.enter_async_context(
                 self.run_in_background("loop-probe", LoopLagProbe(self.rt).run)
             )
             if self.engine is not None:
-                await open_parts.enter_async_context(self.engine.run())
+                await exit_stack.enter_async_context(self.engine.run())
             else:
                 self.connections.start()
-                open_parts.callback(self.connections.stop)
+                exit_stack.callback(self.connections.stop)
             yield
 
     @asynccontextmanager
     async def run_auxiliaries(self) -> AsyncIterator[None]:
-        """What may begin later."""
-        async with AsyncExitStack() as open_parts:
-            for name, work in self._build_carriers().items():
-                await open_parts.enter_async_context(self.run_in_background(name, work))
+        """Run the tasks that may begin later."""
+        async with AsyncExitStack() as exit_stack:
+            for name, work in self._build_click_tasks().items():
+                await exit_stack.enter_async_context(self.run_in_background(name, work))
             if self.rt.settings.role in ("all", "worker"):
-                await open_parts.enter_async_context(_run_worker(self.rt))
+                await exit_stack.enter_async_context(_run_worker(self.rt))
             if self.rt.settings.role in ("all", "web"):
-                await open_parts.enter_async_context(self._run_key_usage())
+                await exit_stack.enter_async_context(self._run_key_usage())
             yield
 
     @asynccontextmanager
@@ -168,35 +172,35 @@ class ServerNode:
             async with self.run_in_background("key-usage", usage.run):
                 yield
         finally:
-            with contextlib.suppress(
-                Unavailable
-            ):  # counts of the last second, on a database that is away
+            # Counts of the last second, on a database that is unavailable.
+            with contextlib.suppress(Unavailable):
                 await usage.flush()
 
-    def _build_carriers(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """Who brings clicks to the database. Workers do so themselves; other roles hand them to Redis, if there is one.
+    def _build_click_tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Return the tasks that bring clicks to the database.
 
-        The role `redirect` never does by itself: its right to the database may be to read it.
+        Workers write them; other roles send them to Redis, if configured. The role `redirect` never
+        writes: it may have read-only access to the database.
         """
         redis, role = self.rt.singleton(create_redis), self.rt.settings.role
         if redis is None:
             return {} if role == "redirect" else {"ingest": _build_ingester(self.rt).run}
         if role in ("redirect", "web"):
             return {"ship": _build_shipper(self.rt, redis, can_write=role == "web").run}
-        carriers: dict[str, Callable[[], Awaitable[None]]]
-        carriers = {
+        tasks: dict[str, Callable[[], Awaitable[None]]]
+        tasks = {
             "ingest": _build_ingester(self.rt).run,
             "consume": _build_consumer(self.rt, redis).run,
         }
         if self.engine is None:
-            carriers["news"] = _build_broadcast(self.rt, redis)
-        return carriers
+            tasks["news"] = _build_broadcast(self.rt, redis)
+        return tasks
 
     @asynccontextmanager
     async def run_in_background(
         self, name: str, run: Callable[[], Awaitable[None]]
     ) -> AsyncIterator[None]:
-        """Run this for as long as the block, and begin it again should it ever fail."""
+        """Run a task during the block, and restart it if it fails."""
         task = asyncio.create_task(self._restart_on_failure(name, run), name=name)
         try:
             yield
@@ -210,16 +214,16 @@ class ServerNode:
         while True:
             try:
                 await run()
-            except Exception as exc:  # noqa: BLE001 - whatever it was, the work must go on
+            except Exception as exc:  # noqa: BLE001 - the task must go on
                 errors.report(exc)
             await asyncio.sleep(RESTART_INTERVAL)
 
     def _list_problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.is_full else []
         spool = self.engine.spool if self.engine is not None else None
-        ailment = spool.health_problem() if spool is not None else None
-        if ailment is not None:
-            found.append(SpoolWriteFailed(reason=ailment).message)
+        problem = spool.health_problem() if spool is not None else None
+        if problem is not None:
+            found.append(SpoolWriteFailed(reason=problem).message)
         if spool is not None and spool.dropped:
             found.append(f"{spool.dropped} clicks were answered but not kept.")
         if is_spool_unattended(self.rt.settings):
@@ -228,7 +232,7 @@ class ServerNode:
 
 
 class RedirectOnlyApp:
-    """Redirects and vitals, without the web app."""
+    """Redirects and health endpoints, without the web app."""
 
     def __init__(self, vitals: HealthEndpoints, redirects: ASGIApp | None) -> None:
         self._vitals = vitals
@@ -262,7 +266,7 @@ def _build_engine(rt: Runtime) -> "RedirectEngine":
 
 
 def build_redirect_app(rt: Runtime, engine: "RedirectEngine") -> "RedirectApp":
-    """What answers for names and codes without the web app."""
+    """Return the application for names and codes without the web app."""
     from refract.redirect.frontend import build_standalone_app  # noqa: PLC0415 - not in every role
 
     return build_standalone_app(
@@ -276,7 +280,7 @@ def build_redirect_app(rt: Runtime, engine: "RedirectEngine") -> "RedirectApp":
 def build_list_handler(
     rt: Runtime, engine: "RedirectEngine", frontend: "RedirectFrontend"
 ) -> "ListHandler":
-    """What answers for the names of lists, in whatever role follows names."""
+    """Return the handler of list names, for every role that redirects."""
     from refract.lists.redirects import PublicListHandler  # noqa: PLC0415 - not in every role
 
     return PublicListHandler(rt, engine, frontend)
@@ -295,10 +299,10 @@ def _build_probes(engine: "RedirectEngine | None") -> dict[str, HealthProbe]:
     if engine is None:
         return {}
 
-    async def spool(rt: Runtime) -> None:  # noqa: ARG001 - every probe has this shape
-        ailment = engine.spool.health_problem()
-        if ailment is not None:
-            raise SpoolWriteFailed(reason=ailment)
+    async def spool(rt: Runtime) -> None:  # noqa: ARG001 - probe signature
+        problem = engine.spool.health_problem()
+        if problem is not None:
+            raise SpoolWriteFailed(reason=problem)
 
     return {"spool": spool}
 
@@ -322,7 +326,7 @@ def _build_consumer(rt: Runtime, redis: RedisClient) -> "StreamConsumer":
 
 
 def _build_broadcast(rt: Runtime, redis: RedisClient) -> Callable[[], Awaitable[None]]:
-    """A worker changes links too, and keeps none ready itself."""
+    """Return the broadcaster of a worker, which changes links but caches none."""
     from refract.redirect.invalidation import ChangeBroadcaster  # noqa: PLC0415 - only with Redis
     from refract.redirect.redis_cache import RedisLinkCache  # noqa: PLC0415
 

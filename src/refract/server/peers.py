@@ -1,7 +1,8 @@
-"""The server processes of one node, measured together: whichever of them is asked asks the others.
+"""Metrics of all server processes of a node, collected by the one that is scraped.
 
-Each listens on a socket of its own in a private directory that their parent made, and says there what it has counted. In the answer every
-sample carries the number of its process, so that nothing is added up that a restart would make jump.
+Each process listens on its own socket in a private directory that their parent created, and serves
+its metrics there. In the result every sample has the number of its process, so that nothing is
+summed up that a restart would make jump.
 """
 
 import asyncio
@@ -11,11 +12,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 PEER_TIMEOUT = 0.5
-"""For a process that does not answer: its figures are then missing, and the others' are not late."""
+"""Timeout of a process that does not answer: its metrics are missing, and the others' not late."""
 
 
 class MetricsPeers:
-    """One process among those of its node."""
+    """A process among those of its node."""
 
     def __init__(self, directory: Path, number: int) -> None:
         self._directory = directory
@@ -23,7 +24,7 @@ class MetricsPeers:
 
     @asynccontextmanager
     async def serve(self, render: Callable[[], bytes]) -> AsyncIterator[None]:
-        """Answer the others for as long as the block runs."""
+        """Serve this process's metrics to the others during the block."""
 
         async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError):
@@ -32,7 +33,7 @@ class MetricsPeers:
             writer.close()
 
         path = self._get_socket_path(self._number)
-        path.unlink(missing_ok=True)  # of the process whose place we take
+        path.unlink(missing_ok=True)  # of the process that this one replaces
         server = await asyncio.start_unix_server(answer, path)
         try:
             yield
@@ -40,15 +41,15 @@ class MetricsPeers:
             server.close()
 
     async def collect(self, own: bytes) -> bytes:
-        """The figures of all processes that answer."""
+        """Return the metrics of all processes that answer."""
         numbers = sorted(
             int(path.stem) for path in self._directory.glob("*.socket") if path.stem.isdigit()
         )
         others = [number for number in numbers if number != self._number]
-        told = await asyncio.gather(*(self._fetch_peer(number) for number in others))
+        replies = await asyncio.gather(*(self._fetch_peer(number) for number in others))
         texts = {
             self._number: own,
-            **{number: text for number, text in zip(others, told, strict=True) if text},
+            **{number: text for number, text in zip(others, replies, strict=True) if text},
         }
         return merge_expositions({number: texts[number] for number in sorted(texts)})
 
@@ -69,7 +70,7 @@ class MetricsPeers:
 
 
 def merge_expositions(texts: dict[int, bytes]) -> bytes:
-    """Several expositions as one: each family once, and each sample with the number of its process."""
+    """Merge expositions: each family once, and each sample with the number of its process."""
     heads: dict[str, list[str]] = {}
     samples: dict[str, list[str]] = {}
     for number, text in texts.items():

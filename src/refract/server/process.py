@@ -1,4 +1,4 @@
-"""One serving process, whether alone or one of several. It loads no more than its role needs, and nothing of the command line."""
+"""A server process, alone or one of several. Loads only what its role needs, and no CLI."""
 
 import asyncio
 import contextlib
@@ -26,7 +26,7 @@ async def serve_process(
     peers: MetricsPeers | None = None,
     handover: ListenerHandover | None = None,
 ) -> None:
-    """Serve until a signal, until the parent is gone, or until `handover` has found a successor."""
+    """Serve until a signal, until the parent is gone, or until `handover` has a successor."""
     async with open_runtime(
         settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")
     ) as rt:
@@ -58,7 +58,10 @@ async def serve_process(
 
 
 async def _require_schema(rt: Runtime) -> None:
-    """Raise if schema and code do not fit. While the database is away nobody knows; readiness asks again."""
+    """Raise if schema and code do not match.
+
+    While the database is unavailable that is unknown; readiness checks it again.
+    """
     check = SchemaCheck()
     with contextlib.suppress(Unavailable):
         await check.probe(rt)
@@ -67,7 +70,10 @@ async def _require_schema(rt: Runtime) -> None:
 
 
 def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
-    """Heard once: the end of a pipe stays readable."""
+    """Stop when the parent is gone.
+
+    The reader is removed, since the end of a pipe stays readable.
+    """
     loop = asyncio.get_running_loop()
 
     def parent_is_gone() -> None:
@@ -78,7 +84,7 @@ def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
 
 
 def load_node_class(role: NodeRole) -> type[ServerNode]:
-    """What a process in this role is, with all that it needs to answer first."""
+    """Return the class for this role, after loading what its first responses need."""
     if role in ("worker", "ingest"):
         return ServerNode
     from refract.redirect import frontend, protocol  # noqa: F401, PLC0415 - not in every role

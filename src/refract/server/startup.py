@@ -1,4 +1,4 @@
-"""Everything that must be right before the first request: schema, owner, greeting."""
+"""Preparation before the first request: schema, owner, greeting."""
 
 import asyncio
 import os
@@ -25,7 +25,10 @@ POLL_INTERVAL = 0.25
 
 
 async def prepare_server(settings: Settings) -> None:
-    """Prepare the database and say where the server is. A role that may not migrate waits a moment for one that does."""
+    """Prepare the database and print the address.
+
+    A role that may not migrate waits a while for one that does.
+    """
     if settings.role == "redirect":
         await _require_spool_reader(settings)
     if settings.role in ("redirect", "ingest"):
@@ -39,7 +42,7 @@ async def prepare_server(settings: Settings) -> None:
 
 
 def _announce(settings: Settings) -> None:
-    """Say what starts where, and keep the address for commands that print it."""
+    """Log the role and address, and save the address for commands that print it."""
     log = structlog.get_logger("refract.server")
     where = {"address": settings.public_url, "host": settings.host, "port": settings.port}
     log.info(
@@ -64,7 +67,7 @@ def _announce(settings: Settings) -> None:
 
 
 async def prepare_database(settings: Settings) -> None:
-    """Migrate; in a role that may not, demand that the schema is new enough. An older role cannot do without the database here."""
+    """Migrate, or require a new enough schema in a role that may not migrate."""
     db = Database(settings)
     try:
         if settings.role in ("redirect", "ingest"):
@@ -76,19 +79,21 @@ async def prepare_database(settings: Settings) -> None:
 
 
 def main() -> None:
-    """Prepare the database with the code that is installed now, before the processes of older code are replaced."""
+    """Prepare the database with the installed code, before processes of older code are replaced."""
     os.umask(0o077)
     settings = load_settings()
     configure_logging(settings)
     try:
         asyncio.run(prepare_database(settings))
     except RefractError as exc:
-        structlog.get_logger("refract.migrations").error("schema_not_prepared", reason=exc.message)
+        structlog.get_logger("refract.migrations").error(
+            "schema_preparation_failed", reason=exc.message
+        )
         sys.exit(exc.exit_code)
 
 
 async def _require_schema(db: Database) -> None:
-    """Raise if the schema does not fit. A database that is away says nothing about it."""
+    """Raise if the schema does not match. While the database is unavailable, do nothing."""
     try:
         state = await migrations.check_schema(db)
     except Unavailable:
@@ -111,7 +116,10 @@ async def _wait_for_schema(settings: Settings) -> None:
 
 
 async def _require_spool_reader(settings: Settings) -> None:
-    """Raise unless somebody stores what this process will spool. A worker that starts at the same time gets a moment to show up."""
+    """Raise unless another process stores the clicks that this one will spool.
+
+    A worker that starts at the same time has a moment to appear.
+    """
     for _ in range(int(SPOOL_READER_TIMEOUT / POLL_INTERVAL)):
         if not is_spool_unattended(settings):
             return
@@ -120,13 +128,13 @@ async def _require_spool_reader(settings: Settings) -> None:
 
 
 async def _greet_owner(rt: Runtime) -> None:
-    """Let the owner in on the first start, and say how to sign in."""
-    shows = rt.settings.log_format != "json"
+    """Create the owner on the first start, and print how to sign in."""
+    prints_link = rt.settings.log_format != "json"
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
         link = (
             await create_signin_link(session, rt, owner)
-            if new and shows and rt.settings.signin_links_allowed
+            if new and prints_link and rt.settings.signin_links_allowed
             else None
         )
     if new:
@@ -138,7 +146,7 @@ async def _greet_owner(rt: Runtime) -> None:
     elif rt.settings.signin_links_allowed:
         _print_line(rt.settings, "Sign in with a link from: refract signin-link")
     else:
-        names = " or ".join(one.display_name for one in rt.settings.issuers.values())
+        names = " or ".join(issuer.display_name for issuer in rt.settings.issuers.values())
         _print_line(
             rt.settings,
             (
@@ -150,6 +158,9 @@ async def _greet_owner(rt: Runtime) -> None:
 
 
 def _print_line(settings: Settings, line: str) -> None:
-    """Greet people. Where every line must be JSON, the log says it instead; `refract signin-link` makes the link."""
+    """Print a line for people.
+
+    With JSON logs the log has it instead, and `refract signin-link` creates the link.
+    """
     if settings.log_format != "json":
         typer.echo(line)

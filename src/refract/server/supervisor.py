@@ -1,8 +1,9 @@
 """Several server processes behind one socket.
 
-The parent owns the socket, so nothing in its accept queue is lost when a process goes. On SIGHUP it lets the code that is installed now
-prepare the database, in a process of its own, and then replaces the server processes one by one. It starts another for one that died, and
-never lets a process that cannot start take a healthy one with it.
+The parent owns the socket, so nothing in its accept queue is lost when a process ends. On SIGHUP it
+prepares the database with the installed code, in a separate process, and then replaces the server
+processes one by one. It restarts a process that died, and never lets a process that cannot start
+replace a healthy one.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ PREPARE_COMMAND = (
     "import gc; gc.disable(); from refract.server.startup import main; main()",
 )
 EXIT_SCHEMA_TOO_OLD = 75
-"""The exit status of a server process whose code needs a newer schema than there is."""
+"""The exit status of a server process whose code needs a newer schema."""
 START_TIMEOUT = 30.0
 MIN_LIFETIME_SECONDS = 2.0
 MIN_RESTART_SECONDS = 0.25
@@ -46,9 +47,10 @@ MAX_RESTART_SECONDS = 10.0
 
 @dataclass(slots=True, eq=False)
 class ChildProcess:
-    """A server process. It holds the other end of `lifeline`: told to go on, it begins; when that closes, it stops.
+    """A server process.
 
-    So no orphan outlives the parent.
+    It has the other end of `lifeline`: a byte on it lets it begin; when it closes, it stops. So no
+    orphan outlives the parent.
     """
 
     process: asyncio.subprocess.Process
@@ -58,7 +60,7 @@ class ChildProcess:
 
 
 class ProcessSlot:
-    """One place among the processes, always to be filled. Each slot looks after itself, so that none waits for another's trouble."""
+    """A slot that always has a process. Slots are independent, so that none waits for another."""
 
     def __init__(
         self,
@@ -73,23 +75,22 @@ class ProcessSlot:
         self._log = structlog.get_logger("refract.supervisor")
 
     async def run(self) -> None:
-        """Start a process, and another whenever it dies; without end."""
+        """Start a process, and another one whenever it dies, forever."""
         while True:
             child = self._child
             if child is not None:
                 await child.process.wait()
             async with self._change_lock:
-                if (
-                    self._child is child
-                ):  # else it was replaced on purpose, and we wait for its successor
+                # Otherwise it was replaced on purpose; wait for its successor.
+                if self._child is child:
                     await self._restart_child(child)
 
     async def replace_child(self) -> bool:
-        """Put a new process in place of the old, which goes only when its successor serves; False when that does not."""
+        """Replace the process by a new one once that serves; return False if it does not."""
         async with self._change_lock:
             new = await self._spawn()
             if not new.ready:
-                self._log.error("replacement_did_not_start", code=new.process.returncode)
+                self._log.error("replacement_failed", code=new.process.returncode)
                 await self._stop(new)
                 return False
             old, self._child = self._child, new
@@ -98,7 +99,7 @@ class ProcessSlot:
         return True
 
     async def _restart_child(self, dead: ChildProcess | None) -> None:
-        """Start another in place of one that died, ever more slowly if they keep dying young."""
+        """Restart a process that died, with growing delays if they keep dying young."""
         if dead is not None:
             young = time.monotonic() - dead.started_at < MIN_LIFETIME_SECONDS or not dead.ready
             self._restart_delay = (
@@ -116,7 +117,7 @@ class ProcessSlot:
             await asyncio.sleep(self._restart_delay)
         self._child = await self._spawn()
         if not self._child.ready:
-            self._log.error("server_process_did_not_start", code=self._child.process.returncode)
+            self._log.error("server_process_failed", code=self._child.process.returncode)
 
 
 class ProcessSupervisor:
@@ -125,9 +126,8 @@ class ProcessSupervisor:
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
         self._listener = listener
-        self._peers_dir = Path(
-            tempfile.mkdtemp(prefix="refract-")
-        )  # a short path: a socket's name may have 107 characters
+        # A short path: a socket's name may have 107 characters.
+        self._peers_dir = Path(tempfile.mkdtemp(prefix="refract-"))
         self._slots = [
             ProcessSlot(partial(self._spawn_child, number), self._stop_child)
             for number in range(settings.workers)
@@ -141,7 +141,7 @@ class ProcessSupervisor:
         self._log = structlog.get_logger("refract.supervisor")
 
     def mark_prepared(self) -> None:
-        """The database is prepared. Until then processes are started and loaded, but ask it nothing."""
+        """Let processes use the database, which is prepared. Until then they only load."""
         self._prepared.set()
 
     async def run(self) -> None:
@@ -161,7 +161,8 @@ class ProcessSupervisor:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await stop_accepting(self._listener)
-            self._listener.close()  # else the kernel would go on letting clients in, whom nobody serves any more
+            # Otherwise the kernel would go on completing connections that are never served.
+            self._listener.close()
             await self.close()
 
     def _on_sighup(self) -> None:
@@ -174,10 +175,10 @@ class ProcessSupervisor:
         finally:
             stopped.cancel()
         for task in done - {stopped}:
-            await task  # none of them ends by itself, unless it failed
+            await task  # none of them ends unless it failed
 
     async def _run_replacements(self) -> None:
-        """Replace the processes one by one; what is asked for meanwhile is done afterwards."""
+        """Replace the processes one by one on request; requests meanwhile are served afterwards."""
         while True:
             await self._replace_requested.wait()
             self._replace_requested.clear()
@@ -185,7 +186,10 @@ class ProcessSupervisor:
                 self._log.info("server_processes_replaced", count=len(self._slots))
 
     async def replace_children(self) -> bool:
-        """Prepare the database with the code that is installed now, then replace every process; False when one of them fails."""
+        """Prepare the database with the installed code, then replace every process.
+
+        Return False if one of them fails.
+        """
         if not await self._prepare_database():
             return False
         for slot in self._slots:
@@ -194,7 +198,7 @@ class ProcessSupervisor:
         return True
 
     async def _prepare_database(self) -> bool:
-        """Run the migration in a process of its own, for as long as it takes: the old processes go on serving meanwhile."""
+        """Migrate in a separate process, without a timeout: the old processes go on serving."""
         async with self._prepare_lock:
             process = await asyncio.create_subprocess_exec(
                 *PREPARE_COMMAND, env=self._build_environment()
@@ -207,20 +211,23 @@ class ProcessSupervisor:
                 raise
         if code != 0:
             self._log.error(
-                "database_not_prepared", code=code, consequence="the running processes are kept"
+                "database_preparation_failed",
+                code=code,
+                consequence="the running processes are kept",
             )
         return code == 0
 
     async def close(self) -> None:
-        """End every process and give up the socket."""
+        """Stop every process and close the socket."""
         await asyncio.gather(*(self._stop_child(child) for child in list(self._children)))
         self._listener.close()
         shutil.rmtree(self._peers_dir, ignore_errors=True)
 
     async def _spawn_child(self, number: int) -> ChildProcess:
-        """Start a process, and once more if a version was installed meanwhile whose code needs a newer schema.
+        """Start a process; if its code needs a newer schema, migrate and start it again.
 
-        While nobody serves, one process starts before the others: all together they would all be late.
+        That happens when a version was installed meanwhile. While no process serves, one starts
+        before the others: started together, all would be late.
         """
         child = await self._spawn_first_alone(number)
         if child.process.returncode == EXIT_SCHEMA_TOO_OLD and await self._prepare_database():
@@ -235,31 +242,31 @@ class ProcessSupervisor:
         return await self._start_child(number)
 
     async def _start_child(self, number: int) -> ChildProcess:
-        """Start a process and wait until it accepts connections, or does not."""
-        told, tell = os.pipe()
-        held, lifeline = os.pipe()
+        """Start a process and wait until it accepts connections or fails."""
+        ready_reader, ready_writer = os.pipe()
+        lifeline_reader, lifeline = os.pipe()
         listener = self._listener.fileno()
-        words = (
+        command = (
             *CHILD_COMMAND,
             str(listener),
-            str(tell),
-            str(held),
+            str(ready_writer),
+            str(lifeline_reader),
             str(self._peers_dir),
             str(number),
         )
         process = await asyncio.create_subprocess_exec(
-            *words, env=self._build_environment(), pass_fds=(listener, tell, held)
+            *command,
+            env=self._build_environment(),
+            pass_fds=(listener, ready_writer, lifeline_reader),
         )
-        os.close(tell)
-        os.close(held)
+        os.close(ready_writer)
+        os.close(lifeline_reader)
         child = ChildProcess(process, lifeline, time.monotonic(), ready=False)
         self._children.add(child)
         await self._prepared.wait()
-        with contextlib.suppress(
-            BrokenPipeError
-        ):  # it has died meanwhile, which is found out in a moment
+        with contextlib.suppress(BrokenPipeError):  # It has died meanwhile, which is noticed below.
             os.write(lifeline, b"1")
-        child.ready = await self._wait_for_ready(told, process)
+        child.ready = await self._wait_for_ready(ready_reader, process)
         if child.ready:
             notify_ready()
         else:
@@ -267,7 +274,7 @@ class ProcessSupervisor:
         return child
 
     def _build_environment(self) -> dict[str, str]:
-        """The environment of a process that shares our settings, also those of our command line."""
+        """Return the environment of a process with these settings, also those of the CLI."""
         return os.environ | {
             "REFRACT_HOST": self._settings.host,
             "REFRACT_PORT": str(self._settings.port),
@@ -277,28 +284,28 @@ class ProcessSupervisor:
         }
 
     @staticmethod
-    async def _wait_for_ready(told: int, process: asyncio.subprocess.Process) -> bool:
-        """The child writes one byte when it serves; its death closes the pipe."""
+    async def _wait_for_ready(ready_reader: int, process: asyncio.subprocess.Process) -> bool:
+        """Wait for the byte that the child writes when it serves; its death closes the pipe."""
         loop = asyncio.get_running_loop()
-        heard: asyncio.Future[bool] = loop.create_future()
+        is_ready: asyncio.Future[bool] = loop.create_future()
 
-        def hear() -> None:
-            if not heard.done():
-                heard.set_result(os.read(told, 1) == b"1")
+        def on_readable() -> None:
+            if not is_ready.done():
+                is_ready.set_result(os.read(ready_reader, 1) == b"1")
 
-        loop.add_reader(told, hear)
+        loop.add_reader(ready_reader, on_readable)
         try:
             async with asyncio.timeout(START_TIMEOUT):
-                return await heard
+                return await is_ready
         except TimeoutError:
             process.kill()
             return False
         finally:
-            loop.remove_reader(told)
-            os.close(told)
+            loop.remove_reader(ready_reader)
+            os.close(ready_reader)
 
     async def _stop_child(self, child: ChildProcess) -> None:
-        """See it off, gracefully if it will go so."""
+        """Stop a process, gracefully if it responds."""
         if child.process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 child.process.send_signal(signal.SIGTERM)

@@ -1,13 +1,14 @@
-"""What a hang-up means: a terminal that closed, or somebody who asks for a reload."""
+"""The cause of a SIGHUP: a closed terminal, or a request to reload."""
 
 import errno
 import termios
 
 
 def is_terminal_closed() -> bool:
-    """Whether standard input, output or error is a terminal that has been closed.
+    """Return whether standard input, output or error is a terminal that was closed.
 
-    Both send SIGHUP. `systemctl reload` comes to a process without a terminal, or with one that is still there.
+    Both cause SIGHUP. `systemctl reload` signals a process without a terminal, or with one that is
+    still open.
     """
     for descriptor in (0, 1, 2):
         try:

@@ -1,7 +1,7 @@
-"""One server process: uvicorn, with a stop that fails nobody.
+"""A server process on uvicorn, with a graceful stop.
 
-Stop = readiness off, listener closed, streams ended, `Connection: close` on each next answer, idle sockets closed after a
-grace, the last clicks written.
+A stop means: readiness off, listener closed, streams ended, `Connection: close` on each next
+response, idle sockets closed after a grace period, the last clicks written.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ POLL_INTERVAL = 0.02
 
 
 class GracefulServer(Server):
-    """Serves until a signal, then lets every request that was sent be answered."""
+    """Serves until a signal, then answers every request that was sent."""
 
     def __init__(self, config: uvicorn.Config, node: ServerNode) -> None:
         super().__init__(config)
@@ -33,19 +33,24 @@ class GracefulServer(Server):
         self._stop_requested = asyncio.Event()
         self._shares_listener = False
         self.on_reload: Callable[[], None] = self.stop
-        """What SIGHUP does to a process that serves alone."""
+        """The reaction to SIGHUP of a process that serves alone."""
         self._log = structlog.get_logger("refract.server")
 
     async def run_until_stopped(
         self, listener: socket.socket, ready: Callable[[], Awaitable[None]], *, shared: bool = False
     ) -> None:
-        """Serve on a socket, our own or shared with others. `ready` is told once everything is answered; links are followed before that."""
+        """Serve on a socket, our own or shared with other processes.
+
+        `ready` is called once every request is answered; redirects work before that.
+        """
         self._shares_listener = shared
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGINT, self.stop_or_force)
-        # A child is told by its parent, and perhaps by whoever told the parent: twice is no hurry then.
+        # A child gets the signal from its parent, and perhaps from the sender to the parent as
+        # well: the second one does not mean haste.
         loop.add_signal_handler(signal.SIGTERM, self.stop if shared else self.stop_or_force)
-        # A terminal that closes, and somebody who asks for a reload, may tell every process: a child leaves it to its parent.
+        # A closing terminal, or a reload, may signal every process: a child leaves it to its
+        # parent.
         loop.add_signal_handler(signal.SIGHUP, (lambda: None) if shared else self._on_sighup)
         self.config.load()
         self.lifespan = self.config.lifespan_class(self.config)
@@ -74,7 +79,7 @@ class GracefulServer(Server):
         self._stop_requested.set()
 
     def hand_over(self) -> None:
-        """Stop gracefully, and leave the socket to the successor that serves on it."""
+        """Stop gracefully, and leave the socket to the successor."""
         self._shares_listener = True
         self.stop()
 
@@ -85,12 +90,12 @@ class GracefulServer(Server):
             self.on_reload()
 
     def stop_or_force(self) -> None:
-        """Stop gracefully; asked again, stop now."""
+        """Stop gracefully; on the second call, stop immediately."""
         self.force_exit = self.should_exit
         self.stop()
 
     async def main_loop(self) -> None:
-        """Renew the date once a second; a stop is heard at once."""
+        """Refresh the date once a second; a stop takes effect immediately."""
         while not self.should_exit:
             await self.on_tick(0)
             with contextlib.suppress(TimeoutError):
@@ -99,23 +104,27 @@ class GracefulServer(Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._node.start_draining()
-        for one in sockets or []:
-            await (wait_until_empty(one) if self._shares_listener else stop_accepting(one))
+        for listener in sockets or []:
+            await (
+                wait_until_empty(listener) if self._shares_listener else stop_accepting(listener)
+            )
         for server in self.servers:
             server.close()
-        for one in sockets or []:
-            one.close()
+        for listener in sockets or []:
+            listener.close()
         self._disable_keep_alive()
-        await self._wait_for_connections(
-            self._grace
-        )  # clients of this moment get an answer that tells them to go elsewhere
+        # Current clients get a response that closes their connection.
+        await self._wait_for_connections(self._grace)
         await self._wait_for_connections(SHUTDOWN_TIMEOUT, closing=True)
         for task in list(self.server_state.tasks):
-            self._log.warning("request_cut_off")
+            self._log.warning("request_cancelled")
             task.cancel()
 
     def _disable_keep_alive(self) -> None:
-        """Let answers that are being made say that they are the last on their connection; of later ones the application sees to it."""
+        """Make responses in progress the last on their connection.
+
+        Later ones are up to the application.
+        """
         for connection in self.server_state.connections:
             cycle = getattr(connection, "cycle", None)
             if cycle is not None and not cycle.response_started:
@@ -134,7 +143,7 @@ class GracefulServer(Server):
 
 
 def _freeze_memory() -> None:
-    """What start-up made stays for good: the collector need not walk over it again and again while requests wait."""
+    """Exempt the objects created at startup from garbage collection, since they stay."""
     gc.collect()
     gc.freeze()
     gc.enable()

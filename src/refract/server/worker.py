@@ -1,4 +1,4 @@
-"""Every kind of background work there is, and when the periodic ones begin."""
+"""All handlers of background jobs and their schedules."""
 
 from refract.admin import jobs as admin_jobs
 from refract.clicks import jobs as analytics_jobs
@@ -31,9 +31,9 @@ _JOB_MODULES = (
     admin_jobs,
 )
 HANDLERS = tuple(handler for feature in _JOB_MODULES for handler in feature.HANDLERS)
-PERIODIC = tuple(every for feature in _JOB_MODULES for every in feature.PERIODIC)
+PERIODIC = tuple(job for feature in _JOB_MODULES for job in feature.PERIODIC)
 
 
 def build_worker(rt: Runtime) -> JobWorker:
-    """The worker of this process."""
+    """Return the worker of this process."""
     return JobWorker(rt, HandlerRegistry.from_functions(HANDLERS), periodic=PERIODIC)

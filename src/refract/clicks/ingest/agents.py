@@ -85,8 +85,10 @@ class UserAgentParser(BoundedCache[UserAgent]):
             _parse_family(found.user_agent),
             _parse_family(found.os),
         )
-        said = (("devices", device), ("browsers", browser), ("systems", system))
-        parts = tuple(build_breakdown_key(dimension, value) for dimension, value in said if value)
+        dimensions = (("devices", device), ("browsers", browser), ("systems", system))
+        parts = tuple(
+            build_breakdown_key(dimension, value) for dimension, value in dimensions if value
+        )
         return UserAgent(
             text,
             b"\0" + text.encode(),

@@ -112,7 +112,7 @@ class EventBatchBuilder:
     def add_clicks(
         self, into: EventBatch, clicks: Iterable[Click], received: int, salts: dict[int, bytes]
     ) -> None:
-        facts_of, spell, node, events, tallies = (
+        extract_facts, format_time, node, events, tallies = (
             self._extractor.extract_facts,
             self._format_time,
             self._node,
@@ -124,8 +124,8 @@ class EventBatchBuilder:
         for click in clicks:
             at = to_microseconds(click.time_ns, received)
             second, micro = divmod(at, 1_000_000)
-            row, bot, private, parts, visitor = facts_of(click)
-            events.append((spool_id, segment, click.offset, spell(second, micro), node, *row))
+            row, bot, private, parts, visitor = extract_facts(click)
+            events.append((spool_id, segment, click.offset, format_time(second, micro), node, *row))
             slot = (row[1], row[0], second - second % _QUARTER_SECONDS)
             tally = tallies.get(slot)
             if tally is None:

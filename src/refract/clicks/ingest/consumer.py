@@ -54,7 +54,7 @@ class StreamConsumer:
         self._maintained_at = float("-inf")
         self._group_created = False
         self._log = structlog.get_logger("refract.consume")
-        self._errors = ErrorThrottle(self._log, "clicks_wait")
+        self._errors = ErrorThrottle(self._log, "clicks_delayed")
         self._taken = rt.metrics.counter(
             "refract_stream_clicks", "Clicks that were taken from the stream and stored"
         )
@@ -123,15 +123,15 @@ class StreamConsumer:
         answer = await self._redis.execute("XAUTOCLAIM", *words, seconds=stream.STREAM_TIMEOUT)
         return await self._parse_entries(answer[1])
 
-    async def _parse_entries(self, told: Iterable[list[object]]) -> list[StreamEntry]:
+    async def _parse_entries(self, raw_entries: Iterable[list[object]]) -> list[StreamEntry]:
         entries = []
-        for number, fields in told:
+        for number, fields in raw_entries:
             assert isinstance(number, bytes)  # noqa: S101 - guaranteed by the protocol
             try:
                 batch = stream.parse_entry(fields)  # type: ignore[arg-type]
                 entries.append(StreamEntry(number, batch))
             except (ValueError, KeyError, TypeError, BrokenFrame):
-                self._log.error("stream_entry_not_understood", entry=number.decode())
+                self._log.error("stream_entry_rejected", entry=number.decode())
                 # The node that sent it still has its clicks and reports the difference.
                 await self._acknowledge([number])
         return entries

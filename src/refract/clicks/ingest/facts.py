@@ -60,17 +60,17 @@ class FactsExtractor:
         _, kind, flags, target, _, network, agent, referrer, campaign = click
         if flags & PRIVATE:
             return _build_private_facts(kind, target, flags)
-        text, visitor, device, browser, browser_version, system, system_version, its_parts = (
+        text, visitor, device, browser, browser_version, system, system_version, agent_keys = (
             self._agents[agent]
         )
         if flags & PREFETCH:
             device = BOT_DEVICE
         bot = device == BOT_DEVICE
-        where, where_parts = self._networks[network]
-        came, came_parts = self._referrers[referrer]
-        why, why_parts = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
+        place, place_keys = self._networks[network]
+        referrer_facts, referrer_keys = self._referrers[referrer]
+        campaign_facts, campaign_keys = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
         row = (
-            kind, target, bot, False, *where, text, *came, *why,
+            kind, target, bot, False, *place, text, *referrer_facts, *campaign_facts,
             device, browser, browser_version, system, system_version,
         )  # fmt: skip
         if bot:
@@ -79,7 +79,7 @@ class FactsExtractor:
             row,
             False,
             False,
-            its_parts + where_parts + came_parts + why_parts,
+            agent_keys + place_keys + referrer_keys + campaign_keys,
             network + visitor,
         )
 
@@ -126,5 +126,5 @@ def parse_referrer_host(referrer: str) -> str:
 def _parse_campaign(raw: bytes) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
     pairs = parse_qsl(raw.decode("utf-8", "replace"), errors="replace")
     found = {name: value.replace("\x00", "")[:255] for name, value in reversed(pairs)}
-    said = tuple(found.get(name) or None for name in _CAMPAIGN_COLUMNS)
-    return said, (build_breakdown_key("campaigns", said[2]),) if said[2] else ()
+    values = tuple(found.get(name) or None for name in _CAMPAIGN_COLUMNS)
+    return values, (build_breakdown_key("campaigns", values[2]),) if values[2] else ()

@@ -85,7 +85,7 @@ class Ingester:
         self._prepared: tuple[SpoolBatch, EventBatch] | None = None
         self._batch_size = BATCH_SIZE
         self._log = structlog.get_logger("refract.ingest")
-        self._errors = ErrorThrottle(self._log, "clicks_wait")
+        self._errors = ErrorThrottle(self._log, "clicks_delayed")
         self._stored = rt.metrics.counter(
             "refract_clicks_stored", "Clicks that were read from a spool and stored"
         )
@@ -141,7 +141,7 @@ class Ingester:
         while batch.next != position:
             if batch.damage is not None:
                 aside = quarantine_damage(spool, batch.damage)
-                self._log.error("clicks_unreadable", kept_in=str(aside), size=batch.damage.size)
+                self._log.error("clicks_quarantined", kept_in=str(aside), size=batch.damage.size)
             try:
                 following = await self._apply_and_read_next(spool, position, batch)
             except CheckpointMoved:
@@ -170,14 +170,14 @@ class Ingester:
             await asyncio.sleep(YIELD_SECONDS)  # let other writers in
             return await self._read_batch(spool, batch.next)
         following = await self._read_batch(spool, batch.next)
-        looking = asyncio.create_task(self._prepare_next(spool, following))
+        preparing = asyncio.create_task(self._prepare_next(spool, following))
         try:
             await self._apply_batch(spool, position, batch)
         except BaseException:
-            looking.cancel()
+            preparing.cancel()
             raise
         finally:
-            await asyncio.wait([looking])
+            await asyncio.wait([preparing])
         return following
 
     def _adapt_batch_size(self, clicks: int, seconds: float) -> None:
@@ -227,25 +227,25 @@ class Ingester:
             async with self._rt.db.write() as session:
                 await self._advance_checkpoint(session, spool, position, batch, now)
             return
-        (known, gathered), self._prepared = self._prepared or (None, None), None
+        (known, event_batch), self._prepared = self._prepared or (None, None), None
         tools = await self._get_tools()
-        if known is not batch or gathered is None:
-            gathered = await self._build_event_batch(tools, spool, batch)
+        if known is not batch or event_batch is None:
+            event_batch = await self._build_event_batch(tools, spool, batch)
         try:
             async with self._rt.db.write() as session:
                 begun = self._rt.clock.monotonic()  # on SQLite there is one writer from here on
                 await self._advance_checkpoint(session, spool, position, batch, now)
-                await insert_events(session, gathered.events)
+                await insert_events(session, event_batch.events)
                 state = await lock_progress(session)  # from here to the commit there is one writer
                 begun = begun if self._rt.db.dialect == "sqlite" else self._rt.clock.monotonic()
                 await save_progress(
-                    session, await tools.updater.add_clicks(session, state, gathered.tallies)
+                    session, await tools.updater.add_clicks(session, state, event_batch.tallies)
                 )
                 await add_totals(
-                    session, "link_totals", "link_id", gathered.sum_totals(of_links=True)
+                    session, "link_totals", "link_id", event_batch.sum_totals(of_links=True)
                 )
                 await add_totals(
-                    session, "list_totals", "target_id", gathered.sum_totals(of_links=False)
+                    session, "list_totals", "target_id", event_batch.sum_totals(of_links=False)
                 )
         except BaseException:
             tools.updater.reset()
@@ -268,14 +268,14 @@ class Ingester:
     ) -> EventBatch:
         received = self._rt.clock.now_ns() // 1000
         salts = await self._salts.get_salts(collect_days(batch.clicks, received))
-        gathered = EventBatch()
-        gatherer = EventBatchBuilder(
+        event_batch = EventBatch()
+        builder = EventBatchBuilder(
             tools.extractor, self._rt.db.dialect, spool.id, batch.segment, spool.node[:64]
         )
-        for some in iter_batches(batch.clicks, CLICKS_PER_TURN):
-            gatherer.add_clicks(gathered, some, received, salts)
+        for clicks in iter_batches(batch.clicks, CLICKS_PER_TURN):
+            builder.add_clicks(event_batch, clicks, received, salts)
             await asyncio.sleep(0)  # let requests be answered
-        return gathered
+        return event_batch
 
     @staticmethod
     async def _advance_checkpoint(

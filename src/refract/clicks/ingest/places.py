@@ -84,9 +84,9 @@ class PlaceLookup:
             self._locate = _load_file(self._path)
         except Exception as exc:  # noqa: BLE001 - a bad file must not stop counting
             self._locate = _locate_nothing
-            self._log.warning("places_unknown", file=str(self._path), reason=type(exc).__name__)
+            self._log.warning("geoip_failed", file=str(self._path), reason=type(exc).__name__)
         else:
-            self._log.info("places_known", file=str(self._path))
+            self._log.info("geoip_loaded", file=str(self._path))
         return True
 
     @property

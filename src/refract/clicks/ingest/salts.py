@@ -63,10 +63,10 @@ class SaltStore:
             found = await session.scalars(
                 select(VisitorSalt).where(VisitorSalt.day.in_([to_datetime(day) for day in days]))
             )
-            asked = {
+            loaded = {
                 int(row.day.timestamp()): KnownSalt(row.salt, row.created_at) for row in found.all()
             }
-        self._known |= asked  # only once they are committed: on a full disk they are not
+        self._known |= loaded  # only once they are committed: on a full disk they are not
 
 
 async def destroy_expired_salts(rt: Runtime) -> int:

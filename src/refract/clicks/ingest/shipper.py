@@ -63,7 +63,7 @@ class ShippingProgress:
 
     @property
     def size(self) -> int:
-        return sum(one.size for one in self.in_flight)
+        return sum(sent.size for sent in self.in_flight)
 
     def mark_stored(self, stored: SpoolPosition) -> None:
         self.stored = max(self.stored, stored)
@@ -102,7 +102,7 @@ class SpoolShipper:
         )
         self._caught_up_at: float | None = None  # None until this process is the one that ships
         self._log = structlog.get_logger("refract.ship")
-        self._errors = ErrorThrottle(self._log, "clicks_wait")
+        self._errors = ErrorThrottle(self._log, "clicks_delayed")
 
     async def run(self) -> None:
         """Ship clicks until cancelled."""
@@ -121,7 +121,7 @@ class SpoolShipper:
         self._lag.set(now - self._caught_up_at)
         try:
             await self.ship_all()
-            if not any(way.in_flight for way in self._progress.values()):
+            if not any(progress.in_flight for progress in self._progress.values()):
                 self._caught_up_at = self._rt.clock.monotonic()
                 self._lag.set(0)
             self._errors.clear()
@@ -159,7 +159,7 @@ class SpoolShipper:
         unknown = any(spool.id not in self._progress for spool in found)
         if not unknown and (
             now < self._stored_polled_at + STORED_POLL_INTERVAL
-            or not any(way.in_flight for way in self._progress.values())
+            or not any(progress.in_flight for progress in self._progress.values())
         ):
             return
         self._stored_polled_at = now
@@ -176,44 +176,46 @@ class SpoolShipper:
                 position
             )
 
-    async def _ship_spool(self, spool: SpoolState, way: ShippingProgress) -> int:
-        await self._resend_lost(way)
+    async def _ship_spool(self, spool: SpoolState, progress: ShippingProgress) -> int:
+        await self._resend_lost(progress)
         number = 0
-        while way.size < WINDOW_BYTES:
-            batch = read_batch(spool, way.sent, BATCH_SIZE)
-            if batch.next == way.sent:
+        while progress.size < WINDOW_BYTES:
+            batch = read_batch(spool, progress.sent, BATCH_SIZE)
+            if batch.next == progress.sent:
                 break
-            number += await self._send_batch(spool, way, batch)
-        if remove_finished(spool, way.stored):
+            number += await self._send_batch(spool, progress, batch)
+        if remove_finished(spool, progress.stored):
             del self._progress[spool.id]
         return number
 
-    async def _send_batch(self, spool: SpoolState, way: ShippingProgress, batch: SpoolBatch) -> int:
+    async def _send_batch(
+        self, spool: SpoolState, progress: ShippingProgress, batch: SpoolBatch
+    ) -> int:
         if batch.damage is not None:
             aside = quarantine_damage(spool, batch.damage)
-            self._log.error("clicks_unreadable", kept_in=str(aside), size=batch.damage.size)
+            self._log.error("clicks_quarantined", kept_in=str(aside), size=batch.damage.size)
         frames = read_raw_frames(spool, batch)
         entry = await stream.send_batch(
-            self._redis, stream.StreamBatch(spool.id, spool.node[:64], way.sent, batch), frames
+            self._redis, stream.StreamBatch(spool.id, spool.node[:64], progress.sent, batch), frames
         )
-        way.in_flight.append(SentBatch(batch.next, entry, len(frames)))
-        way.sent = batch.next
+        progress.in_flight.append(SentBatch(batch.next, entry, len(frames)))
+        progress.sent = batch.next
         self._shipped.inc(len(batch.clicks))
         return len(batch.clicks)
 
-    async def _resend_lost(self, way: ShippingProgress) -> None:
+    async def _resend_lost(self, progress: ShippingProgress) -> None:
         """Send again from the oldest batch in flight if the stream has lost it."""
         now = self._rt.clock.monotonic()
-        if not way.in_flight or now < way.checked_at + LOST_POLL_INTERVAL:
+        if not progress.in_flight or now < progress.checked_at + LOST_POLL_INTERVAL:
             return
-        way.checked_at = now
-        if not await stream.has_entry(self._redis, way.in_flight[0].entry_id):
+        progress.checked_at = now
+        if not await stream.has_entry(self._redis, progress.in_flight[0].entry_id):
             # It may have been stored and removed since the last poll; then nothing is sent twice.
             self._stored_polled_at = float("-inf")
             self._log.warning(
-                "stream_lost_clicks",
-                spool=way.in_flight[0].entry_id.decode(),
-                batches=len(way.in_flight),
+                "stream_batches_lost",
+                spool=progress.in_flight[0].entry_id.decode(),
+                batches=len(progress.in_flight),
             )
-            way.in_flight.clear()
-            way.sent = way.stored
+            progress.in_flight.clear()
+            progress.sent = progress.stored

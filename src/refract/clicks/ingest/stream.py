@@ -101,16 +101,16 @@ def parse_entry(fields: list[bytes]) -> StreamBatch:
 
     Raises `ValueError`, `KeyError` or `BrokenFrame` for one that was not sent by Refract.
     """
-    told = dict(zip(fields[::2], fields[1::2], strict=True))
-    damage = SpoolDamage(*map(int, told[b"damage"].split(b":"))) if told[b"damage"] else None
-    got = list(decode_clicks(told[b"frames"], int(told[b"base"])))
+    values = dict(zip(fields[::2], fields[1::2], strict=True))
+    damage = SpoolDamage(*map(int, values[b"damage"].split(b":"))) if values[b"damage"] else None
+    got = list(decode_clicks(values[b"frames"], int(values[b"base"])))
     batch = SpoolBatch(
-        int(told[b"segment"]), got, _parse_position(told[b"to"]), int(told[b"torn"]), damage
+        int(values[b"segment"]), got, _parse_position(values[b"to"]), int(values[b"torn"]), damage
     )
     return StreamBatch(
-        int(told[b"spool"]),
-        told[b"node"].decode("utf-8", "replace"),
-        _parse_position(told[b"from"]),
+        int(values[b"spool"]),
+        values[b"node"].decode("utf-8", "replace"),
+        _parse_position(values[b"from"]),
         batch,
     )
 
@@ -144,10 +144,10 @@ async def get_length(redis: RedisClient) -> int:
 
 async def delete_idle_consumers(redis: RedisClient, idle_ms: int) -> None:
     """Delete consumers of processes that ended long ago and have nothing pending."""
-    for told in await redis.execute(
+    for consumer in await redis.execute(
         "XINFO", "CONSUMERS", STREAM_KEY, CONSUMER_GROUP, seconds=STREAM_TIMEOUT
     ):
-        facts: dict[bytes, Any] = dict(zip(told[::2], told[1::2], strict=True))
+        facts: dict[bytes, Any] = dict(zip(consumer[::2], consumer[1::2], strict=True))
         if not facts[b"pending"] and facts[b"idle"] > idle_ms:
             await redis.execute(
                 "XGROUP",

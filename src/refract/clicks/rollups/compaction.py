@@ -68,12 +68,14 @@ async def _close_batch(session: WriteSession, state: RollupProgress, until: int)
         _ROLLUPS.c.start >= to_datetime(hour),
         _ROLLUPS.c.start < to_datetime(hour + _HOUR_SECONDS),
     )
-    some = (
+    pending = (
         select(_ROLLUPS.c.target_id)
         .where(*within, _ROLLUPS.c.target_id > state.closed_target)
         .distinct()
     )
-    targets = (await session.scalars(some.order_by(_ROLLUPS.c.target_id).limit(BATCH_SIZE))).all()
+    targets = (
+        await session.scalars(pending.order_by(_ROLLUPS.c.target_id).limit(BATCH_SIZE))
+    ).all()
     if targets:
         rows = await session.execute(
             select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets))

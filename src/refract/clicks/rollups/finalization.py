@@ -51,20 +51,20 @@ async def finalize_days(rt: Runtime) -> int:
     """Finalize every day that is over; return the number of batches."""
     done = 0
     while True:
-        async with rt.db.read() as looking:
-            seen = await load_progress(looking)
-            day, targets = await _find_next_targets(looking, seen)
-            quarters = await _load_quarters(looking, day, targets) if targets else []
-            parts = await _load_breakdowns(looking, day, targets) if targets else {}
-        if day >= _get_end(seen):
-            if day > seen.settled_until:
-                await _save_batch(rt, seen, day, -1, [])
+        async with rt.db.read() as session:
+            progress = await load_progress(session)
+            day, targets = await _find_next_targets(session, progress)
+            quarters = await _load_quarters(session, day, targets) if targets else []
+            parts = await _load_breakdowns(session, day, targets) if targets else {}
+        if day >= _get_end(progress):
+            if day > progress.settled_until:
+                await _save_batch(rt, progress, day, -1, [])
             return done
-        notes = await asyncio.to_thread(_build_updates, day, quarters, parts)
+        updates = await asyncio.to_thread(_build_updates, day, quarters, parts)
         if len(targets) < BATCH_SIZE:
-            await _save_batch(rt, seen, day + _DAY_SECONDS, -1, notes)
+            await _save_batch(rt, progress, day + _DAY_SECONDS, -1, updates)
         else:
-            await _save_batch(rt, seen, day, targets[-1], notes)
+            await _save_batch(rt, progress, day, targets[-1], updates)
         done += 1
         await rt.clock.sleep(YIELD_SECONDS)
 
@@ -92,7 +92,7 @@ async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tup
         _COLUMNS.settled_clicks.is_(None),
         _COLUMNS.settled_clicks != _COLUMNS.people + _COLUMNS.bots,
     )
-    some = select(_COLUMNS.target_id).where(
+    pending = select(_COLUMNS.target_id).where(
         _COLUMNS.grain == DAY,
         _COLUMNS.start == to_datetime(day),
         _COLUMNS.target_id > state.settled_target,
@@ -100,7 +100,7 @@ async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tup
     )
     return day, list(
         (
-            await session.scalars(some.distinct().order_by(_COLUMNS.target_id).limit(BATCH_SIZE))
+            await session.scalars(pending.distinct().order_by(_COLUMNS.target_id).limit(BATCH_SIZE))
         ).all()
     )
 
@@ -163,16 +163,19 @@ def _build_updates(
 
 
 async def _save_batch(
-    rt: Runtime, seen: RollupProgress, day: int, target: int, notes: list[dict[str, Any]]
+    rt: Runtime, progress: RollupProgress, day: int, target: int, updates: list[dict[str, Any]]
 ) -> None:
     """Save a batch; advance the state unless late clicks have moved it back meanwhile."""
     async with rt.db.write() as session:
         state = await lock_progress(session)
-        await _write_updates(session, notes)
-        if (state.settled_until, state.settled_target) == (seen.settled_until, seen.settled_target):
+        await _write_updates(session, updates)
+        if (state.settled_until, state.settled_target) == (
+            progress.settled_until,
+            progress.settled_target,
+        ):
             await save_progress(session, replace(state, settled_until=day, settled_target=target))
 
 
-async def _write_updates(session: WriteSession, notes: list[dict[str, Any]]) -> None:
-    if notes:
-        await (await session.connection()).execute(_UPDATE_DAY, notes)
+async def _write_updates(session: WriteSession, updates: list[dict[str, Any]]) -> None:
+    if updates:
+        await (await session.connection()).execute(_UPDATE_DAY, updates)

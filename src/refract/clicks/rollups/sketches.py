@@ -96,10 +96,10 @@ class VisitorSketch:
         return sketch
 
 
-def merge_sketches(some: Iterable[VisitorSketch]) -> VisitorSketch:
+def merge_sketches(sketches: Iterable[VisitorSketch]) -> VisitorSketch:
     """Return a new sketch of the visitors in any of these."""
     whole = VisitorSketch()
-    for sketch in some:
+    for sketch in sketches:
         whole.merge(sketch)
     return whole
 

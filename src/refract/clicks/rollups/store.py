@@ -68,8 +68,8 @@ async def load_rollups(
     mark = _get_placeholder(session)
     connection = await session.connection()
     found: list[tuple[Any, ...]] = []
-    for some in iter_batches(targets):
-        marks = _build_placeholders(session, len(some))
+    for batch in iter_batches(targets):
+        marks = _build_placeholders(session, len(batch))
         bounds = where.format(mark, mark, mark)
         statement = (
             f"SELECT {columns} FROM click_rollups"  # noqa: S608 - our own column names
@@ -77,7 +77,7 @@ async def load_rollups(
         )
         found += [
             tuple(row)
-            for row in await connection.exec_driver_sql(statement, (kind, grain, start, *some))
+            for row in await connection.exec_driver_sql(statement, (kind, grain, start, *batch))
         ]
     return found
 
@@ -100,9 +100,9 @@ async def add_totals(
     """Add a batch to the totals of a table, in the order of `key`, which prevents deadlocks."""
     if not totals:
         return
-    spell = make_time_formatter(session.dialect)
+    format_time = make_time_formatter(session.dialect)
     rows = [
-        (target, people, bots, spell(*divmod(last, 1_000_000)))
+        (target, people, bots, format_time(*divmod(last, 1_000_000)))
         for target, (people, bots, last) in sorted(totals.items())
     ]
     greatest = "MAX" if session.dialect == "sqlite" else "GREATEST"
@@ -136,14 +136,14 @@ async def _insert_rows(
         await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
         return
     connection = await session.connection()
-    one = f"({_build_placeholders(session, len(rows[0]))})"
+    placeholders = f"({_build_placeholders(session, len(rows[0]))})"
     if session.dialect == "mysql":
-        await connection.exec_driver_sql(f"{insert} VALUES {one} {end}", list(rows))
+        await connection.exec_driver_sql(f"{insert} VALUES {placeholders} {end}", list(rows))
         return
-    for some in _split_rows(rows):
+    for batch in _split_rows(rows):
         await connection.exec_driver_sql(
-            f"{insert} VALUES {', '.join([one] * len(some))} {end}",
-            tuple(chain.from_iterable(some)),
+            f"{insert} VALUES {', '.join([placeholders] * len(batch))} {end}",
+            tuple(chain.from_iterable(batch)),
         )
 
 

@@ -102,7 +102,7 @@ class SpoolWriter:
             self.dropped += len(frames) - kept
             self._set_error(errno.ENOSPC)  # a short write gives no reason; this is the usual one
             if well:
-                _logger.error("clicks are not being kept: %s", self.last_error)
+                _logger.error("clicks_dropped: %s", self.last_error)
         if self._saved_dropped != self.dropped:
             self._save_dropped()
         return kept
@@ -323,7 +323,7 @@ class TurnBuffer:
                     else:
                         transport.write(head + ending)
                 except Exception:  # one broken connection must not affect the others
-                    _logger.warning("an answer could not be sent", exc_info=True)
+                    _logger.warning("response_failed", exc_info=True)
             if waiting:
                 self.waiting = []
                 for future in waiting:

@@ -114,7 +114,7 @@ SeriesQuery = Annotated[StatsQuery, Depends(_build_series_query)]
 
 
 @link_stats_router.get("", responses=problems(*_LINK_ERRORS, TooManyPoints))
-async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery) -> StatsOut:
+async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, stats_query: SeriesQuery) -> StatsOut:
     """Get the clicks of a link over time.
 
     Hours, days, weeks or months of any time zone. Data older than 30 days is by UTC day, and marked
@@ -123,7 +123,7 @@ async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, asked: SeriesQuery)
     async with rt.db.read() as session:
         await stats.require_stats_access(session, who(actor), link_id)
     async with rt.db.read() as session:
-        found = await stats.get_link_stats(session, link_id, asked, rt.clock.now())
+        found = await stats.get_link_stats(session, link_id, stats_query, rt.clock.now())
     return StatsOut.model_validate(found)
 
 
@@ -190,7 +190,7 @@ async def export_clicks(
     link_id: Id,
     actor: ReadCaller,
     rt: Rt,
-    asked: RangeQuery,
+    stats_query: RangeQuery,
     form: Annotated[
         ClickExportFormat, Query(alias="format", description="File format.")
     ] = ClickExportFormat.CSV,
@@ -201,7 +201,7 @@ async def export_clicks(
     """
     async with rt.db.read() as session:
         link = await stats.require_stats_access(session, who(actor), link_id)
-    begin, end = _get_exact_range(asked, rt.clock.now())
+    begin, end = _get_exact_range(stats_query, rt.clock.now())
     pieces = await start_export(
         rt, actor.user.id, stream_export(rt, link_id, form, begin, end, by=actor.user.id)
     )
@@ -213,11 +213,15 @@ async def export_clicks(
     )
 
 
-def _get_exact_range(asked: StatsQuery, now: datetime) -> tuple[datetime, datetime]:
+def _get_exact_range(stats_query: StatsQuery, now: datetime) -> tuple[datetime, datetime]:
     """Return the range without rounding, since single clicks need none."""
-    span = asked.get_range(now)
-    begin = asked.begin if isinstance(asked.begin, datetime) else to_datetime(span.begin)
-    return begin, asked.end if isinstance(asked.end, datetime) else to_datetime(span.end)
+    span = stats_query.get_range(now)
+    begin = (
+        stats_query.begin if isinstance(stats_query.begin, datetime) else to_datetime(span.begin)
+    )
+    return begin, stats_query.end if isinstance(stats_query.end, datetime) else to_datetime(
+        span.end
+    )
 
 
 @link_stats_router.get("/{dimension}", responses=problems(*_LINK_ERRORS, ArchiveFileMissing))
@@ -226,7 +230,7 @@ async def link_breakdown(
     dimension: LinkDimension,
     actor: ReadCaller,
     rt: Rt,
-    asked: RangeQuery,
+    stats_query: RangeQuery,
     limit: ValueLimitParam = None,
 ) -> BreakdownOut:
     """Get the clicks of a link by the values of a dimension.
@@ -236,27 +240,29 @@ async def link_breakdown(
     async with rt.db.read() as session:
         await stats.require_stats_access(session, who(actor), link_id)
     if dimension in CAMPAIGN_COLUMNS:
-        begin, end = _get_exact_range(asked, rt.clock.now())
+        begin, end = _get_exact_range(stats_query, rt.clock.now())
         return BreakdownOut.model_validate(
             await stats.get_campaign_breakdown(rt, link_id, dimension, begin, end, limit=limit)
         )
     async with rt.db.read() as session:
         found = await stats.get_link_breakdown(
-            session, link_id, dimension, asked, rt.clock.now(), limit=limit
+            session, link_id, dimension, stats_query, rt.clock.now(), limit=limit
         )
     return BreakdownOut.model_validate(found)
 
 
 @my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints))
 async def my_stats(
-    actor: ReadCaller, rt: Rt, asked: SeriesQuery, links: LinkLimitParam = 50
+    actor: ReadCaller, rt: Rt, stats_query: SeriesQuery, links: LinkLimitParam = 50
 ) -> OverviewOut:
     """Get the clicks on all my links over time, and the most clicked links.
 
     My links are those that I own or co-own.
     """
     async with rt.db.read() as session:
-        found = await stats.get_overview(session, actor.user.id, asked, rt.clock.now(), links=links)
+        found = await stats.get_overview(
+            session, actor.user.id, stats_query, rt.clock.now(), links=links
+        )
     return OverviewOut.model_validate(found)
 
 
@@ -265,13 +271,13 @@ async def my_breakdown(
     dimension: Dimension,
     actor: ReadCaller,
     rt: Rt,
-    asked: RangeQuery,
+    stats_query: RangeQuery,
     limit: ValueLimitParam = None,
     links: LinkLimitParam = 50,
 ) -> OverviewBreakdownOut:
     """Get the clicks on all my links by a dimension, and the most clicked links."""
     async with rt.db.read() as session:
         found = await stats.get_overview_breakdown(
-            session, actor.user.id, dimension, asked, rt.clock.now(), limit=limit, links=links
+            session, actor.user.id, dimension, stats_query, rt.clock.now(), limit=limit, links=links
         )
     return OverviewBreakdownOut.model_validate(found)

@@ -101,7 +101,7 @@ def parse_range(
 
 
 def build_buckets(
-    asked: TimeRange, granularity: Granularity, state: RollupProgress
+    period: TimeRange, granularity: Granularity, state: RollupProgress
 ) -> list[SeriesBucket]:
     """Return the points of a series, in order and without gaps.
 
@@ -109,7 +109,7 @@ def build_buckets(
     """
     horizon = state.months_from if granularity == Granularity.MONTH else state.days_from
     fine_from = _round_up(state.quarters_from, DAY)
-    begin, end = asked.begin, asked.end
+    begin, end = period.begin, period.end
     if begin < fine_from:
         begin = start_of(
             MONTH if granularity == Granularity.MONTH and begin < state.days_from else DAY, begin
@@ -119,7 +119,7 @@ def build_buckets(
             end, MONTH if granularity == Granularity.MONTH and end < state.days_from else DAY
         )
     edges = {begin, end} | {edge for edge in (horizon,) if begin < edge < end}
-    for edge in _iter_boundaries(begin, end, fine_from, asked.zone, granularity):
+    for edge in _iter_boundaries(begin, end, fine_from, period.zone, granularity):
         edges.add(edge)
         if len(edges) > MAX_POINTS + 1:
             raise TooManyPoints(limit=MAX_POINTS)

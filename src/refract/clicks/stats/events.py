@@ -105,8 +105,8 @@ async def iter_events(
             continue
         reading = _read_window(ensure_directory(rt), window)
         try:
-            while (some := await asyncio.to_thread(next, reading, None)) is not None:
-                yield some
+            while (batch := await asyncio.to_thread(next, reading, None)) is not None:
+                yield batch
         finally:
             await asyncio.to_thread(reading.close)
 
@@ -247,7 +247,7 @@ def _count_archived(
     )
     with open_connection(directory) as connection:
         return [
-            row for some in iter_batches(connection, question, values, PAGE_SIZE) for row in some
+            row for batch in iter_batches(connection, question, values, PAGE_SIZE) for row in batch
         ]
 
 

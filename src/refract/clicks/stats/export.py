@@ -108,8 +108,8 @@ async def _stream_csv(
 ) -> AsyncIterator[bytes]:
     yield _encode_csv([EXPORT_FIELDS])
     threads = rt.singleton(WorkThreadPool)
-    async for some in iter_events(rt, link_id, begin, end):
-        yield await threads.run(_encode_csv, map(_format_row, some))
+    async for events in iter_events(rt, link_id, begin, end):
+        yield await threads.run(_encode_csv, map(_format_row, events))
 
 
 def _format_row(event: EventRow) -> Sequence[str]:

@@ -82,8 +82,10 @@ class LiveTotalsWatcher:
     async def _poll(self) -> None:
         found: dict[int, LiveTotals] = {}
         async with self._rt.db.read() as session:
-            for some in iter_batches(sorted(self._watched)):
-                rows = await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(some)))
+            for link_ids in iter_batches(sorted(self._watched)):
+                rows = await session.scalars(
+                    select(LinkTotals).where(LinkTotals.link_id.in_(link_ids))
+                )
                 found |= {
                     row.link_id: LiveTotals(row.total_clicks, row.bot_clicks, row.last_clicked_at)
                     for row in rows
@@ -103,17 +105,17 @@ async def stream_totals(
     """
     live, clock = rt.singleton(LiveTotalsWatcher), rt.clock
     with live.watch(link_id):
-        begun = spoken = clock.monotonic()
+        started_at = sent_at = clock.monotonic()
         known: LiveTotals | None = None
-        while not should_stop() and clock.monotonic() - begun < MAX_STREAM_SECONDS:
+        while not should_stop() and clock.monotonic() - started_at < MAX_STREAM_SECONDS:
             try:
                 now = await live.get_totals(link_id)
             except Unavailable:
                 now = known or LiveTotals()
             if known is None or now != known:
-                known, spoken = now, clock.monotonic()
+                known, sent_at = now, clock.monotonic()
                 yield now
-            elif clock.monotonic() - spoken >= HEARTBEAT_INTERVAL:
-                spoken = clock.monotonic()
+            elif clock.monotonic() - sent_at >= HEARTBEAT_INTERVAL:
+                sent_at = clock.monotonic()
                 yield None
             await clock.sleep(TICK_INTERVAL)

@@ -42,12 +42,12 @@ _DEFAULT_RANGE: Final = "30d"
 
 def get_time_zone(request: Request, actor: Caller) -> str:
     """Return the time zone: the user's preference, else the browser's, else UTC."""
-    wished = (
+    zone_name = (
         actor.user.preferences.get("time_zone")
         or unquote(request.cookies.get(ZONE_COOKIE, ""))[:64]
     )
     try:
-        return str(parse_zone(wished)) if wished else "UTC"
+        return str(parse_zone(zone_name)) if zone_name else "UTC"
     except UnknownTimeZone:
         return "UTC"
 
@@ -101,16 +101,16 @@ async def build_link_figures(
 
 def _parse_query(request: Request, zone: str, now: datetime) -> tuple[str, StatsQuery]:
     """Return the preset, or the two chosen dates, both of them included."""
-    asked = request.query_params
+    params = request.query_params
     try:
         begin, end = (
-            date.fromisoformat(asked.get("from", "")),
-            date.fromisoformat(asked.get("to", "")),
+            date.fromisoformat(params.get("from", "")),
+            date.fromisoformat(params.get("to", "")),
         )
-        step = Granularity(asked.get("by", "day"))
+        step = Granularity(params.get("by", "day"))
         return "", StatsQuery(begin, end + timedelta(days=1), step, zone)
     except (ValueError, OverflowError):
-        chosen = asked.get("range", _DEFAULT_RANGE)
+        chosen = params.get("range", _DEFAULT_RANGE)
         chosen = chosen if chosen in RANGES else _DEFAULT_RANGE
         return chosen, _build_preset(chosen, zone, now)
 

@@ -212,18 +212,18 @@ class RollupQuery:
 
     def _iter_starts(self, number: int) -> Iterator[tuple[int, list[int], bool]]:
         """Yield the starts of the needed rows by grain and by need of breakdowns; no row twice."""
-        wanted: dict[tuple[int, bool], set[int]] = defaultdict(set)
+        needed: dict[tuple[int, bool], set[int]] = defaultdict(set)
         for begin, end, parts in self._ranges:
             ends, stretches = self._split_range(number, begin, end, parts)
             for stretch in stretches:
-                wanted[stretch.grain, parts].update(_iter_grain_starts(stretch))
+                needed[stretch.grain, parts].update(_iter_grain_starts(stretch))
             for edge in ends:
-                wanted[DAY, False].add(edge.day)
+                needed[DAY, False].add(edge.day)
                 self._groups[number].partial_days.add(edge.day)
-        for grain, parts in sorted(wanted, key=lambda one: (one[0], not one[1])):
+        for grain, parts in sorted(needed, key=lambda key: (key[0], not key[1])):
             starts = {
                 start
-                for start in wanted[grain, parts]
+                for start in needed[grain, parts]
                 if (number, grain, start) not in self._requested
             }
             self._requested |= {(number, grain, start) for start in starts}
@@ -311,7 +311,7 @@ def _build_branch(
 
 def _build_start_filter(grain: int, starts: list[int]) -> ColumnElement[bool]:
     """Filter by a range if the starts are gapless, else by each; both use the primary key."""
-    gapless = all(end_of(grain, one) == other for one, other in pairwise(starts))
+    gapless = all(end_of(grain, start) == following for start, following in pairwise(starts))
     if gapless or len(starts) > _MAX_STARTS:
         return and_(
             ClickRollup.start >= to_datetime(starts[0]),

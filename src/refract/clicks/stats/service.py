@@ -69,14 +69,19 @@ async def require_stats_access(session: ReadSession, who: LinkCaller, link_id: i
 
 
 async def get_link_stats(
-    session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK
+    session: ReadSession,
+    link_id: int,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    kind: int = LINK_CLICK,
 ) -> StatsResult:
     """Return totals and a series of one link or, by `kind`, of a list's page or an entry.
 
     Two queries.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now)
+    plan = _StatsPlan(state, group_target(state, link_id, kind), stats_query, now)
     await plan.query.read(session)
     return await _compute(plan, plan.build_stats)
 
@@ -85,7 +90,7 @@ async def get_link_breakdown(
     session: ReadSession,
     link_id: int,
     dimension: str,
-    asked: StatsQuery,
+    stats_query: StatsQuery,
     now: datetime,
     *,
     limit: int | None = None,
@@ -94,7 +99,7 @@ async def get_link_breakdown(
     """Return the clicks of one link by the values of a dimension. Two queries."""
     state = await load_progress(session)
     plan = _StatsPlan(
-        state, group_target(state, link_id, kind), asked, now, series=False, parts=True
+        state, group_target(state, link_id, kind), stats_query, now, series=False, parts=True
     )
     await plan.query.read(session, visitors=False)
     return await _compute(plan, lambda: plan.build_breakdown(dimension, limit))
@@ -120,14 +125,19 @@ async def get_campaign_breakdown(
 
 
 async def get_dashboard(
-    session: ReadSession, link_id: int, asked: StatsQuery, now: datetime, *, kind: int = LINK_CLICK
+    session: ReadSession,
+    link_id: int,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    kind: int = LINK_CLICK,
 ) -> LinkDashboard:
     """Return totals, series and every breakdown of one link.
 
     Two queries; up to four after late clicks, or if top values are not sufficient.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(state, link_id, kind), asked, now, parts=True)
+    plan = _StatsPlan(state, group_target(state, link_id, kind), stats_query, now, parts=True)
     await plan.query.read(session, tops=True)
     found, breakdowns = await _compute(
         plan, lambda: (plan.build_stats(), plan.build_certain_breakdowns())
@@ -139,14 +149,19 @@ async def get_dashboard(
 
 
 async def get_overview(
-    session: ReadSession, user_id: int, asked: StatsQuery, now: datetime, *, links: int = MAX_LINKS
+    session: ReadSession,
+    user_id: int,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    links: int = MAX_LINKS,
 ) -> StatsResult:
     """Return totals, a series and the most clicked of all links that a user owns or co-owns.
 
     Two queries.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_owned_links(state, user_id), asked, now)
+    plan = _StatsPlan(state, group_owned_links(state, user_id), stats_query, now)
     await plan.query.read(session)
     return await _compute(
         plan, lambda: replace(plan.build_stats(), links=aggregation.rank_links(plan.rows, links))
@@ -157,7 +172,7 @@ async def get_overview_breakdown(
     session: ReadSession,
     user_id: int,
     dimension: str,
-    asked: StatsQuery,
+    stats_query: StatsQuery,
     now: datetime,
     *,
     limit: int | None = None,
@@ -169,7 +184,7 @@ async def get_overview_breakdown(
     """
     state = await load_progress(session)
     plan = _StatsPlan(
-        state, group_owned_links(state, user_id), asked, now, series=False, parts=True
+        state, group_owned_links(state, user_id), stats_query, now, series=False, parts=True
     )
     await plan.query.read(session, visitors=False)
     return await _compute(
@@ -187,20 +202,20 @@ class _StatsPlan:
         self,
         state: RollupProgress,
         groups: Sequence[TargetGroup],
-        asked: StatsQuery,
+        stats_query: StatsQuery,
         now: datetime,
         *,
         series: bool = True,
         parts: bool = False,
     ) -> None:
-        self._asked = asked
+        self._stats_query = stats_query
         self._parts = parts
-        span = asked.get_range(now)
+        span = stats_query.get_range(now)
         self._zone = span.zone
         self._groups, self._now = groups, to_seconds(now)
         self.query = RollupQuery(state, groups, self._now)
         self._buckets: list[SeriesBucket] = (
-            build_buckets(span, asked.granularity, state) if series else []
+            build_buckets(span, stats_query.granularity, state) if series else []
         )
         if series:
             known = [bucket for bucket in self._buckets if not bucket.no_data]
@@ -209,7 +224,7 @@ class _StatsPlan:
         else:
             self._begin, self._end = self._known = span.begin, span.end
         self._before = (
-            TimeRange(self._begin, self._end, span.zone).previous if asked.compare else None
+            TimeRange(self._begin, self._end, span.zone).previous if stats_query.compare else None
         )
         self.query.add_range(*self._known, parts=parts)
         for bucket in self._buckets:
@@ -249,7 +264,7 @@ class _StatsPlan:
         totals = aggregation.sum_counts(self.rows)
         begin, end = to_datetime(self._begin), to_datetime(self._end)
         return StatsResult(
-            begin, end, self._asked.granularity, self._zone.key, totals, previous, series
+            begin, end, self._stats_query.granularity, self._zone.key, totals, previous, series
         )
 
     def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:

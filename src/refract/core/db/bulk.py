@@ -1,4 +1,4 @@
-"""Inserts of many rows, the same on three databases."""
+"""Bulk inserts, the same on three databases."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -11,10 +11,10 @@ from refract.core.db.session import WriteSession
 from refract.core.db.types import Model
 
 MAX_PARAMETERS = 1_000
-"""Values in one IN list: far below every driver's limit, and few enough shapes for a statement cache."""
+"""Values in one IN list: far below every driver's limit, with few shapes for a statement cache."""
 
 MIN_ARRAY_ROWS = 16
-"""So many rows are worth a statement of their own."""
+"""Number of rows from which a separate statement pays."""
 
 BatchItemT = TypeVar("BatchItemT")
 ModelT = TypeVar("ModelT", bound=Model)
@@ -23,13 +23,16 @@ ModelT = TypeVar("ModelT", bound=Model)
 def iter_batches(
     items: Sequence[BatchItemT], size: int = MAX_PARAMETERS
 ) -> Iterator[Sequence[BatchItemT]]:
-    """The items in runs of at most `size`."""
+    """Yield the items in batches of at most `size`."""
     for start in range(0, len(items), size):
         yield items[start : start + size]
 
 
 def build_loaded_instance(model: type[ModelT], row: Mapping[str, Any]) -> ModelT:
-    """An object like one that was read from this row, at a tenth of the constructor's cost: for rows inserted at driver level."""
+    """Return an object like one loaded from this row, for rows inserted at driver level.
+
+    Costs a tenth of the constructor.
+    """
     instance = model.__mapper__.class_manager.new_instance()
     instance.__dict__.update(row)
     return cast("ModelT", instance)
@@ -48,7 +51,10 @@ def get_rowcount(result: Result[Any]) -> int:
 async def insert_rows(
     session: WriteSession, into: Table | type[Model], rows: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Insert at driver level, without the cost of objects. Every row names the same columns."""
+    """Insert rows at driver level, without the cost of objects.
+
+    Every row must name the same columns.
+    """
     table = get_table(into)
     await execute_insert(session, table, rows, insert(table))
 
@@ -95,14 +101,21 @@ def _build_array_insert(table: Table, driver: Driver, given: tuple[str, ...]) ->
         f"${number}::{_get_column_type(column, driver)}[]"
         for number, column in enumerate(columns, 1)
     )
-    statement = f"INSERT INTO {driver.identifier_preparer.format_table(table)} ({names}) SELECT * FROM unnest({marks})"  # noqa: S608 - our own names
+    target = driver.identifier_preparer.format_table(table)
+    statement = (
+        f"INSERT INTO {target} ({names})"  # noqa: S608 - contains no values
+        f" SELECT * FROM unnest({marks})"
+    )
     return _ArrayInsert(
         statement, [_build_column_reader(column, driver, given) for column in columns]
     )
 
 
 def _get_column_type(column: Column[Any], driver: Driver) -> str:
-    """Without its length: a cast would cut off what is too long, where an insert refuses it."""
+    """Return the type without its length.
+
+    A cast would cut off long values that an insert rejects.
+    """
     return column.type.compile(driver).partition(" COLLATE ")[0].partition("(")[0]
 
 
@@ -120,6 +133,6 @@ def _build_column_reader(
 
 
 def _get_default(column: Column[Any]) -> Any:
-    """What a column gets that no row names, as it does from an object."""
+    """Return the default of a column that no row names, as for an object."""
     default = cast("Any", column.default)
     return default.arg(None) if default.is_callable else default.arg

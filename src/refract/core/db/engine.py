@@ -1,4 +1,4 @@
-"""How each of the three databases is spoken to: drivers, pools, patience, TLS."""
+"""Engines of the three databases: drivers, pools, timeouts, TLS."""
 
 import logging
 import ssl
@@ -14,17 +14,21 @@ from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
 from refract.core.settings.model import Dialect
 
-# Errors go to logs, and those of jobs into a table: they name the statement, never what somebody wrote (`hide_parameters`).
+# Errors go to logs, and those of jobs into a table: they include the statement, never the values
+# (`hide_parameters`).
 LOCK_TIMEOUT = 5
 CONNECT_TIMEOUT = 3
 MAX_QUEUE_SECONDS = 30
-"""The longest that anybody waits for a connection. Before that, only a queue that stands still is left (`pool_timeout`)."""
+"""The longest wait for a connection.
+
+Before that, a wait ends only if the pool makes no progress for `pool_timeout`.
+"""
 
 
 class ProgressAwarePool(AsyncAdaptedQueuePool):
-    """Whoever waits for a connection goes on waiting while others get theirs: a crowd is no reason to turn people away.
+    """Keep waiting for a connection while the pool is making progress.
 
-    A connection that broke, or was never made, is no sign of life.
+    A connection that broke, or was never made, is not progress.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -46,13 +50,12 @@ class ProgressAwarePool(AsyncAdaptedQueuePool):
         super()._do_return_conn(record)
 
 
-logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(
-    logging.WARNING
-)  # a pool keeps a diary under its class's name
+# A pool logs under its class's name.
+logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(logging.WARNING)
 
 
 def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
-    """One connection that writes, or a few that may only read."""
+    """Create an engine with one connection that writes, or a few that only read."""
     path = url.database
     if not path or path == ":memory:":
         problem = (
@@ -73,7 +76,7 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
 
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-        cast("Any", connection).isolation_level = None  # we say BEGIN ourselves
+        cast("Any", connection).isolation_level = None  # we send BEGIN ourselves
         cursor = connection.cursor()
         pragmas = [
             "foreign_keys = ON",
@@ -81,9 +84,8 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
             "temp_store = MEMORY",
             "cache_size = -16000",
         ]
-        pragmas += (
-            ["secure_delete = ON"] if write else []
-        )  # what is erased is overwritten, whatever the build's default
+        # Deleted data is overwritten, whatever the build's default.
+        pragmas += ["secure_delete = ON"] if write else []
         for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
@@ -96,7 +98,10 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
 
 
 def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEngine:
-    """A pool of connections to PostgreSQL or MariaDB, all with the same patience and the same time zone."""
+    """Create a pool of connections to PostgreSQL or MariaDB.
+
+    All have the same timeouts and time zone.
+    """
     query = {name: value for name, value in url.query.items() if isinstance(value, str)}
     options: dict[str, Any]
     if dialect == "postgresql":
@@ -144,13 +149,17 @@ def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEng
 
 
 def _build_mysql_tls(query: dict[str, str]) -> dict[str, Any]:
-    """`?ssl=true` asks for a certificate that the system trusts, `?ssl_ca=FILE` for one signed by that authority."""
+    """Return the TLS options of a URL.
+
+    `?ssl=true` requires a certificate that the system trusts, `?ssl_ca=FILE` one signed by that
+    authority.
+    """
     authority = query.pop("ssl_ca", None)
-    wanted = query.pop("ssl", "false").lower() in (
+    enabled = query.pop("ssl", "false").lower() in (
         "true",
         "1",
         "require",
         "required",
         "verify-full",
     )
-    return {"ssl": ssl.create_default_context(cafile=authority)} if wanted or authority else {}
+    return {"ssl": ssl.create_default_context(cafile=authority)} if enabled or authority else {}

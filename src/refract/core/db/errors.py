@@ -1,4 +1,4 @@
-"""What a database driver's error means for the person who waits."""
+"""Translation of driver errors into errors for users and operators."""
 
 import errno
 import re
@@ -21,12 +21,8 @@ from refract.core.errors import (
     Unavailable,
 )
 
-_BUSY_STATES = {
-    "40001",
-    "40P01",
-    "55P03",
-    "57014",
-}  # serialisation, deadlock, lock not available, statement time-out
+# Serialisation, deadlock, lock not available, statement timeout.
+_BUSY_STATES = {"40001", "40P01", "55P03", "57014"}
 _BUSY_NUMBERS = {1205, 1213, 1020}  # MariaDB: lock wait, deadlock, record changed since last read
 _FULL_STATES = {"53100"}
 _FULL_NUMBERS = {1021, 1114, 3}
@@ -42,22 +38,21 @@ _REFUSED_STATES = {
     "3D000": _NO_DATABASE,
 }
 _REFUSED_NUMBERS = {
-    1044: _NO_RIGHT, 1045: _NOT_ACCEPTED, 1049: _NO_DATABASE, 1130: _NOT_ACCEPTED, 1142: _NO_RIGHT, 1143: _NO_RIGHT,
-    1227: _NO_RIGHT, 1370: _NO_RIGHT, 1410: _NO_RIGHT, 1698: _NOT_ACCEPTED, 1862: _NOT_ACCEPTED,
+    1044: _NO_RIGHT, 1045: _NOT_ACCEPTED, 1049: _NO_DATABASE, 1130: _NOT_ACCEPTED, 1142: _NO_RIGHT,
+    1143: _NO_RIGHT, 1227: _NO_RIGHT, 1370: _NO_RIGHT, 1410: _NO_RIGHT, 1698: _NOT_ACCEPTED,
+    1862: _NOT_ACCEPTED,
 }  # fmt: skip
 _FILE_DENIED = ("unable to open database", "readonly database", "access permission denied")
 _DAMAGED = ("disk image is malformed", "file is not a database", "malformed database schema")
 _DRIVERS = ("asyncpg", "asyncmy", "sqlalchemy.dialects.")
 _LOST_CONNECTION_ERRORS = {"InterfaceError", "InternalClientError"}
-"""What a driver says of a connection that was taken away from under it."""
+"""Errors that a driver raises for a connection that was closed underneath it."""
 
 
 def translate_db_error(error: BaseException) -> Unavailable | None:
-    """The product's word for an error that time or an operator can heal; None for one that is ours."""
+    """Return the error for users if time or an operator can fix it; None for a bug."""
     if isinstance(error, PoolTimeout):
-        return (
-            StoreOverloaded()
-        )  # whoever hears of this has waited already: nobody tries again for them
+        return StoreOverloaded()  # The caller has waited already, so there is no retry.
     if isinstance(error, OSError):
         if error.errno in (errno.EACCES, errno.EPERM):
             return StoreAccessDenied(reason=_NO_RIGHT)
@@ -72,19 +67,19 @@ def translate_db_error(error: BaseException) -> Unavailable | None:
 
 
 def explain_connection_error(url: URL, error: BaseException) -> RefractError | None:
-    """What to tell an operator whose database could not even be opened: which one, and why. Never the password."""
+    """Explain to an operator which database could not be opened, and why. Never the password."""
     where = (
         url.database or ""
         if url.get_backend_name() == "sqlite"
         else f"{url.host or 'localhost'}:{url.port or ''}/{url.database or ''}"
     )
-    word = translate_db_error(error)
-    if isinstance(word, StoreUnavailable):
+    translated = translate_db_error(error)
+    if isinstance(translated, StoreUnavailable):
         return StoreUnreachable(where=where)
-    if not isinstance(word, StoreAccessDenied) and (
-        word is not None or not isinstance(error, DBAPIError)
+    if not isinstance(translated, StoreAccessDenied) and (
+        translated is not None or not isinstance(error, DBAPIError)
     ):
-        return word
+        return translated
     reason = format_driver_error(error)
     return ConfigurationError(
         problem=f"The database {where} cannot be used: {reason}.",
@@ -93,26 +88,26 @@ def explain_connection_error(url: URL, error: BaseException) -> RefractError | N
 
 
 def format_driver_error(error: BaseException) -> str:
-    """Return what the database said, in one line, without the statement or its values."""
-    said: object = error
-    while isinstance(said, DBAPIError) and said.orig is not None:
-        said = said.orig
-    words = said.args[-1] if isinstance(said, BaseException) and said.args else said
-    line = (str(words).strip().splitlines() or [type(error).__name__])[0]
+    """Return the database's message in one line, without the statement or its values."""
+    cause: object = error
+    while isinstance(cause, DBAPIError) and cause.orig is not None:
+        cause = cause.orig
+    text = cause.args[-1] if isinstance(cause, BaseException) and cause.args else cause
+    line = (str(text).strip().splitlines() or [type(error).__name__])[0]
     return re.sub(r"^<class '[^']+'>: ", "", line).rstrip(".")
 
 
 def is_permission_denied(error: BaseException) -> bool:
-    """Whether the user of the database lacks a right."""
-    word = translate_db_error(error)
-    return isinstance(word, StoreAccessDenied) and word.facts["reason"] == _NO_RIGHT
+    """Return whether the database user lacks a privilege."""
+    translated = translate_db_error(error)
+    return isinstance(translated, StoreAccessDenied) and translated.facts["reason"] == _NO_RIGHT
 
 
 def _translate_unwrapped_error(error: BaseException) -> Unavailable | None:
     """Translate an error of the driver that SQLAlchemy has not wrapped."""
     state, number, text = _get_error_details(error)
-    if word := _translate_code(state, number, text):
-        return word
+    if translated := _translate_code(state, number, text):
+        return translated
     gone = (
         number in _GONE_NUMBERS
         or state.startswith(_GONE_PREFIXES)
@@ -127,8 +122,8 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
         return StoreBusy()
     if "disk is full" in text:
         return StoreFull()
-    if word := _translate_code(state, number, text):
-        return word
+    if translated := _translate_code(state, number, text):
+        return translated
     if (
         error.connection_invalidated
         or isinstance(error, InterfaceError)
@@ -136,7 +131,7 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
         or state.startswith(_GONE_PREFIXES)
     ):
         return StoreUnavailable()
-    if isinstance(error, OperationalError) and any(words in text for words in _FILE_DENIED):
+    if isinstance(error, OperationalError) and any(phrase in text for phrase in _FILE_DENIED):
         return StoreAccessDenied(reason=_NO_RIGHT)
     return (
         StoreUnavailable()
@@ -146,18 +141,18 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
 
 
 def _translate_code(state: str, number: int, text: str) -> Unavailable | None:
-    """Translate what a code of PostgreSQL or MariaDB, or SQLite's text, says without doubt."""
+    """Translate unambiguous codes of PostgreSQL or MariaDB, and SQLite's messages."""
     if state in _BUSY_STATES or number in _BUSY_NUMBERS:
         return StoreBusy()
     if state in _FULL_STATES or number in _FULL_NUMBERS:
         return StoreFull()
     if reason := _REFUSED_STATES.get(state) or _REFUSED_NUMBERS.get(number):
         return StoreAccessDenied(reason=reason)
-    return StoreDamaged() if any(words in text for words in _DAMAGED) else None
+    return StoreDamaged() if any(phrase in text for phrase in _DAMAGED) else None
 
 
 def _get_error_details(original: BaseException | None) -> tuple[str, int, str]:
-    """SQLSTATE, MariaDB's error number and the text, whichever of them the driver gives."""
+    """Return SQLSTATE, MariaDB's error number and the message, as far as the driver has them."""
     if original is None:
         return "", 0, ""
     state = getattr(original, "sqlstate", None) or getattr(original, "pgcode", None) or ""

@@ -20,7 +20,10 @@ MAX_RETRY_SECONDS = 30.0
 async def listen_for_notifications(
     db: Database, channel: str, on_notification: Callable[[], None]
 ) -> None:
-    """Call `heard` for every notification, and after each new connection, since one may have been missed. Runs until cancelled."""
+    """Call `on_notification` for every notification, until cancelled.
+
+    Also after each new connection, since a notification may have been missed.
+    """
     log = structlog.get_logger("refract.listen")
     pause = MIN_RETRY_SECONDS
     while True:
@@ -35,7 +38,7 @@ async def listen_for_notifications(
 
 
 async def _listen_once(db: Database, channel: str, on_notification: Callable[[], None]) -> None:
-    """Listen on one connection until it is gone."""
+    """Listen on one connection until it is lost."""
     connection = await open_detached_connection(db)
     try:
         gone = asyncio.Event()
@@ -53,7 +56,7 @@ def _get_driver_error(db: Database) -> type[Exception]:
 
 
 async def _wait_until_lost(connection: Any, gone: asyncio.Event) -> None:
-    """A peer that vanished without a word is found by asking."""
+    """Wait until the connection is lost; a dead peer is detected by a query."""
     while not gone.is_set():
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(gone.wait(), KEEPALIVE_INTERVAL)

@@ -1,7 +1,8 @@
-"""Reading below the ORM: one prepared statement, straight to the driver, for what is asked too often to pay for more.
+"""Reads below the ORM: one prepared statement at driver level, for very frequent queries.
 
-On SQLite the statement runs on the event loop itself: a read of a WAL database waits for no writer and takes microseconds, a
-thread would cost ten times that. Servers get a few connections of their own, made like all others but outside the pool.
+On SQLite the statement runs on the event loop itself: a read of a WAL database waits for no writer
+and takes microseconds, a thread would cost ten times that. Database servers get a few separate
+connections, created like all others but outside the pool.
 """
 
 import asyncio
@@ -25,16 +26,19 @@ _CONNECTION_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, SQLAlchemy
 
 
 class RawReader(Protocol):
-    """Asks one database. Anything that keeps it from answering is `Unavailable`."""
+    """A reader of one database. Every failure to answer raises `Unavailable`."""
 
     async def fetch_rows(self, statement: str, *values: object) -> Sequence[RawRow]:
-        """All rows of a statement, whose values stand as `?`. Moments are read by `moment`."""
+        """Return all rows of a statement with `?` placeholders.
+
+        Read datetimes with `parse_db_time`.
+        """
 
     async def close(self) -> None: ...
 
 
 def open_raw_reader(db: Database, *, connections: int = 1) -> RawReader:
-    """A reader for this database. `connections` is how many questions a server is asked at a time."""
+    """Open a reader of this database, with up to `connections` concurrent queries on a server."""
     reader: RawReader
     if db.dialect == "sqlite":
         reader = SqliteRawReader(db)
@@ -49,7 +53,7 @@ def open_raw_reader(db: Database, *, connections: int = 1) -> RawReader:
 
 
 class SqliteRawReader:
-    """A connection that can only read."""
+    """A read-only connection."""
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -76,9 +80,8 @@ class SqliteRawReader:
                     self._db.is_damaged = True
                     raise StoreDamaged from exc
                 raise StoreUnavailable from exc
-            await asyncio.sleep(
-                BUSY_RETRY_SECONDS
-            )  # the log is being recovered: rare, and soon over
+            # The log is being recovered: rare, and over soon.
+            await asyncio.sleep(BUSY_RETRY_SECONDS)
 
     def _query(self, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
         if self._connection is None:
@@ -96,7 +99,7 @@ class SqliteRawReader:
 
 
 class _ServerRawReader:
-    """A few connections. One that failed is never used again, and neither are those that were idle beside it."""
+    """A few connections. After a failure, that connection and all idle ones are dropped."""
 
     _errors = _CONNECTION_ERRORS
 
@@ -113,7 +116,8 @@ class _ServerRawReader:
                 try:
                     return await self._query(connection, statement, values)
                 except self._errors:
-                    self._drop_free()  # the server was restarted, perhaps: the next connection is a new one
+                    # The server may have been restarted: the next connection is a new one.
+                    self._drop_free()
             try:
                 return await self._query(await self._connect(), statement, values)
             except self._errors as exc:
@@ -122,7 +126,10 @@ class _ServerRawReader:
     async def _query(
         self, connection: Any, statement: str, values: tuple[object, ...]
     ) -> Sequence[RawRow]:
-        """Ask, and keep the connection for the next question; after an error, or cut short, it is in no state to be asked again."""
+        """Query, and keep the connection for the next one.
+
+        After an error or a cancellation it is in an unknown state and is dropped.
+        """
         try:
             found = await self._fetch(connection, statement, values)
         except BaseException:
@@ -147,7 +154,7 @@ class _ServerRawReader:
         raise NotImplementedError
 
     async def close(self) -> None:
-        self._closed = True  # a question under way is answered, but its connection is not kept
+        self._closed = True  # a running query is finished, but its connection is not kept
         self._drop_free()
 
     def _drop_free(self) -> None:
@@ -163,7 +170,8 @@ class PostgresRawReader(_ServerRawReader):
         super().__init__(db, connections)
         adapter = db.engine.dialect.loaded_dbapi
         driver = adapter.asyncpg
-        # The third is what it says of a connection that was taken away from under it, the last what a pool says that could not connect.
+        # The third is raised for a connection that was closed underneath the driver, the last by a
+        # pool that could not connect.
         self._errors = (
             driver.PostgresError,
             driver.InterfaceError,
@@ -191,9 +199,8 @@ class MysqlRawReader(_ServerRawReader):
 
     async def _connect(self) -> Any:
         connection = await super()._connect()
-        await connection.autocommit(
-            True
-        )  # each question sees what is committed by then, and none leaves a transaction open
+        # Each query sees what is committed by then, and none leaves a transaction open.
+        await connection.autocommit(True)
         return connection
 
     async def _fetch(
@@ -209,7 +216,10 @@ class MysqlRawReader(_ServerRawReader):
 
 
 async def open_detached_connection(db: Database) -> Any:
-    """A driver's connection, made like all others but taken out of the pool, which it would otherwise make smaller for good."""
+    """Open a driver's connection outside the pool, created like all others.
+
+    A connection kept from the pool would make it smaller permanently.
+    """
     proxied = await db.engine.raw_connection()
     connection: Any = proxied.driver_connection
     proxied.detach()
@@ -217,7 +227,7 @@ async def open_detached_connection(db: Database) -> Any:
 
 
 def parse_db_time(value: object) -> datetime | None:
-    """An instant as any of the drivers gives it: text on SQLite, without its zone (UTC) on MariaDB."""
+    """Return a datetime from any driver's value: text on SQLite, naive (UTC) on MariaDB."""
     if isinstance(value, str):
         value = datetime.fromisoformat(value)
     if not isinstance(value, datetime):

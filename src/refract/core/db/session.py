@@ -1,6 +1,7 @@
-"""Reading and writing, the same on three databases.
+"""Read and write sessions, the same on three databases.
 
-The edge (a route, a job, a command) opens the transaction; services take the session and never commit.
+The edge (a route, a job, a command) opens the transaction; services take the session and never
+commit.
 """
 
 import asyncio
@@ -25,12 +26,12 @@ from refract.core.settings.model import Dialect, Settings
 from refract.core.signals import Signals
 
 MIN_FREE_BYTES = 256 * 1024
-"""With fewer bytes left on the disk of a SQLite file the next change may fail."""
+"""Free bytes on the disk of a SQLite file below which the next change may fail."""
 CommitHook = Callable[[], Awaitable[None] | None]
 
 
 class ReadSession(AsyncSession):
-    """A session that may only look. Nothing added to it is ever written."""
+    """A session that only reads. Nothing added to it is ever written."""
 
     @property
     def dialect(self) -> Dialect:
@@ -42,7 +43,7 @@ class WriteSession(ReadSession):
 
     @property
     def signals(self) -> Signals:
-        """Where to tell this process of what was committed."""
+        """Return the signals that announce a commit in this process."""
         signals: Signals = self.info["signals"]
         return signals
 
@@ -50,11 +51,11 @@ class WriteSession(ReadSession):
     def ids(self) -> IdSource:
         """Return the process's source of ids, for rows that are written below the edge."""
         ids: IdSource | None = self.info["ids"]
-        assert ids is not None  # noqa: S101 - every runtime hands its source to its database
+        assert ids is not None  # noqa: S101 - set by every runtime
         return ids
 
     def after_commit(self, hook: CommitHook) -> None:
-        """Run this once, after the commit; never when the transaction fails."""
+        """Run the hook once, after the commit; not if the transaction fails."""
         self.info.setdefault("after_commit", []).append(hook)
 
 
@@ -77,7 +78,10 @@ def get_dialect(name: str) -> Dialect:
 
 
 class JoinedTransaction:
-    """One transaction around several blocks: the first `write()` opens it, later ones join, the owner ends it."""
+    """One transaction around several blocks.
+
+    The first `write()` opens it, later ones join, the owner ends it.
+    """
 
     def __init__(self, db: "Database", begin: Callable[[WriteSession], Awaitable[None]]) -> None:
         self.db = db
@@ -99,7 +103,10 @@ _joined_transaction: ContextVar[JoinedTransaction | None] = ContextVar(
 
 
 class Database:
-    """Engines and sessions. On SQLite one connection writes and others read; servers have one pool."""
+    """Engines and sessions.
+
+    On SQLite one connection writes and others read; servers have one pool.
+    """
 
     def __init__(self, settings: Settings) -> None:
         url = make_url(settings.effective_database_url)
@@ -109,7 +116,7 @@ class Database:
         self.ids: IdSource | None = None
         self._disk_was_full = False
         self.is_damaged = False
-        """Set when the database was found to be damaged. It stays set: damage does not heal while a server runs."""
+        """Set when the database was found to be damaged, and never reset while a server runs."""
         self._closers: list[Callable[[], Awaitable[None]]] = []
         if self.dialect == "sqlite":
             self._writer = create_sqlite_engine(url, write=True)
@@ -121,20 +128,25 @@ class Database:
 
     @property
     def is_full(self) -> bool:
-        """Changes find no room on the disk, by the last one's experience or by a look at the disk; reading may go on all the same."""
+        """Return whether the disk is full, by the last write or by the free space.
+
+        Reads may still work.
+        """
         return self._disk_was_full or (
             self.dialect == "sqlite" and _get_free_bytes(self.url.database or "") < MIN_FREE_BYTES
         )
 
     async def checkpoint(self) -> None:
-        """Write SQLite's log into its file and empty it, so that nothing that was erased stays behind in it. Servers need no such thing.
+        """Write SQLite's log into its file and truncate it, so that no deleted data stays in it.
 
-        While others read, as much as can be is written; the rest waits for the next time.
+        While others read, as much as possible is written, and the rest next time. Database servers
+        need no checkpoint.
         """
         if self.dialect != "sqlite":
             return
         async with self._writer.connect() as connection:
-            # At the driver: SQLAlchemy would begin a transaction, in which there is no checkpoint.
+            # At driver level: SQLAlchemy would begin a transaction, in which no checkpoint is
+            # possible.
             driver: Any = (await connection.get_raw_connection()).driver_connection
             cursor = await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             await cursor.close()
@@ -144,7 +156,7 @@ class Database:
 
     @property
     def engine(self) -> AsyncEngine:
-        """The engine that may write: for migrations and bulk statements at driver level."""
+        """Return the engine that writes, for migrations and bulk statements at driver level."""
         return self._writer
 
     @property
@@ -161,7 +173,10 @@ class Database:
 
     @asynccontextmanager
     async def read(self) -> AsyncIterator[ReadSession]:
-        """A session for looking. It sees what was committed when its first statement ran, or later."""
+        """Open a session for reading.
+
+        It sees what was committed when its first statement ran, or later.
+        """
         session = ReadSession(
             self._reader,
             sync_session_class=_ReadOnlySession,
@@ -176,14 +191,17 @@ class Database:
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:
-        """A transaction: committed when the block ends, rolled back when it raises, hooks run after the commit."""
-        around = _joined_transaction.get()
-        if around is not None and around.db is self:
+        """Open a transaction: committed at the end of the block, rolled back if it raises.
+
+        Hooks run after the commit.
+        """
+        joined = _joined_transaction.get()
+        if joined is not None and joined.db is self:
             with _translate_errors(self, writing=True):
                 try:
-                    yield await around.join()
+                    yield await joined.join()
                 except BaseException:
-                    around.failed = True
+                    joined.failed = True
                     raise
             return
         session = self.open_write_session()
@@ -202,37 +220,40 @@ class Database:
     async def join_transactions(
         self, begin: Callable[[WriteSession], Awaitable[None]]
     ) -> AsyncIterator[JoinedTransaction]:
-        """Let every `write()` of this task share one transaction, which commits when this block ends.
+        """Let every `write()` of this task share one transaction.
 
-        `begin` runs in it first. Nothing is opened for a task that never writes.
+        It commits when this block ends. `begin` runs in it first. Nothing is opened for a task that
+        never writes.
         """
-        around = JoinedTransaction(self, begin)
-        token = _joined_transaction.set(around)
+        joined = JoinedTransaction(self, begin)
+        token = _joined_transaction.set(joined)
         with _translate_errors(self, writing=True):
             try:
                 try:
-                    yield around
+                    yield joined
                 finally:
-                    _joined_transaction.reset(
-                        token
-                    )  # before the hooks run: what they write is no longer part of this
-                if around.session is not None:
+                    # Before the hooks run: their writes are not part of this transaction.
+                    _joined_transaction.reset(token)
+                if joined.session is not None:
                     await (
-                        _roll_back(around.session)
-                        if around.failed
-                        else _shield(self._commit(around.session))
+                        _roll_back(joined.session)
+                        if joined.failed
+                        else _shield(self._commit(joined.session))
                     )
             except BaseException:
-                around.failed = True
-                if around.session is not None:
-                    await _roll_back(around.session)
+                joined.failed = True
+                if joined.session is not None:
+                    await _roll_back(joined.session)
                 raise
             finally:
-                if around.session is not None:
-                    await _shield(around.session.close())
+                if joined.session is not None:
+                    await _shield(joined.session.close())
 
     async def _commit(self, session: WriteSession) -> None:
-        """Commit and tell. The two belong together: a change that nobody heard of would live on in caches."""
+        """Commit and run the hooks.
+
+        They belong together: a change without its hooks would leave stale caches.
+        """
         hooks = session.info.pop("after_commit", [])
         await session.commit()
         self._disk_was_full = False
@@ -243,11 +264,11 @@ class Database:
                 await result
 
     def on_close(self, closer: Callable[[], Awaitable[None]]) -> None:
-        """For whoever holds connections of their own."""
+        """Register a function that closes separate connections."""
         self._closers.append(closer)
 
     async def close(self) -> None:
-        """Whoever is in the middle of a question may end it; a connection that comes back from now on is not kept."""
+        """Close the engines. Running queries may finish; their connections are not kept."""
         while self._closers:
             await self._closers.pop()()
         for engine in {self._writer, self._reader}:
@@ -260,10 +281,10 @@ def _invalidate_connection(_connection: object, entry: ConnectionPoolEntry) -> N
 
 
 async def _close_reader(session: ReadSession) -> None:
-    """Close a session that has read everything it needs, even if its connection was lost meanwhile."""
+    """Close a session that has read everything it needs, even if its connection was lost."""
     try:
         await session.close()
-    except Exception:  # noqa: BLE001 - drivers report a lost connection in many ways, and the rows are here already
+    except Exception:  # noqa: BLE001 - any error of a lost connection; the rows are read
         await session.invalidate()
 
 
@@ -271,7 +292,7 @@ async def _roll_back(session: WriteSession) -> None:
     session.info.pop("after_commit", None)
     try:
         await _shield(_roll_back_session(session))
-    except Exception:  # noqa: BLE001 - whatever a driver says of a connection that was taken away from under it
+    except Exception:  # noqa: BLE001 - any error of a lost connection
         await session.invalidate()  # the connection is gone, and with it the transaction
 
 
@@ -281,9 +302,10 @@ async def _roll_back_session(session: WriteSession) -> None:
 
 
 async def _shield(work: Coroutine[Any, Any, None]) -> None:
-    """Bring this to its end, whoever cancels us meanwhile; the cancellation is raised afterwards.
+    """Run this to its end, even if we are cancelled meanwhile; then raise the cancellation.
 
-    A bare shield would go on at once, and the next call would meet the session in the middle of this one.
+    A bare shield would continue immediately, and the next call would use the session in the middle
+    of this one.
     """
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
@@ -299,8 +321,8 @@ async def _shield(work: Coroutine[Any, Any, None]) -> None:
         raise cancelled
 
 
-class _translate_errors:  # noqa: N801 - reads as a verb where it is used
-    """Turn driver errors that time or an operator can heal into the product's words; the database remembers room and damage."""
+class _translate_errors:  # noqa: N801 - used like a function
+    """Translate driver errors that time or an operator can fix; remember a full disk and damage."""
 
     def __init__(self, db: Database, *, writing: bool = False) -> None:
         self._db = db
@@ -310,28 +332,28 @@ class _translate_errors:  # noqa: N801 - reads as a verb where it is used
         return None
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        word = translate_db_error(error) if error is not None else None
-        if isinstance(word or error, StoreFull) and self._writing:
+        translated = translate_db_error(error) if error is not None else None
+        if isinstance(translated or error, StoreFull) and self._writing:
             self._db.mark_full()
-        if isinstance(word or error, StoreDamaged):
+        if isinstance(translated or error, StoreDamaged):
             self._db.is_damaged = True
-        if word is not None:
-            raise word from error
+        if translated is not None:
+            raise translated from error
 
 
 def _get_free_bytes(path: str) -> int:
     try:
         disk = os.statvfs(Path(path).parent)
     except OSError:
-        return MIN_FREE_BYTES  # what is wrong here is something else
+        return MIN_FREE_BYTES  # another problem than a full disk
     return disk.f_bavail * disk.f_frsize
 
 
 def count_statements(engine: AsyncEngine, counter: Callable[[str], None]) -> Callable[[], None]:
-    """Tell `counter` of every statement; the answer stops it. Tests of query counts stand on this."""
+    """Call `counter` with every statement; return a function that stops it. For tests."""
 
-    def told(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+    def on_statement(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         counter(statement)
 
-    event.listen(engine.sync_engine, "before_cursor_execute", told)
-    return lambda: event.remove(engine.sync_engine, "before_cursor_execute", told)
+    event.listen(engine.sync_engine, "before_cursor_execute", on_statement)
+    return lambda: event.remove(engine.sync_engine, "before_cursor_execute", on_statement)

@@ -1,4 +1,4 @@
-"""Column types and the model base that mean the same on SQLite, PostgreSQL and MariaDB."""
+"""Column types and the model base, the same on SQLite, PostgreSQL and MariaDB."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
@@ -9,7 +9,7 @@ from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
 MYSQL_COLLATION = "utf8mb4_nopad_bin"
-"""Plain `utf8mb4_bin` would treat 'road' and 'road ' as one text."""
+"""Plain `utf8mb4_bin` would treat 'road' and 'road ' as equal."""
 
 TABLE_OPTIONS: dict[str, str] = {
     "mysql_engine": "InnoDB",
@@ -22,7 +22,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """An instant: aware and in UTC in Python, to the microsecond on every database."""
+    """A moment: aware and in UTC in Python, to the microsecond on every database."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -41,37 +41,52 @@ class UtcDateTime(TypeDecorator[datetime]):
         utc = value.astimezone(UTC)
         return utc if dialect.name == "postgresql" else utc.replace(tzinfo=None)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+    def process_result_value(
+        self,
+        value: datetime | None,
+        dialect: Dialect,  # noqa: ARG002 - SQLAlchemy
+    ) -> datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class UtcSeconds(TypeDecorator[datetime]):
-    """An instant without a fraction: aware and in UTC in Python, seconds since 1970 as a number in the database."""
+    """A moment without a fraction: aware and in UTC in Python.
+
+    In the database, seconds since 1970.
+    """
 
     impl = BigInteger
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+    def process_bind_param(
+        self,
+        value: datetime | None,
+        dialect: Dialect,  # noqa: ARG002 - SQLAlchemy
+    ) -> int | None:
         return None if value is None else int(value.timestamp())
 
-    def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:  # noqa: ARG002 - the signature is SQLAlchemy's
+    def process_result_value(
+        self,
+        value: int | None,
+        dialect: Dialect,  # noqa: ARG002 - SQLAlchemy
+    ) -> datetime | None:
         return None if value is None else _EPOCH + timedelta(seconds=value)
 
 
 def text_key(length: int) -> String:
-    """Text that is compared and sorted by its bytes, on every database alike."""
+    """Return the type of text that is compared and sorted by its bytes on every database."""
     return String(length).with_variant(String(length, collation="C"), "postgresql")
 
 
 def long_text() -> Text:
-    """Text beyond 64 kB, which plain TEXT cuts off on MariaDB."""
+    """Return the type of text beyond 64 kB, which plain TEXT cuts off on MariaDB."""
     return Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
 
 
 def long_bytes() -> LargeBinary:
-    """Bytes beyond 64 kB, which plain BLOB cuts off on MariaDB."""
+    """Return the type of bytes beyond 64 kB, which plain BLOB cuts off on MariaDB."""
     return LargeBinary().with_variant(mysql.MEDIUMBLOB(), "mysql", "mariadb")
 
 

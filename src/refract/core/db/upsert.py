@@ -12,9 +12,9 @@ from refract.core.db.types import Model
 from refract.core.settings.model import Dialect
 
 _KEY_TAKEN: Final = 2**62
-"""Reported by MariaDB as the last id of a statement that met a taken key; no autoincrement reaches it."""
+"""The last id that MariaDB reports for a taken key; no autoincrement reaches it."""
 _MARK_TAKEN: Final[ColumnElement[int]] = literal_column(f"LAST_INSERT_ID({_KEY_TAKEN})")
-"""A literal, because a parameter here would keep the driver from sending many rows at once."""
+"""A literal, because a parameter here would keep the driver from sending many rows together."""
 
 
 async def insert_if_absent(
@@ -22,9 +22,9 @@ async def insert_if_absent(
 ) -> None:
     """Insert the rows whose primary and unique keys are free; leave out the others.
 
-    The database decides row by row, and waits for a row that another transaction is about to commit.
-    Sort the rows by key, so that two callers cannot wait for each other. A value that does not fit
-    is an error, as in every insert.
+    The database decides row by row, and waits for a row that another transaction is about to
+    commit. Sort the rows by key, so that two callers cannot wait for each other. A value that does
+    not fit is an error, as in every insert.
     """
     table = get_table(into)
     statement = _build_insert_if_absent(session.dialect, table)

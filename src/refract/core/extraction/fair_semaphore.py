@@ -1,4 +1,4 @@
-"""A semaphore that is fair between people."""
+"""A semaphore that is fair between owners."""
 
 import asyncio
 from collections import OrderedDict, deque
@@ -11,9 +11,10 @@ _Waiting = OrderedDict[str, deque[asyncio.Future[None]]]
 
 
 class FairSemaphore:
-    """`size` turns at a time, given round-robin to the owners of what waits. Slow work holds all turns but one, if there are two.
+    """Grants `size` slots at a time, round-robin by owner.
 
-    `max_waiting` bounds what one owner may have waiting; beyond it `ExtractionBusy` is raised at once.
+    Slow work gets all slots but one, if there are two. `max_waiting` bounds the waiting work of one
+    owner; beyond it `ExtractionBusy` is raised immediately.
     """
 
     def __init__(self, size: int, max_waiting: int) -> None:
@@ -29,7 +30,7 @@ class FairSemaphore:
 
     @asynccontextmanager
     async def acquire(self, owner: str, *, slow: bool) -> AsyncIterator[None]:
-        """Wait for a turn and hold it for the block. Cancelled while waiting, the place in the queue is given up."""
+        """Wait for a slot and keep it for the block. A cancelled wait leaves the queue."""
         granted = self._enqueue(owner, slow)
         self._grant_waiting()
         try:
@@ -70,14 +71,17 @@ class FairSemaphore:
             owner, line = lines.popitem(last=False)
             granted = line.popleft()
             if line:
-                lines[owner] = line  # behind everybody else
+                lines[owner] = line  # behind all other owners
             self._free -= 1
             self._free_for_slow -= slow
             self._was_slow_last = slow
             granted.set_result(None)
 
     def _choose_next_kind(self) -> bool | None:
-        """Which kind of work gets the next turn: both in alternation where both wait. None if no turn can be given."""
+        """Return whether slow work is next; None if no slot can be granted.
+
+        Quick and slow work alternate where both wait.
+        """
         quick = bool(self._free and self._waiting[False])
         slow = bool(self._free and self._free_for_slow and self._waiting[True])
         if quick and slow:

@@ -1,22 +1,22 @@
-"""The bytes between server and extraction process: a question, then pieces of the result and how it ended. Pure."""
+"""The format between server and extraction process: a request, then chunks and an outcome. Pure."""
 
 import json
 import struct
 from typing import Any
 
 REQUEST_HEADER = struct.Struct("!II")
-"""Lengths of the JSON that names the task, and of the body behind it."""
+"""Lengths of the JSON that names the task, and of the body after it."""
 
 RESPONSE_HEADER = struct.Struct("!BI")
-"""What follows (`PIECE`, `DONE`, `REFUSED`, `FAILED`), and its length."""
+"""The kind of what follows (`CHUNK`, `DONE`, `REFUSED`, `FAILED`), and its length."""
 
 CHUNK, DONE, REFUSED, FAILED = range(4)
 MAX_CHUNK_BYTES = 256 * 1024
-"""Bytes of one piece: what the server's loop handles in one go."""
+"""Bytes of one chunk, which the server's event loop handles without yielding."""
 
 
-def pack_request(body: bytes, named: dict[str, Any]) -> bytes:
-    head = json.dumps(named).encode()
+def pack_request(body: bytes, task: dict[str, Any]) -> bytes:
+    head = json.dumps(task).encode()
     return REQUEST_HEADER.pack(len(head), len(body)) + head + body
 
 

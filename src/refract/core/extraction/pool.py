@@ -33,19 +33,20 @@ from refract.core.extraction.tasks import (
 from refract.core.runtime import Runtime
 
 MAX_WAITING_PER_OWNER = 32
-"""Tasks that one person, or one network of strangers, may have waiting in a process."""
+"""Tasks that one user, or one network of strangers, may have waiting in a process."""
 
 ANONYMOUS_OWNER = "strangers"
 """The owner of work that belongs to no account: strangers share one place in the queue."""
 
 MAX_TASKS_PER_PROCESS = 1_000
-"""Tasks after which an extraction process is replaced, whatever its libraries have kept by then."""
+"""Tasks after which an extraction process is replaced, to bound what its libraries accumulate."""
 
 
 class ExtractionPool:
-    """Extraction processes of this server process: started with the first task, replaced when a task goes wrong.
+    """The extraction processes of this server process.
 
-    Nothing that comes back is trusted: its size is bounded, and callers check what they read.
+    Started with the first task, replaced when a task goes wrong. Nothing that they return is
+    trusted: its size is bounded, and callers check the content.
     """
 
     def __init__(self, rt: Runtime) -> None:
@@ -69,10 +70,10 @@ class ExtractionPool:
     async def run(
         self, task: ExtractionTask, body: bytes = b"", *, owner: str, **arguments: Any
     ) -> list[bytes]:
-        """Run a task for somebody and return the pieces of its result; raises `ExtractionError`.
+        """Run a task and return the chunks of its result; raises `ExtractionError`.
 
-        Tasks of different owners take turns. The limits of time begin with the task's own turn. Cancelled, a task that runs
-        takes its process with it.
+        Tasks of different owners take turns. Time limits begin when the task starts. Cancelling a
+        running task ends its process.
         """
         outcome = "cancelled"
         try:
@@ -131,13 +132,14 @@ class ExtractionPool:
                 "refract.core.extraction.worker",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,  # parsers write about what they read there
+                stderr=asyncio.subprocess.DEVNULL,  # parsers log what they read there
                 env={
                     "PYTHONPATH": str(Path(refract.__file__).parents[1]),
                     "PATH": os.environ.get("PATH", ""),
                     "LANG": "C.UTF-8",
                 },
-                start_new_session=True,  # an interrupt on the terminal is for the server, which ends its children
+                # Ctrl+C in a terminal is for the server, which ends its children.
+                start_new_session=True,
                 limit=2 * MAX_CHUNK_BYTES,
             )
         )
@@ -153,7 +155,7 @@ class ExtractionPool:
 
 
 class _WorkerProcess:
-    """One extraction process."""
+    """An extraction process."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
@@ -205,7 +207,7 @@ class _WorkerProcess:
 
 
 def _raise_worker_error(kind: int, content: bytes) -> None:
-    """Raise what the child reports, if it reports an error."""
+    """Raise the error that the child reports, if any."""
     if kind == REFUSED:
         details = json.loads(content)
         raise TaskRefused(str(details.pop("code")), **details)

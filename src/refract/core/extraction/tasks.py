@@ -1,4 +1,4 @@
-"""Tasks of the extraction processes: their limits, and how one can end."""
+"""Tasks of the extraction processes: their limits and outcomes."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -6,10 +6,11 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True)
 class ExtractionTask:
-    """A function that runs in an extraction process, and what it may use there.
+    """A function that runs in an extraction process, and its limits.
 
-    `function` is `module:name`, imported by the child alone, so that core knows no feature and the server loads no parser. It is
-    called with the body and the arguments of `ExtractionPool.run`, and returns or yields bytes.
+    `function` is `module:name`, imported only by the child, so that core knows no feature and the
+    server loads no parser. It is called with the body and the arguments of `ExtractionPool.run`,
+    and returns or yields bytes.
     """
 
     kind: str
@@ -22,41 +23,41 @@ class ExtractionTask:
 
 
 class ExtractionError(Exception):
-    """A task brought no result. Its message names no content."""
+    """A task without a result. Its message contains no content."""
 
     outcome: ClassVar[str] = "failed"
 
 
 class ExtractionBusy(ExtractionError):
-    """Too many tasks of the same person are waiting."""
+    """Too many tasks of the same owner are waiting."""
 
     outcome = "busy"
 
 
 class ExtractionTimeout(ExtractionError):
-    """The task used more time than it may."""
+    """The task exceeded its time."""
 
     outcome = "timed_out"
 
 
 class ExtractionCrashed(ExtractionError):
-    """The process ended in mid-task: out of memory, out of CPU time, or killed."""
+    """The process ended during the task: out of memory, out of CPU time, or killed."""
 
     outcome = "crashed"
 
 
 class OutputTooLarge(ExtractionError):
-    """The task wrote more than it may."""
+    """The task wrote more than allowed."""
 
     outcome = "too_large"
 
 
 class TaskFailed(ExtractionError):
-    """The task raised an exception that it does not know."""
+    """The task raised an unexpected exception."""
 
 
 class TaskRefused(ExtractionError):
-    """Raised by a task's function about its input, with a code and details that the caller understands."""
+    """Raised by a task's function about its input, with a code and details for the caller."""
 
     outcome = "refused"
 

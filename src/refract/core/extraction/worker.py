@@ -1,6 +1,7 @@
-"""The program of an extraction process: one task after the other from standard input, until that ends.
+"""The program of an extraction process: runs tasks from standard input until it ends.
 
-Whatever a page does to a parser it does here: a task over its CPU time or memory ends this process, not the server.
+A hostile page can harm only this process: a task over its CPU time or memory ends it, not the
+server.
 """
 
 import importlib
@@ -32,14 +33,13 @@ ORPHAN_CHECK_INTERVAL = 1.0
 
 
 def main() -> None:
-    """Serve standard input with less priority than the server, and within limits."""
-    with suppress(
-        ValueError, OSError
-    ):  # macOS knows no such limit; the limits of time hold there as well
+    """Serve standard input with a lower priority than the server, and within limits."""
+    # MacOS has no such limit; the time limits apply there as well.
+    with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     with suppress(OSError):
         os.nice(NICENESS)
-    with suppress(OSError):  # Linux: where memory runs out, this process goes before the server
+    with suppress(OSError):  # Linux: when memory runs out, this process is killed before the server
         Path("/proc/self/oom_score_adj").write_text("1000")
     parent = os.getppid()
 
@@ -51,30 +51,30 @@ def main() -> None:
     serve(sys.stdin.buffer, sys.stdout.buffer)
 
 
-def serve(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Work on one question after the other until there are no more."""
-    while len(head := questions.read(REQUEST_HEADER.size)) == REQUEST_HEADER.size:
-        named_size, body_size = REQUEST_HEADER.unpack(head)
-        named = json.loads(questions.read(named_size))
-        body = questions.read(body_size)
+def serve(requests: BinaryIO, responses: BinaryIO) -> None:
+    """Run one task after the other until there are no more."""
+    while len(head := requests.read(REQUEST_HEADER.size)) == REQUEST_HEADER.size:
+        task_size, body_size = REQUEST_HEADER.unpack(head)
+        task = json.loads(requests.read(task_size))
+        body = requests.read(body_size)
         signal.setitimer(signal.ITIMER_REAL, ORPHAN_CHECK_INTERVAL, ORPHAN_CHECK_INTERVAL)
-        _limit_cpu(named["cpu_seconds"])
-        answers.write(_run_task(named, body, answers))
-        answers.flush()
+        _limit_cpu(task["cpu_seconds"])
+        responses.write(_run_task(task, body, responses))
+        responses.flush()
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def _limit_cpu(seconds: int) -> None:
-    """Have the kernel end this process once the task has used so much CPU time."""
+    """Let the kernel end this process once the task has used so much CPU time."""
     _, hard = resource.getrlimit(resource.RLIMIT_CPU)
     resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + 1 + seconds, hard))
 
 
-def _run_task(named: dict[str, Any], body: bytes, answers: BinaryIO) -> bytes:
+def _run_task(task: dict[str, Any], body: bytes, responses: BinaryIO) -> bytes:
     try:
-        result = _import_function(named["function"])(body, **named["arguments"])
+        result = _import_function(task["function"])(body, **task["arguments"])
         for piece in (result,) if isinstance(result, bytes) else result:
-            answers.writelines(
+            responses.writelines(
                 pack_response(CHUNK, piece[at : at + MAX_CHUNK_BYTES])
                 for at in range(0, len(piece), MAX_CHUNK_BYTES)
             )
@@ -84,7 +84,7 @@ def _run_task(named: dict[str, Any], body: bytes, answers: BinaryIO) -> bytes:
         )
     except BrokenPipeError:
         raise
-    except Exception as exc:  # noqa: BLE001 - whatever a page does to a parser is an answer
+    except Exception as exc:  # noqa: BLE001 - any failure of a parser is an outcome
         return pack_response(FAILED, type(exc).__name__.encode())
     return pack_response(DONE)
 

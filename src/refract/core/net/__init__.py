@@ -1,8 +1,9 @@
-"""The one way to fetch a foreign page: `Fetcher.fetch`. Nothing that a stranger names is ever reached by another way.
+"""The only way to fetch a foreign page: `PageFetcher.fetch`. Input of strangers uses no other.
 
-addresses: which addresses are public · names: host name → addresses · wire: one approved connection, one request, one answer
-body: decoding within limits · charset: bytes → text · fetch: redirects, time and the result · errors: how a fetch can end
-head: title and meta elements of a page · metadata: what a page says of itself, read in an extraction process
+addresses: which addresses are public · resolver: host name → addresses · connection: one approved
+connection, one request, one response · limits: sizes and times · charset: bytes → text · fetcher:
+redirects, decoding within limits, and the result · errors: how a fetch can fail · html_head: title
+and meta elements of a page · metadata: title, description and image, read in an extraction process
 """
 
 from refract.core.net.addresses import AddressGuard, IpAddress, is_public

@@ -1,6 +1,7 @@
-"""Which addresses may be connected to: an allow list of our own.
+"""The addresses that may be connected to, by our own allow list.
 
-`ipaddress.is_global` differs between Python versions and lets wrong addresses through, so it is not asked.
+`ipaddress.is_global` differs between Python versions and accepts wrong addresses, so it is not
+used.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ _V4_SPECIAL = tuple(
         "10.0.0.0/8",  # private
         "100.64.0.0/10",  # carrier-grade NAT
         "127.0.0.0/8",  # loopback
-        "168.63.129.16/32",  # a cloud's host agent, answering inside its virtual machines only
+        "168.63.129.16/32",  # a cloud's host agent, reachable only from its virtual machines
         "169.254.0.0/16",  # link-local, metadata services
         "172.16.0.0/12",  # private
         "192.0.0.0/24",  # protocol assignments
@@ -45,21 +46,20 @@ _V6_SPECIAL = tuple(
 )
 _V4_INSIDE = (
     IPv6Network("::ffff:0:0/96"),  # mapped: the kernel speaks IPv4
-    IPv6Network(
-        "64:ff9b::/96"
-    ),  # NAT64: where only IPv6 is spoken, every IPv4 site is seen like this
+    # NAT64: in IPv6-only networks, every IPv4 site has such an address.
+    IPv6Network("64:ff9b::/96"),
 )
 
 
 def unwrap_ipv4(address: IpAddress) -> IpAddress:
-    """The IPv4 address that a connection would really go to, where there is one inside."""
+    """Return the IPv4 address that a connection to an IPv6 address would go to, if any."""
     if isinstance(address, IPv6Address) and any(address in network for network in _V4_INSIDE):
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address
 
 
 def is_public(address: IpAddress) -> bool:
-    """Whether anybody on the internet could reach this address as well."""
+    """Return whether this address is reachable from the whole internet."""
     if isinstance(address, IPv6Address) and address.scope_id:
         return False
     address = unwrap_ipv4(address)
@@ -70,9 +70,10 @@ def is_public(address: IpAddress) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class AddressGuard:
-    """Public addresses on a few ports; and, on any port, the networks that the operator opened.
+    """Public addresses on a few ports; and, on any port, the networks that the operator allowed.
 
-    Who opens a network knows its services, and those that are not on the usual ports are the reason to open it.
+    An operator who allows a network knows its services, and services on unusual ports are the
+    reason to allow it.
     """
 
     allow: tuple[IpNetwork, ...] = ()

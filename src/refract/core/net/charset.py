@@ -1,10 +1,13 @@
-"""Bytes to text as browsers do it: byte order mark, then the header, then the page's own word, then a guess."""
+"""Decoding of HTML as browsers do.
+
+By the byte order mark, then the header, then the meta element, then a guess.
+"""
 
 import codecs
 import re
 
-# Label → codec. Only these are ever looked up: Python also knows codecs (punycode, unicode_escape, …) that no page may choose.
-# Browsers read several labels as the larger set that pages really use, and so do we.
+# Label → codec. Only these are looked up: Python also has codecs (punycode, unicode_escape, …) that
+# no page may choose. Like browsers, we read several labels as the larger set that pages really use.
 _CODECS = {
     "utf-8": "utf-8 utf8 unicode-1-1-utf-8",
     "utf-16-le": "utf-16 utf-16le",
@@ -55,7 +58,10 @@ _META = re.compile(
 
 
 def decode_html(body: bytes, declared: str | None, *, whole: bool = True) -> str:
-    """Never fails: what cannot be read becomes U+FFFD. `whole` is false for a page cut off, maybe within a character."""
+    """Decode a page. Never fails: unreadable bytes become U+FFFD.
+
+    `whole` is False for a truncated page, which may end within a character.
+    """
     for mark, codec in _MARKS:
         if body.startswith(mark):
             return _decode_as(body.removeprefix(mark), codec, whole)
@@ -75,6 +81,5 @@ def _decode_as(body: bytes, codec: str, whole: bool) -> str:
 def _find_meta_charset(body: bytes) -> str | None:
     found = _META.search(body[:1024])
     codec = _BY_LABEL.get(found[1].decode("ascii").lower()) if found else None
-    return (
-        "utf-8" if codec and codec.startswith("utf-16") else codec
-    )  # a page whose meta tag can be read is not UTF-16
+    # A page whose meta element can be read is not UTF-16.
+    return "utf-8" if codec and codec.startswith("utf-16") else codec

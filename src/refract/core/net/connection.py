@@ -1,4 +1,4 @@
-"""The choke point: the only place where a socket to a foreign server is opened, and the one exchange that follows on it."""
+"""The only place where a socket to a foreign server is opened, and the exchange on it."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ _CHUNK = 16 * 1024
 
 
 async def _dial(guard: AddressGuard, address: IpAddress, port: int) -> socket.socket:
-    """Connect to one approved address, and look once more at whom we reached."""
+    """Connect to one approved address, and check the address that was reached."""
     if not guard.is_allowed(address, port):
         raise RefusedAddress(f"{address}, port {port}")
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
@@ -39,9 +39,8 @@ async def _open_stream(
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     sock = await _dial(guard, address, port)
     name = host.strip("[]").rstrip(".") if tls else None
-    return await asyncio.open_connection(
-        sock=sock, ssl=tls, server_hostname=name, limit=2 * _CHUNK
-    )  # owns and closes the socket
+    # Owns and closes the socket.
+    return await asyncio.open_connection(sock=sock, ssl=tls, server_hostname=name, limit=2 * _CHUNK)
 
 
 @asynccontextmanager
@@ -54,25 +53,25 @@ async def open_connection(
     host: str,
     limits: FetchLimits,
 ) -> AsyncIterator["HttpExchange"]:
-    """A connection to the first of the approved addresses that answers; `host` is whom the certificate must name."""
+    """Connect to the first approved address that responds; `host` must match the certificate."""
     failure: Exception = Unreachable(f"{host} has no address")
     for address in list(addresses)[: limits.addresses]:
         try:
             async with asyncio.timeout(limits.connect):
                 reader, writer = await _open_stream(guard, address, port, tls, host)
             break
-        except OSError as exc:  # TimeoutError is one, and so is a certificate that does not fit
+        except OSError as exc:  # TimeoutError is one, and so is an invalid certificate
             failure = exc
     else:
         raise failure
     try:
         yield HttpExchange(reader, writer, limits)
     finally:
-        writer.transport.abort()  # a polite goodbye would let the server keep us waiting
+        writer.transport.abort()  # a graceful close would let the server keep us waiting
 
 
 class HttpExchange:
-    """One request and its answer, then the connection is done with."""
+    """One request and its response on a connection."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, limits: FetchLimits
@@ -86,7 +85,7 @@ class HttpExchange:
         self._ended = False
 
     async def send_request(self, target: str, headers: list[tuple[str, str]]) -> h11.Response:
-        """Send a GET and read the head of the answer."""
+        """Send a GET and read the head of the response."""
         request = h11.Request(method="GET", target=target, headers=headers)
         self._writer.write(
             (self._http.send(request) or b"") + (self._http.send(h11.EndOfMessage()) or b"")
@@ -104,7 +103,7 @@ class HttpExchange:
         return event
 
     async def read_chunk(self) -> bytes:
-        """The next piece of the body; nothing at its end."""
+        """Return the next chunk of the body; empty at its end."""
         event = await self._next_event()
         self._pieces += 1
         if self._pieces > self._limits.pieces:
@@ -118,16 +117,16 @@ class HttpExchange:
             except h11.RemoteProtocolError as exc:
                 raise self._translate_protocol_error(exc) from exc
             if event is not h11.NEED_DATA:
-                return event  # type: ignore[return-value]  # h11 types its sentinels as classes, which mypy cannot narrow
+                return event  # type: ignore[return-value]  # h11 types its sentinels as classes
             await self._receive()
 
     async def _receive(self) -> None:
         if self._http.their_state is h11.SEND_RESPONSE and self._received > self._limits.head:
             raise TooLarge("the head of the answer")
         async with asyncio.timeout(self._limits.idle):
-            await asyncio.sleep(
-                0
-            )  # a read that finds bytes waiting gives nobody else a turn, not even the budget's clock
+            # A read that finds bytes waiting does not yield, not even to the timeout of the whole
+            # fetch.
+            await asyncio.sleep(0)
             piece = await self._reader.read(_CHUNK)
         self._received += len(piece)
         if self._received > self._limits.wire:

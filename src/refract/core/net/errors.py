@@ -1,7 +1,7 @@
-"""How a fetch can end badly: one class per ending.
+"""The ways in which a fetch can fail: one class each.
 
-The message is the class's own sentence and may be shown to anybody; `detail` may name addresses, which are somebody's: it is
-for whoever debugs, and stands in no log.
+The message is the docstring of the class and may be shown to everyone. `detail` may contain
+addresses of others: it is for debugging, and is never logged.
 """
 
 from typing import ClassVar
@@ -11,7 +11,7 @@ class FetchError(Exception):
     """The page could not be fetched."""
 
     kind: ClassVar[str] = "failed"
-    again: bool = False  # may the same request succeed later?
+    again: bool = False  # whether the same request may succeed later
 
     def __init__(self, detail: str = "") -> None:
         self.detail = detail
@@ -32,7 +32,8 @@ class Unreachable(FetchError):
 class RefusedAddress(Unreachable):
     """The address could not be reached."""
 
-    # To the outside the same as Unreachable: who asks for an internal name must not learn that it exists.
+    # Looks the same as Unreachable from outside: a request for an internal name must not reveal
+    # that it exists.
     again = False
 
 

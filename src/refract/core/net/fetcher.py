@@ -1,4 +1,4 @@
-"""Fetch a page that a stranger named, and come back with it or with the reason why not."""
+"""Fetching of a page that a stranger named."""
 
 import asyncio
 import re
@@ -41,7 +41,7 @@ from refract.core.urls import BadUrl, WebUrl, normalize_host, parse_web_url
 
 HTML_TYPES = ("text/html", "application/xhtml+xml")
 ANY_TYPE = ("*/*",)
-_USER_AGENT = (  # no address of ours: an intranet's name is nobody's business
+_USER_AGENT = (  # without our address: the name of an intranet is private
     f"Mozilla/5.0 (compatible; Refract/{__version__})"
 )
 _MAX_URL_LENGTH = 8192
@@ -50,7 +50,7 @@ _CHARSET = re.compile(r";\s*charset\s*=\s*[\"']?([^\s;\"']{1,40})", re.IGNORECAS
 
 @dataclass(frozen=True, slots=True)
 class FetchedPage:
-    """What was found, and where in the end."""
+    """A fetched page and its final URL."""
 
     url: str
     status: int
@@ -60,27 +60,33 @@ class FetchedPage:
 
     @property
     def content_type(self) -> str:
-        """Type and subtype alone; empty if the server said nothing."""
+        """Return type and subtype alone; empty if the server sent none."""
         return _get_content_type(self.headers)
 
     @property
     def charset(self) -> str | None:
-        """The encoding that the server states."""
+        """Return the encoding that the server declares."""
         stated = _CHARSET.search(self.headers.get("content-type", ""))
         return stated[1] if stated else None
 
     @property
     def text(self) -> str:
-        """The whole body, decoded. Of a foreign page this is for an extraction process to do."""
+        """Return the whole decoded body.
+
+        For foreign pages, use it only in an extraction process.
+        """
         return decode_html(self.body, self.charset, whole=not self.truncated)
 
     def resolve_url(self, reference: str) -> str:
-        """The full address of something this page refers to. `RefusedAddress` if it could not be fetched anyway."""
+        """Return the URL of a reference on this page.
+
+        Raises `RefusedAddress` if it could not be fetched anyway.
+        """
         return _resolve_reference(_parse_url(self.url), reference).href
 
 
 class PageFetcher:
-    """The client. One per process is enough, and limits its connections to any one host."""
+    """The client. One per process is enough, and limits its connections per host."""
 
     def __init__(
         self,
@@ -94,9 +100,8 @@ class PageFetcher:
         self._resolve = resolve
         self._limits = limits or FetchLimits()
         self._given_tls = tls
-        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = (
-            WeakValueDictionary()
-        )  # a host nobody fetches from is forgotten
+        # A host without fetches is forgotten.
+        self._slots: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
@@ -110,10 +115,12 @@ class PageFetcher:
         budget: float = 10.0,
         truncate_at: int | None = None,
     ) -> FetchedPage:
-        """Get what is at `url`, or raise a `FetchError` within `budget` seconds, redirects and waiting for a turn included.
+        """Fetch `url`, or raise a `FetchError` within `budget` seconds.
 
-        `accept` names the content types that are of use (`image/*` is one too). With `enough`, reading stops after so many bytes and
-        the page is `truncated`; without it a page over the limits is `TooLarge`. Whatever a page refers to comes by this door as well.
+        The budget includes redirects and waiting for a slot. `accept` are the useful content types
+        (also `image/*`). With `truncate_at`, reading stops after so many bytes and the page is
+        `truncated`; without it, a page over the limits raises `TooLarge`. Fetch references of a
+        page by this method as well.
         """
         try:
             async with asyncio.timeout(budget):
@@ -146,7 +153,11 @@ class PageFetcher:
     async def _open_response(
         self, url: WebUrl, accept: tuple[str, ...]
     ) -> AsyncIterator[tuple[HttpExchange, h11.Response]]:
-        """One hop. The host's turn ends with it, so that two hosts redirecting to each other cannot block each other."""
+        """Open one hop.
+
+        It frees the host's slot at its end, so that two hosts that redirect to each other cannot
+        block each other.
+        """
         async with self._slots.setdefault(
             normalize_host(url.host), asyncio.Semaphore(self._limits.per_host)
         ):
@@ -183,7 +194,7 @@ class PageFetcher:
 
     @cached_property
     def _tls(self) -> ssl.SSLContext:
-        """Made when first needed: reading the system's certificates takes a while."""
+        """Create the context when first needed: reading the system's certificates takes a while."""
         return self._given_tls or ssl.create_default_context()
 
 
@@ -195,7 +206,10 @@ def _parse_url(text: str) -> WebUrl:
 
 
 def _resolve_reference(base: WebUrl, reference: str) -> WebUrl:
-    """Where a redirect or a reference leads: through the same checks as any address, and never from https back to http."""
+    """Return the target of a redirect or reference.
+
+    It passes the same checks as any URL, and never leads from https back to http.
+    """
     try:
         url = _parse_url(URL(reference.strip(), base=base.href).href)
     except ValueError as exc:
@@ -209,17 +223,18 @@ def _build_request_headers(url: WebUrl, accept: tuple[str, ...]) -> list[tuple[s
     return [
         ("Host", f"{url.host}:{url.port}" if url.port else url.host),
         ("User-Agent", _USER_AGENT),
-        (
-            "Accept",
-            ", ".join((*accept, "*/*;q=0.1")),
-        ),  # some servers answer 406 to those who do not take everything
+        # Some servers respond with 406 to clients that do not accept everything.
+        ("Accept", ", ".join((*accept, "*/*;q=0.1"))),
         ("Accept-Encoding", "gzip, identity"),
         ("Connection", "close"),
     ]
 
 
 def _read_headers(response: h11.Response) -> dict[str, str]:
-    """Lower-case names; a repeated header's values joined. Servers write UTF-8 where the standard knows only Latin-1."""
+    """Return the headers by lower-case name, repeated ones joined.
+
+    Servers write UTF-8 where the standard allows only Latin-1.
+    """
     found: dict[str, str] = {}
     for raw_name, raw_value in response.headers:
         name, value = raw_name.decode("ascii"), _decode_header(raw_value)
@@ -248,13 +263,14 @@ def _check_content(status: int, headers: Mapping[str, str], accept: tuple[str, .
         raise NotAPage(given[:80])
 
 
-# A body as it grows: decoded piece by piece, never beyond what was allowed.
+# A body as it grows: decoded in chunks, never beyond its limit.
 
 
 class ResponseBody:
-    """Feed it until it is `full`, then `finish`.
+    """Feed it until it `is_full`, then `finish`.
 
-    `enough`: so many bytes suffice, the rest is left unread and the body is `truncated`. Without it, what is over the limit is an error.
+    With `truncate_at`, the rest after so many bytes is not read and the body is `truncated`.
+    Without it, a body over the limit is an error.
     """
 
     def __init__(self, encoding: str, limits: FetchLimits, truncate_at: int | None) -> None:
@@ -277,9 +293,8 @@ class ResponseBody:
     def feed(self, piece: bytes) -> None:
         self._wire += len(piece)
         plausible = max(self._limits.ratio_from, self._limits.ratio * self._wire)
-        room = (
-            min(self._max_bytes, plausible) + 1 - len(self._bytes)
-        )  # one more than allowed, to notice that there is more
+        # One more than allowed, to notice that there is more.
+        room = min(self._max_bytes, plausible) + 1 - len(self._bytes)
         self._bytes += (
             piece[:room] if self._gzip is None else self._inflate(self._gzip, piece, room)
         )
@@ -293,7 +308,7 @@ class ResponseBody:
             self.truncated = True
 
     def finish(self) -> bytes:
-        """The whole, once the server has said that it is one."""
+        """Return the whole body, if the server has completed it."""
         if self._gzip is not None and self._wire and not self.is_full:
             raise Unreachable("the compressed body ended too early")
         return bytes(self._bytes)

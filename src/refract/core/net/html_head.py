@@ -1,7 +1,8 @@
-"""The head of an HTML page: its title and meta elements, found by a tokenizer that looks at every character a fixed number of times.
+"""Title and meta elements of an HTML page, by a tokenizer with linear cost.
 
-A full parser builds a tree, which hostile nesting makes quadratic. Reading stops at `</head>`, `<body` or `<frameset`, or after
-`MAX_MARKUP` characters; the content of scripts and styles is skipped and not counted. Pure.
+A full parser builds a tree, which hostile nesting makes quadratic. Reading stops at `</head>`,
+`<body` or `<frameset`, or after `MAX_MARKUP` characters; the content of scripts and styles is
+skipped and not counted. Pure.
 """
 
 import re
@@ -17,7 +18,8 @@ MAX_VALUE = 8 * 1024
 
 _NAME = re.compile(r"[a-zA-Z][^\s/>]{0,31}")
 _ATTRIBUTE = re.compile(
-    r"""[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)(?:\s*+=\s*+(?:"([^"]*+)("?+)|'([^']*+)('?+)|([^\s>]*+)))?+)"""
+    r"""[\s/]*+(?:(>)|([^\s/>][^\s/>=]*+)"""
+    r"""(?:\s*+=\s*+(?:"([^"]*+)("?+)|'([^']*+)('?+)|([^\s>]*+)))?+)"""
 )
 _VOID = frozenset({
     "area", "base", "basefont", "bgsound", "br", "col", "embed", "frame", "hr", "img", "input",
@@ -27,7 +29,7 @@ _IMPLIED = frozenset({
     "colgroup", "dd", "dt", "head", "html", "li", "optgroup", "option", "p", "rb", "rp", "rt",
     "rtc", "tbody", "td", "tfoot", "th", "thead", "tr",
 })  # fmt: skip
-"""Elements whose end may be left out: they do not nest without another element in between."""
+"""Elements whose end tag may be omitted: they do not nest without another element in between."""
 
 _RAW = frozenset({
     "iframe", "noembed", "noframes", "script", "style", "textarea", "title", "xmp",
@@ -35,29 +37,32 @@ _RAW = frozenset({
 _RAW_END = {name: re.compile(rf"</{name}(?=[\s/>])", re.IGNORECASE) for name in _RAW}
 _NOT_COUNTED = frozenset({"script", "style"})
 _FOREIGN = frozenset({"svg", "math", "template"})
-"""Elements with titles of their own."""
+"""Elements that have their own titles."""
 
 _LAST = frozenset({"body", "frameset", "plaintext"})
 
 
 class PageTooDeep(Exception):
-    """More elements are open than any head has."""
+    """More elements are open than in any real head."""
 
 
 class TooManyAttributes(Exception):
-    """One tag has more attributes than any real one."""
+    """A tag has more attributes than any real one."""
 
 
 @dataclass(slots=True)
 class PageHead:
-    """What was found: the first title, and the attributes of each meta element by small name."""
+    """The first title, and the attributes of each meta element by lower-case name."""
 
     title: str | None = None
     metas: list[dict[str, str]] = field(default_factory=list)
 
 
 def parse_head(html: str) -> PageHead:
-    """Return title and meta elements. Raises `PageTooDeep` or `TooManyAttributes` about a page that only an attacker would write."""
+    """Return title and meta elements.
+
+    Raises `PageTooDeep` or `TooManyAttributes` for a page that only an attacker would write.
+    """
     return _HeadParser(html).parse()
 
 
@@ -88,7 +93,7 @@ class _HeadParser:
         return self._found
 
     def _parse_start_tag(self, at: int) -> int:
-        """Take in the tag whose name begins here; return where to go on, or -1 at the end."""
+        """Parse the tag whose name begins here; return where to continue, or -1 at the end."""
         name = self._parse_name(at)
         if name in _LAST:
             return -1
@@ -117,7 +122,7 @@ class _HeadParser:
         return _find_end(self._html, ">", at)
 
     def _skip_raw_text(self, name: str, at: int, *, own: bool) -> int:
-        """Skip the text of an element that holds nothing else; the first title of the page is kept."""
+        """Skip the text of an element that contains only text; keep the first title of the page."""
         end = _RAW_END[name].search(self._html, at)
         stop = end.start() if end is not None else len(self._html)
         if name == "title" and own and self._found.title is None:
@@ -127,7 +132,7 @@ class _HeadParser:
         return _find_end(self._html, ">", stop) if end is not None else -1
 
     def _parse_attributes(self, at: int) -> tuple[dict[str, str], int]:
-        """Return attributes, the first of each name, and where the tag ends: -1 when it never does."""
+        """Return attributes, the first of each name, and the end of the tag, -1 if it has none."""
         found: dict[str, str] = {}
         for _ in range(MAX_ATTRIBUTES + 1):
             match = _ATTRIBUTE.match(self._html, at)

@@ -1,4 +1,4 @@
-"""How much of our memory and patience a foreign server may have."""
+"""Limits for foreign servers."""
 
 from dataclasses import dataclass
 
@@ -13,14 +13,12 @@ class FetchLimits:
     connect: float = 3.0
     idle: float = 5.0
     wire: int = 2 * MIB
-    pieces: int = (
-        16 * KIB
-    )  # chunks of a body: a million of one byte each would cost seconds of work
+    # Chunks of a body: a million of one byte each would cost seconds of CPU.
+    pieces: int = 16 * KIB
     decoded: int = 8 * MIB
     ratio: int = 100
-    ratio_from: int = (
-        64 * KIB
-    )  # a small page of blanks may shrink as much as a bomb does, and harms nobody
+    # A small page of blanks may be compressed as much as a bomb, and is harmless.
+    ratio_from: int = 64 * KIB
     head: int = 64 * KIB
     headers: int = 64
     redirects: int = 5

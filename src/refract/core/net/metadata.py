@@ -1,4 +1,4 @@
-"""Title, description and picture of a foreign page, read in an extraction process."""
+"""Title, description and image of a foreign page, read in an extraction process."""
 
 import json
 import re
@@ -22,7 +22,10 @@ MAX_TITLE = 200
 MAX_DESCRIPTION = 500
 MAX_IMAGE = 2048
 MAX_FETCHED_BYTES = 512 * 1024
-"""Bytes of a page that are fetched for its head. Large sites have half a megabyte of script in theirs."""
+"""Bytes of a page that are fetched for its head.
+
+Large sites have half a megabyte of script in theirs.
+"""
 
 READ_METADATA_TASK = ExtractionTask(
     "metadata",
@@ -32,7 +35,7 @@ READ_METADATA_TASK = ExtractionTask(
     max_output=64 * 1024,
 )
 _BLANKS = re.compile(r"\s+")
-_JOINERS = "\u200c\u200d"  # invisible, but they make emoji and many scripts what they are
+_JOINERS = "\u200c\u200d"  # invisible, but emoji and many scripts need them
 
 
 class UnreadablePage(FetchError):
@@ -47,7 +50,7 @@ class UnreadablePage(FetchError):
 
 @dataclass(frozen=True, slots=True)
 class PageMetadata:
-    """What a page says of itself, as text that can be kept."""
+    """The metadata of a page as text that can be stored."""
 
     title: str | None = None
     description: str | None = None
@@ -93,9 +96,10 @@ def extract_page_metadata(body: bytes, *, url: str, charset: str | None, whole: 
 
 
 def parse_metadata(html: str, join: Callable[[str], str | None]) -> PageMetadata:
-    """Read the head of a page. `join` makes a reference whole, or returns None where it leads nowhere.
+    """Parse the head of a page.
 
-    What the page offers for previews goes before its plain title.
+    `join` resolves a reference, or returns None if it is invalid. Metadata for previews takes
+    precedence over the plain title.
     """
     head = parse_head(html)
     offered: dict[str, str] = {}
@@ -124,19 +128,19 @@ def _iter_named_metas(metas: list[dict[str, str]]) -> Iterator[tuple[str, str]]:
             yield name, content
 
 
-def clean_line(text: str | None, most: int) -> str | None:
-    """One line without invisible signs, cut at a word where it is too long; None for nothing."""
+def clean_line(text: str | None, max_length: int) -> str | None:
+    """Return one line without invisible characters, cut at a word if too long; None if empty."""
     if text is None:
         return None
     visible = "".join(
-        sign
-        for sign in text
-        if sign.isspace()
-        or sign in _JOINERS
-        or unicodedata.category(sign) not in ("Cc", "Cf", "Cs")
+        character
+        for character in text
+        if character.isspace()
+        or character in _JOINERS
+        or unicodedata.category(character) not in ("Cc", "Cf", "Cs")
     )
     line = _BLANKS.sub(" ", visible).strip()
-    if len(line) > most:
-        cut = line[: most - 1]
-        line = f"{cut[: cut.rfind(' ')] if ' ' in cut[most // 2 :] else cut}…"
+    if len(line) > max_length:
+        cut = line[: max_length - 1]
+        line = f"{cut[: cut.rfind(' ')] if ' ' in cut[max_length // 2 :] else cut}…"
     return line or None

@@ -1,4 +1,4 @@
-"""From the host of a URL to addresses that may be connected to."""
+"""Resolution of a URL's host to addresses that may be connected to."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ HostResolver = Callable[[str], Awaitable[Sequence[IpAddress]]]
 
 
 async def resolve_by_system(host: str) -> list[IpAddress]:
-    """Ask the operating system, in the order in which it would try the answers."""
+    """Return the operating system's addresses, in the order in which it would try them."""
     try:
         answers = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except socket.gaierror as exc:
@@ -28,7 +28,10 @@ def get_port(url: WebUrl) -> int:
 async def resolve_allowed_addresses(
     url: WebUrl, guard: AddressGuard, resolve: HostResolver
 ) -> list[IpAddress]:
-    """Look the host up, once, and refuse it if any answer is forbidden: a name with one foot inside is an attack."""
+    """Resolve the host once, and refuse it if any address is forbidden.
+
+    A name with both public and internal addresses is an attack.
+    """
     literal = _parse_literal(url.host)
     if literal is None:
         _check_host_name(url.host)
@@ -45,7 +48,10 @@ async def resolve_allowed_addresses(
 
 
 def _parse_literal(host: str) -> IpAddress | None:
-    """An address written as such. The URL parser has already turned octal, hex and short forms into the plain one."""
+    """Return an address literal.
+
+    The URL parser has already normalised octal, hex and short forms.
+    """
     try:
         return ip_address(host.strip("[]"))
     except ValueError:
@@ -53,7 +59,10 @@ def _parse_literal(host: str) -> IpAddress | None:
 
 
 def _check_host_name(host: str) -> None:
-    """The parser leaves only letters, digits, dots, `-` and `_`; what remains are names that no DNS can hold."""
+    """Refuse names that DNS cannot hold.
+
+    The URL parser leaves only letters, digits, dots, `-` and `_`.
+    """
     labels = host.removesuffix(".").split(".")
     if len(host) > 254 or not all(0 < len(label) < 64 for label in labels) or labels[-1].isdigit():
         raise RefusedAddress(f"{host[:80]} is no host name")

@@ -1,4 +1,4 @@
-"""Environment files as systemd reads them: `NAME=value`, one a line, with comments, quotes and lines that go on."""
+"""Environment files in systemd's format: `NAME=value`, comments, quotes and continued lines."""
 
 import os
 import re
@@ -12,7 +12,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def load_env_file(path: Path, into: MutableMapping[str, str] | None = None) -> None:
-    """Add the variables of a file to the environment. What is set there already stays."""
+    """Add the variables of a file to the environment, except those that are set already."""
     environment = os.environ if into is None else into
     try:
         content = path.read_text()

@@ -1,4 +1,4 @@
-"""Identity providers, as an operator writes them down."""
+"""Settings of identity providers."""
 
 import re
 from pathlib import Path
@@ -27,7 +27,10 @@ CommaSeparated = Annotated[tuple[str, ...], NoDecode]
 ISSUER_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,30}")
 _LABELS: dict[IssuerKind, str] = {"zitadel": "Zitadel", "clerk": "Clerk"}
 SUBJECT_PREFIX = "sub:"
-"""What marks an administrator's subject. Addresses need no mark: they have an `@`, and a subject may have one too."""
+"""Prefix of an administrator's subject.
+
+Email addresses need none: they have an `@`, but a subject may have one too.
+"""
 _OPEN_HOSTS = (
     "accounts.google.com",
     "appleid.apple.com",
@@ -40,43 +43,58 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 
 class Issuer(BaseModel):
-    """One identity provider. Everything else about it is read from its discovery document."""
+    """An identity provider. Everything else about it is read from its discovery document."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     kind: IssuerKind = "oidc"
-    """`zitadel` and `clerk` know their provider's habits; `oidc` is any other that has a discovery document."""
+    """The kind of provider.
+
+    `zitadel` and `clerk` are supported specially; `oidc` is any other provider with a discovery
+    document.
+    """
 
     url: str
-    """The issuer, exactly as its discovery document and its tokens spell it, such as `https://id.example.com`."""
+    """The issuer, exactly as in its discovery document and its tokens.
+
+    For example `https://id.example.com`.
+    """
 
     client_id: str = Field(min_length=1, max_length=255)
-    """The client that the provider registered for Refract."""
+    """The client id that the provider registered for Refract."""
 
     client_secret: SecretStr | None = None
-    """The client's secret. Left out: a public client, which proves itself by PKCE alone."""
+    """The client secret. Default: none, for a public client, which authenticates by PKCE alone."""
 
     client_secret_file: Path | None = None
-    """A file that holds the client's secret, for those who keep secrets out of the environment."""
+    """A file with the client secret, to keep it out of the environment."""
 
     label: str | None = Field(default=None, min_length=1, max_length=40)
-    """What the sign-in button says after "Continue with". Left out: the provider's name, or its host."""
+    """The text of the sign-in button after "Continue with".
+
+    Default: the provider's name, or its host.
+    """
 
     scopes: str = "openid profile email"
-    """What is asked for at sign-in, separated by spaces."""
+    """The scopes requested at sign-in, separated by spaces."""
 
     audiences: CommaSeparated = ()
-    """Audiences (separated by commas) that a Bearer token may be meant for, beside the client itself."""
+    """Audiences (comma-separated) that Bearer tokens may have, besides the client id."""
 
     parties: CommaSeparated = ()
-    """Further clients or origins (separated by commas) whose tokens are accepted as Bearer."""
+    """Further clients or origins (comma-separated) whose tokens are accepted as Bearer tokens."""
 
     admins: CommaSeparated = ()
-    """Who is an administrator from their next sign-in on, and as long as they are named: verified email addresses, or subjects written
-    `sub:…`, separated by commas."""
+    """Administrators: verified email addresses, or subjects written `sub:…`, comma-separated.
+
+    They are administrators from their next sign-in on, for as long as they are listed.
+    """
 
     domains: CommaSeparated = ()
-    """Email domains (separated by commas) whose verified addresses may sign in. Left out: everybody whom the provider lets in."""
+    """Email domains (comma-separated) whose verified addresses may sign in.
+
+    Default: everyone whom the provider lets in.
+    """
 
     algorithms: Annotated[tuple[SignatureAlgorithm, ...], NoDecode] = (
         "RS256",
@@ -85,8 +103,10 @@ class Issuer(BaseModel):
         "Ed25519",
         "EdDSA",
     )
-    """Signature algorithms that tokens may use, separated by commas. Shared secrets are never accepted; `EdDSA` is the older name of
-    `Ed25519`, with that curve alone."""
+    """Signature algorithms that tokens may use, comma-separated.
+
+    Shared secrets are never accepted. `EdDSA` is the older name of `Ed25519`, with that curve only.
+    """
 
     @field_validator("audiences", "parties", "admins", "domains", "algorithms", mode="before")
     @classmethod
@@ -145,7 +165,7 @@ class Issuer(BaseModel):
 
     @property
     def admin_emails(self) -> frozenset[str]:
-        """Return the addresses of administrators, as they were written."""
+        """Return the email addresses of administrators, as they were written."""
         return frozenset(entry for entry in self.admins if not entry.startswith(SUBJECT_PREFIX))
 
     @property
@@ -159,7 +179,7 @@ class Issuer(BaseModel):
 
     @property
     def is_open(self) -> bool:
-        """Return whether anybody in the world can get an account there, and no domain narrows that."""
+        """Return whether everyone can get an account there, and no domain restricts that."""
         parts = urlsplit(self.url)
         host = parts.hostname or ""
         several = (
@@ -179,7 +199,7 @@ class Issuer(BaseModel):
 
 
 def is_safe_url(url: str) -> bool:
-    """An https address; plain http only where nothing leaves the machine."""
+    """Return whether a URL is https, or plain http to this machine."""
     try:
         parts = urlsplit(url)
         port_fits = parts.port is None or parts.port > 0
@@ -198,11 +218,11 @@ def is_safe_url(url: str) -> bool:
 
 
 def check_issuer_names(issuers: dict[str, Issuer]) -> None:
-    """A name stands in addresses, and an issuer's tokens must lead to one configuration."""
+    """Check that names fit into URLs, and that no two issuers have the same URL."""
     for name in issuers:
         if not ISSUER_NAME.fullmatch(name):
             problem = f'"{name}" cannot be the name of an issuer: use up to 31 of a-z, 0-9, - and _'
             raise ValueError(problem)
-    if len({one.url for one in issuers.values()}) < len(issuers):
+    if len({issuer.url for issuer in issuers.values()}) < len(issuers):
         problem = "two issuers have the same url"
         raise ValueError(problem)

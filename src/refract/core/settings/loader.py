@@ -1,4 +1,4 @@
-"""From the environment, a file and the command line to settings, or to one sentence that says what to put right."""
+"""Loading of settings from the environment, a file and the command line."""
 
 import os
 import tomllib
@@ -19,14 +19,15 @@ from refract.core.settings.sources import (
 
 
 def load_settings(options: Mapping[str, str] | None = None, **given: object) -> Settings:
-    """Read the environment, the file and what the command line gave, or stop with one sentence that says how to put it right.
+    """Load the settings, or raise ConfigurationError with a message that says how to correct them.
 
-    `options` are the names of options that are not called like their setting.
+    `options` maps settings to command-line options with another name.
     """
     _check_file(os.environ.get("REFRACT_SETTINGS_FILE"))
     _check_environment()
     try:
-        return Settings(**{name: value for name, value in given.items() if value is not None})  # type: ignore[arg-type]
+        options_given = {name: value for name, value in given.items() if value is not None}
+        return Settings(**options_given)  # type: ignore[arg-type]
     except SettingsError as exc:
         raise ConfigurationError(
             problem=f"{exc}:", remedy="write it as the list of settings says."
@@ -63,7 +64,7 @@ def check_extras(settings: Settings) -> None:
 
 
 def _check_environment() -> None:
-    """Refuse variables that are no settings: a misspelt one must not pass for one that was left out."""
+    """Refuse unknown variables: a misspelt one must not pass for an absent one."""
     unknown = find_unknown_variables(Settings, os.environ)
     if os.environ.get("REFRACT_UNKNOWN_SETTINGS", "").lower() == "warn":
         for name, nearest in unknown:
@@ -81,7 +82,7 @@ def _check_environment() -> None:
 
 
 def _check_file(name: str | None) -> None:
-    """A file that is missing, broken or misspelt must not pass for one that says nothing."""
+    """Refuse a file that is missing, invalid or misspelt: it must not pass for an empty one."""
     if not name:
         return
     try:
@@ -108,7 +109,7 @@ def _is_secret_setting(name: str) -> bool:
 
 
 def prepare_data_dir(path: Path) -> Path:
-    """Make the data directory, and make it private to its owner if it is there already."""
+    """Create the data directory, and make an existing one private to its owner."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not os.access(path, os.R_OK | os.W_OK | os.X_OK):

@@ -1,4 +1,4 @@
-"""Every setting there is. `docs/reference/settings.md` is generated from this module."""
+"""All settings. `docs/reference/settings.md` is generated from this module."""
 
 import os
 from functools import cached_property
@@ -37,171 +37,243 @@ Dialect = Literal["sqlite", "postgresql", "mysql"]
 
 
 class Settings(BaseSettings):
-    """Built once, by `cli` or by a test, then handed down. There is no global to import."""
+    """All settings, built once by `cli` or by a test, then passed down. There is no global."""
 
     model_config = SettingsConfigDict(
         env_prefix="REFRACT_", env_nested_delimiter="__", frozen=True, extra="ignore"
     )
 
     unknown_settings: Literal["refuse", "warn"] = "refuse"
-    """What a `REFRACT_…` variable that is no setting does: `refuse` stops the start, `warn` logs it, for upgrades."""
+    """How to treat an unknown `REFRACT_…` variable.
+
+    `refuse` stops the start, `warn` logs it, for upgrades.
+    """
 
     settings_file: Path | None = None
-    """A TOML file with any of these settings, by their names in lower case without `REFRACT_`. The environment wins over it."""
+    """A TOML file with any of these settings, in lower case without `REFRACT_`.
 
-    # -- where it runs
+    The environment takes precedence.
+    """
+
+    # Server
     host: str = "127.0.0.1"
-    """The address to listen on. `0.0.0.0` is every address of the machine."""
+    """The address to listen on. `0.0.0.0` means every address of the machine."""
 
     port: int = Field(default=8000, ge=0, le=65535)
     """The port to listen on. `0` takes a free one and prints it."""
 
     workers: int = Field(default=1, ge=1, le=64)
-    """How many server processes share the port."""
+    """Number of server processes that share the port."""
 
     role: NodeRole = "all"
-    """What it does: `redirect` answers short links, `web` pages and the API, `worker` the background work, `ingest` stores clicks
-    beside a `redirect` that may only read, `all` everything."""
+    """The role of this node.
+
+    `redirect` answers short links, `web` serves pages and the API, `worker` runs background jobs,
+    `ingest` stores clicks beside a `redirect` node with read-only access, `all` does everything.
+    """
 
     base_url: Origin = None
-    """The public address, such as `https://go.example.com`, by which short URLs, loops and `Origin` are judged. Left out: host and port."""
+    """The public URL, such as `https://go.example.com`.
+
+    Short URLs begin with it, and loops and `Origin` headers are checked against it. Default: host
+    and port.
+    """
 
     environment: Literal["development", "production"] = "development"
-    """`production` refuses what is only safe on one's own machine: no `base_url`, one that is not `https` (unless it is this machine),
-    and `trusted_proxies` that hold everybody."""
+    """`production` refuses settings that are only safe on your own machine.
+
+    These are: no `base_url`, one that is not `https` (unless it is this machine), and
+    `trusted_proxies` that include every address.
+    """
 
     trusted_proxies: Networks = ()
-    """Networks of reverse proxies (CIDR, separated by commas) whose `X-Forwarded-For` is believed."""
+    """Networks of reverse proxies (CIDR, comma-separated) whose `X-Forwarded-For` is trusted."""
 
     stop_grace_seconds: float = Field(default=1.0, ge=0, le=60)
-    """How long a stopping process still answers connections that are open, telling each to close."""
+    """Seconds for which a stopping process still answers open connections, asking each to close."""
 
-    # -- where the data lives
+    # Data
     data_dir: Path = Path("data")
-    """The directory for the database file, the click spool and the secret. It is made private to its owner."""
+    """The directory of the database file, the click spool and the secret.
+
+    It is made private to its owner.
+    """
 
     database_url: DatabaseUrl = None
-    """Where the data lives: `sqlite://`, `postgresql://` or `mysql://`. Left out: a file in the data directory."""
+    """The database: `sqlite://`, `postgresql://` or `mysql://`.
+
+    Default: a SQLite file in the data directory.
+    """
 
     database_pool_size: int = Field(default=10, ge=1, le=200)
-    """Connections each process keeps to the database server."""
+    """Connections of each process to the database server."""
 
     redis_url: RedisUrl = None
-    """A Redis server for all processes, `redis://` or `rediss://`. Left out: the database carries the news between them."""
+    """A Redis server for all processes, `redis://` or `rediss://`.
+
+    Default: none; processes notify each other through the database.
+    """
 
     secret_key: SigningKey = None
-    """At least 32 characters; signs cursors and form tokens. Left out: made once, kept in the data directory. Machines share one."""
+    """The key that signs cursors and form tokens, at least 32 characters.
 
-    # -- links
+    Default: generated once and stored in the data directory. All machines must have the same one.
+    """
+
+    # Links
     default_visibility: Literal["public", "unlisted", "signed-in", "secure"] = "unlisted"
-    """The visibility of a new link that names none: `public` (listed for everyone signed in), `unlisted` (anyone with the address may
-    follow it), `signed-in` (everyone signed in may), `secure` (only owners, people it is shared with and administrators)."""
+    """The visibility of a new link without one.
+
+    `public` (listed for everyone signed in), `unlisted` (anyone with the link may follow it),
+    `signed-in` (everyone signed in may), `secure` (only owners, people it is shared with and
+    administrators).
+    """
 
     codes: Literal["snowflake", "random"] = "snowflake"
-    """The codes of new links: made of their id (`snowflake`: short, but near to other codes of the same second), or `random` (60 bits, so
-    that unlisted links cannot be found by guessing). Existing links keep theirs. Set it once all processes run this version."""
+    """How codes of new links are made.
+
+    `snowflake` makes them of their id: short, but close to other codes of the same second. `random`
+    has 60 bits, so that unlisted links cannot be found by guessing. Existing links keep theirs.
+    Change it once all processes run this version.
+    """
 
     dead_link_status: Literal[404, 410] = 410
-    """The status of expired, disabled and deleted links: `410`, or `404` for those who want no difference visible."""
+    """The status of expired, disabled and deleted links.
+
+    `410`, or `404` to make them look like links that never existed.
+    """
 
     purge_expired_after_days: int = Field(default=0, ge=0)
-    """Remove links this many days after they expired or were deleted, leaving a tombstone. `0` never does."""
+    """Days after which expired or deleted links are removed, leaving a tombstone.
+
+    `0` means never.
+    """
 
     blocklist_path: Path | None = None
-    """A file of domains that no link may lead to: one a line, or in the format of a hosts file."""
+    """A file of domains that no link may point to: one a line, or in the format of a hosts file."""
 
     safe_browsing_key: SecretStr | None = None
-    """A key for Google Safe Browsing. Left out: only the block list is asked."""
+    """A key for Google Safe Browsing. Default: only the block list is checked."""
 
     safe_browsing_url: str = "https://safebrowsing.googleapis.com"
-    """Where the Safe Browsing API answers."""
+    """The URL of the Safe Browsing API."""
 
-    # -- limits
+    # Rate limits
     creates_per_hour: LimitSetting = 100
-    """Links that one person may create in an hour. Administrators are exempt."""
+    """Links that a user may create in an hour. Administrators are exempt."""
 
     captures_per_hour: LimitSetting = 500
-    """Items that one person may save in an hour; imports do not count. Administrators are exempt."""
+    """Items that a user may save in an hour; imports do not count. Administrators are exempt."""
 
     items_per_person: LimitSetting = 100_000
-    """Items that one person's library may hold."""
+    """Items that a user's library may contain."""
 
     storage_per_person: LimitSetting = 5_000_000_000
-    """Bytes that the texts and pages of one person's library may take."""
+    """Bytes that the texts and pages of a user's library may take."""
 
     streams_per_person: LimitSetting = 5
-    """Live streams that one person may have open in a process."""
+    """Live streams that a user may have open in a process."""
 
     exports_per_person: LimitSetting = 1
-    """Exports that one person may have running in a process."""
+    """Exports that a user may have running in a process."""
 
     key_requests_per_hour: LimitSetting = 1000
-    """Requests that one API key may make in an hour."""
+    """Requests that an API key may make in an hour."""
 
     misses_per_minute: LimitSetting = 120
-    """Unknown short links that one client network or user may ask for in a minute.
+    """Unknown short links that a client network or user may request in a minute.
 
     Once they are used up, codes get 429 as well until the next minute; names keep working.
     """
 
     sign_ins_per_minute: LimitSetting = 60
-    """Steps of a sign-in (out to the provider, back from it) that one client network may take in a minute."""
+    """Steps of a sign-in that a client network may take in a minute.
+
+    A sign-in has two: to the provider, and back from it.
+    """
 
     reports_per_hour: LimitSetting = 20
-    """Abuse reports that one client network may send in an hour."""
+    """Abuse reports that a client network may send in an hour."""
 
     renders_per_minute: LimitSetting = 120
-    """QR codes, share images and feeds that one client network may have made in a minute. Images that are kept ready do not count."""
+    """QR codes, share images and feeds that a client network may have rendered in a minute.
+
+    Cached images do not count.
+    """
 
     stranger_bodies_per_minute: LimitSetting = 600
-    """Requests with a body that one client network may send in a minute without signing in."""
+    """Requests with a body that a client network may send in a minute without signing in."""
 
     connections_per_network: LimitSetting = 500
-    """Connections that one client network (/24 or /48) may have open in one process. This machine and trusted proxies have no limit."""
+    """Connections that a client network (/24 or /48) may have open in a process.
+
+    This machine and trusted proxies have no limit.
+    """
 
     open_requests_per_network: LimitSetting = 200
-    """Requests of one client network that may be worked on at once in one process. Redirects from the cache do not count; behind a
-    trusted proxy its client counts."""
+    """Requests of a client network that may be open in a process at the same time.
+
+    Redirects from the cache do not count; behind a trusted proxy its client counts.
+    """
 
     streams_per_network: LimitSetting = 50
-    """Live streams that one client network may have open in one process."""
+    """Live streams that a client network may have open in a process."""
 
-    # -- people without an account
+    # People without an account
     anonymous_lists: Literal["off", "draft", "publish"] | None = None
-    """What people without an account may do with lists: nothing (`off`), compose them (`draft`; publishing needs an account), or
-    `publish` them. Left out: `publish` while both the bind address and the host of the base URL are loopback, `off` otherwise."""
+    """What people without an account may do with lists.
+
+    Nothing (`off`), create drafts (`draft`; publishing needs an account), or `publish` them.
+    Default: `publish` while both the bind address and the host of the base URL are loopback, `off`
+    otherwise.
+    """
 
     anonymous_names: bool = False
-    """Whether a list of somebody without an account may choose its name. `false` gives it a generated one."""
+    """Whether people without an account may choose the name of a list.
+
+    `false` generates one.
+    """
 
     anonymous_lists_per_hour: AnonymousLimitSetting = 20
-    """Lists that people without an account may start in an hour, per client network. `0` means none."""
+    """Lists that people without an account may start in an hour, per client network.
+
+    `0` means none.
+    """
 
     anonymous_entries_per_hour: AnonymousLimitSetting = 200
-    """Entries that people without an account may add to lists in an hour, per client network. `0` means none."""
+    """Entries that people without an account may add in an hour, per client network.
 
-    # -- limits of size
+    `0` means none.
+    """
+
+    # Size limits
     max_json_bytes: int = Field(default=64 * 1024, ge=1024)
     """The largest body of an ordinary request: JSON or a form."""
 
     max_body_bytes: int = Field(default=4 * 1024 * 1024, ge=1024)
-    """The largest body of bulk changes, imports and uploads, which is read only from people who are signed in."""
+    """The largest body of bulk changes, imports and uploads, which need a signed-in user."""
 
-    # -- identity
+    # Identity
     issuers: Issuers = Field(default_factory=dict)
-    """Identity providers, each under a name of its own: `REFRACT_ISSUERS__WORK__URL` and so on, or `[issuers.work]` in the file."""
+    """Identity providers, each with a name.
+
+    `REFRACT_ISSUERS__WORK__URL` and so on, or `[issuers.work]` in the settings file.
+    """
 
     signin_links: Literal["auto", "on", "off"] = "auto"
-    """One-time sign-in links from the terminal: `auto` allows them while no identity provider is configured."""
+    """One-time sign-in links from the terminal.
+
+    `auto` allows them while no identity provider is configured.
+    """
 
     owner_email: str = "owner@localhost"
-    """The email address of the owner account that the first start makes."""
+    """The email address of the owner account that the first start creates."""
 
     session_days: int = Field(default=30, ge=1, le=90)
     """Days after which an unused browser session ends."""
 
     session_max_days: int = Field(default=7, ge=1, le=90)
-    """Days after which somebody who signed in through an identity provider must do so again, however often they come."""
+    """Days after which a user of an identity provider must sign in again, even if active."""
 
     audit_days: int = Field(default=90, ge=1)
     """Days for which the audit log is kept."""
@@ -209,113 +281,152 @@ class Settings(BaseSettings):
     report_days: int = Field(default=90, ge=1)
     """Days for which abuse reports are kept after an administrator has decided."""
 
-    # -- fetching foreign pages
+    # Fetching of foreign pages
     fetch_allow: Networks = ()
-    """Networks (CIDR, separated by commas) that pages may be fetched from, on any port, although they are not public. Mind who may ask."""
+    """Non-public networks (CIDR, comma-separated) from which pages may be fetched, on any port.
+
+    Consider who may save links: they can make Refract fetch from these networks.
+    """
 
     fetch_ports: Ports = (80, 443)
-    """Ports (separated by commas) that pages may be fetched from at public addresses."""
+    """Ports (comma-separated) from which pages may be fetched at public addresses."""
 
     extraction_processes: int = Field(default=2, ge=1, le=16)
-    """Processes beside each server process that read foreign pages and files and draw images, started when first needed."""
+    """Extraction processes of each server process, started when first needed.
 
-    # -- the library's assistant
+    They read foreign pages and files and draw images.
+    """
+
+    # AI suggestions
     model_url: ModelUrl = None
-    """An OpenAI-compatible endpoint such as `http://127.0.0.1:11434/v1`, which describes items. Left out: only the offline tier does."""
+    """An OpenAI-compatible endpoint that describes items, such as `http://127.0.0.1:11434/v1`.
+
+    Default: items are described offline only.
+    """
 
     model_name: str | None = None
-    """The model to ask there, such as `llama3.2`."""
+    """The model at that endpoint, such as `llama3.2`."""
 
     model_key: SecretStr | None = None
-    """The key that the endpoint asks for, if it does."""
+    """The API key of the endpoint, if it needs one."""
 
     model_timeout_seconds: float = Field(default=30.0, gt=0, le=600)
-    """How long the model may take over one item; then the offline tier's word stands."""
+    """Seconds that the model may take for one item; then the offline description is used."""
 
     model_concurrency: int = Field(default=2, ge=1, le=100)
-    """Questions that one process asks the model at a time."""
+    """Concurrent requests of a process to the model."""
 
     quota_free: int = Field(default=50, ge=0)
-    """Items a day (by UTC) that the model describes for somebody on the free plan."""
+    """Items that the model describes per user and day (UTC) on the free plan."""
 
     quota_pro: int = Field(default=500, ge=0)
-    """Items a day (by UTC) that the model describes for somebody on the pro plan."""
+    """Items that the model describes per user and day (UTC) on the pro plan."""
 
-    # -- the redirect engine
+    # Redirects
     cached_links: int = Field(default=100_000, ge=16)
-    """Links each process keeps ready in memory."""
+    """Links that each process caches in memory."""
 
     cached_misses: int = Field(default=20_000, ge=16)
-    """Unknown paths each process remembers, apart from the links."""
+    """Unknown paths that each process caches, separately from the links."""
 
     spool_dir: Path | None = None
-    """Where clicks are written before the redirect leaves. Left out: `spool` in the data directory."""
+    """The directory where clicks are written before the redirect is sent.
+
+    Default: `spool` in the data directory.
+    """
 
     spool_reader: Literal["here", "elsewhere"] = "here"
-    """Who stores the clicks of a `redirect` node without Redis: a process that may write `here`, on the same spool directory (without
-    one it does not start), or whatever collects the directory `elsewhere`."""
+    """Who stores the clicks of a `redirect` node without Redis.
+
+    `here`: another process with write access, on the same spool directory; without one the node
+    does not start. `elsewhere`: something that collects the directory.
+    """
 
     spool_segment_bytes: int = Field(default=8 * 1024 * 1024, ge=4096)
-    """The size at which a spool segment is closed and the next one begins."""
+    """The size in bytes at which a spool segment is closed and the next one begins."""
 
     spool_sync: Literal["never", "always"] = "never"
-    """`never` survives the death of the process; `always` also waits for the disk, which survives the loss of power and costs speed."""
+    """Whether to wait for the disk on every click.
 
-    # -- old clicks
+    `never` survives the death of the process; `always` also survives a loss of power, and costs
+    speed.
+    """
+
+    # Archive
     archive_dir: Path | None = None
-    """Where events of old days lie as column files; web and worker share it. Left out: `archive` in the data directory."""
+    """The directory of archived click events (Parquet files), shared by web and worker nodes.
+
+    Default: `archive` in the data directory.
+    """
 
     event_days: int = Field(default=7, ge=1)
-    """Whole days for which single click events stay in the database, before they become a column file each."""
+    """Days for which single click events stay in the database.
+
+    Then each day becomes a Parquet file.
+    """
 
     archive_days: int = Field(default=1826, ge=1)
-    """Days after which the column file of a day is dropped."""
+    """Days after which the Parquet file of a day is deleted."""
 
-    # -- background work
+    # Background jobs
     job_lease_seconds: float = Field(default=60.0, ge=1)
-    """How long a job belongs to a worker that does not renew it."""
+    """Seconds after which a job is taken from a worker that does not renew its lease."""
 
     job_poll_seconds: float = Field(default=30.0, gt=0)
-    """How often a worker looks for jobs when nobody wakes it."""
+    """Seconds between two checks for jobs when a worker is not woken."""
 
     job_concurrency: int = Field(default=4, ge=1, le=100)
-    """Jobs that one process works on at a time."""
+    """Jobs that a process runs at the same time."""
 
-    # -- reporting
+    # Security contact
     security_contact: SecurityContact = None
-    """Who is told of a security problem: `mailto:security@example.com` or an https address, published at `/.well-known/security.txt`.
-    Left out: nothing is published there."""
+    """The contact for security problems: `mailto:security@example.com` or an https URL.
+
+    Published at `/.well-known/security.txt`. Default: nothing is published there.
+    """
 
     security_policy: SecurityContact = None
-    """The https address of your policy for such reports, named in the same file."""
+    """The https URL of your security policy, published in the same file."""
 
-    # -- observation
+    # Observability
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """The least severe message that is logged."""
+    """The lowest level that is logged."""
 
     log_format: Literal["auto", "json", "text"] = "auto"
-    """`json` for machines, `text` for people, `auto` picks text on a terminal."""
+    """`json` for machines, `text` for people; `auto` is text on a terminal."""
 
     otlp_url: CollectorUrl = None
-    """Where OpenTelemetry traces are sent (OTLP over HTTP), such as `http://127.0.0.1:4318`; needs the extra `otel`. Left out:
-    where `OTEL_EXPORTER_OTLP_ENDPOINT` says, if the extra is installed; else none are made."""
+    """The OpenTelemetry collector (OTLP over HTTP), such as `http://127.0.0.1:4318`.
+
+    Needs the extra `otel`. Default: `OTEL_EXPORTER_OTLP_ENDPOINT`, if the extra is installed;
+    otherwise there are no traces.
+    """
 
     geoip_path: Path | None = None
-    """A `.mmdb` file that says where networks are, by country or by city, in MaxMind's layout or DB-IP's. A replaced file is noticed
-    within seconds. Left out: the country alone, by the assignments of the internet registries."""
+    """A `.mmdb` file that maps networks to countries or cities, in MaxMind's or DB-IP's layout.
+
+    A replaced file is noticed within seconds. Default: countries only, by the assignments of the
+    internet registries.
+    """
 
     stats_quarter_days: int = Field(default=30, ge=2, le=3650)
-    """Days for which figures are kept by the quarter hour; older ones are by the UTC day."""
+    """Days for which statistics are kept by the quarter hour; older ones are by UTC day."""
 
     stats_day_days: int = Field(default=365, ge=31, le=36500)
-    """Days for which figures are kept by the UTC day, rounded up to whole months; older ones are by the month."""
+    """Days for which statistics are kept by UTC day, rounded up to whole months.
+
+    Older ones are by month.
+    """
 
     stats_month_days: int = Field(default=1826, ge=31, le=36500)
-    """Days for which figures are kept by the month; older ones are dropped, the totals of links stay."""
+    """Days for which statistics are kept by month; older ones are dropped, link totals stay."""
 
     metrics_token: SecretStr | None = None
-    """The token that `/metrics` and the detail of `/ready` ask for, as `Authorization: Bearer`. Left out: only direct requests from
-    this machine see them, and none while trusted proxies are set."""
+    """The token for `/metrics` and the detail of `/ready`, as `Authorization: Bearer`.
+
+    Default: only direct requests from this machine see them, and none while trusted proxies are
+    set.
+    """
 
     @model_validator(mode="after")
     def _check_model_name(self) -> Self:
@@ -335,11 +446,11 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is pydantic's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the same
+        env_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - pydantic
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """What a command was told, then the environment, then the file."""
+        """Return the sources in order: command line, environment, settings file."""
         file = os.environ.get("REFRACT_SETTINGS_FILE")
         return (
             init_settings,
@@ -349,12 +460,15 @@ class Settings(BaseSettings):
 
     @property
     def signin_links_allowed(self) -> bool:
-        """Whether one-time links let anybody in. Who has an identity provider wants no second way in, unless they say so."""
+        """Return whether one-time sign-in links work.
+
+        With an identity provider they are off, unless set explicitly.
+        """
         return self.signin_links == "on" or (self.signin_links == "auto" and not self.issuers)
 
     @property
     def effective_anonymous_lists(self) -> Literal["off", "draft", "publish"]:
-        """What people without an account may do with lists. A limit of 0 closes the door as `off` does."""
+        """Return what people without an account may do with lists. A limit of 0 means `off`."""
         if self.anonymous_lists_per_hour == 0 or self.anonymous_entries_per_hour == 0:
             return "off"
         if self.anonymous_lists is not None:
@@ -366,7 +480,7 @@ class Settings(BaseSettings):
 
     @cached_property
     def public_url(self) -> str:
-        """The public address without a trailing slash."""
+        """Return the public URL without a trailing slash."""
         if self.base_url:
             return self.base_url
         host = "127.0.0.1" if self.listens_everywhere else self.host
@@ -397,10 +511,13 @@ class Settings(BaseSettings):
 
     @property
     def backup_marker(self) -> Path:
-        """A file whose time is that of the last good backup, beside the archived clicks: web and worker nodes share that directory."""
+        """Return the file whose time is that of the last good backup.
+
+        It is beside the archived clicks: web and worker nodes share that directory.
+        """
         return self.effective_archive_dir / "last-backup"
 
     @property
     def listens_everywhere(self) -> bool:
-        """Whether it is bound to every address of the machine."""
+        """Return whether the server is bound to every address of the machine."""
         return self.host in ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound

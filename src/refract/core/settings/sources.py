@@ -1,4 +1,4 @@
-"""Where settings come from: the environment, secrets in files, and what other programs put under our prefix."""
+"""Sources of settings: the environment, secrets in files, foreign variables."""
 
 import difflib
 import importlib.util
@@ -15,18 +15,18 @@ from refract.core.errors import ConfigurationError
 PREFIX = "REFRACT_"
 FILE_SUFFIX = "_FILE"
 NON_SETTING_VARIABLES = frozenset({"REFRACT_ENV_FILE"})
-"""Variables that are ours and no settings."""
+"""Variables of ours that are not settings."""
 OTEL_TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 STANDARD_VARIABLES: Mapping[str, Sequence[str]] = {
     "otlp_url": (OTEL_TRACES_ENDPOINT, "OTEL_EXPORTER_OTLP_ENDPOINT")
 }
-"""Variables of others that set a setting of ours where ours is not set."""
+"""Foreign variables that set one of our settings if ours is not set."""
 _SERVICE_LINK = re.compile(r"REFRACT_(.*_)?(SERVICE|PORT)_.*")
 _LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
 
 
 class RefractEnvSource(EnvSettingsSource):
-    """The environment, with secrets read from the files that `…_FILE` names and without the links of container platforms."""
+    """The environment, with secrets from `…_FILE` files, without links of container platforms."""
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
         found = dict(super()._load_env_vars())
@@ -48,7 +48,10 @@ class RefractEnvSource(EnvSettingsSource):
 
 
 def _standard_collector(environment: Mapping[str, str | None]) -> str | None:
-    """Return the collector that the variables of OpenTelemetry name, None if they switch it off or its SDK is not installed."""
+    """Return the collector in the variables of OpenTelemetry.
+
+    None if they disable it, or if the SDK is not installed.
+    """
     if (
         environment.get("otel_traces_exporter", "otlp") != "otlp"
         or (environment.get("otel_sdk_disabled") or "").lower() == "true"
@@ -70,12 +73,12 @@ def has_otel_sdk() -> bool:
 def _is_installed(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except ModuleNotFoundError:  # a package above it is missing
+    except ModuleNotFoundError:  # a parent package is missing
         return False
 
 
 def list_secret_fields(settings: type[BaseSettings]) -> list[str]:
-    """List the settings that hold a secret, or a URL with one in it."""
+    """List the settings that are secret, or a URL with a secret in it."""
     return [
         name
         for name, field in settings.model_fields.items()
@@ -97,7 +100,10 @@ def _read_secret(variable: str, path: Path) -> str:
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Whether a container platform set this variable for a service that is called `refract` or `refract-…`."""
+    """Return whether a container platform set this variable.
+
+    It does for a service that is named `refract` or `refract-…`.
+    """
     return bool(_SERVICE_LINK.fullmatch(name)) or (
         name.endswith("_PORT") and bool(_LINKED_PORT.match(value))
     )
@@ -106,7 +112,7 @@ def is_service_link(name: str, value: str) -> bool:
 def find_unknown_variables(
     settings: type[BaseSettings], environment: Mapping[str, str]
 ) -> list[tuple[str, str | None]]:
-    """List variables under our prefix that are no settings, each with the nearest that is one. Pure."""
+    """List unknown variables under our prefix, each with the nearest setting. Pure."""
     known = {f"{PREFIX}{name.upper()}" for name in settings.model_fields} | NON_SETTING_VARIABLES
     known |= {f"{PREFIX}{name.upper()}{FILE_SUFFIX}" for name in list_secret_fields(settings)}
     nested = tuple(f"{name}__" for name in known)
@@ -130,7 +136,7 @@ def describe_unknown_variable(name: str, nearest: str | None) -> str:
 
 
 def find_setting_source(field: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:
-    """Say where the value of a setting comes from: an option, a variable, the settings file or the default."""
+    """Return the source of a setting: an option, a variable, the settings file or the default."""
     variable = f"{PREFIX}{field.upper()}"
     if given.get(field) is not None:
         return f"--{field.replace('_', '-')}"

@@ -1,4 +1,4 @@
-"""Kinds of values that settings have, each with the check that it fits and a sentence that says how to write it."""
+"""Types of settings with their validation. Messages say how to write the value."""
 
 import ipaddress
 import re
@@ -60,7 +60,7 @@ def _check_origin(value: str | None) -> str | None:
 def _check_database_url(value: str | None) -> str | None:
     if value is None:
         return None
-    if value.startswith("postgres://"):  # as several platforms spell it
+    if value.startswith("postgres://"):  # as some platforms write it
         value = f"postgresql://{value.removeprefix('postgres://')}"
     if urlsplit(value).scheme not in ("sqlite", "postgresql", "mysql"):
         problem = "begin it with sqlite://, postgresql:// or mysql://"
@@ -81,7 +81,10 @@ def _check_database_url(value: str | None) -> str | None:
 
 
 def _has_unencoded_password(database_url: str) -> bool:
-    """Whether a password seems to hold characters that end it: a fragment, a second @, or an @ behind the host."""
+    """Return whether a password seems to contain characters that end it.
+
+    That is a fragment, a second @, or an @ after the host.
+    """
     parts = urlsplit(database_url)
     if parts.scheme == "sqlite":
         return False
@@ -118,14 +121,14 @@ def _check_collector_url(value: str | None) -> str | None:
     return value
 
 
-def _parse_limit(value: object, least: int) -> int | None:
+def _parse_limit(value: object, minimum: int) -> int | None:
     if value is None or value == "unlimited":
         return None
     digits = str(value).strip()
     if isinstance(value, bool) or not (
-        digits.isascii() and digits.isdigit() and int(digits) >= least
+        digits.isascii() and digits.isdigit() and int(digits) >= minimum
     ):
-        problem = f"write a whole number from {least}, or unlimited"
+        problem = f"write a whole number from {minimum}, or unlimited"
         raise ValueError(problem)
     return int(digits)
 
@@ -158,7 +161,10 @@ def _has_valid_port(parts: SplitResult) -> bool:
 
 
 def _is_complete_url(database_url: str) -> bool:
-    """Whether a database URL names all that is needed: a file that several connections can share, or a server and a database."""
+    """Return whether a database URL is complete.
+
+    A file that several connections can share, or a server and a database.
+    """
     parts = urlsplit(database_url)
     if parts.scheme == "sqlite":
         return (
@@ -168,9 +174,12 @@ def _is_complete_url(database_url: str) -> bool:
 
 
 LimitSetting = Annotated[int | None, NoDecode, BeforeValidator(_parse_positive_limit)]
-"""How often something may happen; None (written `unlimited`) sets no limit. 0 is refused, since it reads like "never"."""
+"""A rate limit; None (written `unlimited`) means no limit.
+
+0 is refused, since it reads like "never".
+"""
 AnonymousLimitSetting = Annotated[int | None, NoDecode, BeforeValidator(_parse_anonymous_limit)]
-"""The same for what strangers may do, where 0 is "never"."""
+"""A limit for strangers, where 0 means "never"."""
 
 
 def is_limit(field: FieldInfo) -> bool:
@@ -185,7 +194,7 @@ Ports = Annotated[tuple[int, ...], NoDecode, BeforeValidator(_parse_ports)]
 
 
 def _check_contact(value: str | None) -> str | None:
-    """A line of security.txt: an address by mail or on the web, and nothing that could be another line."""
+    """Check a line of security.txt: a mail or web address that cannot contain another line."""
     if value is None:
         return None
     if not re.fullmatch(r"(mailto:[^\s@]+@[^\s@]+|https://[^\s]+)", value) or not value.isascii():
@@ -204,14 +213,14 @@ SigningKey = Annotated[SecretStr | None, AfterValidator(_check_secret)]
 Issuers = Annotated[dict[str, Issuer], AfterValidator(_check_issuers)]
 
 
-# What `REFRACT_ENVIRONMENT=production` refuses.
+# Checks of `REFRACT_ENVIRONMENT=production`.
 
 if TYPE_CHECKING:
     from refract.core.settings.model import Settings
 
 
 def find_production_problem(settings: "Settings") -> str | None:
-    """Say what REFRACT_ENVIRONMENT=production refuses, with the remedy; None if there is nothing."""
+    """Return what REFRACT_ENVIRONMENT=production refuses, with the remedy; None if nothing."""
     if settings.base_url is None:
         return (
             "REFRACT_ENVIRONMENT=production needs REFRACT_BASE_URL, the public address, such as"
@@ -224,11 +233,11 @@ def find_production_problem(settings: "Settings") -> str | None:
             " keys can be read on the way. Put a front with TLS before it, or set"
             " REFRACT_ENVIRONMENT=development in a private network"
         )
-    if everybody := [
+    if open_networks := [
         str(network) for network in settings.trusted_proxies if network.prefixlen == 0
     ]:
         return (
-            f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}, so anybody could claim any address."
+            f"REFRACT_TRUSTED_PROXIES holds {open_networks[0]}, so anyone could claim any address."
             " Name the networks of your proxies alone"
         )
     return None
