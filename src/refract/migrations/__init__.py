@@ -1,6 +1,7 @@
 """The schema's history, shipped inside the package and run by the program itself.
 
-Alembic is imported only when there is something to do: a start on an up-to-date database does not pay for it.
+Alembic is imported only when there is something to do: a start on an up-to-date database does not
+pay for it.
 """
 
 import contextlib
@@ -45,9 +46,7 @@ __all__ = [
     "read_schema_state",
 ]
 
-_ADVISORY_LOCK_ID = (
-    7_305_808_869  # an arbitrary number that is ours alone among a server's advisory locks
-)
+_ADVISORY_LOCK_ID = 7_305_808_869  # An arbitrary number, unique among a server's advisory locks.
 
 
 def list_revisions() -> tuple[str, ...]:
@@ -66,7 +65,7 @@ async def get_current_revision(db: Database) -> str | None:
 
 
 async def check_schema(db: Database) -> SchemaState:
-    """Compare the schema with this program, or say in one sentence why the database cannot be used."""
+    """Compare the schema with this program; raise an explanation if the database cannot be used."""
     _check_file(db)
     try:
         async with db.engine.connect() as connection:
@@ -84,7 +83,7 @@ async def require_usable_schema(db: Database) -> None:
 
 
 def _check_file(db: Database) -> None:
-    """A file that is no database, or not ours to use, is found out before threads and pools are busy with it."""
+    """Raise if the file is not a usable database, before threads and pools work on it."""
     path = Path(db.url.database or "")
     if db.dialect != "sqlite" or not path.exists():
         return
@@ -96,7 +95,7 @@ def _check_file(db: Database) -> None:
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     except sqlite3.OperationalError as exc:
-        if "locked" not in str(exc):  # somebody is busy with it, so it is fine
+        if "locked" not in str(exc):  # another process is using it, so it is fine
             raise _make_unusable_error(path, "it cannot be opened") from exc
     except (sqlite3.DatabaseError, OSError) as exc:
         raise _make_unusable_error(path, str(getattr(exc, "strerror", None) or exc)) from exc
@@ -113,9 +112,9 @@ def _make_unusable_error(path: Path, reason: str) -> ConfigurationError:
 
 
 async def upgrade(db: Database, target: str | None = None) -> list[str]:
-    """Bring the schema to `target` (the newest by default) under a lock; return the revisions that ran.
+    """Upgrade the schema to `target` (default: the newest) under a lock; return the revisions run.
 
-    A schema that a newer version made is left as it is if this program can work on it.
+    A schema of a newer version is left unchanged if this program can work on it.
     """
     if _is_reached(await check_schema(db), target or HEAD):
         return []
@@ -136,7 +135,7 @@ def _is_reached(state: SchemaState, target: str) -> bool:
 
 
 async def downgrade(db: Database, target: str) -> list[str]:
-    """Take the schema back to `target`; `base` empties it."""
+    """Downgrade the schema to `target`; `base` empties it."""
     async with _lock_migrations(db) as connection:
         return await _migrate(connection, "downgrade", target)
 
@@ -179,7 +178,7 @@ def _run_alembic(connection: object, direction: str, target: str) -> list[str]:
 
 @asynccontextmanager
 async def _lock_migrations(db: Database) -> AsyncIterator[AsyncConnection]:
-    """One migration at a time, whatever the number of processes that start together."""
+    """Lock migrations: one at a time, however many processes start together."""
     if db.dialect == "sqlite":
         path = Path(f"{db.url.database}.migrating")
         handle = os.open(path, os.O_CREAT | os.O_RDWR, 0o600)
@@ -188,9 +187,8 @@ async def _lock_migrations(db: Database) -> AsyncIterator[AsyncConnection]:
             async with db.engine.connect() as connection:
                 yield connection
         finally:
-            os.close(
-                handle
-            )  # the file stays: removing it would let two holders of two files both believe they are alone
+            # The file stays: if it were removed, two processes could lock two different files.
+            os.close(handle)
         return
     async with db.engine.connect() as keeper, db.engine.connect() as connection:
         take, give = (

@@ -1,4 +1,4 @@
-"""Alembic's entry: the connection comes from `refract.migrations`, never from a file."""
+"""Alembic's entry point: the connection comes from `refract.migrations`, never from a file."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from alembic import context
 config = context.config
 
 
-def note(ctx: Any, step: Any, heads: Any, run_args: Any, **_: Any) -> None:  # noqa: ARG001 - the signature is Alembic's
+def note(ctx: Any, step: Any, heads: Any, run_args: Any, **_: Any) -> None:  # noqa: ARG001 - Alembic
     config.attributes["ran"].append(str(step.up_revision_id))
 
 

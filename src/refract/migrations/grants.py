@@ -1,6 +1,7 @@
-"""Least-privilege database users: what each role may do, as statements for the server.
+"""Statements for least-privilege database users of each role.
 
-Names of tables come from the schema itself, so a table that a later release adds is granted by running the statements again.
+Table names come from the schema itself, so a table that a later release adds is granted by running
+the statements again.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,13 +13,17 @@ DatabaseAccount = Literal["web", "redirect", "ingest"]
 DATABASE_ACCOUNTS: tuple[DatabaseAccount, ...] = ("web", "redirect", "ingest")
 
 SCHEMA_TABLES = ("alembic_version", "schema_requirements")
-"""Every role compares its code with the schema."""
+"""Tables that every role reads to compare its code with the schema."""
 READ_WRITE = "SELECT, INSERT, UPDATE, DELETE"
 
 
 @dataclass(frozen=True, slots=True)
 class DatabaseGrants:
-    """Users `PREFIX_web` (web and worker), `PREFIX_redirect` (reads what redirects need) and `PREFIX_ingest` (clicks and nothing else)."""
+    """The privileges of the database users of all roles.
+
+    `PREFIX_web` (web and worker), `PREFIX_redirect` (reads what redirects need) and `PREFIX_ingest`
+    (only clicks).
+    """
 
     server: GrantDialect
     database: str
@@ -29,9 +34,11 @@ class DatabaseGrants:
     host: str = "%"
 
     def iter_statements(self, passwords: dict[DatabaseAccount, str] | None = None) -> Iterator[str]:
-        """Safe to run again. Without passwords the users stay as they are, or are made unable to sign in until they get one.
+        """Yield the statements, which can be run again.
 
-        Rights are taken away and given anew, on PostgreSQL in one transaction. MariaDB has none for rights: it commits each statement.
+        Without passwords, existing users stay unchanged, and new ones cannot sign in until they get
+        one. Privileges are revoked and granted again, on PostgreSQL in one transaction. MariaDB has
+        no transactions for privileges: it commits each statement.
         """
         for account in DATABASE_ACCOUNTS:
             yield from self._iter_user_statements(account, (passwords or {}).get(account))
@@ -39,7 +46,7 @@ class DatabaseGrants:
             yield from self._iter_grant_statements(account)
 
     def iter_script(self, passwords: dict[DatabaseAccount, str] | None = None) -> Iterator[str]:
-        """Return the statements for a terminal of the server itself, which knows no transaction unless told."""
+        """Yield the statements for a database shell, which needs an explicit transaction."""
         yield from (("BEGIN",) if self.server == "postgresql" else ())
         yield from self.iter_statements(passwords)
         yield from (("COMMIT",) if self.server == "postgresql" else ())
@@ -114,7 +121,7 @@ def _join_names(names: Iterable[str]) -> str:
 
 
 def _quote_text(text: str) -> str:
-    """A text in SQL; a backslash would mean something on one server and nothing on the other."""
+    """Quote text for SQL. Backslashes are refused: the two servers treat them differently."""
     if "\\" in text or not text.isprintable():
         problem = "neither a backslash nor a control character can stand here"
         raise ValueError(problem)

@@ -1,4 +1,4 @@
-"""What going back to an older revision would lose, learnt by rehearsing the downgrades."""
+"""The data that a downgrade would lose, found by rehearsing it."""
 
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
@@ -13,7 +13,7 @@ from refract.migrations.schema_state import MIGRATIONS_DIR
 
 
 class DowngradeLoss(NamedTuple):
-    """A table, or a column of one, that a downgrade drops, and how many rows or values are in it."""
+    """A table or column that a downgrade drops, and its number of rows or values."""
 
     table: str
     column: str | None
@@ -26,7 +26,7 @@ class DowngradeLoss(NamedTuple):
 
 
 async def read_losses(connection: AsyncConnection, newest: str, target: str) -> list[DowngradeLoss]:
-    """List what the downgrades from `newest` to `target` drop, the newest first."""
+    """List what the downgrades from `newest` to `target` drop, newest first."""
     found = []
     for path in sorted((MIGRATIONS_DIR / "versions").glob("[0-9]*.py"), reverse=True):
         if target < path.stem.split("_", 1)[0] <= newest:
@@ -43,7 +43,10 @@ async def _count_values(connection: AsyncConnection, name: str, column: str | No
 
 
 def rehearse_downgrade(path: Path, dialect: str) -> list[tuple[str, str | None]]:
-    """List the tables and columns that the `downgrade` of a migration drops, by running it with steps that only take notes."""
+    """List the tables and columns that the `downgrade` of a migration drops.
+
+    It is run with steps that only record.
+    """
     found: list[tuple[str, str | None]] = []
     module = ModuleType(f"refract_rehearsal_{path.stem}")
     SourceFileLoader(module.__name__, str(path)).exec_module(module)
@@ -60,11 +63,11 @@ def rehearse_downgrade(path: Path, dialect: str) -> list[tuple[str, str | None]]
 
 
 def _ignore(*_arguments: object, **_options: object) -> None:
-    """Stand in for a step that drops no data."""
+    """Replace a step that drops no data."""
 
 
 class _Rehearsal:
-    """Alembic's operations during a rehearsal: nothing is executed, and the database says only what kind it is."""
+    """Alembic's operations during a rehearsal: nothing is executed; only the dialect is known."""
 
     def __init__(self, dialect: str) -> None:
         self.name = dialect

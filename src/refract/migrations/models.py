@@ -1,4 +1,4 @@
-"""What the schema asks of the program that uses it."""
+"""Requirements of the schema for the program that uses it."""
 
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -7,7 +7,7 @@ from refract.core.db.types import Model, text_key
 
 
 class SchemaRequirement(Model):
-    """A revision that code older than it cannot run on. Additive revisions leave no row."""
+    """A revision that older code cannot run on. Additive revisions have no row."""
 
     __tablename__ = "schema_requirements"
 

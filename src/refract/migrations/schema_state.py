@@ -1,4 +1,4 @@
-"""The schema of a database compared with this program, and what that means for whoever starts."""
+"""The schema of a database compared with this program."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +18,12 @@ REVISIONS: Final = tuple(
     sorted(path.stem.split("_", 1)[0] for path in (MIGRATIONS_DIR / "versions").glob("[0-9]*.py"))
 )
 HEAD: Final = REVISIONS[-1]
-"""The newest revision this program knows. Read once: a newer version may be installed over a running process."""
+"""The newest revision this program knows.
+
+Read once: a newer version may be installed over a running process.
+"""
 _RESTORING: Final = "restoring-"
-"""Stands before the revision of a database that a backup is being restored into."""
+"""Prefix of the revision of a database into which a backup is being restored."""
 
 
 class SchemaTooOld(Unavailable):
@@ -68,7 +71,10 @@ class SchemaState:
 
     @property
     def problem(self) -> Problem | None:
-        """Why this program cannot work on that schema; None if it can, also when it is newer and only has more in it."""
+        """Return why this program cannot work on the schema, or None.
+
+        It can work on a newer one that only has additions.
+        """
         if self.is_restoring:
             return RestoreUnfinished()
         if self.needs is not None:
@@ -81,7 +87,10 @@ class SchemaState:
 
 
 async def read_schema_state(connection: AsyncConnection) -> SchemaState:
-    """Return the state of the schema. Requirements are read only from a schema that is newer than this program."""
+    """Return the state of the schema.
+
+    Requirements are read only from a schema that is newer than this program.
+    """
     revision = await _read_scalar(connection, "SELECT version_num FROM alembic_version")
     if revision is not None and revision.startswith(_RESTORING):
         return SchemaState(revision.removeprefix(_RESTORING), is_restoring=True)
@@ -103,7 +112,10 @@ async def _read_scalar(connection: AsyncConnection, question: str, **values: str
 
 
 async def mark_restore(connection: AsyncConnection, revision: str, *, is_finished: bool) -> None:
-    """Record that a restore into this database has begun or is finished. Nobody serves or migrates it in between."""
+    """Record that a restore into this database has begun or is finished.
+
+    In between it is neither served nor migrated.
+    """
     mark = revision if is_finished else f"{_RESTORING}{revision}"
     await connection.execute(text("UPDATE alembic_version SET version_num = :mark"), {"mark": mark})
     await connection.commit()
@@ -116,7 +128,10 @@ class SchemaCheck:
         self.problem: Problem | None = None
 
     async def probe(self, rt: Runtime) -> None:
-        """Compare, and raise what is wrong. While the database is away the last comparison stands."""
+        """Compare, and raise the problem.
+
+        While the database is unavailable, the last result stands.
+        """
         async with rt.db.read() as session:
             self.problem = (await read_schema_state(await session.connection())).problem
         if self.problem is not None:

@@ -1,7 +1,8 @@
 """Schema changes that can be run again.
 
-MariaDB commits after every DDL statement, so a revision that was killed half-way finds some of its work done already.
-Every step therefore looks first. Types come from `refract.core.db.types` and mean the same on three databases.
+MariaDB commits after every DDL statement, so a revision that was killed half-way finds some of its
+work done already. Every step therefore checks first. Types come from `refract.core.db.types` and
+mean the same on three databases.
 """
 
 from typing import Any
@@ -47,13 +48,16 @@ def drop_table(name: str) -> None:
 def create_index(
     name: str, table: str, columns: list[Any], *, unique: bool = False, **options: Any
 ) -> None:
-    """`columns` are names, or expressions such as `sa.text("created_at DESC")`."""
+    """Create an index on names, or on expressions such as `sa.text("created_at DESC")`."""
     if name not in {index["name"] for index in _inspect().get_indexes(table)}:
         op.create_index(name, table, columns, unique=unique, **options)
 
 
 def create_trigram_index(name: str, table: str, column: str) -> None:
-    """For parts of words and typing errors, on PostgreSQL. Where the extension cannot be had, all else works without."""
+    """Create an index for parts of words and typing errors, on PostgreSQL.
+
+    Without the extension, everything else works.
+    """
     if _has_trigrams():
         create_index(
             name, table, [column], postgresql_using="gin", postgresql_ops={column: "gin_trgm_ops"}
@@ -86,13 +90,15 @@ def add_column(table: str, column: sa.Column[Any]) -> None:
 
 def drop_column(table: str, column: str) -> None:
     if column in {existing["name"] for existing in _inspect().get_columns(table)}:
-        op.drop_column(
-            table, column
-        )  # in place on SQLite too: a table made anew would lose the rows that point at it
+        # In place on SQLite too: recreating the table would lose the rows that refer to it.
+        op.drop_column(table, column)
 
 
 def refuse_older_code(revision: str, version: str) -> None:
-    """Let no code older than this revision start on the schema. For a change that is not additive; name the version that brings it."""
+    """Let no code older than this revision start on the schema.
+
+    For a change that is not additive; `version` is the one that introduces it.
+    """
     accept_older_code(revision)
     op.execute(sa.insert(_REQUIREMENTS).values(revision=revision, version=version))
 

@@ -1,4 +1,4 @@
-"""Every table of every feature, imported in one place: for migrations' tests, `move`, `backup` and `verify`."""
+"""The tables of all features, for tests of migrations, `move`, `backup` and `verify`."""
 
 from refract.clicks import models as analytics
 from refract.clicks.archive import models as analytics_archive
@@ -24,8 +24,9 @@ metadata = Model.metadata
 
 
 def list_redirect_tables() -> list[str]:
-    """Return what a redirect node reads: names and what they lead to, who may follow a secure link, and how far its clicks are stored.
+    """Return the tables that a redirect node reads.
 
+    Names and their targets, who may follow a secure link, and how far its clicks are stored.
     Neither the library nor the audit log, jobs, one-time links or visitors' salts.
     """
     read: list[type[Model]] = [
@@ -46,7 +47,10 @@ def list_redirect_tables() -> list[str]:
 
 
 def list_ingest_tables() -> list[str]:
-    """What the ingester writes: clicks, roll-ups and checkpoints, and the totals of links."""
+    """Return the tables that the ingester writes.
+
+    Clicks, roll-ups and checkpoints, and the totals of links.
+    """
     clicks = {
         str(mapper.local_table)
         for mapper in Model.registry.mappers

@@ -1,4 +1,4 @@
-"""Worker ids: who may give Snowflakes under which number."""
+"""Worker ids: which process may issue Snowflakes under which number."""
 
 from refract.migrations.steps import create_table, drop_table, sa
 

@@ -1,4 +1,4 @@
-"""People, sessions, one-time sign-in links, API keys, audit log."""
+"""Users, sessions, one-time sign-in links, API keys, audit log."""
 
 from refract.migrations.steps import (
     UtcDateTime,

@@ -1,4 +1,4 @@
-"""Stored answers for Idempotency-Key, and token buckets."""
+"""Stored responses for Idempotency-Key, and token buckets."""
 
 from refract.migrations.steps import (
     UtcDateTime,

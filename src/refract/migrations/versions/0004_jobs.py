@@ -1,4 +1,4 @@
-"""The outbox, and the slots of periodic jobs."""
+"""Background jobs, and the slots of periodic jobs."""
 
 from refract.migrations.steps import (
     UtcDateTime,

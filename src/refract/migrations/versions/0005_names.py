@@ -1,4 +1,4 @@
-"""The one namespace of links and lists."""
+"""The common namespace of links and lists."""
 
 from refract.migrations.steps import (
     UtcDateTime,

@@ -1,4 +1,4 @@
-"""Blocked domains, their epoch, and what checks of addresses said."""
+"""Blocked domains, their epoch, and results of URL checks."""
 
 from refract.migrations.steps import (
     UtcDateTime,

@@ -1,4 +1,4 @@
-"""The feed by which redirect caches hear of changes."""
+"""The feed of changes for redirect caches."""
 
 from refract.migrations.steps import UtcDateTime, create_index, create_table, drop_table, sa
 

@@ -1,4 +1,4 @@
-"""The column files that hold old click events."""
+"""The Parquet files of archived click events."""
 
 from refract.migrations.steps import UtcDateTime, create_table, drop_table, sa
 

@@ -1,4 +1,4 @@
-"""Lists: entries, the log of publishing and deleting, and how often pages were seen and entries followed."""
+"""Lists, their entries, the log of publishing and deleting, and their views and clicks."""
 
 from refract.migrations.steps import (
     UtcDateTime,

@@ -1,4 +1,8 @@
-"""The library: items, fetched pages, suggestions, personal tags' aliases and changes, rules, undo, quota and ledger."""
+"""The library.
+
+Items, fetched pages, suggestions, aliases and changes of personal tags, rules, undo, quota and
+ledger.
+"""
 
 from refract.migrations.steps import (
     UtcDateTime,
@@ -254,8 +258,8 @@ def _reference(table: str, column: str, target: str, *, primary: bool) -> sa.Col
 
 def downgrade() -> None:
     tables = (
-        "usage_ledger", "quota_days", "tag_change_items", "tag_changes", "tag_rules", "tag_aliases", "item_tags", "item_undo",
-        "item_tag_suggestions", "item_pages", "items",
+        "usage_ledger", "quota_days", "tag_change_items", "tag_changes", "tag_rules", "tag_aliases",
+        "item_tags", "item_undo", "item_tag_suggestions", "item_pages", "items",
     )  # fmt: skip
     for table in tables:
         drop_table(table)

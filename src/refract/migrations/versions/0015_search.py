@@ -1,4 +1,7 @@
-"""Search: one indexed column of tokens per item, and on PostgreSQL trigrams for parts of words and for typing errors."""
+"""Search: one indexed column of tokens per item.
+
+On PostgreSQL also trigrams, for parts of words and typing errors.
+"""
 
 from refract.migrations.steps import (
     create_index,
@@ -47,10 +50,11 @@ def upgrade() -> None:
 
 
 def _shadow() -> None:
-    """FTS5 keeps the index alone; the words stay in the table, and triggers tell it of every change.
+    """Create the FTS5 index; the words stay in the table, and triggers update the index.
 
-    Beginnings of one to six letters (behind the mark of two) have indexes of their own: without one, FTS5 gathers every row of every word
-    that begins so before it answers the first. Longer words are rare.
+    Prefixes of one to six letters (after the mark of two) have their own indexes: without one, FTS5
+    collects every row of every word with that prefix before it returns the first. Longer words are
+    rare.
     """
     op.execute(
         "CREATE VIRTUAL TABLE IF NOT EXISTS item_search_fts USING fts5(tokens,"

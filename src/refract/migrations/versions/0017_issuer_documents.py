@@ -1,4 +1,4 @@
-"""What identity providers last said about themselves."""
+"""The last discovery documents of identity providers."""
 
 from refract.migrations.steps import UtcDateTime, create_table, drop_table, sa, text_key
 

@@ -1,4 +1,4 @@
-"""How a public list looks."""
+"""Palettes of public lists."""
 
 from refract.migrations.steps import add_column, drop_column, sa
 

@@ -1,4 +1,4 @@
-"""Days that are over know both their ends, for other time zones, and their most frequent values."""
+"""Finalized days: cumulatives from both ends, for other time zones, and top values."""
 
 from refract.migrations.steps import add_column, drop_column, long_bytes, sa
 

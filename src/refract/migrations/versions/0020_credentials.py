@@ -1,4 +1,4 @@
-"""Keys that expire and know their parent, provider sessions, tombstones of accounts, tokens used up."""
+"""Expiry and parents of keys, provider sessions, tombstones of accounts, used tokens."""
 
 from refract.migrations.steps import (
     UtcDateTime,

@@ -1,4 +1,4 @@
-"""Abuse control: lists that administrators remove, names kept for undo, and reports."""
+"""Abuse control: lists removed by administrators, names kept for undo, and reports."""
 
 from refract.migrations.steps import (
     UtcDateTime,

@@ -1,6 +1,7 @@
 """Links for everyone signed in, and random codes.
 
-`audience` refines the visibility `secure`: code that does not know it keeps treating such a link as secure.
+`audience` refines the visibility `secure`: code that does not know it goes on treating such a link
+as secure.
 """
 
 from refract.migrations.steps import add_column, drop_column, sa, text_key

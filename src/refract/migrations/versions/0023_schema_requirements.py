@@ -1,4 +1,4 @@
-"""Revisions that code older than them cannot run on, so that older code can tell."""
+"""Revisions that older code cannot run on, so that it can tell."""
 
 from refract.migrations.steps import create_table, drop_table, sa, text_key
 

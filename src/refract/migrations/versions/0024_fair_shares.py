@@ -1,4 +1,4 @@
-"""Whose job it is, for round-robin claims; and what each person stores."""
+"""The share of each job, for round-robin claims, and the storage of each user."""
 
 from refract.migrations.steps import (
     add_column,

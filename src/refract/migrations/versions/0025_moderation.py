@@ -1,4 +1,8 @@
-"""People whose links are on hold, why an address is flagged and when it was checked last, invitations to own a link."""
+"""Moderation.
+
+Users whose links are on hold, why a URL is flagged and when it was last checked, invitations to own
+a link.
+"""
 
 from refract.migrations.steps import (
     UtcDateTime,
