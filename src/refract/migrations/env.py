@@ -7,7 +7,13 @@ from alembic import context
 config = context.config
 
 
-def note(ctx: Any, step: Any, heads: Any, run_args: Any, **_: Any) -> None:  # noqa: ARG001 - Alembic
+def record_step(
+    ctx: Any,  # noqa: ARG001 - Alembic
+    step: Any,
+    heads: Any,  # noqa: ARG001 - Alembic
+    run_args: Any,  # noqa: ARG001 - Alembic
+    **_: Any,
+) -> None:
     config.attributes["ran"].append(str(step.up_revision_id))
 
 
@@ -15,7 +21,7 @@ context.configure(
     connection=config.attributes["connection"],
     transaction_per_migration=True,
     transactional_ddl=config.attributes["connection"].dialect.name in ("postgresql", "sqlite"),
-    on_version_apply=note,
+    on_version_apply=record_step,
 )
 with context.begin_transaction():
     context.run_migrations()
