@@ -1,4 +1,4 @@
-"""Events put straight into the database, and every event wherever it is: what the archive's tests stand on."""
+"""Helpers for tests of the archive: events in the database, and all events anywhere."""
 
 import asyncio
 import random
@@ -26,7 +26,7 @@ TABLE = cast("Table", ClickEvent.__table__)
 
 
 def event(at: datetime, number: int, target: int = 42, **given: Any) -> dict[str, Any]:
-    """An event with something in every column, some of it empty."""
+    """Return an event with a value in every column, some of them empty."""
     empty = dict.fromkeys(COLUMN_TYPES)
     known = {
         "spool_id": 7, "segment": 1 + number // 1000, "place": number, "at": at, "kind": LINK_CLICK, "target_id": target,
@@ -73,5 +73,5 @@ def read(rt: Runtime, names: Sequence[str]) -> list[Event]:
 
 
 async def everything(rt: Runtime) -> list[Event]:
-    """Each event as often as it can be found."""
+    """Return each event as often as it is found."""
     return sorted([*await hot(rt), *await archived(rt)], key=lambda row: row[:3])

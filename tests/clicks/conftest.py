@@ -1,4 +1,4 @@
-"""People who have links to count."""
+"""Users with links to count."""
 
 from tests.people import ada, bob, cleo, root
 

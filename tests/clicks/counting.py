@@ -1,4 +1,4 @@
-"""Counting by hand: every event is looked at by itself, with no roll-up, no sketch and no calendar of ours."""
+"""Counting by hand: each event on its own, without our roll-ups, sketches and calendar."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -61,7 +61,7 @@ def click(
 
 
 async def stored(rt: Runtime, frames: Sequence[bytes], node: str = "here") -> None:
-    """The way of every click: spool, ingester, database."""
+    """Send clicks through spool and ingester into the database."""
     spool = SpoolWriter(rt.settings.effective_spool_dir, node=node)
     for begin in range(0, len(frames), 100):
         assert spool.append(list(frames[begin : begin + 100])) == len(frames[begin : begin + 100])

@@ -1,4 +1,4 @@
-"""A writer of `.mmdb` files, small but true to the format: for tests that want both layouts without a download."""
+"""A small writer of `.mmdb` files, for tests of both layouts without a download."""
 
 import ipaddress
 import struct
@@ -10,15 +10,18 @@ _MARKER = b"\xab\xcd\xefMaxMind.com"
 
 
 class U16(int):
-    """The format tells sizes of numbers apart, and readers insist."""
+    """A number with its size: the format distinguishes sizes, and readers insist on it."""
 
 
 class U64(int):
-    """Likewise."""
+    """A number with its size, as above."""
 
 
 def write_mmdb(path: Path, networks: Mapping[str, Any], *, ip_version: int = 6) -> None:
-    """A database with one record per network. IPv4 networks lie below `::/96`, as in real files."""
+    """Return a database with one record per network.
+
+    IPv4 networks are below `::/96`, as in real files.
+    """
     data, offsets = b"", []
     tree: list[list[int | None]] = [[None, None]]
     leaves: dict[tuple[int, int], int] = {}

@@ -1,4 +1,4 @@
-"""Old days as column files: each event is in exactly one place at any moment, whatever dies when."""
+"""Archiving of old days: each event is in exactly one place at any moment, even after a crash."""
 
 import os
 import subprocess
@@ -94,7 +94,7 @@ async def test_many_events_of_one_moment_move_together(rt: Runtime) -> None:
 async def test_a_click_that_arrives_in_between_is_not_lost(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The slice is read, then a late click falls into it before the switch: it must not be deleted unseen."""
+    """A late click falls into a slice after it was read: it must not be deleted unseen."""
     await fill(rt, OLD, 30)
     switch, late = service._commit_slice, [event(OLD + timedelta(hours=12), 900)]
 
@@ -116,7 +116,7 @@ async def test_a_click_that_arrives_in_between_is_not_lost(
 async def test_two_archivers_at_once_move_each_event_once(
     rt: Runtime, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second one does all its work between the first one's reading and its switch."""
+    """The second archiver does all its work between reading and commit of the first one."""
     await fill(rt, OLD, 90)
     before = await everything(rt)
     switch, second = service._commit_slice, [True]
@@ -181,7 +181,7 @@ async def test_dying_at_any_step_leaves_each_event_in_one_place(
     assert await everything(rt) == before  # at the moment of death
     await service.archive_old_days(rt)
     await service.merge_day(rt, OLD.date())
-    assert await everything(rt) == before  # and when somebody went on
+    assert await everything(rt) == before  # and after another process has continued
     assert await hot(rt) == []
     assert sum(file.events for file in await files(rt)) == 100
     await service.sweep_files(rt, grace=-1)
@@ -213,7 +213,7 @@ asyncio.run(main())
 
 
 async def test_killed_at_random_moments(rt: Runtime) -> None:
-    """The real thing: SIGKILL, then another process goes on."""
+    """SIGKILL a real process, then continue in another one."""
     await fill(rt, OLD, 600)
     before = await everything(rt)
     for number in range(3):
@@ -294,7 +294,7 @@ async def test_a_connection_sees_only_what_it_was_given(rt: Runtime, tmp_path: P
 
 @on_sqlite
 async def test_files_of_an_older_shape_are_read(rt: Runtime) -> None:
-    """A column that was added later is empty in the files from before."""
+    """A column that was added later is empty in older files."""
     directory = service.ensure_directory(rt)
     await fill(rt, OLD, 3)
     await service.archive_old_days(rt)

@@ -1,4 +1,4 @@
-"""Hours, days, weeks and months of any zone, cut out of quarter hours."""
+"""Hours, days, weeks and months of any zone, made of quarter hours."""
 
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise

@@ -21,7 +21,10 @@ H = 3600
 
 
 def held(state: RollupProgress, begin: int, end: int, closed: int) -> list[int]:
-    """The quarters that the rows of a cover hold, by what each row is: a coarse one holds what is closed and not older than kept."""
+    """Return the quarter hours that the rows of a plan hold.
+
+    A coarse row holds what is closed and not older than kept.
+    """
     found: list[int] = []
     for stretch in plan_ranges(state, begin, end, closed=closed):
         at = stretch.begin

@@ -1,4 +1,4 @@
-"""Exports hold every click once, wherever it lies, and nothing in them is a formula or an address."""
+"""Exports contain every click once, wherever it is stored, and no formula or address."""
 
 import csv
 import io
@@ -29,7 +29,7 @@ BEGIN = datetime(2026, 5, 10, tzinfo=UTC)
 
 
 class Asker:
-    """Ada, who asks for exports of her link."""
+    """Ada, who exports the clicks of her link."""
 
     def __init__(self, rt: Runtime, client: AsyncClient, link: int, key: str) -> None:
         self.rt, self.client, self.link, self.headers = rt, client, link, by_key(key)
@@ -64,7 +64,7 @@ async def asker(rt: Runtime, client: AsyncClient, ada: User) -> Asker:
 
 
 async def fill(asker: Asker, days: int, count: int) -> list[dict[str, Any]]:
-    """Events over some days, the link's own and others'; the answer is its own, in order."""
+    """Add events over some days, of the link and others; return the link's own, in order."""
     chance = random.Random(3)
     rows = [
         event(BEGIN + timedelta(microseconds=chance.randrange(days * 86_400_000_000)), number, chance.choice([asker.link, 99]))
@@ -83,7 +83,7 @@ def told(rows: list[dict[str, Any]]) -> list[str]:
 async def test_old_and_new_clicks_each_once_in_order(
     asker: Asker, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Some days are archived, one has a late click beside its file, the last week is in the database."""
+    """Some days are archived, one has a late click too, the last week is in the database."""
     monkeypatch.setattr(events, "PAGE_SIZE", 17)
     monkeypatch.setattr(events, "MAX_ARCHIVED_EVENTS", 12)
     mine = await fill(asker, 22, 300)
@@ -206,7 +206,7 @@ async def test_exports_are_bounded_and_a_missing_file_is_named(
 
 @on_sqlite
 async def test_no_address_is_in_a_column_file(rt: Runtime, clock: ManualClock) -> None:
-    """The last octet of a canary would have to survive the frame, the database and the file."""
+    """The last octet of a canary address must not survive in frame, database and file."""
     canary = "203.0.113.199"
     await stored(
         rt,

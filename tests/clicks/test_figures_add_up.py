@@ -1,4 +1,4 @@
-"""Statistics equal a count by hand, whatever traffic comes and whatever happens meanwhile: on three databases."""
+"""Statistics equal a count by hand, for any traffic and any interruption, on three databases."""
 
 import random
 import shutil
@@ -48,7 +48,7 @@ CLICK = st.tuples(
 
 
 class Figures(Machine):
-    """Clicks happen, spools tear and come back, ingesters begin anew, hours close, old figures go."""
+    """Clicks, torn spools, restarted ingesters, closed hours and dropped roll-ups, in any order."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -165,7 +165,7 @@ class Figures(Machine):
         return [click for click in mine if begin <= click.at < end]
 
     def _compare_series(self, target: int, kind: int, asked: StatsQuery) -> None:
-        """Every point that has data holds what happened in it, and together they are the totals."""
+        """Every point with data equals its clicks, and together they are the totals."""
         found = self.run(self._stats(target, kind, asked))
         state = self.run(self._state())
         ends = [*(to_seconds(point.at) for point in found.series[1:]), to_seconds(found.end)]
@@ -199,7 +199,7 @@ class Figures(Machine):
     @precondition(lambda self: self.counted and not self.waiting)
     @rule(zone=st.sampled_from(ZONES))
     def a_dashboard_is_opened(self, zone: str) -> None:
-        """It reads less than the single questions do, and says the same."""
+        """The dashboard reads less than the single queries, with the same result."""
         for target in TARGETS:
             for kind in KINDS:
                 asked = StatsQuery(tz=zone)

@@ -1,4 +1,4 @@
-"""Each click exactly once, whatever happens to writers, ingesters, files and commits; and what does not add up is named."""
+"""Each click is stored exactly once, whatever fails; what does not add up is reported."""
 
 import asyncio
 import shutil
@@ -86,7 +86,7 @@ async def test_clicks_become_events_and_totals_and_the_spool_goes(
 
     assert await totals(rt) == (1, 1)
     assert await totals(rt, 43) == (1, 0)
-    assert await totals(rt, 99) == (0, 0)  # an entry of a list is no link
+    assert await totals(rt, 99) == (0, 0)  # an entry of a list is not a link
     async with rt.db.read() as session:
         event = (await session.scalars(select(ClickEvent).where(ClickEvent.target_id == 43))).one()
         assert (event.at, event.node, event.network, event.referrer_host) == (
@@ -172,7 +172,11 @@ async def test_a_torn_tail_is_counted_and_is_no_drift(rt: Runtime, root: Path) -
 async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_acknowledged(
     rt: Runtime, root: Path
 ) -> None:
-    """Drill "spool bytes damaged": the rest of the segment (20 good clicks here) was given up, and verify failed for ever after."""
+    """Damaged bytes cost only themselves.
+
+    The finding (drill "spool bytes damaged"): the rest of the segment, 20 good clicks here, was
+    given up, and verify failed ever after.
+    """
     spool = spool_of(root, *[[click(rt)] * 10 for _ in range(3)], segment_bytes=4096)
     segments = sorted(spool.directory.glob("*.clicks"))
     assert len(segments) == 1
@@ -213,7 +217,7 @@ async def test_a_file_that_comes_back_is_not_applied_again(
 
 
 class Unlucky(Ingester):
-    """The connection breaks around the first commit: nobody can say whether it happened."""
+    """The connection breaks around the first commit, whose outcome is unknown."""
 
     def __init__(self, rt: Runtime, *, committed: bool) -> None:
         super().__init__(rt)

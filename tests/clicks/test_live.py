@@ -1,4 +1,4 @@
-"""The live stream: told at once and with every change, whoever watches; bounded, alive, and over when the process stops."""
+"""The live stream: an event immediately and with every change; bounded, and ended by a stop."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ def events_in(body: str) -> list[dict[str, Any]]:
 async def test_the_stream_tells_totals_and_changes(
     rt: Runtime, client: AsyncClient, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clock moves by itself whenever somebody waits, so that the minute of a stream takes a moment."""
+    """The clock advances with every sleep, so that the minute of a stream takes a moment."""
     monkeypatch.setattr(revocation, "CHECK_INTERVAL", 0.0)  # so that only the stream moves it
     async with rt.db.write() as session:
         link, key = (await make.link(session, rt, ada)).id, await make.key(session, rt, ada)
@@ -72,7 +72,7 @@ async def test_each_change_is_told_once_to_everybody(
 
     async def clicks() -> None:
         for number in range(2):
-            while min(len(one) for one in heard) <= number:  # noqa: ASYNC110 - the streams go on by themselves
+            while min(len(one) for one in heard) <= number:  # noqa: ASYNC110 - the streams set no event
                 await asyncio.sleep(0)
             await stored(rt, [click(42, clock.now())])
 

@@ -1,4 +1,4 @@
-"""Where networks are: out of the box, by files of either layout, by a file that was replaced, and by one that is broken."""
+"""Locations of networks: built in, by files of either layout, replaced or broken ones."""
 
 import os
 from pathlib import Path
@@ -109,7 +109,7 @@ def test_a_replaced_file_is_noticed(file: Path, clock: ManualClock, in_place: bo
     new = file if in_place else file.with_suffix(".new")
     write_mmdb(new, {"81.2.69.0/24": NESTED | {"city": {"names": {"en": "Potsdam"}}}})
     new.rename(file)
-    assert not places.refresh()  # it is not looked for at every click
+    assert not places.refresh()  # not checked at every click
     clock.advance(REFRESH_INTERVAL)
 
     assert places.refresh()

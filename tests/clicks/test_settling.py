@@ -1,4 +1,4 @@
-"""Days that are over know both their ends, and what they say is what their clicks say: also when some come late."""
+"""Finalized days have cumulatives from both ends that equal their clicks, also after late ones."""
 
 import random
 from dataclasses import replace
@@ -105,7 +105,7 @@ async def link(rt: Runtime, clock: ManualClock, ada: User) -> int:
 
 
 async def _asked(rt: Runtime, link: int) -> tuple[list[Any], int]:
-    """The series of two weeks in India, and how many questions it took."""
+    """Return the series of two weeks in India, and its number of queries."""
     questions: list[str] = []
     stop = count_statements(rt.db.read_engine, questions.append)
     async with rt.db.read() as session:
@@ -140,7 +140,7 @@ async def test_clicks_that_come_late_are_seen_before_their_day_is_settled_again(
     await _agrees(rt, link, series)
     assert questions == 2
 
-    for host in ("203.0.1.1", "192.0.2.1"):  # one who was there that day, and one who was not
+    for host in ("203.0.1.1", "192.0.2.1"):  # a visitor of that day, and a new one
         await stored(rt, [click(link, moment("2026-06-14T19:10:00Z"), host=host)])
         await _agrees(rt, link, (await _asked(rt, link))[0])
     async with rt.db.read() as session:
@@ -156,7 +156,7 @@ async def test_clicks_that_come_late_are_seen_before_their_day_is_settled_again(
 
 
 async def test_edges_of_fewer_clicks_than_there_are_say_nothing(rt: Runtime, link: int) -> None:
-    """As when a process of an older version adds a late click, and does not know that days are settled."""
+    """A process of an older version adds a late click and does not know about finalized days."""
     async with rt.db.read() as session:
         before = await load_progress(session)
     await stored(rt, [click(link, moment("2026-06-14T19:10:00Z"), host="192.0.2.1")])

@@ -168,7 +168,7 @@ def test_a_flipped_bit_never_passes_for_a_click(at: int, bit: int) -> None:
     try:
         got.extend(decode_clicks(bytes(data), 0))
     except BrokenFrame as exc:
-        assert exc.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - a flipped bit may also go unnoticed as a short tail
+        assert exc.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - a flipped bit may also look like a short tail
 
     assert [click.target for click in got] == [1, 2, 3][:sound]
 
@@ -203,7 +203,7 @@ def test_every_start_has_its_own_spool(tmp_path: Path) -> None:
 def test_a_writer_is_live_until_it_lets_go(tmp_path: Path) -> None:
     spool = SpoolWriter(tmp_path, node="here")
     assert inspect_spool(spool.directory).is_live
-    assert inspect_spool(spool.directory).is_live  # asking does not change the answer
+    assert inspect_spool(spool.directory).is_live  # the check does not change the state
 
     spool.close()
 

@@ -1,4 +1,4 @@
-"""The figures of the API equal a count by hand over the same clicks: zones, midnights, bots, people who ask not to be tracked."""
+"""Statistics of the API equal a count by hand: zones, midnights, bots, private clicks."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -50,7 +50,7 @@ EDGES = [
 
 
 class World:
-    """Two links of Ada's, one of Bob's that she co-owns, one of Bob's alone; the events of all; and somebody who asks."""
+    """Two links of Ada's, one of Bob's that she co-owns, one of Bob's alone, all with events."""
 
     def __init__(self, rt: Runtime, client: AsyncClient, key: str, ids: list[int]) -> None:
         self.rt, self.client, self.headers, self.ids = rt, client, sent_by(key), ids
@@ -106,7 +106,7 @@ async def world(
 def agrees(
     answer: dict[str, Any], events: list[ClickEvent], *, bots_in_series: bool = True
 ) -> None:
-    """Totals and every point, and that no point is missing."""
+    """Check the totals and every point, and that no point is missing."""
     zone, granularity = ZoneInfo(answer["time_zone"]), answer["granularity"]
     begin, end = moment(answer["from"]), moment(answer["to"])
     mine = in_span(events, begin, end)
@@ -233,7 +233,7 @@ async def test_breakdowns_equal_a_count_by_hand(world: World) -> None:
 
 
 async def test_overview_is_over_what_is_mine(world: World) -> None:
-    """Owned and co-owned; not the fourth link, which is Bob's alone."""
+    """Owned and co-owned links count; not the fourth one, which is Bob's alone."""
     chance = random.Random(7)
     mine = world.of(*world.ids[:3])
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""Figures as time goes by: hours are closed, quarters and days are dropped, and every answer says what it still knows."""
+"""Statistics over time: hours are closed, quarters and days dropped, results marked."""
 
 import random
 from datetime import UTC, datetime, timedelta
@@ -21,21 +21,20 @@ from tests.clicks.test_stats import World, agrees, asked_at_random, populated
 async def world(
     rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User
 ) -> World:
-    """Few clicks, since every hour with one is closed by itself."""
+    """Few clicks, since every hour with one is closed separately."""
     return await populated(rt, clock, client, ada, bob, clicks=60)
 
 
 async def test_closing_hours_changes_no_figure(
     world: World, clock: ManualClock, monkeypatch: Any
 ) -> None:
-    """Asked in the middle of a day, in the middle of an hour's closing, and with a click that comes after it."""
+    """Queries in the middle of a day, while an hour is being closed, and with a later click."""
     monkeypatch.setattr(compaction, "BATCH_SIZE", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):
-        async with (
-            world.rt.db.write() as session
-        ):  # one slice alone: some links are an hour ahead of the others
+        # One batch alone: some links are an hour ahead of the others.
+        async with world.rt.db.write() as session:
             state = await lock_progress(session)
             await save_progress(
                 session,

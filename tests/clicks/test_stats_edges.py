@@ -1,4 +1,4 @@
-"""What is refused and how, how many questions go to the database, and by which way it finds the answers."""
+"""Rejected statistics requests, numbers of queries, and query plans."""
 
 import json
 import re
@@ -118,7 +118,7 @@ async def test_a_public_link_shows_its_figures_to_those_it_is_shared_with(
 
 
 async def fill(rt: Runtime, link_ids: list[int], days: int) -> None:
-    """Roll-ups of some days, every hour and quarter of them, as if all hours were closed."""
+    """Create roll-ups of some days, every hour and quarter, as if all hours were closed."""
     now = int(rt.clock.now().timestamp())
     today = now // GRAIN_SECONDS[DAY] * GRAIN_SECONDS[DAY]
     rows = [

@@ -1,4 +1,4 @@
-"""From a spool over the stream to the database: nothing lost and nothing twice, whoever dies and whatever Redis forgets."""
+"""From a spool through the stream into the database: nothing lost and nothing twice."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -64,7 +64,7 @@ class Fleet:
         return await self.shipper.ship_all()
 
     async def settled(self) -> None:
-        """Everything that was accepted is stored, once, and the node has nothing left."""
+        """Everything accepted is stored, once, and the node has nothing left."""
         figures = await reconcile(self.rt)
         assert figures.drift == []
         assert (figures.accepted, figures.stored, figures.pending) == (
@@ -73,7 +73,7 @@ class Fleet:
             0,
         )
         await self.ship()
-        await self.consumer().run_once(10)  # that its writer is gone, and nothing more will come
+        await self.consumer().run_once(10)  # so that it notices the end of the writer
         await self.ship()
         assert list_spools(self.root) == []
 
@@ -132,7 +132,7 @@ async def test_a_redis_that_forgets_everything_is_told_again(fleet: Fleet) -> No
     assert await fleet.ship() == 20
     with pytest.raises(RedisUnavailable):
         await consumer.run_once(10)  # its group is gone too
-    consumer._group_created = False  # as `run` has it after that
+    consumer._group_created = False  # as `run` sets it after that
     assert await consumer.run_once(10) == 20
 
     spool.close()
@@ -190,7 +190,7 @@ async def test_batches_that_overtake_each_other_wait_for_their_turn(fleet: Fleet
 async def test_what_was_lost_and_sent_again_is_stored_before_what_overtook_it(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And nobody asks the database about each batch that waits: their number must not decide how long the one they wait for takes."""
+    """Waiting batches cause no database queries: their number must not delay the missing one."""
     spool = fleet.spool()
     for _ in range(20):
         fleet.clicks(5, spool)
@@ -249,7 +249,7 @@ async def test_what_a_dead_consumer_had_another_takes_over(
 async def test_a_consumer_that_has_been_at_it_for_a_while_takes_over_too(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its rounds are as long as the pause between two looks at what others left: one must not use up the other's turn."""
+    """Its rounds are as long as the pause between two claims of idle entries; both must happen."""
     monkeypatch.setattr("refract.clicks.ingest.consumer.CLAIM_IDLE_MS", 1)
     consumer = fleet.consumer()
     read = consumer._read
@@ -305,7 +305,7 @@ async def test_only_what_everybody_has_acknowledged_is_trimmed(fleet: Fleet) -> 
 
     assert await stream.trim_acknowledged(fleet.redis) == 1
     left = [entry[0] for entry in await fleet.redis.execute("XRANGE", stream.STREAM_KEY, "-", "+")]
-    assert left == ids[1:]  # the second is not acknowledged, the last two were read by nobody
+    assert left == ids[1:]  # the second is not acknowledged, the last two were not read
 
     await fleet.redis.execute("XGROUP", "CREATE", stream.STREAM_KEY, "others", "0")
     await fleet.redis.execute("XACK", stream.STREAM_KEY, stream.CONSUMER_GROUP, ids[1])

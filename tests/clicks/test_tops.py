@@ -1,4 +1,4 @@
-"""The first values of days with very many are the right ones with the right clicks, or nobody says so."""
+"""Top values of days with very many values are exact, or reported as uncertain."""
 
 import random
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ SHOWN = 10
 
 
 def _day(seed: int, steepness: float, values: int, clicks: int) -> BreakdownCounts:
-    """A day of some steepness: at 0 every city is as frequent as the others."""
+    """Return a day of some steepness: at 0 all cities are equally frequent."""
     chance = random.Random(seed)
     found: BreakdownCounts = {}
     for _ in range(clicks):
@@ -48,7 +48,7 @@ def _first(summed: BreakdownCounts) -> list[tuple[str, int]]:
 
 
 def _compared(days: Sequence[BreakdownCounts], monkeypatch: pytest.MonkeyPatch) -> bool:
-    """Whether the most frequent values were enough; if so, they are those of all."""
+    """Check that top values, where they are certain, equal those of all values."""
     monkeypatch.setattr(top_values, "MIN_VALUES", 60)
     monkeypatch.setattr(top_values, "MAX_TOP_VALUES", 40)
     whole, exact = (

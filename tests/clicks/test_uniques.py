@@ -1,4 +1,4 @@
-"""Unique visitors: exact while they are few, close when they are many, whoever counted them and however often it began anew."""
+"""Unique visitors: exact while they are few, close when many, across processes and restarts."""
 
 import asyncio
 import random
@@ -64,14 +64,14 @@ async def counted(rt: Runtime, begin: int, end: int, *, link: int = LINK) -> Cli
 
 
 async def counted_for(rt: Runtime, owner: User, begin: int, end: int) -> ClickCounts:
-    """Return the totals over all links of a person."""
+    """Return the totals over all links of a user."""
     asked = StatsQuery(to_datetime(begin), to_datetime(end))
     async with rt.db.read() as session:
         return (await stats.get_overview(session, owner.id, asked, to_datetime(end))).totals
 
 
 async def plant(rt: Runtime, number: int) -> tuple[User, list[int]]:
-    """Make a person with so many links."""
+    """Create a user with so many links."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt)
         return ada, [(await make.link(session, rt, ada)).id for _ in range(number)]
@@ -88,7 +88,7 @@ def test_few_are_counted_exactly(visitors: int) -> None:
 
 
 def test_a_million_are_counted_closely() -> None:
-    """In ninety-six quarters that were written and read again many times, and share some of their visitors."""
+    """In 96 quarters that were written and read many times, and share some visitors."""
     chance = random.Random(11)
     stored = []
     for _ in range(96):
@@ -214,7 +214,11 @@ async def test_a_salt_is_shared_for_48_hours_and_then_destroyed(
 
 
 async def test_a_salt_that_was_not_committed_is_not_used(rt: Runtime, clock: ManualClock) -> None:
-    """The finding: after a commit that failed on a full disk, the ingester used a salt that nobody else would ever know."""
+    """A salt is used only once it is stored.
+
+    The finding: after a commit that failed on a full disk, the ingester used a salt that was never
+    stored.
+    """
     day = start_of(DAY, to_seconds(clock.now()))
     known = SaltStore(rt)
 

@@ -1,4 +1,4 @@
-"""What is read from a request, and what is not."""
+"""The facts that are read from a request, and those that are not."""
 
 import pytest
 

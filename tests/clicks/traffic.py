@@ -1,4 +1,4 @@
-"""Clicks as a test remembers them: what was sent, and what must come of it, counted without any cleverness."""
+"""Clicks as a test remembers them, and the naive count of their expected results."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -49,7 +49,7 @@ CAMPAIGNS = {
 
 @dataclass(frozen=True)
 class Sent:
-    """One click, before it is ingested."""
+    """A click before it is ingested."""
 
     at: int  # seconds
     target: int
@@ -75,7 +75,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Counted:
-    """One click, as it must be counted: when, and by which salt of its day."""
+    """A click as it must be counted: when, and by which salt of its day."""
 
     sent: Sent
     at: int
@@ -112,7 +112,7 @@ class Counted:
 
 
 class Totals(NamedTuple):
-    """Clicks of people, bots beside them, and different visitors."""
+    """Return clicks of people, bots, and unique visitors."""
 
     people: int
     bots: int
@@ -135,7 +135,7 @@ def breakdowns(clicks: list[Counted], node: str) -> dict[str, dict[str, int]]:
 
 
 class SaltModel:
-    """Which salt a day has: another one once 48 hours have passed since it was made."""
+    """Return the salt of a day: another one after 48 hours."""
 
     def __init__(self) -> None:
         self._made: dict[int, tuple[int, int]] = {}

@@ -37,9 +37,10 @@ def test_neither_last_octet_nor_last_eighty_bits_survive(address: object) -> Non
 @pytest.mark.parametrize(
     ("peer", "forwarded", "client"),
     [
-        ("198.51.100.1", [b"1.1.1.1"], "198.51.100.1"),  # not one of ours: may write what it likes
+        # Not one of our proxies: its header is ignored.
+        ("198.51.100.1", [b"1.1.1.1"], "198.51.100.1"),
         ("10.0.0.1", [b"1.1.1.1"], "1.1.1.1"),
-        ("10.0.0.1", [b"6.6.6.6, 1.1.1.1"], "1.1.1.1"),  # the left was written by the client
+        ("10.0.0.1", [b"6.6.6.6, 1.1.1.1"], "1.1.1.1"),  # the left one was written by the client
         ("10.0.0.1", [b"6.6.6.6, 1.1.1.1, 10.9.9.9"], "1.1.1.1"),
         ("10.0.0.1", [b"6.6.6.6", b"1.1.1.1", b"10.9.9.9"], "1.1.1.1"),
         ("10.0.0.1", [b"10.2.2.2, 10.9.9.9"], "10.2.2.2"),

@@ -1,4 +1,4 @@
-"""A task may be cancelled at any moment: its transaction is undone and its connection comes back whole."""
+"""A task may be cancelled at any moment: its transaction is undone, and no connection is lost."""
 
 import asyncio
 from collections import Counter

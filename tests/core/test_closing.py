@@ -1,4 +1,4 @@
-"""Closing a database while a question is under way: whoever asked gets the answer, and no connection stays behind."""
+"""Closing a database during a query: the query finishes, and no connection stays open."""
 
 import asyncio
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SLOWLY = {
 
 
 def _connections() -> int:
-    """To servers; SQLite's files are open as files."""
+    """Count connections to servers; SQLite has files."""
     own = psutil.Process()
     return len(own.net_connections("tcp")) + len(
         [file for file in own.open_files() if file.path.endswith("refract.db")]

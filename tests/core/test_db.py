@@ -138,7 +138,7 @@ async def test_a_hook_may_write_in_a_transaction_of_its_own(rt: Runtime) -> None
 
 
 async def test_an_error_of_the_database_never_says_what_somebody_wrote(rt: Runtime) -> None:
-    """Errors are logged, and those of jobs are kept: the statement may stand there, a person's words may not."""
+    """Logged and stored errors contain the statement, never a user's words."""
     with pytest.raises(IntegrityError) as caught:
         async with rt.db.write() as session:
             for _ in range(2):
@@ -152,7 +152,7 @@ async def test_an_error_of_the_database_never_says_what_somebody_wrote(rt: Runti
 
 async def test_a_connection_lost_after_reading_does_not_fail_the_reader(rt: Runtime) -> None:
     if rt.db.dialect == "sqlite":
-        return  # a file has no server that could cut the connection
+        return  # a file has no server that could close the connection
     own_id, cut = {
         "postgresql": ("pg_backend_pid()", "SELECT pg_terminate_backend({0})"),
         "mysql": ("connection_id()", "KILL {0}"),

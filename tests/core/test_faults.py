@@ -1,4 +1,7 @@
-"""What errors of the database mean. Finding: a wrong password and a missing right were errors of ours (500)."""
+"""Translation of database errors.
+
+Finding: a wrong password and a missing right were errors of ours (500).
+"""
 
 import errno
 

@@ -1,4 +1,4 @@
-"""A database without room: who asks how it is must be told, though reading still works."""
+"""A full database reports its state, though reads still work."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 @asynccontextmanager
 async def _no_more_pages(rt: Runtime) -> AsyncIterator[None]:
-    """SQLite's own way to be full. The connection that writes is always the same."""
+    """Make SQLite full by its own limit. The connection that writes is always the same."""
     async with rt.db.engine.connect() as connection:
         pages = await connection.scalar(text("PRAGMA page_count"))
         await connection.execute(text(f"PRAGMA max_page_count = {pages}"))

@@ -1,4 +1,4 @@
-"""Identity providers in the environment and in a file; what does not fit is named."""
+"""Identity providers in the environment and in a file; invalid ones are named."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Worker ids are leased: two processes never give ids under the same number at the same time."""
+"""Leases of worker ids: two processes never issue ids under the same number at the same time."""
 
 import asyncio
 from pathlib import Path

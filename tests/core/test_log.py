@@ -1,4 +1,4 @@
-"""Logs never hold a secret, whatever name it goes under, and no traceback for a connection that broke."""
+"""Logs contain no secret, whatever its name, and no traceback for a lost connection."""
 
 import logging
 import sys

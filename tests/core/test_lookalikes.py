@@ -1,4 +1,7 @@
-"""Hosts that imitate others. The finding: `pаypal.com` with a Cyrillic letter was shown in its own letters, and nothing warned of it."""
+"""Hosts that imitate others.
+
+The finding: `pаypal.com` with a Cyrillic letter was shown in its own script, without a warning.
+"""
 
 from pathlib import Path
 
@@ -16,7 +19,7 @@ from tools.scripts import TARGET, render
         "xn--pypal-4ve.com",
         "login.pаypal.com",
         "gοοgle.com",  # Greek omicrons
-        "аррӏе.com",  # Cyrillic alone, all of it like Latin
+        "аррӏе.com",  # only Cyrillic, all of it like Latin
         "хn.раураӏ.com",
         "ѕһор.example",
         "աрр.com",  # Armenian and Cyrillic
@@ -33,8 +36,8 @@ def test_what_imitates_is_found(host: str) -> None:
         "münchen.de",
         "sœur.fr",
         "пример.рф",
-        "правда.com",  # not every letter reads as Latin
-        "аррӏе.рф",  # a zone in the same letters
+        "правда.com",  # not every letter looks like Latin
+        "аррӏе.рф",  # a zone in the same script
         "παράδειγμα.gr",
         "日本語.jp",
         "東京abcアイ.jp",  # Latin, Han and Katakana: ordinary Japanese

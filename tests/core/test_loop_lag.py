@@ -1,4 +1,4 @@
-"""Every role measures how late its event loop is."""
+"""Every role measures the lag of its event loop."""
 
 import asyncio
 import time
@@ -23,7 +23,7 @@ async def test_a_blocked_loop_is_seen(rt: Runtime) -> None:
     while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - the probe sets no event
         await asyncio.sleep(0.01)
 
-    time.sleep(2 * PROBE_INTERVAL)  # noqa: ASYNC251 - the very thing that is to be noticed
+    time.sleep(2 * PROBE_INTERVAL)  # noqa: ASYNC251 - to be noticed
 
     measured = value(rt, "refract_loop_lag_seconds_count")
     while value(rt, "refract_loop_lag_seconds_count") == measured:  # noqa: ASYNC110

@@ -1,4 +1,4 @@
-"""Cursors belong to one question, and any tampering is noticed."""
+"""Cursors belong to one query, and any tampering is noticed."""
 
 import base64
 from datetime import UTC, datetime
@@ -59,7 +59,7 @@ def test_any_text_at_all_is_refused_and_never_crashes(text: str) -> None:
     [[10, 380569408052355072], [datetime(2026, 11, 16, 4, 6, 57, tzinfo=UTC), 380569408052355072]],
 )
 def test_a_cursor_tells_nothing_of_its_position(position: list[CursorValue]) -> None:
-    """Security finding 13: cursors were signed but readable, and told clicks and last clicks of other people's links."""
+    """Security finding 13: cursors were signed but readable, and revealed others' clicks."""
     cursor = CURSORS.encode("q", position)
     raw = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
 

@@ -1,4 +1,4 @@
-"""Waiting for a connection: for as long as the queue moves, and no longer than a moment when it stands still."""
+"""Waiting for a connection: as long as the pool makes progress, else only for a moment."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ PATIENCE = 1.0
 
 @pytest.fixture
 def pool(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What writers wait for, with a patience that a test can wait for."""
+    """The pool of writers, with a timeout that a test can wait for."""
     found = cast("Any", rt.db.engine.pool)
     monkeypatch.setattr(found, "_timeout", PATIENCE)
     return found
@@ -34,9 +34,8 @@ async def _hold(rt: Runtime, seconds: float) -> None:
 
 
 async def test_a_crowd_is_let_in_one_after_another(rt: Runtime, pool: Any) -> None:
-    await asyncio.gather(
-        *(_hold(rt, 0) for _ in range(pool.size()))
-    )  # to open them takes its time, and is no queue
+    # Opening them takes its time, and is not a queue.
+    await asyncio.gather(*(_hold(rt, 0) for _ in range(pool.size())))
     crowd = 6 * pool.size()
     began = time.monotonic()
     await asyncio.gather(*(_hold(rt, PATIENCE / 4) for _ in range(crowd)))
@@ -45,7 +44,7 @@ async def test_a_crowd_is_let_in_one_after_another(rt: Runtime, pool: Any) -> No
 
 async def test_a_queue_that_stands_still_is_left(rt: Runtime, pool: Any) -> None:
     holders = [asyncio.create_task(_hold(rt, 60)) for _ in range(pool.size())]
-    while pool.checkedout() < pool.size():  # noqa: ASYNC110 - what a pool tells nobody about
+    while pool.checkedout() < pool.size():  # noqa: ASYNC110 - a pool sets no event
         await asyncio.sleep(0.01)
     with pytest.raises(StoreOverloaded):
         await _hold(rt, 0)
@@ -57,7 +56,7 @@ async def test_a_queue_that_stands_still_is_left(rt: Runtime, pool: Any) -> None
 async def test_whoever_has_waited_in_vain_is_told_at_once(
     rt: Runtime, client: AsyncClient, pool: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A busy database is asked three times; a queue that stands still is not stood in three times."""
+    """A busy database is retried three times; a queue without progress is not."""
     async with rt.db.write() as session:
         key = await make.key(session, rt, await make.person(session, rt))
     await client.get(

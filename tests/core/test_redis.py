@@ -1,4 +1,4 @@
-"""Redis is asked briefly, and its absence is noticed once, not by everybody."""
+"""Short timeouts of Redis; its absence is noticed once, not by every caller."""
 
 import asyncio
 import os
@@ -59,7 +59,7 @@ async def test_while_it_is_away_one_question_a_second_finds_out(redis_server: Re
     for _ in range(20):
         with pytest.raises(RedisUnavailable):
             await redis.execute("PING")
-    assert redis.failures == 1  # the other nineteen asked nobody
+    assert redis.failures == 1  # the other nineteen failed immediately
     redis_server.start()
     with pytest.raises(RedisUnavailable):
         await redis.execute("PING")
@@ -83,7 +83,7 @@ async def test_a_server_that_hangs_is_given_up(
     finally:
         os.kill(redis_server.pid or 0, signal.SIGCONT)
 
-    assert waited >= QUERY_TIMEOUT  # it was asked, and not for ever
+    assert waited >= QUERY_TIMEOUT  # it was tried, with a limit
     assert redis.is_away
 
 
@@ -97,7 +97,7 @@ async def test_a_full_server_refuses_without_being_away(redis: RedisClient) -> N
 
 
 async def test_nobody_gets_an_answer_that_was_meant_for_another(redis: RedisClient) -> None:
-    """A cancelled question leaves its answer on the wire: the connection must not be used again."""
+    """A cancelled command leaves its reply on the wire: the connection must not be used again."""
     for number in range(100):
         await redis.execute("SET", f"k{number}", str(number))
     chance = random.Random(7)
@@ -135,7 +135,7 @@ async def test_what_is_published_is_heard_until_the_server_goes(
     listening = asyncio.create_task(listen())
     await on_the_list.wait()
     await redis.execute("PUBLISH", "news", "one")
-    while not heard:  # noqa: ASYNC110 - it has no event of its own
+    while not heard:  # noqa: ASYNC110 - it sets no event
         await asyncio.sleep(0.01)
     redis_server.stop()
 

@@ -1,4 +1,4 @@
-"""Many rows at once: the same as one after the other, on every database."""
+"""Bulk inserts: the same as single ones, on every database."""
 
 from contextlib import nullcontext
 from typing import Any, cast

@@ -1,4 +1,7 @@
-"""What is erased is gone from the files of SQLite, the log included (security findings, "Low": 121 strings were left in the WAL)."""
+"""Deleted data is gone from the files of SQLite, including the log.
+
+Security findings, "Low": 121 strings were left in the WAL.
+"""
 
 from pathlib import Path
 

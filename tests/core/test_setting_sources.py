@@ -1,7 +1,7 @@
-"""Where settings come from.
+"""Sources of settings.
 
-Findings: misspelt variables were ignored, only one secret could be read from a file, `postgres://` was refused, and
-`REFRACT_ENVIRONMENT=production` refused next to nothing.
+Findings: misspelt variables were ignored, only one secret could be read from a file, `postgres://`
+was refused, and `REFRACT_ENVIRONMENT=production` refused next to nothing.
 """
 
 from pathlib import Path
@@ -204,7 +204,7 @@ def test_an_environment_file_as_systemd_reads_it(tmp_path: Path) -> None:
     load_env_file(file, environment)
 
     assert environment == {
-        "REFRACT_LOG_LEVEL": "debug",  # what is set already stays
+        "REFRACT_LOG_LEVEL": "debug",  # existing variables stay
         "REFRACT_PORT": "82",
         "REFRACT_BASE_URL": "https://go.test",
         "REFRACT_OWNER_EMAIL": 'a "b" c',

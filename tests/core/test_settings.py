@@ -1,4 +1,4 @@
-"""A setting that does not fit stops the start with one sentence that says how to put it right."""
+"""An invalid setting stops the start with a message that says how to correct it."""
 
 from pathlib import Path
 

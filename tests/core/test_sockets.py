@@ -1,4 +1,4 @@
-"""The end of a connection, seen from the other side."""
+"""The end of a connection, seen from the client."""
 
 import asyncio
 import select
@@ -12,7 +12,7 @@ from tests.waiting import PATIENCE
 
 
 def heard(client: socket.socket) -> bytes | None:
-    """What has arrived by now, without giving the loop a turn; None for nothing."""
+    """Return what has arrived by now, without a turn of the loop; None for nothing."""
     poll = select.poll()
     poll.register(client.fileno(), select.POLLIN)
     return client.recv(100) if poll.poll(0) else None

@@ -1,4 +1,4 @@
-"""Traces reach a collector as OTLP, say nothing about visitors, and are not even loaded without one."""
+"""Traces reach a collector as OTLP, without data of visitors; not loaded without one."""
 
 import asyncio
 import os
@@ -47,7 +47,7 @@ def settings(database: str, tmp_path: Path) -> Settings:
 
 
 class Collector:
-    """An OTLP receiver: keeps the spans, resources and headers that it was sent."""
+    """An OTLP receiver that keeps spans, resources and headers."""
 
     def __init__(self) -> None:
         self.spans: list[Span] = []
@@ -146,7 +146,7 @@ async def test_a_request_and_what_it_asked_the_database_are_one_trace(rt: Runtim
 
 
 async def test_no_framework_traces_beside_us(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
-    """FastAPI makes spans with paths and queries as soon as there is a global provider, which an operator may have installed."""
+    """FastAPI creates spans with paths and queries if an operator has a global provider."""
     traces = traces_of(rt)
     assert traces is not None
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", traces.provider)
@@ -398,7 +398,7 @@ def test_without_a_collector_nothing_is_loaded(database: str) -> None:
 def test_without_the_extra_the_start_says_what_to_install(
     database: str, tmp_path: Path, variable: str, code: int
 ) -> None:
-    """The standard variable may be meant for other programs: where nothing could follow it, it is none of ours."""
+    """The standard variable may be meant for other programs: without the extra it is ignored."""
     command = (
         f"{BLOCK_SDK}; from refract.core.settings.loader import check_extras, load_settings; from"
         " refract.cli import main; "

@@ -1,4 +1,4 @@
-"""Addresses taken apart: what we read from the serialised form is what the parser itself would say."""
+"""Parsed URLs: what we read from the serialised form is what the parser itself returns."""
 
 import pytest
 from ada_url import URL
@@ -83,7 +83,7 @@ def test_only_web_addresses_are_accepted_and_the_reason_names_the_scheme(typed: 
 
 @pytest.mark.parametrize(("length", "fits"), [(253, True), (254, False), (1_800, False)])
 def test_no_host_is_longer_than_dns_can_hold(length: int, fits: bool) -> None:
-    """Parsers let it pass; the column that hosts are kept in does not."""
+    """Parsers accept it; the column for hosts does not."""
     host = ("a" * 62 + ".") * (length // 63) + "a" * (length % 63)
 
     if fits:

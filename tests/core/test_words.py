@@ -1,4 +1,4 @@
-"""Words as they are searched for: pure functions, known answers."""
+"""Words for search: pure functions, known results."""
 
 import unicodedata
 
@@ -74,7 +74,7 @@ def test_of_a_run_without_spaces_every_pair_is_sought() -> None:
     ],
 )
 def test_an_index_of_an_earlier_release_is_still_right(text: str, tokens: str) -> None:
-    """What is stored is not written again on an upgrade: other tokens would not be found."""
+    """Stored tokens are not rewritten on an upgrade: other tokens would not be found."""
     assert list(encode_texts(MARK, [text], 100)) == tokens.split()
 
 

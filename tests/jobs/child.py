@@ -1,4 +1,4 @@
-"""A worker in a process of its own, which SIGTERM ends.
+"""A worker in a separate process, which SIGTERM ends.
 
 python -m tests.jobs.child DATABASE_URL DATA_DIR LEASE_SECONDS POLL_SECONDS CONCURRENCY
 """

@@ -1,4 +1,4 @@
-"""A table for traces, a runtime on the machine's own clock, and worker processes."""
+"""A table for traces, a runtime on the machine's clock, and worker processes."""
 
 import asyncio
 import contextlib
@@ -47,20 +47,20 @@ async def _run(engine: AsyncEngine, what: str) -> None:
 
 @pytest.fixture
 async def real(traced: Settings) -> AsyncIterator[Runtime]:
-    """A runtime whose time is everybody's time, as that of the processes is."""
+    """A runtime on the machine's clock, like that of the processes."""
     async with open_runtime(traced) as rt:
         yield rt
 
 
 class Child:
-    """A worker process, and what it says."""
+    """A worker process and its output."""
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self.process = process
         self.pid = process.pid
 
     async def says(self, prefix: str) -> str:
-        """The next line that begins like this."""
+        """Return the next line that begins like this."""
         assert self.process.stdout is not None
         async with asyncio.timeout(PATIENCE):
             while line := (await self.process.stdout.readline()).decode():

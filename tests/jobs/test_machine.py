@@ -1,4 +1,4 @@
-"""Leases against a model: whatever workers, zombies and clocks do, the outbox and a dictionary agree."""
+"""Leases against a model: with any workers, zombies and clocks, queue and model agree."""
 
 import asyncio
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ OUTCOMES: list[JobOutcome] = [
 
 @dataclass
 class Row:
-    """What the model knows of a job. `holder` is the claim that has it."""
+    """The model of a job. `holder` is its current claim."""
 
     run_at: datetime
     dedup: str | None
@@ -62,7 +62,7 @@ class Row:
 
 
 class Leases(RuleBasedStateMachine):
-    """One outbox, three workers, and every claim that was ever made."""
+    """One queue, three workers, and every claim that was ever made."""
 
     url: str
     data_dir: Any
@@ -82,7 +82,7 @@ class Leases(RuleBasedStateMachine):
         self.model: dict[int, Row] = {}
         self.claims: list[JobClaim] = []
         self.runner.run(self._clear())
-        for dedup in (None, "a", None):  # something to fight for from the first step on
+        for dedup in (None, "a", None):  # something to compete for from the first step on
             self.enqueue(dedup, 0)
         self.claim("a", 2)
 
@@ -100,7 +100,7 @@ class Leases(RuleBasedStateMachine):
             return await call(session, *arguments)
 
     def _due(self) -> list[int]:
-        """The jobs that may be claimed, in the order in which they will be."""
+        """Return the jobs that may be claimed, in claiming order."""
         waiting = [
             (row.status, row.run_at, job_id)
             for job_id, row in self.model.items()

@@ -1,4 +1,4 @@
-"""What an operator sees and does, and what the outbox forgets."""
+"""Operators' view of jobs, and the cleanup of done ones."""
 
 import pytest
 

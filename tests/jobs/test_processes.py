@@ -1,4 +1,4 @@
-"""Several workers in processes of their own, some of which are killed or put to sleep."""
+"""Several workers in separate processes, some of which are killed or stopped."""
 
 import asyncio
 import signal

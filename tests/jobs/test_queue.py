@@ -1,4 +1,4 @@
-"""Into the outbox and out of it: with the caller's transaction, to one worker at a time, behind a fence."""
+"""Enqueueing and claiming: in the caller's transaction, by one worker at a time, behind a fence."""
 
 import asyncio
 from datetime import timedelta
@@ -176,12 +176,12 @@ async def test_the_claims_of_two_workers_never_overlap(rt: Runtime, settings: Se
     assert sorted(taken) == [job.id for job in await jobs(rt)]
 
 
-# -- leases and the fence
+# Leases and the fence
 
 
 @pytest.fixture
 async def lost(rt: Runtime, clock: ManualClock, traced: Settings) -> tuple[JobClaim, JobClaim]:
-    """A claim whose lease ran out, and that of the worker that has the job now."""
+    """Return a claim whose lease expired, and that of the worker that has the job now."""
     await _enqueue(rt, Once(n=1))
     (zombie,) = await _claim(rt, "zombie")
     clock.advance(rt.settings.job_lease_seconds)
@@ -255,7 +255,7 @@ async def test_a_renewed_lease_lasts_from_the_renewal(rt: Runtime, clock: Manual
 async def test_a_row_locked_by_the_fence_is_neither_renewed_nor_taken_for_lost(
     real: Runtime,
 ) -> None:
-    """On SQLite the writer is alone anyway."""
+    """On SQLite there is only one writer anyway."""
     await _enqueue(real, Ping())
     (claim,) = await _claim(real)
     job = Ping()

@@ -1,4 +1,4 @@
-"""A worker that runs: waking, renewing, stopping, all on the machine's own clock."""
+"""A running worker: waking, renewing, stopping, all on the machine's clock."""
 
 import asyncio
 from collections import Counter
@@ -34,7 +34,7 @@ class Held(JobPayload):
 
 
 class Hold:
-    """A handler that says when it begins and how it ends, and lasts until it is let go."""
+    """A handler that reports its beginning and its end, and runs until it is released."""
 
     def __init__(self) -> None:
         self.begun = asyncio.Event()

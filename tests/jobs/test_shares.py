@@ -1,7 +1,7 @@
 """Fair shares of the workers.
 
-The finding: jobs were claimed first come, first served over everybody, so one person's thousands of captures kept
-everybody else waiting, and privacy jobs (salts, erasure) stood in the same line.
+The finding: jobs were claimed first come, first served across users, so one user's thousands of
+captures delayed all others, and privacy jobs (salts, erasure) were in the same queue.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ async def _claim(rt: Runtime, turn: ShareCursor | None = None, limit: int = 1) -
 
 
 async def _order(rt: Runtime, turns: int, turn: ShareCursor | None = None) -> list[int]:
-    """Whose jobs are done, one after the other."""
+    """Return whose jobs are run, in order."""
     turn = turn or ShareCursor()
     served = []
     for _ in range(turns):
@@ -86,7 +86,7 @@ async def test_several_places_are_shared_out(rt: Runtime) -> None:
 async def test_what_fails_again_and_again_waits_its_turn_too(
     rt: Runtime, clock: ManualClock
 ) -> None:
-    """Retries come before a person's own new jobs, never before another person's."""
+    """Retries come before a user's own new jobs, never before another user's."""
     await _ask(rt, EVE, 3)
     for claim in await _claim(rt, limit=3):
         async with rt.db.write() as session:
@@ -148,7 +148,7 @@ class Waiting(JobPayload):
 
 
 async def test_a_worker_full_of_peoples_jobs_still_does_maintenance(rt: Runtime) -> None:
-    """All places are taken by captures that do not end; the salts are destroyed meanwhile."""
+    """All slots have captures that do not end; the salts are destroyed meanwhile."""
     release, full, done = asyncio.Event(), asyncio.Event(), asyncio.Event()
     begun = 0
 

@@ -1,4 +1,4 @@
-"""How a job ends: done, to be tried again, or dead."""
+"""Outcomes of jobs: done, retried, or dead."""
 
 import asyncio
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Payloads and handlers that leave a trace, for the tests of this folder and for the processes they start."""
+"""Payloads and handlers that leave traces, for these tests and the processes they start."""
 
 import asyncio
 import os
@@ -36,7 +36,7 @@ async def leave(session: WriteSession, rt: Runtime, n: int, what: str) -> None:
 
 
 async def traces(rt: Runtime, what: str) -> list[tuple[int, int]]:
-    """(n, pid) of every trace of this sort."""
+    """Return (n, pid) of every trace of this kind."""
     async with rt.db.read() as session:
         rows = await session.execute(
             select(effects.c.n, effects.c.pid).where(effects.c.what == what).order_by(effects.c.n)
@@ -82,7 +82,7 @@ async def ping(rt: Runtime, job: Ping) -> None:
 
 @handles(Once)
 async def once(rt: Runtime, job: Once) -> None:
-    """Leaves its trace and ends the job in one commit."""
+    """Leave a trace and end the job in one commit."""
     async with rt.db.write() as session:
         await leave(session, rt, job.n, "once")
         await finish_job(session, job)
@@ -90,13 +90,13 @@ async def once(rt: Runtime, job: Once) -> None:
 
 @handles(Slow)
 async def slow(rt: Runtime, job: Slow) -> None:
-    """Leaves one trace when it begins, takes its time at the first attempt, and leaves another trace behind the fence."""
+    """Leave a trace at the beginning, take time on the first attempt, then leave a fenced trace."""
     async with rt.db.write() as session:
         await leave(session, rt, job.n, "begin")
     print(f"begin {job.n}", flush=True)
     if job.claim is not None and job.claim.attempt == 1:
         if job.deaf:
-            time.sleep(job.seconds)  # noqa: ASYNC251 - as bad code does: nothing can cancel it before it reaches the fence
+            time.sleep(job.seconds)  # noqa: ASYNC251 - blocking on purpose: it cannot be cancelled
         else:
             await asyncio.sleep(job.seconds)
     try:

@@ -1,4 +1,4 @@
-"""Extraction processes end when their server is killed: an idle one with its input, one in mid-task when it notices."""
+"""Extraction processes end when their server is killed, both idle ones and those in mid-task."""
 
 import asyncio
 import sys
@@ -37,7 +37,7 @@ async def test_children_end_with_a_server_that_is_killed(work: str) -> None:
     server.kill()
     await server.wait()
 
-    while _alive(pid):  # noqa: ASYNC110 - what happens in another process sets no event
+    while _alive(pid):  # noqa: ASYNC110 - another process sets no event
         await asyncio.sleep(0.02)
 
 

@@ -1,4 +1,4 @@
-"""Extraction processes: limits that hold, results that are bounded, and a server that goes on whatever a task does."""
+"""Extraction processes: their limits, bounded results, and a server that survives any task."""
 
 import asyncio
 import os
@@ -108,7 +108,7 @@ async def test_a_task_that_goes_wrong_ends_alone(
 async def test_a_killed_process_is_replaced(pool: ExtractionPool) -> None:
     await pool.run(ECHO, b"a", owner="ada")
     (first,) = pids(pool)
-    os.kill(first, signal.SIGKILL)  # as the kernel would for want of memory
+    os.kill(first, signal.SIGKILL)  # as the kernel does when memory runs out
 
     with suppress(ExtractionCrashed):  # if the server has not noticed yet
         await pool.run(ECHO, b"b", owner="ada")

@@ -1,4 +1,4 @@
-"""Turns are given round-robin to people, bounded for each, and a place that is given up harms nobody."""
+"""Slots are granted round-robin by owner, bounded for each, and a cancelled wait is harmless."""
 
 import asyncio
 from contextlib import suppress
@@ -10,7 +10,7 @@ from refract.core.extraction.tasks import ExtractionBusy
 
 
 class Line:
-    """People who wait for turns, each held until the test lets go."""
+    """Owners that wait for slots, each kept until the test releases it."""
 
     def __init__(self, turns: FairSemaphore) -> None:
         self.turns = turns
@@ -96,14 +96,14 @@ async def test_one_person_can_only_have_so_much_waiting() -> None:
 
 @pytest.mark.parametrize("settled", [True, False])
 async def test_a_cancelled_place_is_passed_on(settled: bool) -> None:
-    """Also one that was granted in the very turn of the loop in which it is cancelled."""
+    """Also one that was granted in the same turn of the loop in which it is cancelled."""
     line = Line(FairSemaphore(1, max_waiting=9))
     for name in ("a", "b", "c"):
         await line.add("eve", name)
 
     if not settled:
         line.gates["a"].set()
-        await asyncio.sleep(0)  # `b` has been granted its turn and has not run yet
+        await asyncio.sleep(0)  # `b` has been granted its slot and has not run yet
     line.tasks["b"].cancel()
     with suppress(asyncio.CancelledError):
         await line.tasks["b"]

@@ -1,4 +1,4 @@
-"""The tests in `sealed` open sockets to foreign addresses: they are collected only inside a network namespace of their own."""
+"""Tests in `sealed` open sockets to foreign addresses: collected only in a network namespace."""
 
 import os
 

@@ -1,7 +1,8 @@
-"""Ways to write an address that must not be reached, and addresses that must: `python -m tests.core.net.corpus` writes the data files.
+"""Spellings of addresses that must not be reached, and addresses that must.
 
-Each line of `hostile.jsonl` is `[verdict, address, url]`. `refused`: no reading of the URL may be fetched. `elsewhere`: readings differ;
-a fetch from a public host is right, one from the address never.
+`python -m tests.core.net.corpus` writes the data files. Each line of `hostile.jsonl` is `[verdict,
+address, url]`. `refused`: no reading of the URL may be fetched. `elsewhere`: readings differ; a
+fetch from a public host is right, one from the address never.
 """
 
 import json
@@ -113,7 +114,7 @@ def hostile() -> list[Line]:
 
 
 def public() -> list[str]:
-    """Addresses as people really have them."""
+    """Return URLs as people really use them."""
     shapes = (
         "http://{}/",
         "https://{}",

@@ -1,4 +1,4 @@
-"""The corpora at the guard, before any socket: 0 forbidden forms pass, 0 public ones are refused."""
+"""The corpora at the guard, before any socket: no wrong form passes or is refused."""
 
 from collections.abc import Callable, Sequence
 from ipaddress import ip_address
@@ -31,7 +31,7 @@ def answering(*texts: str) -> HostResolver:
 
 
 def world(line: Line) -> HostResolver:
-    """Every name leads inside, but for the one good one."""
+    """Resolve every name to the inside, except for the good one."""
 
     async def resolve(host: str) -> Sequence[IpAddress]:
         return [ip_address(PUBLIC if host == "good.test" else line.address)]

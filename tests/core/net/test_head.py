@@ -1,7 +1,7 @@
-"""The head of a page: what is found in it, where reading stops, and that hostile pages cost no more than their length.
+"""The head of a page: what is found, where reading stops, and linear cost of hostile pages.
 
-The finding: one list entry whose page was 810 bytes of compressed `<div>` took 25 s of CPU, one `<meta>` with 58,000
-attributes 6.4 s, both on the event loop.
+The finding: one list entry whose page was 810 bytes of compressed `<div>` took 25 s of CPU, one
+`<meta>` with 58,000 attributes 6.4 s, both on the event loop.
 """
 
 import time

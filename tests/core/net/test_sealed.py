@@ -1,4 +1,4 @@
-"""Everything that opens sockets runs again in here: in a network namespace without a single interface but loopback."""
+"""All tests that open sockets, run in a network namespace with only loopback."""
 
 import os
 import re

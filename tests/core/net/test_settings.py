@@ -1,4 +1,4 @@
-"""What the operator may open."""
+"""Networks and ports that an operator may allow."""
 
 from ipaddress import ip_address, ip_network
 

@@ -1,4 +1,4 @@
-"""These tests run by way of `test_sealed.py`, in a network namespace that leads nowhere."""
+"""These tests are run by `test_sealed.py`, in a network namespace without a network."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ def pytest_asyncio_loop_factories() -> dict[str, Callable[[], asyncio.AbstractEv
 
 @pytest.fixture
 def connects() -> Iterator[list[str]]:
-    """Every address that this process tried to connect to, whether or not somebody was there."""
+    """Every address that this process tried to connect to, whether or not it was served."""
     _connects.clear()
     yield _connects
     _connects.clear()
@@ -54,5 +54,5 @@ def names() -> Names:
 
 @pytest.fixture
 def fetcher(names: Names) -> PageFetcher:
-    """As in production, but for the names."""
+    """As in production, except for the names."""
     return PageFetcher(AddressGuard(), resolve=names)

@@ -1,4 +1,4 @@
-"""Servers at every address of the sealed network, names that answer as a test wants, and a note of every connection."""
+"""Servers at every address of the sealed network, scripted names, and a log of connections."""
 
 import asyncio
 import socket
@@ -17,7 +17,7 @@ PUBLIC6 = "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 
 @dataclass(frozen=True)
 class Request:
-    """What a server saw of us."""
+    """A request as a server saw it."""
 
     target: str
     headers: dict[str, str]
@@ -53,7 +53,7 @@ def redirect(location: str, status: str = "302 Found") -> Handler:
 
 @dataclass
 class Internet:
-    """`sites[path]` answers, whatever the address and the name; `reached` lists the addresses that were connected to."""
+    """`sites[path]` answers for any address and name; `reached` lists the connected addresses."""
 
     sites: dict[str, Handler] = field(default_factory=dict)
     reached: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Internet:
                 request, writer
             )
         except (ConnectionError, asyncio.IncompleteReadError):
-            pass  # the client had heard enough, which is what many of these tests are about
+            pass  # the client had read enough, as many of these tests want
         finally:
             writer.close()
 
@@ -82,7 +82,7 @@ class Internet:
         self,
         port: int = 80,
         *,
-        hosts: Sequence[str] = ("0.0.0.0", "::"),  # noqa: S104 - everywhere is here
+        hosts: Sequence[str] = ("0.0.0.0", "::"),  # noqa: S104 - the sealed network
         tls: ssl.SSLContext | None = None,
     ) -> Self:
         for host in hosts:
@@ -107,7 +107,7 @@ async def internet() -> AsyncIterator[Internet]:
 
 
 class Names:
-    """A resolver that answers the first question about a name with its first script, and so on; the last one stays."""
+    """Return a resolver with a script of answers per name; the last one stays."""
 
     def __init__(self, **scripts: Sequence[str]) -> None:
         self.scripts = {

@@ -1,4 +1,4 @@
-"""A whole internet on loopback: inside a fresh network namespace every address there is leads to ourselves, and nowhere else."""
+"""An internet on loopback: in a fresh network namespace every address leads to ourselves."""
 
 import fcntl
 import socket
@@ -10,7 +10,10 @@ RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL, RTA_OIF = 255, 3, 254, 2,
 
 
 def seal() -> None:
-    """Bring loopback up and route all of IPv4 and IPv6 to it. Refuses to touch a network that has any other interface."""
+    """Bring loopback up and route all of IPv4 and IPv6 to it.
+
+    Refuses to touch a network that has any other interface.
+    """
     interfaces = socket.if_nameindex()
     if [name for _, name in interfaces] != ["lo"]:
         problem = f"not a sealed namespace: it has {interfaces}"
@@ -22,7 +25,7 @@ def seal() -> None:
 
 
 def _route_everything_here(family: int, interface: int) -> None:
-    """What `ip route add local default dev lo` does, for machines without iproute2."""
+    """Do what `ip route add local default dev lo` does, for machines without iproute2."""
     route = struct.pack(
         "=8BI", family, 0, 0, 0, RT_TABLE_LOCAL, RTPROT_BOOT, RT_SCOPE_HOST, RTN_LOCAL, 0
     )

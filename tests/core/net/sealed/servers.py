@@ -1,4 +1,4 @@
-"""Servers that mean harm, or are merely broken."""
+"""Servers that are hostile or broken."""
 
 import asyncio
 import socket
@@ -33,7 +33,7 @@ def drip(head: bytes, piece: bytes, seconds: float = 0.02) -> Handler:
 
 
 def bomb() -> Handler:
-    """Ten gigabytes of blanks, packed into ten megabytes: one block, flushed so that it can be repeated."""
+    """Return ten gigabytes of blanks, packed into ten megabytes: one block that can be repeated."""
     packer = zlib.compressobj(9, wbits=31)
     head = packer.compress(b"") + packer.flush(zlib.Z_FULL_FLUSH)
     block = packer.compress(b" " * MIB) + packer.flush(zlib.Z_FULL_FLUSH)

@@ -1,4 +1,4 @@
-"""Pages as they should be."""
+"""Fetching of ordinary pages."""
 
 import asyncio
 import gzip
@@ -168,7 +168,7 @@ async def test_what_a_page_refers_to_is_found_as_a_browser_finds_it(
 async def test_the_next_address_is_tried_when_the_first_is_dead(
     net: Internet, connects: list[str]
 ) -> None:
-    await net.listen(443, hosts=["0.0.0.0"])  # noqa: S104 - everywhere is here
+    await net.listen(443, hosts=["0.0.0.0"])  # noqa: S104 - the sealed network
     net.sites["/"] = page()
     fetcher = PageFetcher(AddressGuard(), resolve=Names(both_test=[f"{PUBLIC6} {PUBLIC}"]))
 

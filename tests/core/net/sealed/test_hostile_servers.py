@@ -1,4 +1,4 @@
-"""Servers that mean harm, or are merely broken: each ends in its own error, within its budget."""
+"""Hostile and broken servers: each ends in its own error, within its budget."""
 
 import asyncio
 import gzip
@@ -35,7 +35,7 @@ from tests.core.net.sealed.servers import (
 
 @pytest.fixture(autouse=True)
 async def _upper_bound() -> AsyncIterator[None]:
-    """Generous: no test here may need it."""
+    """A generous limit that no test may need."""
     async with asyncio.timeout(30):
         yield
 

@@ -1,4 +1,4 @@
-"""The hostile corpus with real sockets: by address, by DNS answer, by redirect and as a part of a page."""
+"""The hostile corpus with real sockets: by address, DNS answer, redirect and page reference."""
 
 import contextlib
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,7 +27,7 @@ Way = Callable[[PageFetcher, Internet, Line], Awaitable[object]]
 
 
 class World:
-    """Every name leads to the address of the line in hand, but for the good ones."""
+    """Resolve every name to the address of the current line, except for the good ones."""
 
     address = PUBLIC
 
@@ -80,16 +80,16 @@ async def test_nothing_inside_is_ever_connected_to(
     assert set(connects) <= {PUBLIC}
     assert set(net.reached) <= {PUBLIC}
     if way in (_redirect_hop, _part_of_a_page):
-        assert len(net.reached) >= len(corpus.read_hostile())  # every line really came by this way
+        assert len(net.reached) >= len(corpus.read_hostile())  # every line really took this path
 
 
 def _is_a_relative_path(way: Way, line: Line) -> bool:
-    """As a redirect it is a path on the public host itself, or a broken header: no address of anybody's."""
+    """As a redirect it is a path on the public host itself, or a broken header: not an address."""
     return way in (_redirect_hop, _part_of_a_page) and "://" not in line.url
 
 
 async def test_the_detector_would_see_it(net: Internet, connects: list[str]) -> None:
-    """The same corpus with the guard wide open reaches the inside, so silence above means something."""
+    """With the guard wide open the same corpus reaches the inside: silence above has meaning."""
     world = World()
     fetcher = PageFetcher(AddressGuard(allow=EVERYTHING), resolve=world)
     ports = {
@@ -205,7 +205,7 @@ async def test_a_redirect_inside_is_refused_at_any_hop(
 
 @pytest.mark.parametrize(("text", "port"), [("10.0.0.1", 80), ("::1", 443), (PUBLIC, 22)])
 async def test_the_socket_has_a_guard_of_its_own(connects: list[str], text: str, port: int) -> None:
-    """Whoever forgets to ask before connecting still gets nowhere."""
+    """Code that forgets to check before connecting still gets nowhere."""
     with pytest.raises(RefusedAddress):
         async with open_connection(
             AddressGuard(),
@@ -221,7 +221,7 @@ async def test_the_socket_has_a_guard_of_its_own(connects: list[str], text: str,
 
 
 async def test_whom_we_reached_is_looked_at_again(net: Internet) -> None:
-    """The kernel takes 0.0.0.0 for loopback: what was approved and what was reached differ."""
+    """The kernel takes 0.0.0.0 for loopback: the approved and the reached address differ."""
     fetcher = PageFetcher(AddressGuard(allow=(ip_network("0.0.0.0/32"),)))
 
     with pytest.raises(RefusedAddress, match="could not be reached") as caught:

@@ -23,7 +23,7 @@ NAMES = Names(good_test=[PUBLIC], good_test_=[PUBLIC], wrong_test=[PUBLIC])
 
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For good.test and the public address, in one file with its key."""
+    """A certificate for good.test and the public address, in one file with its key."""
     folder = tmp_path_factory.mktemp("tls")
     command = [
         "openssl",
@@ -51,7 +51,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def seen(net: Internet, certificate: Path) -> list[str | None]:
-    """Serve on 443; the answer lists the server names that clients asked for."""
+    """Serve on 443; return the list of server names that clients requested."""
     names: list[str | None] = []
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
