@@ -201,8 +201,10 @@ from refract.core.settings.model import Settings
 
 async def main():
     service.BATCH_SIZES = dict.fromkeys(service.BATCH_SIZES, 40)
-    async with open_runtime(Settings(data_dir=Path(sys.argv[1]), database_url=sys.argv[2], secret_key="s" * 40), makes_ids=False) as rt:
-        asyncio.get_running_loop().call_later(float(sys.argv[3]), os.kill, os.getpid(), signal.SIGKILL)
+    directory, url, delay = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3])
+    settings = Settings(data_dir=directory, database_url=url, secret_key="s" * 40)
+    async with open_runtime(settings, makes_ids=False) as rt:
+        asyncio.get_running_loop().call_later(delay, os.kill, os.getpid(), signal.SIGKILL)
         print("go", flush=True)
         while True:
             await service.archive_old_days(rt)
@@ -218,10 +220,12 @@ async def test_killed_at_random_moments(rt: Runtime) -> None:
     before = await everything(rt)
     for number in range(3):
         delay = str(0.03 + 0.12 * number)
+        url = rt.settings.effective_database_url
+        command = [sys.executable, "-c", _CHILD, str(rt.settings.data_dir), url, delay]
+        source = str(Path(service.__file__).parents[2])
         child = subprocess.run(  # noqa: ASYNC221 - nothing else runs here
-            [sys.executable, "-c", _CHILD, str(rt.settings.data_dir), rt.settings.effective_database_url, delay],
-            capture_output=True, check=False, env={**os.environ, "PYTHONPATH": str(Path(service.__file__).parents[2])},
-        )  # fmt: skip
+            command, capture_output=True, check=False, env={**os.environ, "PYTHONPATH": source}
+        )
         assert child.returncode == -9, child.stderr.decode()
         assert await everything(rt) == before
     await service.archive_old_days(rt)
@@ -302,7 +306,8 @@ async def test_files_of_an_older_shape_are_read(rt: Runtime) -> None:
     with open_connection(directory) as connection:
         path = directory / "2026-05-19-1-00.parquet"
         connection.execute(
-            f"COPY (SELECT * EXCLUDE (system_version) FROM '{directory / new.name}') TO '{path}' (FORMAT parquet)"  # noqa: S608
+            f"COPY (SELECT * EXCLUDE (system_version) FROM '{directory / new.name}')"  # noqa: S608
+            f" TO '{path}' (FORMAT parquet)"
         )
     rows = read(rt, [new.name, path.name])
     assert len(rows) == 6

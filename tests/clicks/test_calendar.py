@@ -23,8 +23,9 @@ from refract.identity.errors import UnknownTimeZone
 
 NOW = datetime(2026, 6, 1, 12, 7, tzinfo=UTC)
 ZONES = [
-    "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe", "America/St_Johns", "Africa/Cairo",
-    "Asia/Beirut", "America/Havana", "Pacific/Apia", "Pacific/Chatham", "America/Santiago",
+    "UTC", "Europe/Berlin", "America/New_York", "Asia/Kolkata", "Asia/Kathmandu",
+    "Australia/Lord_Howe", "America/St_Johns", "Africa/Cairo", "Asia/Beirut", "America/Havana",
+    "Pacific/Apia", "Pacific/Chatham", "America/Santiago",
 ]  # fmt: skip
 
 

@@ -50,7 +50,8 @@ class Asker:
         assert response.status_code == 200, response.text
         (folder / "got.parquet").write_bytes(response.content)
         with open_connection(folder) as connection:
-            found = connection.execute(f"SELECT * FROM '{folder / 'got.parquet'}'")  # noqa: S608 - our own file
+            path = folder / "got.parquet"
+            found = connection.execute(f"SELECT * FROM '{path}'")  # noqa: S608 - our own file
             names = [column[0] for column in found.description or ()]
             return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
@@ -67,9 +68,13 @@ async def fill(asker: Asker, days: int, count: int) -> list[dict[str, Any]]:
     """Add events over some days, of the link and others; return the link's own, in order."""
     chance = random.Random(3)
     rows = [
-        event(BEGIN + timedelta(microseconds=chance.randrange(days * 86_400_000_000)), number, chance.choice([asker.link, 99]))
+        event(
+            BEGIN + timedelta(microseconds=chance.randrange(days * 86_400_000_000)),
+            number,
+            chance.choice([asker.link, 99]),
+        )
         for number in range(count)
-    ]  # fmt: skip
+    ]
     async with asker.rt.db.write() as session:
         await insert_rows(session, TABLE, rows)
     mine = [row for row in rows if row["target_id"] == asker.link]

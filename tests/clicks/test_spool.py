@@ -113,7 +113,10 @@ def test_a_frame_says_what_was_put_in_and_no_more(
 
 
 def test_only_the_five_campaign_words_of_a_query_are_kept() -> None:
-    query = b"token=secret&utm_source=mail&utm_id=7&x=utm_medium=no&utm_medium=e&utm_campaign=%C3%A4&utm_term=t&utm_content=c&UTM_source=z"
+    query = (
+        b"token=secret&utm_source=mail&utm_id=7&x=utm_medium=no&utm_medium=e"
+        b"&utm_campaign=%C3%A4&utm_term=t&utm_content=c&UTM_source=z"
+    )
 
     (click,) = decode_clicks(encode_frame(LINK_CLICK, 1, 1, 0, b"", b"", b"", query), 0)
 
@@ -168,7 +171,8 @@ def test_a_flipped_bit_never_passes_for_a_click(at: int, bit: int) -> None:
     try:
         got.extend(decode_clicks(bytes(data), 0))
     except BrokenFrame as exc:
-        assert exc.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - a flipped bit may also look like a short tail
+        # A flipped bit may also look like a short tail.
+        assert exc.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - see above
 
     assert [click.target for click in got] == [1, 2, 3][:sound]
 
@@ -440,7 +444,8 @@ from refract.clicks.spool.writer import SpoolWriter
 spool = SpoolWriter(Path(sys.argv[1]), node="n", segment_bytes=4096, sync=sys.argv[2])
 number = 0
 while True:
-    frames = [encode_frame(1, number + n, 1, 0, b"", b"agent" * n, b"", b"") for n in range(number % 40 + 1)]
+    sizes = range(number % 40 + 1)
+    frames = [encode_frame(1, number + n, 1, 0, b"", b"agent" * n, b"", b"") for n in sizes]
     assert spool.append(frames) == len(frames)
     number += len(frames)
     print(number, flush=True)  # acknowledged
@@ -478,7 +483,8 @@ from refract.clicks.spool.format import encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 
 def turn(first, number):
-    return spool.append([encode_frame(1, n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(first, first + number)])
+    numbers = range(first, first + number)
+    return spool.append([encode_frame(1, n, 1, 0, b"", b"x" * 100, b"", b"") for n in numbers])
 
 spool = SpoolWriter(Path(sys.argv[1]), node="n")
 kept = [turn(0, 3)]
@@ -525,12 +531,14 @@ root = Path(sys.argv[1])
 spool = SpoolWriter(root, node="n", segment_bytes=16384)
 kept = total = 0
 while not spool.dropped:
-    kept += spool.append([encode_frame(1, total + n, 1, 0, b"", b"x" * 100, b"", b"") for n in range(50)])
+    numbers = range(total, total + 50)
+    kept += spool.append([encode_frame(1, n, 1, 0, b"", b"x" * 100, b"", b"") for n in numbers])
     total += 50
 for path in sorted(root.glob("*/*.clicks"))[:1]:
     path.unlink()
 again = spool.append([encode_frame(1, total, 1, 0, b"", b"", b"", b"")])
-print(kept, total, spool.dropped, again, (spool.directory / "not-kept").read_text().strip(), sep=",")
+saved = (spool.directory / "not-kept").read_text().strip()
+print(kept, total, spool.dropped, again, saved, sep=",")
 """
 
 

@@ -43,8 +43,9 @@ GRANULARITIES = ["hour", "day", "week", "month"]
 BEGIN = datetime(2026, 3, 22, tzinfo=UTC)
 NOW = datetime(2026, 4, 12, 9, 20, tzinfo=UTC)
 EDGES = [
-    "2026-03-29T00:00:00Z", "2026-03-28T23:59:59.999999Z", "2026-03-29T01:00:00Z", "2026-03-29T00:59:59.999999Z", "2026-04-04T15:00:00Z",
-    "2026-04-04T14:45:00Z", "2026-03-31T18:30:00Z", "2026-03-31T18:15:00Z", "2026-03-31T18:29:59Z", "2026-04-01T00:00:00Z",
+    "2026-03-29T00:00:00Z", "2026-03-28T23:59:59.999999Z", "2026-03-29T01:00:00Z",
+    "2026-03-29T00:59:59.999999Z", "2026-04-04T15:00:00Z", "2026-04-04T14:45:00Z",
+    "2026-03-31T18:30:00Z", "2026-03-31T18:15:00Z", "2026-03-31T18:29:59Z", "2026-04-01T00:00:00Z",
     "2026-04-12T09:20:00Z",
 ]  # fmt: skip
 
@@ -134,7 +135,8 @@ def asked_at_random(chance: random.Random) -> dict[str, Any]:
         seconds=chance.randrange(2),
     )
     return {
-        "from": begin.isoformat().replace("+00:00", "Z"), "to": end.isoformat().replace("+00:00", "Z"), "tz": chance.choice(ZONES),
+        "from": begin.isoformat().replace("+00:00", "Z"),
+        "to": end.isoformat().replace("+00:00", "Z"), "tz": chance.choice(ZONES),
         "granularity": chance.choice(GRANULARITIES), "compare": chance.random() < 0.5,
     }  # fmt: skip
 

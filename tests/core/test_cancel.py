@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 MOMENTS = 60
 
 
-async def test_cancelling_while_a_failed_block_is_being_undone_hides_nothing_and_keeps_no_connection(
+async def test_cancelling_the_undoing_of_a_failed_block_hides_nothing_and_keeps_no_connection(
     rt: Runtime,
 ) -> None:
     failing = asyncio.Event()

@@ -29,13 +29,15 @@ async def _by_reading(rt: Runtime, asked: Callable[[], None]) -> int:
     async with rt.db.read() as session:
         await session.connection()
         asked()
-        return (await session.execute(text(SLOWLY[rt.db.dialect]))).scalar_one()  # type: ignore[no-any-return]
+        result = await session.execute(text(SLOWLY[rt.db.dialect]))
+        return result.scalar_one()  # type: ignore[no-any-return]
 
 
 async def _by_writing(rt: Runtime, asked: Callable[[], None]) -> int:
     async with rt.db.write() as session:
         asked()
-        return (await session.execute(text(SLOWLY[rt.db.dialect]))).scalar_one()  # type: ignore[no-any-return]
+        result = await session.execute(text(SLOWLY[rt.db.dialect]))
+        return result.scalar_one()  # type: ignore[no-any-return]
 
 
 async def _directly(rt: Runtime, asked: Callable[[], None]) -> int:

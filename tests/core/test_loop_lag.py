@@ -20,7 +20,7 @@ def value(rt: Runtime, name: str) -> float:
 
 async def test_a_blocked_loop_is_seen(rt: Runtime) -> None:
     probe = asyncio.create_task(LoopLagProbe(rt).run())
-    while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - the probe sets no event
+    while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - has no event
         await asyncio.sleep(0.01)
 
     time.sleep(2 * PROBE_INTERVAL)  # noqa: ASYNC251 - to be noticed
@@ -47,7 +47,7 @@ async def test_every_role_has_one(rt: Runtime, role: str) -> None:
     rt.settings = Settings(**{**rt.settings.model_dump(), "role": role})
     node = ServerNode(rt)
     async with node.run_essentials():
-        while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - the probe sets no event
+        while not value(rt, "refract_loop_lag_seconds_count"):  # noqa: ASYNC110 - has no event
             await asyncio.sleep(0.01)
     if node.engine is not None:
         node.engine.spool.close()

@@ -29,12 +29,19 @@ ODD = [
 def people(clock: ManualClock, number: int) -> list[dict[str, Any]]:
     return [
         {
-            "id": one + 1, "issuer": "https://issuer.example", "subject": str(one), "email": f"{one}@example.org",
-            "email_folded": f"{one}@example.org", "display_name": ODD[one % len(ODD)], "nickname": "Ada" if one % 2 else None,
-            "preferences": {"theme": ODD[one % len(ODD)], "none": None}, "created_at": clock.now(), "last_sync_at": clock.now(),
+            "id": n + 1,
+            "issuer": "https://issuer.example",
+            "subject": str(n),
+            "email": f"{n}@example.org",
+            "email_folded": f"{n}@example.org",
+            "display_name": ODD[n % len(ODD)],
+            "nickname": "Ada" if n % 2 else None,
+            "preferences": {"theme": ODD[n % len(ODD)], "none": None},
+            "created_at": clock.now(),
+            "last_sync_at": clock.now(),
         }
-        for one in range(number)
-    ]  # fmt: skip
+        for n in range(number)
+    ]
 
 
 @pytest.mark.parametrize("number", [1, MIN_ARRAY_ROWS - 1, MIN_ARRAY_ROWS, 300])

@@ -157,7 +157,10 @@ def test_an_error_names_the_option_that_was_given() -> None:
     [
         ({"REFRACT_ENVIRONMENT": "production"}, ["REFRACT_BASE_URL", "https://go.example.com"]),
         (
-            {"REFRACT_ENVIRONMENT": "production", "REFRACT_HOST": "0.0.0.0"},  # noqa: S104 - not bound
+            {
+                "REFRACT_ENVIRONMENT": "production",
+                "REFRACT_HOST": "0.0.0.0",  # noqa: S104 - not bound
+            },
             ["REFRACT_BASE_URL"],
         ),
         ({**HTTPS, "REFRACT_BASE_URL": "http://go.example.com"}, ["https://", "TLS"]),

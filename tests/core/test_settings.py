@@ -59,7 +59,8 @@ def test_settings_cannot_be_changed() -> None:
 
 
 def test_the_public_address_follows_host_and_port_unless_it_is_given() -> None:
-    assert Settings(host="0.0.0.0", port=81).public_url == "http://127.0.0.1:81"  # noqa: S104 - not bound
+    settings = Settings(host="0.0.0.0", port=81)  # noqa: S104 - not bound
+    assert settings.public_url == "http://127.0.0.1:81"
     assert Settings(host="::1", port=81).public_url == "http://[::1]:81"
     assert Settings(base_url="https://Go.Example.com/").public_url == "https://go.example.com"
 

@@ -123,7 +123,8 @@ async def _listeners(rt: Runtime, wanted: int, *, cut: bool = False) -> bool:
     what = "pg_terminate_backend(pid)" if cut else "pid"
     async with rt.db.read() as session:
         asked = text(
-            f"SELECT {what} FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND datname = current_database()"  # noqa: S608
+            f"SELECT {what} FROM pg_stat_activity"  # noqa: S608
+            " WHERE query LIKE 'LISTEN%' AND datname = current_database()"
         )
         return len((await session.execute(asked)).all()) == wanted
 

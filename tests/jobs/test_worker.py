@@ -39,7 +39,8 @@ async def test_tries_wait_0_30_and_300_seconds_and_the_third_is_the_last(
     rt: Runtime, clock: ManualClock
 ) -> None:
     calls: Counter[str] = Counter()
-    worker = JobWorker(rt, HandlerRegistry.from_functions([flaky(calls)]))  # type: ignore[list-item]
+    registry = HandlerRegistry.from_functions([flaky(calls)])  # type: ignore[list-item]
+    worker = JobWorker(rt, registry)
     await _enqueue(rt, Flaky())
 
     seen: list[tuple[str, int]] = []
@@ -61,7 +62,8 @@ async def test_tries_wait_0_30_and_300_seconds_and_the_third_is_the_last(
 
 async def test_what_passes_is_done_in_the_end(rt: Runtime, clock: ManualClock) -> None:
     calls: Counter[str] = Counter()
-    worker = JobWorker(rt, HandlerRegistry.from_functions([flaky(calls)]))  # type: ignore[list-item]
+    registry = HandlerRegistry.from_functions([flaky(calls)])  # type: ignore[list-item]
+    worker = JobWorker(rt, registry)
     await _enqueue(rt, Flaky(fails=1))
     await worker.run_due_jobs()
     clock.advance(30)

@@ -195,7 +195,7 @@ def create_redis(rt: Runtime) -> RedisClient | None:
         return None
     redis = RedisClient(url, monotonic=rt.clock.monotonic)
     away = rt.metrics.gauge(
-        "refract_redis_away", "1 while Redis does not answer and the database does its work"
+        "refract_redis_away", "1 while Redis is unavailable and the database replaces it"
     )
     away.set_function(lambda: float(redis.is_away))
     return redis

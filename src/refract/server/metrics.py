@@ -47,7 +47,7 @@ class NodeMetrics(Collector):
         damaged = len(list_quarantined(spool))
         yield GaugeMetricFamily(
             "refract_spool_damaged",
-            "Unreadable pieces of the spool that nobody acknowledged",
+            "Unreadable pieces of the spool that are not acknowledged",
             damaged,
         )
         if settings.role in BACKED_UP_ROLES:
@@ -60,10 +60,10 @@ class NodeMetrics(Collector):
 
     def _collect_disks(self) -> Iterator[Metric]:
         free = GaugeMetricFamily(
-            "refract_disk_free_bytes", "Room on the disk under a directory", labels=["directory"]
+            "refract_disk_free_bytes", "Free bytes on the disk of a directory", labels=["directory"]
         )
         whole = GaugeMetricFamily(
-            "refract_disk_size_bytes", "Size of the disk under a directory", labels=["directory"]
+            "refract_disk_size_bytes", "Size of the disk of a directory", labels=["directory"]
         )
         inodes = GaugeMetricFamily(
             "refract_disk_free_inodes_ratio", "Share of inodes that are free", labels=["directory"]

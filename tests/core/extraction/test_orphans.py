@@ -14,11 +14,13 @@ from refract.core.extraction.tasks import ExtractionTask
 from refract.core.metrics import Metrics
 
 async def main():
-    pool = ExtractionPool(SimpleNamespace(settings=SimpleNamespace(extraction_processes=1), metrics=Metrics()))
+    settings = SimpleNamespace(extraction_processes=1)
+    pool = ExtractionPool(SimpleNamespace(settings=settings, metrics=Metrics()))
     await pool.run(ExtractionTask("echo", "builtins:bytes", 5, 60.0, 100), b"x", owner="ada")
     (child,) = pool._workers
     print(child._process.pid, flush=True)
-    await pool.run(ExtractionTask("exec", "builtins:exec", 600, 600.0, 100), sys.argv[1].encode(), owner="ada")
+    task = ExtractionTask("exec", "builtins:exec", 600, 600.0, 100)
+    await pool.run(task, sys.argv[1].encode(), owner="ada")
 
 asyncio.run(main())
 """

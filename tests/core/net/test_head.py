@@ -46,7 +46,8 @@ def test_what_is_in_a_head_is_found() -> None:
         '<script>document.write("<title>no</title>")</script><style>a > b {}</style>'
         "<noscript><meta name=robots content=none></noscript><link rel=icon href=/x>"
         "<TITLE>Tom &amp; <i>Jerry</i></TITLE ><title>two</title>"
-        """<meta name='Description' content="a > 'b' &#39;c&#39;"/><meta property = og:title content = Loud >"""
+        """<meta name='Description' content="a > 'b' &#39;c&#39;"/>"""
+        "<meta property = og:title content = Loud >"
         "<meta content=empty><meta name=x name=y content='1' content='2'></head><meta name=late"
         " content=no><body>"
     )

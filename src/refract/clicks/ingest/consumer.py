@@ -56,7 +56,7 @@ class StreamConsumer:
         self._log = structlog.get_logger("refract.consume")
         self._errors = ErrorThrottle(self._log, "clicks_delayed")
         self._taken = rt.metrics.counter(
-            "refract_stream_clicks", "Clicks that were taken from the stream and stored"
+            "refract_stream_clicks", "Clicks read from the stream and stored"
         )
         self._length = rt.metrics.gauge("refract_stream_length", "Batches of clicks on the stream")
 

@@ -87,7 +87,7 @@ class Ingester:
         self._log = structlog.get_logger("refract.ingest")
         self._errors = ErrorThrottle(self._log, "clicks_delayed")
         self._stored = rt.metrics.counter(
-            "refract_clicks_stored", "Clicks that were read from a spool and stored"
+            "refract_clicks_stored", "Clicks read from a spool and stored"
         )
         self._lag = rt.metrics.gauge(
             "refract_ingest_lag_seconds", "How long clicks have been waiting to be stored"

@@ -94,7 +94,7 @@ class SpoolShipper:
         self._stored_polled_at = float("-inf")
         self._shipped = rt.metrics.counter(
             "refract_clicks_shipped",
-            "Clicks that were put on the stream, those sent again included",
+            "Clicks put on the stream, including those sent again",
         )
         self._lag = rt.metrics.gauge(
             "refract_ship_lag_seconds",

@@ -64,7 +64,7 @@ class VisitorSketch:
         self.few = set()
 
     def get_estimator(self) -> Any:
-        """Return the library's sketch, whatever the number of visitors."""
+        """Return the library's sketch, for any number of visitors."""
         if self.many is None:
             self.switch_to_estimate()
         return self.many

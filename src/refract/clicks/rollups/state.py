@@ -24,7 +24,7 @@ from refract.core.db.upsert import insert_if_absent
 
 # Months keep only a thousand values of a whole month: they are used only where nothing finer is
 # left.
-_LARGEST_FIRST: Final = (DAY, SIX_HOURS, HOUR)
+_GRAINS_DESCENDING: Final = (DAY, SIX_HOURS, HOUR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ def _choose_grain(state: RollupProgress, at: int, end: int, closed: int) -> int:
     if at < state.quarters_from:
         return DAY
     if at < closed:
-        for grain in _LARGEST_FIRST:
+        for grain in _GRAINS_DESCENDING:
             if start_of(grain, at) == at and min(end_of(grain, at), closed) <= end:
                 return grain
     return QUARTER

@@ -126,9 +126,9 @@ async def _insert_rows(
 ) -> None:
     """Insert many rows with few statements.
 
-    PostgreSQL takes one array per column, of these types. SQLite takes many rows in a statement: its
-    driver releases the interpreter's lock at every statement and must wait to get it back, and each
-    statement is a round trip to another thread.
+    PostgreSQL takes one array per column, of these types. SQLite takes many rows in a statement:
+    its driver releases the interpreter's lock at every statement and must wait to get it back, and
+    each statement is a round trip to another thread.
     """
     if session.dialect == "postgresql":
         arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))

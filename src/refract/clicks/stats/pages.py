@@ -57,7 +57,7 @@ async def build_link_figures(
 ) -> dict[str, Any]:
     """Return the clicks of one link in the period of the request's query string.
 
-    Four queries, whatever there is to count.
+    Four queries, however much there is to count.
     """
     now = rt.clock.now()
     chosen, question = _parse_query(request, get_time_zone(request, actor), now)

@@ -35,7 +35,7 @@ class SeriesPoint:
     uniques: int
     bots: int
     utc_day: bool
-    """Only whole UTC days (or months) are known of this time, whatever the requested zone."""
+    """Only whole UTC days (or months) are known of this time, in any requested zone."""
     no_data: bool
     """Before the horizon: not zero clicks, but unknown."""
 

@@ -116,7 +116,7 @@ class PointOut(OutputSchema):
     bots: int
     utc_day: bool = Field(
         description=(
-            "Only whole UTC days (or months) are known of this time, whatever the requested"
+            "Only whole UTC days (or months) are known of this time, regardless of the requested"
             " time zone."
         )
     )

@@ -84,7 +84,7 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
             "temp_store = MEMORY",
             "cache_size = -16000",
         ]
-        # Deleted data is overwritten, whatever the build's default.
+        # Deleted data is overwritten, regardless of the build's default.
         pragmas += ["secure_delete = ON"] if write else []
         for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
             cursor.execute(f"PRAGMA {pragma}")

@@ -97,7 +97,7 @@ class HttpExchange:
             if isinstance(event, h11.Response):
                 break
             if not isinstance(event, h11.InformationalResponse) or event.status_code == 101:
-                raise BadAnswer("an answer that nobody asked for")
+                raise BadAnswer("an unexpected response")
         if len(list(event.headers)) > self._limits.headers:
             raise TooLarge(f"more than {self._limits.headers} headers")
         return event

@@ -146,7 +146,9 @@ async def test_a_name_server_that_never_answers(names: Names) -> None:
         await asyncio.sleep(60)
         return []
 
-    fetcher = PageFetcher(AddressGuard(), resolve=resolve, limits=FetchLimits(connect=0.2))  # type: ignore[arg-type]  # it never answers
+    limits = FetchLimits(connect=0.2)
+    # The resolver never returns.
+    fetcher = PageFetcher(AddressGuard(), resolve=resolve, limits=limits)  # type: ignore[arg-type]
 
     assert type(await _ending(fetcher, budget=600)) is TimedOut
 
