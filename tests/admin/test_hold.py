@@ -137,7 +137,7 @@ async def test_owners_and_administrators_see_that_it_is_on_hold(
         cookie = by_cookie(rt, await make.cookie(session, rt, place.bob))
     page = (await client.get(f"/app/links/{place.link.id}", headers=cookie | PAGE)).text
     assert "On hold" in page
-    assert "account of the primary owner is suspended" in page
+    assert "owner’s account is suspended" in page
     assert "On hold" in (await client.get("/app/links", headers=cookie | PAGE)).text
 
 

@@ -106,7 +106,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         said = {
             "problem": None,
             "title": "The page’s own title",
-            "warnings": ["It is not encrypted: others on the way can read along."],
+            "warnings": ["This URL uses HTTP and isn’t encrypted."],
         }
         return HTMLResponse(env.get_template("links/_destination_check.html").render(said))
 

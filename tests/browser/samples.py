@@ -17,13 +17,24 @@ from refract.library.imports.service import ImportPreview, PreviewRow
 from refract.library.queries.browse import LibraryFacets
 from refract.library.reader_view import ReaderView
 from refract.links.models import LinkState, Visibility
-from refract.links.pages.editor import VISIBILITY_CHOICES, VISIBILITY_LABELS
-from refract.links.pages.index import VISIBILITY_FILTER_CHOICES as FILTERS
+from refract.links.pages.editor import (
+    REDIRECT_LABELS,
+    REDIRECT_STATUS_CHOICES,
+    VISIBILITY_CHOICES,
+    VISIBILITY_LABELS,
+)
+from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS
+from refract.links.pages.index import (
+    OWNER_LABELS,
+    SORT_LABELS,
+    VISIBILITY_FILTER_CHOICES,
+)
 from refract.links.queries import LinkFilter, LinkTagCount
 from refract.links.safety.models import BlockedDomain
 from refract.lists.palettes import PALETTE_NAMES
 from refract.reports.models import ReportReason
 from refract.tags.models import Tag
+from refract.tags.pages import SORT_CHOICES as TAG_SORTS
 from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
 from refract.web.health import DependencyHealth, ReadinessDetail
 
@@ -387,16 +398,17 @@ INVITATIONS = [
     for number, role in enumerate(["owner", "primary"])
 ]  # fmt: skip
 VERSIONS = [
-    {"version": 3, "action": "edited", "who": "Ada", "at": NOW, "may_revert": False,
-     "changes": [("title", "none", HOSTILE), ("destination", "https://example.com/" + "old/" * 20, "https://example.com/")]},
-    {"version": 2, "action": "owner added", "who": HOSTILE, "at": NOW, "may_revert": True, "changes": []},
-    {"version": 1, "action": "created", "who": None, "at": NOW, "may_revert": True, "changes": []},
+    {"version": 3, "action": ACTION_LABELS["edited"], "who": "Ada", "at": NOW, "may_revert": False,
+     "changes": [(FIELD_LABELS["title"], "", HOSTILE), (FIELD_LABELS["notes"], HOSTILE, ""),
+                 (FIELD_LABELS["destination"], "https://example.com/" + "old/" * 20, "https://example.com/")]},
+    {"version": 2, "action": ACTION_LABELS["owner_added"], "who": HOSTILE, "at": NOW, "may_revert": True, "changes": []},
+    {"version": 1, "action": ACTION_LABELS["created"], "who": None, "at": NOW, "may_revert": True, "changes": []},
 ]  # fmt: skip
 RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
 LINK: dict[str, Any] = {
     "link": LINK_OUT, "name": "roadmap", "colors": {"planning": "#2f4bd6"}, "rights": RIGHTS, "versions": VERSIONS,
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
-    "audience": VISIBILITY_LABELS[Visibility.PUBLIC],
+    "visibility_label": VISIBILITY_LABELS[Visibility.PUBLIC], "redirect_label": REDIRECT_LABELS[302],
     "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
 }  # fmt: skip
 
@@ -460,7 +472,7 @@ SEEN: dict[str, Any] = LINK | {
     "dry_run": {"leads_to": None, "problem": "Nothing was given for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
 }  # fmt: skip
 FORM: dict[str, Any] = {
-    "statuses": [("302", "302 · changes are seen at once"), ("301", "301 · moved for good")],
+    "statuses": REDIRECT_STATUS_CHOICES,
     "visibilities": VISIBILITY_CHOICES,
 }
 
@@ -469,12 +481,12 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
     """The table of links with its filters."""
     return {
         "links": links,
-        "asked": LinkFilter(q=q or None, **asked),
+        "filters": LinkFilter(q=q or None, **asked),
         "filtered": bool(q or asked),
         "q": q,
         "states": [("active", 5), ("disabled", 1), ("expired", 1), ("deleted", 1_001)],
         "all_count": 7,
-        "most_counted": 1_000,
+        "max_counted": 1_000,
         "tags": (
             [
                 LinkTagCount("planning", "planning", "#2f4bd6", 12),
@@ -483,10 +495,10 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
             if links
             else []
         ),
-        "sorts": [("created", "Newest"), ("clicks", "Most clicks")],
-        "visibilities": FILTERS,
-        "owners": [("me", "Mine"), ("shared", "Shared with me"), ("public", "Everybody’s public")],
-        "address": lambda **changes: (
+        "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items()],
+        "visibilities": VISIBILITY_FILTER_CHOICES,
+        "owners": [(owner.value, label) for owner, label in OWNER_LABELS.items()],
+        "filter_url": lambda **changes: (
             "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items())
         ),
         "may_act": True,
@@ -501,7 +513,7 @@ TAG_ROWS = [
 ]
 TAGS_PAGE: dict[str, Any] = {
     "sort": "usage",
-    "sorts": [("usage", "Most used"), ("name", "A to Z")],
+    "sorts": TAG_SORTS,
     "may_change": True,
     "wrong": None,
     "next_url": None,

@@ -190,7 +190,7 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
     await visit.page.goto("/app/library?q=keeping")
     await visit.page.get_by_role("link", name="Shorten").click()
     drawer = visit.page.locator("#drawer")
-    await expect(drawer.get_by_label("Long address")).to_have_value(
+    await expect(drawer.get_by_label("Destination URL")).to_have_value(
         "https://example.com/worth/keeping"
     )
     await drawer.get_by_role("textbox", name="Name optional").fill("keeper")
@@ -198,7 +198,7 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
     await drawer.get_by_role("button", name="Create link").click()
     await expect(visit.page.locator("h1")).to_contain_text("keeper")
 
-    await visit.page.get_by_role("link", name="Add to a list").click()
+    await visit.page.get_by_role("link", name="Add to list").click()
     await visit.page.locator("#drawer").get_by_label("Its title").fill("Worth it")
     await visit.page.locator("#drawer").get_by_role("button", name="Add").click()
     await expect(visit.page.get_by_role("heading", name="Worth it")).to_be_visible()

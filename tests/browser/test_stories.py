@@ -43,7 +43,7 @@ async def test_a_missing_go_link_is_created_where_it_is_missed(visit: Visit) -> 
         "our own"
     )  # no loops
     visit.complaints.clear()
-    await visit.page.get_by_label("Long address").fill("https://issues.example.com/browse/{1}")
+    await visit.page.get_by_label("Destination URL").fill("https://issues.example.com/browse/{1}")
     await visit.page.get_by_role("button", name="Create link").click()
 
     await expect(visit.page.locator(".short-url")).to_contain_text("/jira")
@@ -58,7 +58,7 @@ async def test_rename_in_the_drawer_disable_and_undo(visit: Visit) -> None:
     title = visit.page.locator("#drawer").get_by_label("Title")
     await title.fill("Issue tracker")
     await visit.page.locator("#drawer").get_by_role("button", name="Save").click()
-    await expect(visit.page.locator("#toasts")).to_contain_text("Saved /jira")
+    await expect(visit.page.locator("#toasts")).to_contain_text("Saved changes to /jira")
     await expect(visit.page.locator(".link-says")).to_contain_text("Issue tracker")
 
     await visit.page.get_by_role("button", name="Disable").click()
@@ -68,27 +68,25 @@ async def test_rename_in_the_drawer_disable_and_undo(visit: Visit) -> None:
 
 
 async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> None:
-    await visit.page.get_by_label("Another name").fill("jira")
+    await visit.page.get_by_label("Add a name").fill("jira")
     await expect(visit.page.locator("#name-state")).to_contain_text("in use")
-    await visit.page.get_by_label("Another name").fill("tickets")
+    await visit.page.get_by_label("Add a name").fill("tickets")
     await expect(visit.page.locator("#name-state")).to_contain_text("is free")
     await visit.page.locator("#names").get_by_role("button", name="Add").click()
     await expect(visit.page.locator("#names")).to_contain_text("/tickets")
 
-    await visit.page.get_by_label("Email of another owner").fill("nobody@example.com")
+    await visit.page.get_by_label("Co-owner’s email").fill("nobody@example.com")
     await visit.page.locator("#owners").get_by_role("button", name="Invite").click()
     await expect(visit.page.locator("#wrong-owner")).to_be_visible()
-    await expect(visit.page.get_by_label("Email of another owner")).to_have_value(
-        "nobody@example.com"
-    )
+    await expect(visit.page.get_by_label("Co-owner’s email")).to_have_value("nobody@example.com")
     visit.complaints.clear()  # the answer's status, which is the refusal
 
     await (
         visit.page.locator("#history")
-        .get_by_role("button", name="Back to this version")
+        .get_by_role("button", name="Restore this version")
         .last.click()
     )
-    await expect(visit.page.locator("#toasts")).to_contain_text("Back to version 1")
+    await expect(visit.page.locator("#toasts")).to_contain_text("Restored version 1")
     await expect(visit.page.locator(".link-says")).to_have_count(0)
 
 
@@ -96,7 +94,7 @@ async def test_delete_by_keyboard_and_take_it_back(visit: Visit) -> None:
     await visit.page.goto("/app/links")
     await visit.page.keyboard.press("j")
     await visit.page.keyboard.type("x")
-    await expect(visit.page.locator("[data-bulk-bar]")).to_contain_text("1 ticked")
+    await expect(visit.page.locator("[data-bulk-bar]")).to_contain_text("1 selected")
     await visit.page.keyboard.type("#")
     await expect(visit.page.locator("#toasts")).to_contain_text("Deleted 1 link")
     await expect(visit.page.locator("[data-row]")).to_have_count(1)
@@ -253,14 +251,14 @@ async def test_everything_works_without_script(chromium: Browser, visit: Visit) 
     await context.add_cookies(await visit.context.cookies())  # type: ignore[arg-type]
     page = await context.new_page()
     await page.goto("/app/links/new")
-    await page.get_by_label("Long address").fill("https://example.com/plain/form")
+    await page.get_by_label("Destination URL").fill("https://example.com/plain/form")
     await page.get_by_role("textbox", name="Name optional").fill("plain-form")
     await page.get_by_role("button", name="Create link").click()
-    await expect(page.locator("#toasts")).to_contain_text("Made /plain-form")
+    await expect(page.locator("#toasts")).to_contain_text("Created /plain-form")
 
     await page.goto("/app/links")
-    await page.get_by_role("searchbox", name="Search names").fill("plain")
-    await page.get_by_role("button", name="Show").click()
+    await page.get_by_role("searchbox", name="Search links").fill("plain")
+    await page.get_by_role("button", name="Apply").click()
     await expect(page.locator("[data-row]")).to_have_count(1)
     await page.get_by_label("Select /plain-form").check()
     await page.get_by_role("button", name="Disable").click()

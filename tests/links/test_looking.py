@@ -39,7 +39,7 @@ async def test_the_title_of_the_page_is_offered(as_ada: AsyncClient, web: Site) 
 
     assert "Tom &amp; &lt;i&gt;Jerry&lt;/i&gt;" in said
     assert 'data-fill="field-title"' in said
-    assert "not encrypted" in said
+    assert "isn’t encrypted" in said
     for silent in ("/404", "/inside"):
         assert "data-fill" not in await _look(as_ada, web.url(silent))
 
@@ -54,7 +54,7 @@ async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(
     assert "own" in await _look(as_ada, f"{rt.settings.public_url}/roadmap")
     assert "circle-alert" in await _look(as_ada, "javascript://alert(1)")
     assert await _look(as_ada, "https://unfinished.example/{1}") == ""
-    assert "not encrypted" in await _look(as_ada, f"{web.url('/jira')}/{{1}}")
+    assert "isn’t encrypted" in await _look(as_ada, f"{web.url('/jira')}/{{1}}")
     for unfinished in ("", "exam", "example.com"):
         assert await _look(as_ada, unfinished) == ""
     assert web.asked == []

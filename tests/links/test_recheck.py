@@ -171,7 +171,7 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
         cookie = by_cookie(ours, await make.cookie(session, ours, ada))
     page = (await asking.get(f"/app/links/{bad}", headers=cookie | {"Accept": "text/html"})).text
     assert "listed as dangerous" in page
-    assert "dangerous (social engineering)" in page  # in its history
+    assert "Dangerous destination (social engineering)" in page  # in its history
     async with ours.db.read() as session:
         line = (
             await session.scalars(select(AuditEntry).where(AuditEntry.action == "link.disabled"))

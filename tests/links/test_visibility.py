@@ -141,7 +141,7 @@ async def test_every_door_speaks_of_it_in_the_same_words(
     assert "Signed-in" in (await client.get(f"/app/links/{made['id']}", headers=cookie)).text
     form = (await client.get(f"/app/links/{made['id']}/edit", headers=cookie)).text
     assert '<option value="signed-in" selected>' in form
-    assert "only owners, people it is shared with and administrators" in form
+    assert "only owners, people it’s shared with and administrators" in form
     found = {
         "destination": "https://example.com/",
         "visibility": "signed-in",

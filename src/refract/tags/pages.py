@@ -1,4 +1,4 @@
-"""A page of tags. Shared tags and one's own lie under two addresses and look alike."""
+"""The page of tags, for the shared tags of links and for the personal tags of a library."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any
@@ -16,20 +16,21 @@ from refract.identity.responses import render_response
 from refract.tags.models import Tag
 from refract.tags.queries import TagSort, load_tags_page
 from refract.web.dependencies import CursorParam
+from refract.web.i18n import gettext, lazy_gettext
 
 PER_PAGE = 100
 SORT_CHOICES = [
-    (TagSort.USAGE.value, "Most used"),
-    (TagSort.NAME.value, "A to Z"),
-    (TagSort.LAST_USED.value, "Used last"),
+    (TagSort.USAGE.value, lazy_gettext("Most used")),
+    (TagSort.NAME.value, lazy_gettext("A to Z")),
+    (TagSort.LAST_USED.value, lazy_gettext("Recently used")),
 ]
 TagFormError = tuple[str, str, str]
-"""Which tag, what was typed for its name, and what is wrong with that."""
+"""Id of the tag, the name as typed, and what is wrong with it."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagPageFilter:
-    """What the address asks for."""
+    """The query parameters of the page."""
 
     cursor: str | None = None
     q: str | None = None
@@ -74,8 +75,8 @@ def render_tags(
     filters: TagPageFilter,
     **context: Any,
 ) -> Response:
-    """`here` is the address of the page."""
-    further = {
+    """Render the page of tags at `path`."""
+    next_params = {
         **({"q": filters.q} if filters.q else {}),
         "sort": filters.sort.value,
         "cursor": page.next_cursor,
@@ -84,12 +85,12 @@ def render_tags(
         request,
         actor,
         "tags/index.html",
-        page_title="Tags",
+        page_title=gettext("Tags"),
         tags=page.items,
         most=max((tag.usage_count for tag in page.items), default=0),
         q=filters.q or "",
         sort=filters.sort.value,
         sorts=SORT_CHOICES,
-        next_url=f"{path}?{urlencode(further)}" if page.next_cursor else None,
+        next_url=f"{path}?{urlencode(next_params)}" if page.next_cursor else None,
         **context,
     )

@@ -1,4 +1,4 @@
-"""Links in the browser: the table, a link's own page, its form, its people, and the tags they share. Everything works without script."""
+"""Pages of links: table, link, form, people, invitations and shared tags. All work without script."""
 
 from refract.links.pages import detail, editor, index, invitations, people, preview, tags
 from refract.links.pages.editor import render_form
@@ -14,7 +14,7 @@ ROUTERS = (
     tags.router,
     detail.router,
 )
-"""`one` last: it takes whatever step is left."""
+"""`detail` is last, because its route takes any remaining step."""
 
 __all__ = [
     "ROUTERS",

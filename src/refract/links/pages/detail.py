@@ -1,4 +1,4 @@
-"""A link's own page: what it is, who owns it, what it was before; and the steps of its life."""
+"""The page of a link: details, analytics, people and history; and its state changes."""
 
 from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
@@ -8,7 +8,6 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import Conflict
-from refract.core.lookalikes import to_ascii_url
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.identity.access import AccessRelation, AccessRight
@@ -21,11 +20,13 @@ from refract.links import queries, service
 from refract.links.access import LinkAccess
 from refract.links.dependencies import Space, who
 from refract.links.models import LinkChange
-from refract.links.pages.editor import VISIBILITY_LABELS, preview_expansion
+from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
+from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import LinkStatsSource
 from refract.names.service import Namespace
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, mark, translate_error
 from refract.web.return_path import get_referring_path
 
 router = page_router()
@@ -40,24 +41,17 @@ async def link_page(
     rt: Rt,
     path: Annotated[str, Query(max_length=2048)] = "",
 ) -> Response:
-    """The link, and where it would lead with a path behind its name."""
+    """Show a link, and where it redirects with a path after its name."""
     return await render_link(request, actor, rt, link_id, path=path)
 
 
 Step = Callable[[WriteSession, Namespace, Caller, int, Runtime], Awaitable[service.LockedLink]]
-PAST = {
-    "disable": "disabled",
-    "enable": "enabled",
-    "renew": "renewed",
-    "delete": "deleted",
-    "undo": "undone",
-}
-SAYS = {
-    "disable": "{} is switched off.",
-    "enable": "{} works again.",
-    "renew": "{} no longer expires.",
-    "delete": "Deleted {}.",
-    "undo": "{} is as it was.",
+STEP_MESSAGES = {
+    "disable": mark("Disabled /{name}"),
+    "enable": mark("Enabled /{name}"),
+    "renew": mark("Removed the expiry of /{name}"),
+    "delete": mark("Deleted /{name}. You can restore it for 24 hours."),
+    "undo": mark("Restored /{name}"),
 }
 STEPS: dict[str, Step] = {
     "disable": lambda session, _space, actor, link_id, rt: service.disable_link(
@@ -82,20 +76,20 @@ STEPS: dict[str, Step] = {
 async def take_step(
     link_id: Id, step: str, request: Request, actor: WriteCaller, rt: Rt, space: Space
 ) -> Response:
-    """Disable, enable, renew, delete or undo, and show the page again that it was done on."""
+    """Disable, enable, renew, delete or undo; then return to the page it was done on."""
     response = RedirectResponse(get_referring_path(request, rt, f"/app/links/{link_id}"), 303)
     if step not in STEPS:
         return response
     try:
         async with rt.db.write() as session:
-            held = await STEPS[step](session, space, actor, link_id, rt)
-            name = f"/{held.names[0]}" if held.names else "The link"
+            locked = await STEPS[step](session, space, actor, link_id, rt)
+            name = locked.names[0] if locked.names else locked.link.code
     except Conflict as exc:
         return await render_link(
-            request, actor, rt, link_id, status=409, errors={"step": exc.message}
+            request, actor, rt, link_id, status=409, errors={"step": translate_error(exc)}
         )
     undo = f"/app/links/{link_id}/undo" if step in ("disable", "delete") else None
-    flash.add(response, rt, SAYS[step].format(name), undo=undo)
+    flash.add(response, rt, gettext(STEP_MESSAGES[step], name=name), undo=undo)
     return response
 
 
@@ -109,7 +103,7 @@ async def render_link(
     path: str = "",
     **context: Any,
 ) -> Response:
-    """The page, also after something that could not be done: `errors` says what, `values` what was typed."""
+    """Render the page, also after a failed action: with its `errors`, and `values` as typed."""
     async with rt.db.read() as session:
         link, standing = await queries.view_link(session, who(actor), link_id)
         card = await queries.load_card(session, link)
@@ -148,7 +142,7 @@ async def render_link(
         name=name,
         colors=colors,
         rights={right.name.lower(): standing.allows(right) for right in AccessRight},
-        versions=[_build_version(one, people, shown.version) for one in versions],
+        versions=[build_version(change, people, shown.version) for change in versions],
         shares=[
             {"id": str(user.id), "name": user.public_name, "email": user.email}
             for _, user in shares
@@ -157,7 +151,8 @@ async def render_link(
         leaves=standing.relation == AccessRelation.RECIPIENT,
         dry_run=preview_expansion(shown.destination, path, name),
         qr_url=f"/{name}.qr",
-        audience=VISIBILITY_LABELS[shown.visibility],
+        visibility_label=VISIBILITY_LABELS[shown.visibility],
+        redirect_label=REDIRECT_LABELS[shown.redirect_status],
         shown=figures,
         **context,
     )
@@ -170,35 +165,5 @@ async def _load_history(
         return [], {}
     versions = await queries.list_versions(session, link_id, MAX_VERSIONS)
     return versions, await get_users_by_id(
-        session, {one.actor_id for one in versions if one.actor_id is not None}
+        session, {change.actor_id for change in versions if change.actor_id is not None}
     )
-
-
-def _build_version(one: LinkChange, people: dict[int, User], newest: int) -> dict[str, Any]:
-    """A version as the page tells it: each change as field, before and after."""
-    person = people.get(one.actor_id) if one.actor_id is not None else None
-    changes = [
-        (
-            field.replace("_", " "),
-            _format_value(change.get("from")),
-            _format_value(change.get("to")),
-        )
-        for field, change in one.changes.items()
-        if isinstance(change, dict) and "to" in change
-    ]
-    return {
-        "version": one.version,
-        "action": one.action.replace("_", " "),
-        "who": person.public_name if person else None,
-        "at": one.at,
-        "changes": changes,
-        "may_revert": one.version < newest,
-    }
-
-
-def _format_value(value: Any) -> str:
-    if isinstance(value, str) and "://" in value:
-        return to_ascii_url(value)
-    if isinstance(value, list):
-        return ", ".join(map(str, value)) or "none"
-    return "none" if value is None or value == "" else str(value)

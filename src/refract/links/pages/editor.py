@@ -1,4 +1,4 @@
-"""The form of a link, new or known: a page of its own, and the same form in a drawer. It says beforehand where a go-link will lead."""
+"""The form of a new or existing link, as a page and in a drawer, with a dry run of go links."""
 
 from typing import Annotated, Any
 
@@ -24,24 +24,27 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkOut, LinkPatch
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, lazy_gettext
 
 router = page_router()
-REDIRECT_STATUS_CHOICES = [
-    ("302", "302 · changes are seen at once"),
-    ("307", "307 · like 302, and keeps POST"),
-    ("301", "301 · moved for good"),
-    ("308", "308 · like 301, and keeps POST"),
-]
-VISIBILITY_LABELS = {
-    Visibility.UNLISTED: "Anyone with the address",
-    Visibility.PUBLIC: "Anyone with the address; listed for everyone signed in",
-    Visibility.SIGNED_IN: "Anyone signed in",
-    Visibility.SECURE: "Only owners, people it is shared with and administrators",
+REDIRECT_LABELS = {
+    302: lazy_gettext("302 Temporary (recommended)"),
+    307: lazy_gettext("307 Temporary, keeps method"),
+    301: lazy_gettext("301 Permanent"),
+    308: lazy_gettext("308 Permanent, keeps method"),
 }
-VISIBILITY_CHOICES = [
-    (one.value, f"{one.value.capitalize()}: {words[0].lower()}{words[1:]}")
-    for one, words in VISIBILITY_LABELS.items()
-]
+REDIRECT_STATUS_CHOICES = [(str(status), label) for status, label in REDIRECT_LABELS.items()]
+VISIBILITY_LABELS = {
+    Visibility.UNLISTED: lazy_gettext("Unlisted: anyone with the link"),
+    Visibility.PUBLIC: lazy_gettext(
+        "Public: anyone with the link, and listed for everyone signed in"
+    ),
+    Visibility.SIGNED_IN: lazy_gettext("Signed-in: anyone signed in"),
+    Visibility.SECURE: lazy_gettext(
+        "Secure: only owners, people it’s shared with and administrators"
+    ),
+}
+VISIBILITY_CHOICES = [(visibility.value, label) for visibility, label in VISIBILITY_LABELS.items()]
 LinkQueryText = Annotated[str, Query(max_length=10_000)]
 
 
@@ -54,7 +57,7 @@ async def new_link_page(
     name: LinkQueryText = "",
     title: LinkQueryText = "",
 ) -> Response:
-    """An empty form, or one that a bookmarklet or a shared page has begun to fill in."""
+    """Show an empty form, or one prefilled by a bookmarklet or a shared page."""
     return render_form(
         request,
         actor,
@@ -65,7 +68,7 @@ async def new_link_page(
 
 @router.post("/app/links")
 async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
-    """Make a link from the start page, a missing name, or the whole form."""
+    """Create a link from the start page, the page of an unknown name, or the full form."""
     values = read_values(await request.form())
     made, errors = await create_from_form(rt, actor, values)
     if made is None:
@@ -74,7 +77,8 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
     if values.get("then") != "link":
         return RedirectResponse(f"/?created={link.id}", 303)
     response = RedirectResponse(f"/app/links/{link.id}", 303)
-    flash.add(response, rt, f"Made /{made.card.names[0] if made.card.names else 'a link'}.")
+    name = made.card.names[0] if made.card.names else link.code
+    flash.add(response, rt, gettext("Created /{name}", name=name))
     return response
 
 
@@ -86,7 +90,7 @@ async def try_path(
     path: LinkQueryText = "",
     name: LinkQueryText = "",
 ) -> Response:
-    """Where a destination would lead with a path behind its name: the dry run, also of a link that does not exist yet."""
+    """Expand a destination with a path after its name: a dry run that needs no saved link."""
     return render_fragment(
         request,
         actor,
@@ -96,7 +100,7 @@ async def try_path(
 
 
 def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
-    """Where it leads, or why nowhere; and how the link is written when it has gaps."""
+    """Return where a destination leads or why it does not, and the usage of its placeholders."""
     try:
         template = parse_template(destination)
     except BadUrl as exc:
@@ -133,7 +137,7 @@ async def edit_link_page(link_id: Id, request: Request, actor: WriteCaller, rt: 
 async def change_link(
     link_id: Id, request: Request, actor: WriteCaller, rt: Rt, space: Space
 ) -> Response:
-    """Change what the form holds; a field that is not in it stays as it is."""
+    """Change the fields of the form; a field that is missing from it stays as it is."""
     values = read_values(await request.form())
     given = parse_fields(values)
     try:
@@ -142,8 +146,8 @@ async def change_link(
             await check_destination(rt, given["destination"]) if "destination" in given else None
         )
         async with rt.db.write() as session:
-            held = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
-            card = await queries.load_card(session, held.link)
+            locked = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
+            card = await queries.load_card(session, locked.link)
     except ValidationError as exc:
         return await _rerender_form(request, actor, rt, link_id, 422, values, map_errors(exc))
     except RefractError as exc:
@@ -153,10 +157,11 @@ async def change_link(
             request, actor, rt, link_id, exc.status, values, map_errors(exc)
         )
     response = RedirectResponse(f"/app/links/{link_id}", 303)
+    name = card.names[0] if card.names else card.link.code
     flash.add(
         response,
         rt,
-        f"Saved /{card.names[0] if card.names else 'the link'}.",
+        gettext("Saved changes to /{name}", name=name),
         undo=f"/app/links/{link_id}/undo",
     )
     return response
@@ -190,7 +195,7 @@ def render_form(
     values: dict[str, str] | None = None,
     errors: dict[str, str] | None = None,
 ) -> Response:
-    """The page with the form, empty or as it was typed."""
+    """Render the form with the values of a link, or as it was typed."""
     known = (
         _form_values(link)
         if link is not None
@@ -205,7 +210,7 @@ def render_form(
         actor,
         "links/form.html",
         status=status,
-        page_title=f"Edit /{name}" if link is not None else "New link",
+        page_title=gettext("Edit /{name}", name=name) if link is not None else gettext("New link"),
         link=link,
         values=known | (values or {}),
         errors=errors or {},

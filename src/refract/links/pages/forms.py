@@ -1,4 +1,4 @@
-"""What people type into the form of a link, read as the API reads it; what is wrong is said field by field."""
+"""The fields of a link's form, validated like a request of the API, with errors by field."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -14,6 +14,7 @@ from refract.links import service
 from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink
+from refract.web.i18n import translate_error
 from refract.web.problems import list_field_errors
 
 TEXT_FIELDS = ("destination", "title", "notes")
@@ -21,14 +22,14 @@ _MAX_OFFSET_MINUTES = 14 * 60
 
 
 def read_values(form: FormData) -> dict[str, str]:
-    """Everything typed, to show it again. Of a tick and its hidden shadow the last one counts."""
+    """Return all text fields as typed. A checkbox overrides the hidden field of its name."""
     return {
         name: text for name, text in form.multi_items() if isinstance(text, str) and name != "csrf"
     }
 
 
 def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
-    """The fields of the API that this form has; a field that is not there is not changed."""
+    """Return the fields of the API that the form has. A missing field is not changed."""
     given: dict[str, Any] = {
         name: values[name].strip() if name == "destination" else values[name]
         for name in TEXT_FIELDS
@@ -48,9 +49,10 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def parse_expiry(typed: str, zone: str) -> datetime | str | None:
-    """What a date field holds, in UTC. `zone` is how many minutes the browser's clock is behind it; without script UTC is meant.
+    """Return the moment of a date field in UTC, or None when it is blank.
 
-    Text that is no date is handed on, so that it is refused like everything else.
+    `zone` is how many minutes the browser's clock is behind UTC; without script it is 0.
+    Text that is not a date is returned as it is, for validation to reject.
     """
     if not typed.strip():
         return None
@@ -65,16 +67,18 @@ def parse_expiry(typed: str, zone: str) -> datetime | str | None:
 
 
 def map_errors(problem: ValidationError | RefractError) -> dict[str, str]:
-    """Which field is wrong, and how. What concerns no field is said at the address."""
+    """Return messages by form field. One that concerns no field is shown at the destination."""
     if isinstance(problem, ValidationError):
         found = {
-            one.field.split(".")[0]: one.message for one in list_field_errors(problem.errors())
+            error.field.split(".")[0]: error.message
+            for error in list_field_errors(problem.errors())
         }
         return {_FORM_FIELDS.get(name, name): message for name, message in found.items()}
+    message = translate_error(problem)
     for word, field in _FIELD_BY_CODE.items():
         if word in problem.code:
-            return {field: problem.message}
-    return {"destination": problem.message}
+            return {field: message}
+    return {"destination": message}
 
 
 _FORM_FIELDS = {"names": "name", "expires_at": "expires"}
@@ -90,7 +94,7 @@ _FIELD_BY_CODE = {
 async def create_from_form(
     rt: Runtime, actor: Caller, values: Mapping[str, str]
 ) -> tuple[CreatedLink | None, dict[str, str]]:
-    """A link from what was typed, or what was wrong with which field."""
+    """Create a link from a form. Return it, or None and the errors by field."""
     name = values.get("name", "").strip().removeprefix("/")
     try:
         new = LinkCreate.model_validate(
@@ -111,6 +115,6 @@ async def create_from_form(
 async def shorten_url(
     rt: Runtime, actor: Caller, destination: str, name: str = ""
 ) -> tuple[int | None, dict[str, str]]:
-    """Make a link from an address and perhaps a name: its id, or what was wrong with which field."""
+    """Create a link from a URL and an optional name. Return its id, or None and errors by field."""
     made, errors = await create_from_form(rt, actor, {"destination": destination, "name": name})
     return made.card.link.id if made else None, errors

@@ -1,6 +1,6 @@
-"""The table of links: filters, search, orders, and doing one thing to many."""
+"""The table of links: filters, search, sorting and bulk actions."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -25,26 +25,30 @@ from refract.links.schemas import LinkPatch
 from refract.names.service import Namespace
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.i18n import gettext, lazy_gettext, ngettext, translate_error
 from refract.web.return_path import get_referring_path
 
 router = page_router()
 PER_PAGE = 25
 MAX_SELECTED = 100
 SORT_LABELS = {
-    LinkSort.CREATED: "Newest",
-    LinkSort.UPDATED: "Changed last",
-    LinkSort.CLICKS: "Most clicks",
-    LinkSort.LAST_CLICK: "Clicked last",
+    LinkSort.CREATED: lazy_gettext("Newest"),
+    LinkSort.UPDATED: lazy_gettext("Recently updated"),
+    LinkSort.CLICKS: lazy_gettext("Most clicks"),
+    LinkSort.LAST_CLICK: lazy_gettext("Recently clicked"),
 }
 OWNER_LABELS = {
-    OwnerFilter.ME: "Mine",
-    OwnerFilter.SHARED: "Shared with me",
-    OwnerFilter.PUBLIC: "Everybody’s public",
-    OwnerFilter.ALL: "All",
+    OwnerFilter.ME: lazy_gettext("Mine"),
+    OwnerFilter.SHARED: lazy_gettext("Shared with me"),
+    OwnerFilter.PUBLIC: lazy_gettext("Public"),
+    OwnerFilter.ALL: lazy_gettext("All (admin)"),
 }
 VISIBILITY_FILTER_CHOICES = [
-    ("", "Any"),
-    *((one.value, one.value.capitalize()) for one in Visibility),
+    ("", lazy_gettext("Any")),
+    (Visibility.PUBLIC.value, lazy_gettext("Public")),
+    (Visibility.UNLISTED.value, lazy_gettext("Unlisted")),
+    (Visibility.SIGNED_IN.value, lazy_gettext("Signed-in")),
+    (Visibility.SECURE.value, lazy_gettext("Secure")),
 ]
 _ID_LIST = TypeAdapter(list[Id])
 
@@ -62,12 +66,12 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     sort: LinkSort = LinkSort.CREATED,
     visibility: Visibility | Literal[""] | None = None,
 ) -> Response:
-    """My links, newest first, or those that match. The number of queries does not depend on how many there are."""
+    """List the caller's links, newest first, or those that match, in a fixed number of queries."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
         owner = OwnerFilter.ME
     if owner == OwnerFilter.PUBLIC and sort in CLICK_SORTS:
         sort = LinkSort.CREATED
-    asked = LinkFilter(
+    filters = LinkFilter(
         owner=owner,
         status=status or None,
         tag=tag or None,
@@ -80,7 +84,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
             session,
             CursorCodec(rt.secret),
             who(actor),
-            asked,
+            filters,
             rt.clock.now(),
             limit=PER_PAGE,
             cursor=cursor,
@@ -89,15 +93,15 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         states = await queries.count_states(session, actor.user.id, rt.clock.now())
         tags = await queries.count_tags(session, actor.user.id)
         invited = await queries.count_invitations(session, actor.user.id, rt.clock.now())
-    kept = _query_params(asked)
+    params = _query_params(filters)
     return render_response(
         request,
         actor,
         "links/index.html",
-        page_title="Links",
+        page_title=gettext("Links"),
         links=rows,
-        asked=asked,
-        filtered=bool(kept),
+        filters=filters,
+        filtered=bool(params),
         q=q or "",
         states=[
             (state.value, states[state.value])
@@ -105,78 +109,64 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
             if state != LinkState.ON_HOLD or states[state.value]
         ],
         all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
-        most_counted=queries.MAX_COUNTED,
+        max_counted=queries.MAX_COUNTED,
         tags=tags,
         invitations_waiting=invited,
         **_build_choices(actor, owner),
-        address=lambda **changes: _build_url(kept, changes),
+        filter_url=lambda **changes: _build_url(params, changes),
         may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
-        next_url=_build_url(kept, {"cursor": page.next_cursor}) if page.next_cursor else None,
-        first_url=_build_url(kept, {}) if cursor else None,
+        next_url=_build_url(params, {"cursor": page.next_cursor}) if page.next_cursor else None,
+        first_url=_build_url(params, {}) if cursor else None,
     )
 
 
 def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
-    """Return what can be chosen, with labels: `all` for administrators alone, and no order by clicks among public links."""
+    """Return the choices of the filters: `all` for administrators, no clicks of public links."""
     owners = [
-        (key.value, words)
-        for key, words in OWNER_LABELS.items()
+        (key.value, label)
+        for key, label in OWNER_LABELS.items()
         if key != OwnerFilter.ALL or actor.is_admin
     ]
     sorts = [
-        (key.value, words)
-        for key, words in SORT_LABELS.items()
+        (key.value, label)
+        for key, label in SORT_LABELS.items()
         if owner != OwnerFilter.PUBLIC or key not in CLICK_SORTS
     ]
     return {"sorts": sorts, "owners": owners, "visibilities": VISIBILITY_FILTER_CHOICES}
 
 
-def _query_params(asked: LinkFilter) -> dict[str, str]:
-    """The parts of a question that its address says; what is usual goes without saying."""
-    said = {"q": asked.q, "status": asked.status, "tag": asked.tag, "visibility": asked.visibility}
-    said |= {
-        "owner": asked.owner if asked.owner != OwnerFilter.ME else None,
-        "sort": asked.sort if asked.sort != LinkSort.CREATED else None,
+def _query_params(filters: LinkFilter) -> dict[str, str]:
+    """Return the query parameters of a filter, without those that have their default."""
+    params = {
+        "q": filters.q,
+        "status": filters.status,
+        "tag": filters.tag,
+        "visibility": filters.visibility,
+        "owner": filters.owner if filters.owner != OwnerFilter.ME else None,
+        "sort": filters.sort if filters.sort != LinkSort.CREATED else None,
     }
-    return {name: str(value) for name, value in said.items() if value}
+    return {name: str(value) for name, value in params.items() if value}
 
 
-def _build_url(kept: dict[str, str], changes: dict[str, str | None]) -> str:
-    query = {name: value for name, value in {**kept, **changes}.items() if value}
+def _build_url(params: dict[str, str], changes: dict[str, str | None]) -> str:
+    query = {name: value for name, value in {**params, **changes}.items() if value}
     return f"/app/links?{urlencode(query)}" if query else "/app/links"
 
 
-Act = Callable[[WriteSession, Runtime, Namespace, Caller, int], Any]
-ACTS: dict[str, tuple[str, Act]] = {
-    "disable": (
-        "disabled",
-        lambda session, rt, _space, actor, one: service.disable_link(
-            session, who(actor), one, rt.clock.now()
-        ),
+BulkAction = Callable[[WriteSession, Runtime, Namespace, Caller, int], Awaitable[object]]
+BULK_ACTIONS: dict[str, BulkAction] = {
+    "disable": lambda session, rt, _space, actor, link_id: service.disable_link(
+        session, who(actor), link_id, rt.clock.now()
     ),
-    "enable": (
-        "enabled",
-        lambda session, rt, _space, actor, one: service.enable_link(
-            session, who(actor), one, rt.clock.now()
-        ),
+    "enable": lambda session, rt, _space, actor, link_id: service.enable_link(
+        session, who(actor), link_id, rt.clock.now()
     ),
-    "delete": (
-        "deleted",
-        lambda session, rt, _space, actor, one: service.delete_link(
-            session, who(actor), one, rt.clock.now()
-        ),
+    "delete": lambda session, rt, _space, actor, link_id: service.delete_link(
+        session, who(actor), link_id, rt.clock.now()
     ),
-    "undo": (
-        "undone",
-        lambda session, _rt, space, actor, one: service.undo_link(session, space, who(actor), one),
+    "undo": lambda session, _rt, space, actor, link_id: service.undo_link(
+        session, space, who(actor), link_id
     ),
-}
-_SAYS = {
-    "disable": "Disabled",
-    "enable": "Enabled",
-    "delete": "Deleted",
-    "undo": "Undone:",
-    "tag": "Tagged",
 }
 
 
@@ -190,20 +180,17 @@ async def apply_bulk_action(
     ids: Annotated[list[str] | None, Form(max_length=MAX_SELECTED)] = None,
     tag: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Disable, enable, delete or tag the links that were ticked. What cannot be done to one of them is done to the others."""
+    """Disable, enable, delete or tag the selected links. A failure of one does not stop the rest."""
     chosen = _parse_ids(ids or [])
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
-    if not chosen or act not in _SAYS or (act == "tag" and not tag.strip()):
-        flash.add(
-            response,
-            rt,
-            "Tick some links first." if not chosen else "Say what to do with them.",
-            kind="note",
-        )
+    is_complete = bool(tag.strip()) if act == "tag" else act in BULK_ACTIONS
+    if not chosen or not is_complete:
+        hint = gettext("Choose an action.") if chosen else gettext("Select at least one link.")
+        flash.add(response, rt, hint, kind="note")
         return response
     async with rt.db.write() as session:
-        done, refused = await _apply_action(session, rt, space, actor, act, chosen, tag)
-    _flash_result(response, rt, act, done, refused)
+        done, failures = await _apply_action(session, rt, space, actor, act, chosen, tag)
+    _flash_result(response, rt, act, done, failures)
     return response
 
 
@@ -215,13 +202,13 @@ async def undo_bulk_action(
     space: Space,
     ids: Annotated[str, Query(max_length=MAX_SELECTED * 20)] = "",
 ) -> Response:
-    """Take back what was just done to several links."""
+    """Undo the latest change of several links."""
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
     chosen = _parse_ids(ids.split(","))
     if chosen:
         async with rt.db.write() as session:
-            done, refused = await _apply_action(session, rt, space, actor, "undo", chosen, "")
-        _flash_result(response, rt, "undo", done, refused)
+            done, failures = await _apply_action(session, rt, space, actor, "undo", chosen, "")
+        _flash_result(response, rt, "undo", done, failures)
     return response
 
 
@@ -234,19 +221,21 @@ async def _apply_action(
     chosen: Sequence[int],
     tag: str,
 ) -> tuple[list[int], list[str]]:
-    """Which links it was done to, and why not to the others. In one order, so that two people never wait for each other in a circle."""
-    done, refused = [], []
-    for one in sorted(chosen):
+    """Return the ids of the changed links, and the reasons of those that failed.
+
+    Links are locked in the order of their ids, so that two callers cannot deadlock.
+    """
+    done, failures = [], []
+    for link_id in sorted(chosen):
         try:
             if act == "tag":
-                await _add_tag(session, space, actor, one, tag)
+                await _add_tag(session, space, actor, link_id, tag)
             else:
-                _past, step = ACTS[act]
-                await step(session, rt, space, actor, one)
-            done.append(one)
+                await BULK_ACTIONS[act](session, rt, space, actor, link_id)
+            done.append(link_id)
         except (Conflict, Forbidden, Invalid, NotFound) as exc:
-            refused.append(exc.message)
-    return done, refused
+            failures.append(translate_error(exc))
+    return done, failures
 
 
 async def _add_tag(
@@ -260,20 +249,42 @@ async def _add_tag(
 
 
 def _flash_result(
-    response: Response, rt: Runtime, act: str, done: Sequence[int], refused: Sequence[str]
+    response: Response, rt: Runtime, act: str, done: Sequence[int], failures: Sequence[str]
 ) -> None:
     if not done:
-        flash.add(response, rt, refused[0], kind="wrong")
+        flash.add(response, rt, failures[0], kind="wrong")
         return
-    links = f"{len(done)} link{'s' if len(done) > 1 else ''}"
-    rest = f" {len(refused)} could not be: {refused[0]}" if refused else ""
+    messages = [_format_result(act, len(done))]
+    if failures:
+        messages.append(
+            ngettext(
+                "{n} failed: {reason}", "{n} failed: {reason}", len(failures), reason=failures[0]
+            )
+        )
     undoable = act in ("disable", "delete", "tag")
     flash.add(
         response,
         rt,
-        f"{_SAYS[act]} {links}.{rest}",
+        " · ".join(messages),
         undo=f"/app/links/undo?ids={','.join(map(str, done))}" if undoable else None,
     )
+
+
+def _format_result(act: str, count: int) -> str:
+    match act:
+        case "disable":
+            return ngettext("Disabled {n} link", "Disabled {n} links", count)
+        case "enable":
+            return ngettext("Enabled {n} link", "Enabled {n} links", count)
+        case "delete":
+            return ngettext(
+                "Deleted {n} link. You can restore it for 24 hours.",
+                "Deleted {n} links. You can restore them for 24 hours.",
+                count,
+            )
+        case "tag":
+            return ngettext("Tagged {n} link", "Tagged {n} links", count)
+    return ngettext("Restored {n} link", "Restored {n} links", count)
 
 
 def _parse_ids(texts: Sequence[str]) -> list[int]:

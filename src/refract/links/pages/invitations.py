@@ -1,4 +1,4 @@
-"""What I was invited to: accept or decline."""
+"""The page of invitations to own a link: accept or decline."""
 
 from fastapi import Request
 from starlette.responses import RedirectResponse, Response
@@ -11,6 +11,7 @@ from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 PATH = "/app/invitations"
@@ -21,7 +22,7 @@ PER_PAGE = 25
 async def invitations_page(
     request: Request, actor: ReadCaller, rt: Rt, cursor: CursorParam = None
 ) -> Response:
-    """Open invitations, newest first."""
+    """List the caller's open invitations, newest first."""
     async with rt.db.read() as session:
         cursors, now = CursorCodec(rt.secret), rt.clock.now()
         page = await queries.load_invitations_page(
@@ -31,7 +32,7 @@ async def invitations_page(
         request,
         actor,
         "links/invitations.html",
-        page_title="Invitations",
+        page_title=gettext("Invitations"),
         invitations=[
             facts.to_schema(rt.settings.public_url, managing=False) for facts in page.items
         ],
@@ -42,7 +43,7 @@ async def invitations_page(
 
 @router.get(f"{PATH}/waiting")
 async def count_pending(request: Request, actor: ReadCaller, rt: Rt) -> Response:
-    """The number beside "Links", for pages that have nothing else to do with it."""
+    """Return the badge beside "Links", for pages that do not load invitations."""
     async with rt.db.read() as session:
         number = await queries.count_invitations(session, actor.user.id, rt.clock.now())
     return render_fragment(
@@ -52,25 +53,26 @@ async def count_pending(request: Request, actor: ReadCaller, rt: Rt) -> Response
 
 @router.post(f"{PATH}/{{invitation_id}}/accept")
 async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Become an owner, and see the link."""
+    """Accept an invitation, and show the link."""
     try:
         async with rt.db.write() as session:
-            held = await service.accept_invitation(
+            locked = await service.accept_invitation(
                 session, actor.user.id, invitation_id, rt.clock.now()
             )
     except (Conflict, NotFound) as exc:
         if isinstance(exc, NotFound):
             raise
-        return _redirect_with_message(rt, exc.message, kind="wrong")
-    name = f"/{held.names[0]}" if held.names else "this link"
-    return _redirect_with_message(rt, f"You own {name} now.", to=f"/app/links/{held.link.id}")
+        return _redirect_with_message(rt, translate_error(exc), kind="wrong")
+    name = locked.names[0] if locked.names else locked.link.code
+    message = gettext("You now own /{name}", name=name)
+    return _redirect_with_message(rt, message, to=f"/app/links/{locked.link.id}")
 
 
 @router.post(f"{PATH}/{{invitation_id}}/decline")
 async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     async with rt.db.write() as session:
         await service.decline_invitation(session, actor.user.id, invitation_id, rt.clock.now())
-    return _redirect_with_message(rt, "Invitation declined.")
+    return _redirect_with_message(rt, gettext("Declined the invitation"))
 
 
 def _redirect_with_message(rt: Rt, message: str, *, to: str = PATH, kind: str = "done") -> Response:

@@ -25,7 +25,7 @@ def build_row(
     colors: Mapping[str, str] | None = None,
     spark: Sequence[int] = (),
 ) -> dict[str, Any]:
-    """A link as a row of a table wants it."""
+    """Return a link as the context of `link_row` in `links/_row.html`."""
     out = card.to_schema(rt.settings.public_url, rt.clock.now())
     return {
         "id": str(out.id),
@@ -47,7 +47,7 @@ def build_row(
 async def load_rows(
     session: ReadSession, rt: Runtime, links: Sequence[Link], *, stats: bool = True
 ) -> list[dict[str, Any]]:
-    """A page of links as rows, with the colours of their tags and the clicks of their latest days."""
+    """Return links as rows, with the colours of their tags and the clicks of recent days."""
     cards = await queries.load_cards(session, links)
     colors = await queries.load_tag_colors(session, {tag for card in cards for tag in card.tags})
     count = rt.singleton(LinkStatsSource).load_sparklines
@@ -63,7 +63,7 @@ async def load_rows(
 
 
 async def load_newest_rows(rt: Runtime, actor: Caller, count: int) -> list[dict[str, Any]]:
-    """My latest links, as rows."""
+    """Return the caller's newest links as rows."""
     async with rt.db.read() as session:
         page = await queries.load_links_page(
             session,
@@ -77,17 +77,18 @@ async def load_newest_rows(rt: Runtime, actor: Caller, count: int) -> list[dict[
         return await load_rows(session, rt, page.items)
 
 
-# What the pages of links show of clicks beyond their totals. Who counts them stands above and hands it in when the program is composed.
+# Pages of links show more of clicks than totals. The feature that counts them is above this one,
+# so it registers its loaders when the application is composed.
 
 LinkStatsLoader = Callable[[Request, Runtime, Caller, LinkOut], Awaitable[dict[str, Any]]]
 SparklineLoader = Callable[[ReadSession, Runtime, Sequence[int]], Awaitable[dict[int, list[int]]]]
 
 
 class LinkStatsSource:
-    """Nothing, until somebody counts."""
+    """Loaders of click statistics; None where clicks are not counted."""
 
     def __init__(self, _rt: Runtime) -> None:
         self.load_link_stats: LinkStatsLoader | None = None
-        """Everything about the clicks of one link, as `links/_analytics.html` wants it."""
+        """Returns the context of `link_figures` in `links/_analytics.html`."""
         self.load_sparklines: SparklineLoader | None = None
-        """Clicks of each link on its latest days, the oldest first."""
+        """Returns clicks per day of each link, oldest day first."""

@@ -1,4 +1,4 @@
-"""Names, owners, shares, transfer and the way back to an earlier version: small forms on a link's page."""
+"""Small forms on the page of a link: names, owners, viewers, transfer, restoring a version."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -25,6 +25,7 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import InvitationCreated, PersonIn
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, mark, ngettext, translate_error
 
 router = page_router()
 EmailFormField = Annotated[str, Form(max_length=255)]
@@ -42,11 +43,11 @@ async def add_name(
     name: Annotated[str, Form()] = "",
 ) -> Response:
     async def work() -> str:
-        wanted = name.strip().removeprefix("/")
-        await charge_code_like_names(rt, actor, [wanted])
+        new_name = name.strip().removeprefix("/")
+        await charge_code_like_names(rt, actor, [new_name])
         async with rt.db.write() as session:
-            await service.add_name(session, space, who(actor), link_id, wanted)
-        return f"/{wanted} leads here too."
+            await service.add_name(session, space, who(actor), link_id, new_name)
+        return gettext("Added /{name}", name=new_name)
 
     return await _run_and_respond(request, actor, rt, link_id, work(), "name", {"name": name})
 
@@ -58,7 +59,7 @@ async def release_name(
     async def work() -> str:
         async with rt.db.write() as session:
             await service.release_name(session, space, who(actor), link_id, name)
-        return f"/{name} is free again."
+        return gettext("Removed /{name}", name=name)
 
     return await _run_and_respond(request, actor, rt, link_id, work(), "name", {})
 
@@ -68,7 +69,14 @@ async def add_owner(
     link_id: Id, request: Request, actor: WriteCaller, rt: Rt, email: EmailFormField = ""
 ) -> Response:
     return await _invite_owner(
-        request, actor, rt, link_id, email, InvitedRole.OWNER, "owner", "{email} owns it too."
+        request,
+        actor,
+        rt,
+        link_id,
+        email,
+        InvitedRole.OWNER,
+        "owner",
+        mark("Added {email} as co-owner"),
     )
 
 
@@ -76,10 +84,8 @@ async def add_owner(
 async def remove_owner(
     link_id: Id, user_id: Id, request: Request, actor: WriteCaller, rt: Rt
 ) -> Response:
-    gone = (
-        user_id == actor.user.id and not actor.is_admin
-    )  # nobody can look at what they have just given away
-    then = "/app/links" if gone else None
+    # Someone who has just left cannot see the link any more.
+    then = "/app/links" if user_id == actor.user.id and not actor.is_admin else None
     return await _remove_person(
         request,
         actor,
@@ -88,7 +94,7 @@ async def remove_owner(
         user_id,
         service.remove_owner,
         "owner",
-        "One owner less.",
+        gettext("Removed co-owner"),
         then=then,
     )
 
@@ -98,7 +104,14 @@ async def share_link(
     link_id: Id, request: Request, actor: WriteCaller, rt: Rt, email: EmailFormField = ""
 ) -> Response:
     return await _add_person(
-        request, actor, rt, link_id, email, service.share_link, "share", "Shared with {email}."
+        request,
+        actor,
+        rt,
+        link_id,
+        email,
+        service.share_link,
+        "share",
+        mark("Shared with {email}"),
     )
 
 
@@ -106,17 +119,13 @@ async def share_link(
 async def unshare_link(
     link_id: Id, user_id: Id, request: Request, actor: WriteCaller, rt: Rt
 ) -> Response:
-    """Stop sharing; whom it is shared with may leave."""
-    left = (
-        user_id == actor.user.id and not actor.is_admin
-    )  # nobody can look at what they have just left
-    then, said = (
-        ("/app/links?owner=shared", "Removed from your list.")
-        if left
-        else (None, "No longer shared.")
-    )
+    """Remove a viewer, or leave as one."""
+    if user_id == actor.user.id and not actor.is_admin:
+        then, message = "/app/links?owner=shared", gettext("Removed from your links")
+    else:
+        then, message = None, gettext("Removed viewer")
     return await _remove_person(
-        request, actor, rt, link_id, user_id, service.unshare_link, "share", said, then=then
+        request, actor, rt, link_id, user_id, service.unshare_link, "share", message, then=then
     )
 
 
@@ -132,7 +141,7 @@ async def transfer_link(
         email,
         InvitedRole.PRIMARY,
         "transfer",
-        "{email} is the primary owner now.",
+        mark("Transferred to {email}"),
     )
 
 
@@ -148,11 +157,11 @@ async def revert_link(
     async def work() -> str:
         async with rt.db.read() as session:
             await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
-            kept = (await queries.get_version(session, link_id, version)).snapshot
-        vetted = await check_destination(rt, kept["destination"])
+            snapshot = (await queries.get_version(session, link_id, version)).snapshot
+        vetted = await check_destination(rt, snapshot["destination"])
         async with rt.db.write() as session:
             await service.revert_link(session, space, who(actor), link_id, version, vetted)
-        return f"Back to version {version}."
+        return gettext("Restored version {version}", version=version)
 
     return await _run_and_respond(
         request, actor, rt, link_id, work(), "step", {}, undo=f"/app/links/{link_id}/undo"
@@ -171,11 +180,11 @@ async def withdraw_invitation(
         invitation_id,
         service.withdraw_invitation,
         "owner",
-        "Invitation withdrawn.",
+        gettext("Withdrew the invitation"),
     )
 
 
-async def _invite_owner(  # noqa: PLR0913, PLR0917 - who offers what to whom, and what is said of it
+async def _invite_owner(  # noqa: PLR0913, PLR0917 - the request, the person and the message
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -185,22 +194,24 @@ async def _invite_owner(  # noqa: PLR0913, PLR0917 - who offers what to whom, an
     field: str,
     done: str,
 ) -> Response:
-    """Invite somebody to own a link; what an administrator does to somebody else's is done at once."""
+    """Invite someone to own a link. For an administrator, on another's link, it happens at once."""
 
     async def work() -> str:
         person = PersonIn(email=email)
         offered = await offer(rt, actor, link_id, person.email, role)
-        invited = (
-            f"Invited {person.email}. They have {service.INVITATION_LIFETIME.days} days to accept."
-        )
-        return (
-            invited if isinstance(offered, InvitationCreated) else done.format(email=person.email)
+        if not isinstance(offered, InvitationCreated):
+            return gettext(done, email=person.email)
+        return ngettext(
+            "Invited {email}. They have {n} day to accept.",
+            "Invited {email}. They have {n} days to accept.",
+            service.INVITATION_LIFETIME.days,
+            email=person.email,
         )
 
     return await _run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
 
 
-async def _add_person(  # noqa: PLR0913, PLR0917 - who does what with whom, and what is said of it
+async def _add_person(  # noqa: PLR0913, PLR0917 - the same
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -208,16 +219,16 @@ async def _add_person(  # noqa: PLR0913, PLR0917 - who does what with whom, and 
     email: str,
     step: EmailAction,
     field: str,
-    said: str,
+    done: str,
 ) -> Response:
-    """Give somebody a part in a link. They are known by their email address, which stays in the field when it is not right."""
+    """Give a person, named by email, access to a link. A rejected email stays in the field."""
 
     async def work() -> str:
         person = PersonIn(email=email)
         await rt.singleton(service.AddressLimit).charge_caller(who(actor))
         async with rt.db.write() as session:
             await step(session, who(actor), link_id, person.email, rt.clock.now())
-        return said.format(email=person.email)
+        return gettext(done, email=person.email)
 
     return await _run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
 
@@ -230,21 +241,21 @@ async def _remove_person(  # noqa: PLR0913, PLR0917 - the same
     user_id: int,
     step: UserAction,
     field: str,
-    said: str,
+    message: str,
     *,
     then: str | None = None,
 ) -> Response:
-    """Take somebody's part in a link away."""
+    """Take away a person's access to a link."""
 
     async def work() -> str:
         async with rt.db.write() as session:
             await step(session, who(actor), link_id, user_id, rt.clock.now())
-        return said
+        return message
 
     return await _run_and_respond(request, actor, rt, link_id, work(), field, {}, then=then)
 
 
-async def _run_and_respond(  # noqa: PLR0913 - what was to be done, and all that the page after it says
+async def _run_and_respond(  # noqa: PLR0913 - the work, and the page that follows it
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -256,9 +267,12 @@ async def _run_and_respond(  # noqa: PLR0913 - what was to be done, and all that
     undo: str | None = None,
     then: str | None = None,
 ) -> Response:
-    """Do it and say so, or show the page with what was typed and what is wrong with it. Who may not see the link learns nothing."""
+    """Run the work and show its message, or show the page with the typed values and the error.
+
+    Errors about access to the link itself are raised, so that they reveal nothing about it.
+    """
     try:
-        said = await work
+        message = await work
     except ValidationError:
         return await render_link(
             request,
@@ -267,12 +281,10 @@ async def _run_and_respond(  # noqa: PLR0913 - what was to be done, and all that
             link_id,
             status=422,
             values=typed,
-            errors={field: "Write a whole email address."},
+            errors={field: gettext("Enter a valid email address.")},
         )
     except (Conflict, Forbidden, Invalid, NotFound) as exc:
-        if isinstance(
-            exc, LinkNotFound | Forbidden
-        ):  # it concerns the link, not what was typed about it
+        if isinstance(exc, LinkNotFound | Forbidden):
             raise
         return await render_link(
             request,
@@ -281,8 +293,8 @@ async def _run_and_respond(  # noqa: PLR0913 - what was to be done, and all that
             link_id,
             status=exc.status,
             values=typed,
-            errors={field: exc.message},
+            errors={field: translate_error(exc)},
         )
     response = RedirectResponse(then or f"/app/links/{link_id}", 303)
-    flash.add(response, rt, said, undo=undo)
+    flash.add(response, rt, message, undo=undo)
     return response

@@ -1,4 +1,4 @@
-"""What the form says about a destination while it is typed: the page's title, and what speaks against leading there."""
+"""The check of a destination while it is typed: the page's title, and warnings."""
 
 import asyncio
 from contextlib import suppress
@@ -19,6 +19,7 @@ from refract.links.models import FlagReason
 from refract.links.pages.editor import LinkQueryText
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 PREVIEWS_PER_MINUTE = 30
@@ -26,7 +27,7 @@ FETCH_TIMEOUT_SECONDS = 4.0
 
 
 class DestinationPreviewer:
-    """How often each person has pages looked at: every look goes out to a foreign host."""
+    """Fetches pages for previews. Limited per user, because each one is a request to another host."""
 
     def __init__(self, rt: Runtime) -> None:
         self.fetcher = PageFetcher.from_settings(rt.settings)
@@ -38,36 +39,41 @@ class DestinationPreviewer:
 async def preview_destination(
     request: Request, actor: WriteCaller, rt: Rt, destination: LinkQueryText = ""
 ) -> Response:
-    """A few words about a destination that somebody is typing."""
+    """Check a destination that is being typed."""
     typed = destination.strip()
-    said: dict[str, Any] = {"problem": None, "title": None, "warnings": []}
+    context: dict[str, Any] = {"problem": None, "title": None, "warnings": []}
     if "://" in typed:  # the rest is still being typed
         await rt.singleton(DestinationPreviewer).limit.charge(str(actor.user.id))
         (found,) = await check_destinations(rt, [typed])
-        said |= (
-            {"problem": found.message}
+        context |= (
+            {"problem": translate_error(found)}
             if isinstance(found, RefractError)
             else await _describe_destination(rt, found, actor.user.id)
         )
-    return render_fragment(request, actor, "links/_destination_check.html", **said)
+    return render_fragment(request, actor, "links/_destination_check.html", **context)
 
 
 async def _describe_destination(
     rt: Runtime, found: CheckedDestination, user_id: int
 ) -> dict[str, Any]:
-    """One look, in a few seconds, through the one door to foreign pages. What cannot be read can be led to all the same."""
+    """Return the title and the warnings of a destination. A page that cannot be fetched has no title."""
     warnings = []
     if found.unchecked:
         warnings.append(
-            "The address could not be checked yet. Until it is, visitors see a preview first."
+            gettext(
+                "Couldn’t run a safety check; we’ll retry. Until then, visitors see a preview first."
+            )
         )
     if found.flag_reason is FlagReason.LOOKALIKE:
         warnings.append(
-            f"The host {found.host} mixes alphabets like an imitation. Visitors see a preview"
-            " first."
+            gettext(
+                "The host {host} mixes letters from several alphabets, so it may imitate another "
+                "site. Visitors see a preview first.",
+                host=found.host,
+            )
         )
     if found.href.startswith("http://"):
-        warnings.append("It is not encrypted: others on the way can read along.")
+        warnings.append(gettext("This URL uses HTTP and isn’t encrypted."))
     if found.template is not None:
         return {"title": None, "warnings": warnings}
     title = None
@@ -75,11 +81,11 @@ async def _describe_destination(
         async with asyncio.timeout(
             FETCH_TIMEOUT_SECONDS
         ):  # waiting for the extraction process included
-            looks = rt.singleton(DestinationPreviewer)
+            previewer = rt.singleton(DestinationPreviewer)
             title = (
                 await fetch_metadata(
-                    looks.fetcher,
-                    looks.pool,
+                    previewer.fetcher,
+                    previewer.pool,
                     found.href,
                     owner=str(user_id),
                     budget=FETCH_TIMEOUT_SECONDS,

@@ -1,4 +1,4 @@
-"""Shared tags: the vocabulary of links, with their counts. Administrators rename and colour them in place."""
+"""The page of shared tags with their counts. Administrators rename and recolour them in place."""
 
 from typing import Annotated
 
@@ -25,6 +25,7 @@ from refract.tags.pages import (
 from refract.tags.queries import find_tags_by_id
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 PATH = "/app/tags"
@@ -32,10 +33,10 @@ PATH = "/app/tags"
 
 @router.get("/app/tags")
 async def tags_page(
-    request: Request, actor: ReadCaller, rt: Rt, asked: TagPageFilterQuery
+    request: Request, actor: ReadCaller, rt: Rt, filters: TagPageFilterQuery
 ) -> Response:
-    """Tags on links that I may see."""
-    return await _render_page(request, actor, rt, asked)
+    """List the tags of links that the caller may see."""
+    return await _render_page(request, actor, rt, filters)
 
 
 @router.post("/app/tags/{tag_id}")
@@ -47,7 +48,7 @@ async def change_tag(
     name: Annotated[str, Form()] = "",
     color: Annotated[str, Form()] = "",
 ) -> Response:
-    """Give a shared tag another name or colour."""
+    """Rename or recolour a shared tag."""
     try:
         async with rt.db.write() as session:
             tag = (await find_tags_by_id(session, [tag_id])).get(tag_id)
@@ -68,10 +69,10 @@ async def change_tag(
             rt,
             TagPageFilter(),
             status=exc.status,
-            wrong=(str(tag_id), name, exc.message),
+            wrong=(str(tag_id), name, translate_error(exc)),
         )
     response = RedirectResponse(PATH, 303)
-    flash.add(response, rt, f"Saved {name}." if name else "Saved.")
+    flash.add(response, rt, gettext("Saved “{name}”", name=name) if name else gettext("Saved"))
     return response
 
 
@@ -79,15 +80,19 @@ async def _render_page(
     request: Request,
     actor: Caller,
     rt: Runtime,
-    asked: TagPageFilter,
+    filters: TagPageFilter,
     *,
     status: int = 200,
     wrong: TagFormError | None = None,
 ) -> Response:
     async with rt.db.read() as session:
         page = await load_tags(
-            session, rt, queries.is_visible_tag(who(actor)), [actor.user.id, actor.is_admin], asked
+            session,
+            rt,
+            queries.is_visible_tag(who(actor)),
+            [actor.user.id, actor.is_admin],
+            filters,
         )
     return render_tags(
-        request, actor, PATH, page, asked, status=status, may_change=actor.is_admin, wrong=wrong
+        request, actor, PATH, page, filters, status=status, may_change=actor.is_admin, wrong=wrong
     )
