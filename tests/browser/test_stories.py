@@ -40,7 +40,7 @@ async def test_a_missing_go_link_is_created_where_it_is_missed(visit: Visit) -> 
     )
     await visit.page.get_by_role("button", name="Create /jira").click()
     await expect(visit.page.locator("#field-destination-error")).to_contain_text(
-        "our own"
+        "already a Refract link"
     )  # no loops
     visit.complaints.clear()
     await visit.page.get_by_label("Destination URL").fill("https://issues.example.com/browse/{1}")
