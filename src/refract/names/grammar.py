@@ -1,4 +1,4 @@
-"""What a name may look like, how names are compared, which words are ours, and which codes a name could be mistaken for."""
+"""The grammar of names: their form, comparison keys, reserved words, and clashes with codes."""
 
 import re
 import secrets
@@ -13,22 +13,26 @@ from refract.names.models import NameTarget
 MAX_LINK_NAME_LENGTH = 50
 RANDOM_CODE_LENGTH = 12
 CODE_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-"""Crockford's 32 letters: no two look alike, and lower case does, since names are compared without case. 12 of them are 60 bits."""
+"""Crockford's 32 letters, of which no two look alike.
+
+Lower case, because names are compared without case. 12 of them are 60 bits.
+"""
 
 TRAILING_PUNCTUATION = ".,;:!?)"
-"""Punctuation that clings to an address pasted from a sentence."""
+"""Punctuation that sticks to a URL pasted from a sentence."""
 
 ROUTE_WORDS: Final = frozenset({
-    ".well-known", "api", "app", "auth", "favicon.ico", "health", "manifest.webmanifest", "metrics", "opensearch.xml", "ready",
-    "robots.txt", "static",
+    ".well-known", "api", "app", "auth", "favicon.ico", "health", "manifest.webmanifest",
+    "metrics", "opensearch.xml", "ready", "robots.txt", "static",
 })  # fmt: skip
-"""First segments of our own addresses. A test compares them with the routes: a new one must be added here."""
+"""First path segments of our own routes. A test compares them with the routes."""
 
 KEPT_WORDS: Final = frozenset({
-    "admin", "assets", "dashboard", "docs", "help", "links", "login", "logout", "mcp", "register", "rest", "settings", "signup",
-    "sitemap.xml", "status", "support", "u", "web", "www",
+    "admin", "assets", "dashboard", "docs", "help", "links", "login", "logout", "mcp",
+    "register", "rest", "settings", "signup", "sitemap.xml", "status", "support", "u", "web",
+    "www",
 })  # fmt: skip
-"""Words that no route uses, and that no name may be all the same."""
+"""Words that no route uses and that no name may have either."""
 
 SIGN_IN_WORDS = (
     "log-in",
@@ -42,13 +46,15 @@ SIGN_IN_WORDS = (
     "register-account",
     "admin-login",
 )
-"""Other spellings of our own sign-in pages: no new name may be one, but names given before keep working."""
+"""Other spellings of our sign-in pages. New names may not use them; existing names keep working."""
 
 _SENSITIVE_WORDS = frozenset({
-    "about", "abuse", "account", "accounts", "admin", "administrator", "auth", "authenticate", "bank", "billing", "careers", "contact",
-    "credential", "credentials", "home", "hr", "imprint", "invoice", "it-support", "jobs", "legal", "login", "logout", "mfa", "oauth",
-    "official", "otp", "passkey", "passwd", "password", "passwords", "payment", "payments", "payroll", "phishing", "privacy", "recover",
-    "recovery", "refund", "register", "secure", "security", "signin", "signup", "sso", "staff", "support", "terms", "token", "unlock",
+    "about", "abuse", "account", "accounts", "admin", "administrator", "auth", "authenticate",
+    "bank", "billing", "careers", "contact", "credential", "credentials", "home", "hr",
+    "imprint", "invoice", "it-support", "jobs", "legal", "login", "logout", "mfa", "oauth",
+    "official", "otp", "passkey", "passwd", "password", "passwords", "payment", "payments",
+    "payroll", "phishing", "privacy", "recover", "recovery", "refund", "register", "secure",
+    "security", "signin", "signup", "sso", "staff", "support", "terms", "token", "unlock",
     "verification", "verify", "vpn", "wallet", "webmail",
 })  # fmt: skip
 _SENSITIVE_STEMS = ("login", "logon", "signin", "password", "passwort", "verify")
@@ -61,12 +67,15 @@ _DIGIT_VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
 
 def name_key(text: str) -> str:
-    """The form under which names are compared: case does not count, and `_` is `-`."""
+    """Return the comparison key of a name: without case, and with `-` for `_`."""
     return fold_text(text).replace("_", "-")
 
 
 def possible_key(typed: str) -> str | None:
-    """The comparison key of what was typed, if a name could have it: most of what strangers ask for never needs a query."""
+    """Return the comparison key of a text, or None if no name can have it.
+
+    Most paths that strangers try are rejected here, without a query.
+    """
     key = name_key(typed) if len(typed) <= MAX_LINK_NAME_LENGTH else ""
     return key if _KEY.fullmatch(key) else None
 
@@ -77,12 +86,15 @@ _SIGN_IN_KEYS = frozenset(name_key(word) for word in SIGN_IN_WORDS)
 
 
 def is_reserved(name: str) -> bool:
-    """Return whether a name is one of our own words, in any spelling."""
+    """Return whether a name is a reserved word, in any spelling."""
     return name_key(name) in RESERVED_KEYS
 
 
 def validate_name(name: str, kind: NameTarget, reserved: Collection[str] = RESERVED_KEYS) -> str:
-    """Return the comparison key of a name that may be claimed. Raises `SlugReserved` or `InvalidSlug`."""
+    """Return the comparison key of a name that may be claimed.
+
+    Raises `SlugReserved` or `InvalidSlug`.
+    """
     if name_key(name) in reserved or name_key(name) in _SIGN_IN_KEYS:
         raise SlugReserved(name=make_excerpt(name))
     why = (
@@ -94,9 +106,10 @@ def validate_name(name: str, kind: NameTarget, reserved: Collection[str] = RESER
 
 
 def is_sensitive_name(name: str) -> bool:
-    """Return whether a name promises a sign-in, support or legal page of the operator, such as `company-login`.
+    """Return whether a name suggests a sign-in, support or legal page: `company-login`.
 
-    Accounts may use such names (`/vpn`, `/careers`), because somebody answers for them; strangers and kept codes of imports may not.
+    Accounts may use such names (`/vpn`, `/careers`), because someone is responsible for them.
+    Anonymous lists and codes kept by imports may not.
     """
     key = name_key(name)
     solid = key.replace("-", "")
@@ -109,7 +122,10 @@ def is_sensitive_name(name: str) -> bool:
 
 
 def generate_code() -> str:
-    """Return a code that nobody can guess. It is longer than any Base62 code, so neither is mistaken for the other."""
+    """Return a random code that cannot be guessed.
+
+    It is longer than any Base62 code, so the two cannot be confused.
+    """
     return "".join(secrets.choice(CODE_ALPHABET) for _ in range(RANDOM_CODE_LENGTH))
 
 
@@ -122,13 +138,16 @@ def is_possible_code(key: str) -> bool:
 
 
 def find_spellings(key: str, low: int, high: int) -> list[int]:
-    """The ids from `low` to `high` whose code is this key in some mixture of upper and lower case: at most 2,048."""
+    """Return the ids from `low` to `high` whose code is this key in some mix of cases.
+
+    There are at most 2,048.
+    """
     if not is_possible_code(key):
         return []
     high = min(high, MAX_ID)
     found = [0]
     for place, character in enumerate(key, start=1):
-        rest = 62 ** (len(key) - place)  # how many ids share the characters read so far
+        rest = 62 ** (len(key) - place)  # number of ids that share the characters read so far
         digits = {_DIGIT_VALUES[character], _DIGIT_VALUES[character.upper()]}
         extended = [start * 62 + digit for start in found for digit in digits]
         found = [start for start in extended if start * rest <= high and (start + 1) * rest > low]

@@ -1,4 +1,4 @@
-"""The table that decides who has a name."""
+"""The table of names."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,17 +10,18 @@ from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 
 class NameTarget(StrEnum):
-    """What a name may point to."""
+    """The kinds of things that a name can point to."""
 
     LINK = "link"
     LIST = "list"
 
 
 class Name(Model):
-    """A chosen path. Its comparison key is the primary key, so the database itself decides a contest.
+    """A name that was claimed. Its comparison key is the primary key, which decides every race.
 
-    The three parts are the key cut in three, each marked with the key's length and its own place (`names/similarity.py`):
-    two typing errors leave at least one part whole, and that is how look-alikes are found without reading every name.
+    `head`, `middle` and `tail` are the key cut in three, each with the key's length
+    (`names/similarity.py`). Two typing errors leave at least one part intact, so similar names
+    are found without reading every name.
     """
 
     __tablename__ = "names"
@@ -42,6 +43,6 @@ class Name(Model):
     middle: Mapped[str] = mapped_column(text_key(24))
     tail: Mapped[str] = mapped_column(text_key(24))
     created_at: Mapped[datetime]
-    held_until: Mapped[datetime | None]  # of a deleted target: nobody else gets the name before
+    held_until: Mapped[datetime | None]  # of a deleted target: reserved until then
     generated: Mapped[bool] = mapped_column(default=False, server_default=false())
-    """A link's random code. It is listed nowhere, never suggested, and goes with the link alone."""
+    """Whether this is a link's random code: never listed or suggested, released with the link."""

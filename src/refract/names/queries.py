@@ -1,4 +1,4 @@
-"""Questions about names."""
+"""Queries about names."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,15 +13,18 @@ from refract.names.models import Name, NameTarget
 
 _MAX_SIMILAR = 500
 _AFTER_ALL_KEYS = "~"
-"""Comes after every character of a key."""
+"""Sorts after every character of a key."""
 _IS_LIVE = Name.held_until.is_(None)
-"""Names of deleted targets are kept, and no longer offered."""
+"""Names of deleted targets stay reserved and are not suggested."""
 _LINKS = table("links", column("id", BigInteger), column("random_code", String))
-"""Codes are made of the ids in this table, unless it has a random one. It belongs to a feature above; nothing else of it is known here."""
+"""The table of links, which belongs to a feature above.
+
+Codes are derived from its ids, except where a link has a random one.
+"""
 
 
 async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, Name]:
-    """The names among these keys that are taken."""
+    """Return the taken names among these keys, by key."""
     found: dict[str, Name] = {}
     for some in iter_batches(sorted(keys)):
         found |= {
@@ -31,7 +34,10 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
 
 
 async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -> list[Name]:
-    """Names that begin with what was typed, by key: a range of the primary key, which every database walks along its index."""
+    """Return names that begin with a text, by key.
+
+    A range of the primary key, which every database reads along the index.
+    """
     key = name_key(typed)
     within = (Name.key >= key, Name.key < key + _AFTER_ALL_KEYS, _IS_LIVE, ~Name.generated)
     question = select(Name).where(*within).order_by(Name.key).limit(limit)
@@ -53,7 +59,7 @@ async def list_names(
 
 
 async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> set[int]:
-    """Those of the ids whose codes lead to a link."""
+    """Return the ids whose codes lead to a link."""
     found: set[int] = set()
     for some in iter_batches(sorted(candidates), 2_048):
         found.update(
@@ -65,14 +71,14 @@ async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> se
 
 
 async def get_lowest_id(session: ReadSession) -> int | None:
-    """The id of the oldest link: no older code can be in use."""
+    """Return the id of the oldest link, or None. No older code can be in use."""
     lowest: int | None = await session.scalar(select(func.min(_LINKS.c.id)))
     return lowest
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class SimilarName:
-    """A name near to what was typed; in the order in which they are offered."""
+    """A name similar to a text. Sorts in the order in which names are suggested."""
 
     edits: int
     key: str
@@ -82,9 +88,10 @@ class SimilarName:
 
 
 async def find_similar_names(session: ReadSession, typed: str) -> list[SimilarName]:
-    """Names at most two edits away from what was typed, the nearest first, equally near ones by name; never the typed one itself.
+    """Return names at most two edits away from a text, nearest first, then by name.
 
-    The cost is bounded, however many names there are: three indexed look-ups of at most 500 rows each.
+    The text itself is never among them. The cost is bounded for any number of names: three
+    indexed lookups of at most 500 rows each.
     """
     key = similarity.replace_invalid(name_key(typed[: similarity.MAX_LENGTH + 1]))
     if not similarity.MIN_LENGTH <= len(key) <= similarity.MAX_LENGTH:
@@ -100,6 +107,6 @@ async def find_similar_names(session: ReadSession, typed: str) -> list[SimilarNa
         )
         for other, name, kind, target_id in await session.execute(question):
             edits = similarity.edit_distance(key, other)
-            if edits and edits < max(len(key), len(other)):  # something must have been typed right
+            if edits and edits < max(len(key), len(other)):  # at least one character is right
                 found.add(SimilarName(edits, other, name, kind, target_id))
     return sorted(found)

@@ -1,10 +1,10 @@
-"""Names as the API speaks of them."""
+"""Names in the API."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class NameIn(BaseModel):
-    """A name wished for."""
+    """A name to add."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -12,11 +12,11 @@ class NameIn(BaseModel):
 
 
 class NameAvailability(BaseModel):
-    """Whether a name could be had now. Nobody is promised it: the first to ask gets it."""
+    """Whether a name is available now. This reserves nothing."""
 
     name: str
     available: bool
     reason: str | None
-    """The error code that asking for it would bring."""
+    """The error code that claiming it would return."""
     detail: str | None
-    """The same as a sentence."""
+    """The message of that error."""

@@ -1,4 +1,7 @@
-"""Taking and giving back names. The primary key of the table decides every contest; nothing is checked first and inserted later."""
+"""Claiming and releasing names.
+
+The primary key of the table decides every race; nothing is checked first and inserted later.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,29 +36,29 @@ from refract.names.schemas import NameAvailability
 MIN_CODE_ID = 62**9
 """The first id whose code has ten characters; ids reach it 37 days after their epoch."""
 CODE_MARGIN = timedelta(minutes=1)
-"""A code this near to now may be given away, or be about to be committed, while somebody asks for a name of the same letters."""
+"""Codes of ids this close to now count as taken: their links may not be committed yet."""
 
 
 @dataclass(frozen=True, slots=True)
 class Namespace:
-    """What decides over names and codes beside the table."""
+    """The sources and rules for names and codes, beside the table itself."""
 
     ids: IdSource
     clock: Clock
     random_codes: bool = False
-    """Whether new links get a random code in place of the one made of their id."""
+    """Whether new links get a random code instead of one derived from their id."""
     reserved: frozenset[str] = RESERVED_KEYS
     """Comparison keys that no name and no code may have."""
 
 
 def namespace_of(rt: Runtime) -> Namespace:
-    """Return the namespace of this installation, the same for the server and for every command."""
+    """Return the namespace of this installation, the same for servers and commands."""
     return Namespace(rt.ids, rt.clock, rt.settings.codes == "random")
 
 
 @dataclass(frozen=True, slots=True)
 class NameLookup:
-    """One way to understand what was asked for: as a name, as a code, or as either."""
+    """One interpretation of a path segment: as a name, as a code, or as both."""
 
     key: str | None
     link_id: int | None
@@ -63,9 +66,9 @@ class NameLookup:
 
 
 def lookups(typed: str) -> list[NameLookup]:
-    """The ways to understand a path segment, best first: as it stands, then without the punctuation that clung to it.
+    """Return the interpretations of a path segment, best first.
 
-    In each of them the name comes first, then the code.
+    First as it is, then without trailing punctuation; in each the name comes before the code.
     """
     stripped = typed.rstrip(TRAILING_PUNCTUATION)
     ways = [
@@ -81,9 +84,9 @@ async def claim_names(
     kind: NameTarget,
     requested: Mapping[int, Sequence[str]],
 ) -> dict[int, RefractError]:
-    """Give each target every name it wishes for, or none of them; the answer says why for those that got none.
+    """Give each target all of its requested names or none; return the errors of the latter.
 
-    Targets that wish for the same name are served in the order given.
+    Targets that request the same name are served in the given order.
     """
     keys, refused = await _validate_requested(session, space, kind, requested)
     contested: dict[str, tuple[int, str]] = {}
@@ -94,7 +97,7 @@ async def claim_names(
             if contested.setdefault(key, (target, name)) == (target, name):
                 rows.append(
                     _build_row(key, name, kind, target, now + timedelta(microseconds=place))
-                )  # keeps the order they were given in
+                )  # keeps the order of the request
     await insert_if_absent(session, Name, sorted(rows, key=itemgetter("key")))
     holders = await _load_holders(session, list(contested))
     granted: dict[str, tuple[int, str]] = {}
@@ -122,9 +125,9 @@ async def claim_names(
 async def assign_codes(
     session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]
 ) -> dict[int, str]:
-    """Give each link a random code, or the one it wishes for if it is free, and return them.
+    """Give each link a random code, or the requested one if it is available; return them.
 
-    The primary key decides here too: a code that is taken is drawn again.
+    The primary key decides here too: a taken code is replaced by a new random one.
     """
     found: dict[int, str] = {}
     wishes = dict(wanted)
@@ -144,7 +147,7 @@ async def assign_codes(
 async def claim_names_for(
     session: WriteSession, space: Namespace, kind: NameTarget, target: int, names: Sequence[str]
 ) -> None:
-    """Give one target all of these names, or raise why not."""
+    """Give one target all of these names, or raise the reason."""
     refused = await claim_names(session, space, kind, {target: names})
     if target in refused:
         raise refused[target]
@@ -153,7 +156,7 @@ async def claim_names_for(
 async def release_names(
     session: WriteSession, kind: NameTarget, target: int, keys: Collection[str] | None = None
 ) -> int:
-    """Free these names of a target, or all of them; the answer is how many there were."""
+    """Release these names of a target, or all of them; return how many there were."""
     question = delete(Name).where(Name.kind == kind, Name.target_id == target)
     if keys is not None:
         question = question.where(Name.key.in_(keys), ~Name.generated)
@@ -163,16 +166,16 @@ async def release_names(
 async def hold_names(
     session: WriteSession, kind: NameTarget, target: int, until: datetime | None
 ) -> int:
-    """Keep the names of a deleted target until then; None ends it, because the target is back.
+    """Reserve the names of a deleted target until then; None ends that after a restore.
 
-    Returns how many names it has.
+    Return how many names it has.
     """
     names = update(Name).where(Name.kind == kind, Name.target_id == target).values(held_until=until)
     return get_rowcount(await session.execute(names.execution_options(synchronize_session=False)))
 
 
 async def release_expired_names(session: WriteSession, now: datetime) -> int:
-    """Free the names that were kept until now; return how many there were."""
+    """Release the names that were reserved until now; return how many there were."""
     return get_rowcount(await session.execute(delete(Name).where(Name.held_until <= now)))
 
 
@@ -188,7 +191,7 @@ def may_spell_code(space: Namespace, name: str) -> bool:
 async def check_availability(
     session: ReadSession, space: Namespace, name: str, kind: NameTarget
 ) -> NameAvailability:
-    """Whether the name could be had at this moment, and if not, why."""
+    """Return whether a name is available now, and if not, the reason."""
     try:
         key = validate_name(name, kind, space.reserved)
         if key in await queries.find_names(session, [key]) or key in await _find_code_clashes(
@@ -201,7 +204,7 @@ async def check_availability(
 
 
 async def allocate_ids(session: ReadSession, space: Namespace, count: int) -> list[int]:
-    """New ids, ascending, whose codes nobody could mistake for a name that is taken or reserved."""
+    """Return new ids in ascending order whose codes match no taken or reserved name."""
     found: list[int] = []
     while len(found) < count:
         fresh = [
@@ -216,7 +219,7 @@ async def allocate_ids(session: ReadSession, space: Namespace, count: int) -> li
 async def _validate_requested(
     session: ReadSession, space: Namespace, kind: NameTarget, requested: Mapping[int, Sequence[str]]
 ) -> tuple[dict[int, dict[str, str]], dict[int, RefractError]]:
-    """Each target's wishes by key, and the targets that wish for something nobody can have."""
+    """Return the requested names by target and key, and the errors by target."""
     keys: dict[int, dict[str, str]] = {}
     refused: dict[int, RefractError] = {}
     for target, names in requested.items():
@@ -225,7 +228,7 @@ async def _validate_requested(
             for name in names:
                 wanted.setdefault(
                     validate_name(name, kind, space.reserved), name
-                )  # of two alike, the first is kept
+                )  # of two equal names the first counts
             keys[target] = wanted
         except RefractError as exc:
             refused[target] = exc
@@ -242,7 +245,10 @@ async def _validate_requested(
 async def _find_code_clashes(
     session: ReadSession, space: Namespace, keys: Collection[str]
 ) -> set[str]:
-    """Those keys that spell, in some mixture of cases, the code of a link that exists or of an id of about this minute."""
+    """Return the keys that spell a code in some mix of cases.
+
+    The code may be of an existing link, or of an id of about this minute.
+    """
     if not any(is_possible_code(key) for key in keys):
         return set()
     oldest = await queries.get_lowest_id(session)
@@ -268,9 +274,16 @@ def _build_row(
     """Return a row of the table. A generated name has no parts, so that nothing looks like it."""
     head, middle, tail = similarity.split_key(key) if not generated else ("", "", "")
     return {
-        "key": key, "name": name, "kind": kind.value, "target_id": target, "head": head, "middle": middle, "tail": tail, "created_at": at,
+        "key": key,
+        "name": name,
+        "kind": kind.value,
+        "target_id": target,
+        "head": head,
+        "middle": middle,
+        "tail": tail,
+        "created_at": at,
         "generated": generated,
-    }  # fmt: skip
+    }
 
 
 async def _load_holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
@@ -289,7 +302,7 @@ async def _reassign_names(
     inserted: Mapping[str, tuple[int, str]],
     granted: Mapping[str, tuple[int, str]],
 ) -> None:
-    """Free what was inserted for a target that lost another of its names, or hand it to the next in line."""
+    """Delete or reassign rows inserted for a target that lost another of its names."""
     for some in iter_batches([key for key in inserted if key not in granted]):
         await session.execute(delete(Name).where(Name.key.in_(some)))
     for key, (target, name) in granted.items():

@@ -1,8 +1,9 @@
-"""Names that somebody may have meant, found without reading every name.
+"""Similar names, found without reading every name.
 
-Cut a key in three. Two edits (a character too many, too few or wrong) can spoil at most two of the parts, so one part stands
-unchanged in whatever was typed, moved by at most two places. Each name keeps its three parts in indexed columns; what was typed is
-cut into every piece that could be such a part, and the pieces are looked up.
+Cut a key in three. Two edits (a character too many, too few or wrong) change at most two of the
+parts, so one part is unchanged in the typed text, moved by at most two places. Each name stores its
+three parts in indexed columns; the typed text is cut into every piece that could be such a part,
+and the pieces are looked up.
 """
 
 import re
@@ -10,16 +11,19 @@ import re
 MAX_EDITS = 2
 MIN_LENGTH = 2
 MAX_LENGTH = 52
-"""The longest name and two characters too many."""
+"""The longest name plus two characters."""
 
 
 def replace_invalid(key: str) -> str:
-    """A key with a question mark for every character that no name has: it counts as a wrong one, and no database stumbles over it."""
+    """Return a key with `?` for each character that no name has.
+
+    It then counts as a wrong character, and is valid text for every database.
+    """
     return re.sub(r"[^a-z0-9-]", "?", key)
 
 
 def split_key(key: str) -> tuple[str, str, str]:
-    """The three parts of a key as they are stored: its length, then the text."""
+    """Return the three parts of a key as they are stored: its length, then the text."""
     size = len(key)
     cuts = _find_cuts(size)
     return (
@@ -30,7 +34,7 @@ def split_key(key: str) -> tuple[str, str, str]:
 
 
 def generate_parts(typed: str) -> tuple[list[str], list[str], list[str]]:
-    """For each part, everything that it may be in a name at most two edits away from what was typed."""
+    """Return, for each part, all its values in names at most two edits away from a text."""
     found: tuple[set[str], set[str], set[str]] = (set(), set(), set())
     for size in range(max(1, len(typed) - MAX_EDITS), len(typed) + MAX_EDITS + 1):
         first, second = _find_cuts(size)
@@ -42,7 +46,7 @@ def generate_parts(typed: str) -> tuple[list[str], list[str], list[str]]:
 
 
 def edit_distance(one: str, other: str, limit: int = MAX_EDITS) -> int | None:
-    """How many edits lead from one text to the other; None for more than `most`."""
+    """Return the number of edits between two texts, or None if it is more than `limit`."""
     if abs(len(one) - len(other)) > limit:
         return None
     above = list(range(len(other) + 1))

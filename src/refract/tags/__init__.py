@@ -1,1 +1,1 @@
-"""Tags: a shared vocabulary for links, and everybody's own for the library."""
+"""Tags: a shared vocabulary for links, and personal ones for libraries."""

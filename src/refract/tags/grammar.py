@@ -1,4 +1,4 @@
-"""What a tag may be called, and when two tags are the same."""
+"""The grammar of tags: valid names, and keys that identify a tag."""
 
 import re
 import unicodedata
@@ -11,7 +11,10 @@ _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
 def check_shared(name: str) -> str:
-    """The name of a shared tag without the spaces around it: letters and digits of any script, spaces, `-` and `_` between them."""
+    """Return the trimmed name of a shared tag, or raise `InvalidTag`.
+
+    Allowed are letters and digits of any script, with spaces, `-` and `_` between them.
+    """
     name = _trim_name(name)
     if not _is_letter(name[0]):
         raise InvalidTag(name=make_excerpt(name), why="it must begin with a letter or a digit")
@@ -25,7 +28,10 @@ def check_shared(name: str) -> str:
 
 
 def check_personal(name: str) -> str:
-    """The name of somebody's own tag without the spaces and the `#` around it: anything printable with a letter or digit in it."""
+    """Return the name of a personal tag without spaces and `#` around it, or raise `InvalidTag`.
+
+    Allowed is printable text with at least one letter or digit.
+    """
     name = _trim_name(re.sub(r"\s+", " ", name).strip(" ").lstrip("#"))
     if not any(_is_letter(character) for character in name):
         raise InvalidTag(name=make_excerpt(name), why="it needs a letter or a digit")
@@ -38,7 +44,7 @@ def check_personal(name: str) -> str:
 
 
 def personal_key(name: str) -> str:
-    """What makes two of a person's tags the same: their names, whatever the case."""
+    """Return the key of a personal tag: its name without case."""
     return fold_text(name)
 
 
@@ -49,7 +55,10 @@ def check_color(color: str) -> str:
 
 
 def slugify(name: str) -> str:
-    """What makes two shared tags the same: "Engineering Tools", "engineering tools" and "engineering_tools" are one."""
+    """Return the key of a shared tag.
+
+    "Engineering Tools", "engineering tools" and "engineering_tools" are the same tag.
+    """
     return re.sub(r"[ _-]+", "-", fold_text(name)).strip("-")
 
 
@@ -70,5 +79,5 @@ def _is_letter(character: str) -> bool:
 
 
 def _is_mark(character: str) -> bool:
-    """Many scripts write vowels as marks, which are no letters by themselves."""
+    """Return whether this is a combining mark, which many scripts use for vowels."""
     return unicodedata.category(character)[0] == "M"

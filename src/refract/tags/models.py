@@ -1,4 +1,4 @@
-"""One model for two scopes: the vocabulary that everybody's links share, and each person's own for their library."""
+"""The tables of tags, for the shared vocabulary of links and the personal ones of libraries."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 DEFAULT_COLOR = "#6B7280"
 SHARED_SPACE = 0
-"""The space of the shared vocabulary. Everybody's own tags live in the space numbered by their id."""
+"""The space of the shared vocabulary. Personal tags are in the space of their owner's id."""
 
 
 class TagScope(StrEnum):
@@ -19,10 +19,11 @@ class TagScope(StrEnum):
 
 
 class Tag(Model):
-    """A word for finding things again.
+    """A tag, shared or personal.
 
-    `key` is what makes two tags the same: the slug in the shared scope, which never changes, and the folded name in a personal one.
-    `name_key` is the key that the present name would get: after a renaming, typing the new name still finds the tag.
+    `key` identifies a tag within its space: the slug of a shared one, which never changes, and
+    the folded name of a personal one. `name_key` is the key of the current name, so that a
+    renamed tag is found by its new name.
     """
 
     __tablename__ = "tags"
@@ -38,7 +39,7 @@ class Tag(Model):
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     scope: Mapped[str] = mapped_column(String(10))
     owner_id: Mapped[int | None] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    space: Mapped[int]  # owner_id, or 0: a unique key over NULL would let everything through
+    space: Mapped[int]  # owner_id, or 0: a unique key ignores rows with NULL
     key: Mapped[str] = mapped_column(text_key(200))
     name: Mapped[str] = mapped_column(String(50))
     name_key: Mapped[str] = mapped_column(text_key(200))
@@ -50,7 +51,10 @@ class Tag(Model):
 
 
 class TagAlias(Model):
-    """A name that means another tag since a merge, until the alias is deleted. It wins over reviving the tag that had the name."""
+    """A name that was merged into another tag.
+
+    It takes precedence over the deleted tag of that name.
+    """
 
     __tablename__ = "tag_aliases"
     __table_args__ = (Index("ix_tag_aliases_tag", "tag_id"), TABLE_OPTIONS)

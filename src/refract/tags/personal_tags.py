@@ -1,4 +1,4 @@
-"""Everybody's own tags."""
+"""Personal tags."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ from refract.tags.models import DEFAULT_COLOR, Tag, TagAlias, TagScope
 async def ensure_tags(
     session: WriteSession, ids: IdSource, user_id: int, names: Collection[str], now: datetime
 ) -> dict[str, Tag]:
-    """The person's tag for each name as given: an alias wins, then the tag that has the name, revived if it was deleted, else a new one.
+    """Return the person's tag for each name, created or restored where necessary.
 
-    Raises `InvalidTag` for a name outside the grammar. The unique key settles who makes a new one.
+    An alias comes first, then the tag of that name, restored if it was deleted, then a new one.
+    The unique key decides races. Raises `InvalidTag`.
     """
     wanted: dict[str, str] = {}
     for name in names:
@@ -46,7 +47,7 @@ async def ensure_tags(
 
 @dataclass(frozen=True, slots=True)
 class EnsuredTag:
-    """A tag that was asked for, and how it came about."""
+    """A tag, and whether it is new, was revived or existed."""
 
     tag: Tag
     how: Literal["new", "revived", "existing"]
@@ -55,7 +56,7 @@ class EnsuredTag:
 async def create_tag(
     session: WriteSession, ids: IdSource, user_id: int, name: str, color: str | None, now: datetime
 ) -> EnsuredTag:
-    """The tag of this name. A colour is given to a new or revived one; an existing one keeps its own."""
+    """Return the tag of this name. The colour only applies to a new or revived tag."""
     color = None if color is None else check_color(color)
     clean = check_personal(name)
     before = (await find_tags_by_key(session, user_id, [personal_key(clean)])).get(
@@ -73,7 +74,7 @@ async def create_tag(
         )
     tag = (await ensure_tags(session, ids, user_id, [clean], now))[clean]
     if how == "new" and tag.id != number:
-        return EnsuredTag(tag, "existing")  # somebody else made it a moment ago
+        return EnsuredTag(tag, "existing")  # another request has just created it
     if how != "existing" and color is not None:
         tag.color = color
         await session.flush()
@@ -83,7 +84,7 @@ async def create_tag(
 async def find_tags_by_key(
     session: ReadSession, user_id: int, keys: Collection[str]
 ) -> dict[str, Tag]:
-    """The person's tags by folded name, deleted ones too; a merged name finds what it was merged into."""
+    """Return the person's tags by key, deleted ones too; aliases count as their tag."""
     found: dict[str, Tag] = {}
     for some in iter_batches(sorted(keys)):
         own = select(Tag).where(Tag.space == user_id, Tag.key.in_(some))
@@ -93,17 +94,18 @@ async def find_tags_by_key(
             .join(Tag, Tag.id == TagAlias.tag_id)
             .where(TagAlias.space == user_id, TagAlias.key.in_(some))
         )
-        found |= {key: tag for key, tag in (await session.execute(merged)).all()}  # noqa: C416 - rows are no pairs to mypy
+        rows = (await session.execute(merged)).all()
+        found |= {key: tag for key, tag in rows}  # noqa: C416 - rows are no pairs to mypy
     return found
 
 
 async def lock_tags(
     session: WriteSession, user_id: int, tag_ids: Collection[int]
 ) -> dict[int, Tag]:
-    """The person's tags of these ids, deleted ones too, locked and as they are now.
+    """Return the person's tags with these ids, deleted ones too, locked and refreshed.
 
-    Whoever puts tags on items or takes them off holds the tags first, in the order of their ids: so no merge, no deletion and no other
-    such change happens meanwhile, and usage counts stay true.
+    To change the tags of items, lock the tags first, in the order of their ids. Then no merge,
+    deletion or other such change happens meanwhile, and usage counts stay correct.
     """
     found: dict[int, Tag] = {}
     for some in iter_batches(sorted(set(tag_ids))):
@@ -135,7 +137,7 @@ async def change_tag(
     name: str | None = None,
     color: str | None = None,
 ) -> Tag:
-    """Give a tag another name or colour. The old name is free then."""
+    """Rename or recolour a tag. Its old name becomes available."""
     tag = await lock_live_tag(session, user_id, tag_id)
     if color is not None:
         tag.color = check_color(color)
@@ -175,7 +177,7 @@ async def _reject_taken_name(session: ReadSession, user_id: int, key: str) -> No
 
 
 async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[int, list[str]]:
-    """The names that mean each tag since a merge, by name."""
+    """Return the aliases of each tag, sorted by name."""
     found: dict[int, list[str]] = {tag_id: [] for tag_id in tag_ids}
     for some in iter_batches(sorted(tag_ids)):
         for alias in await session.scalars(
@@ -186,7 +188,7 @@ async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[i
 
 
 async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: str) -> None:
-    """From now on the name no longer means this tag: typed again, it revives the tag that once had it."""
+    """Delete an alias. Used again, the name revives the tag that had it before the merge."""
     await lock_live_tag(session, user_id, tag_id)
     gone = delete(TagAlias).where(
         TagAlias.space == user_id,
@@ -200,6 +202,16 @@ async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: s
 
 def _build_row(number: int, user_id: int, key: str, name: str, now: datetime) -> dict[str, Any]:
     return {
-        "id": number, "scope": TagScope.PERSONAL.value, "owner_id": user_id, "space": user_id, "key": key, "name": name, "name_key": key,
-        "color": DEFAULT_COLOR, "usage_count": 0, "last_used_at": None, "created_at": now, "deleted_at": None,
-    }  # fmt: skip
+        "id": number,
+        "scope": TagScope.PERSONAL.value,
+        "owner_id": user_id,
+        "space": user_id,
+        "key": key,
+        "name": name,
+        "name_key": key,
+        "color": DEFAULT_COLOR,
+        "usage_count": 0,
+        "last_used_at": None,
+        "created_at": now,
+        "deleted_at": None,
+    }

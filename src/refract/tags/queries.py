@@ -1,4 +1,4 @@
-"""Questions about tags."""
+"""Queries about tags."""
 
 from collections.abc import Collection
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ async def find_tags_by_id(session: ReadSession, ids: Collection[int]) -> dict[in
 
 
 async def find_shared_tags(session: ReadSession, keys: Collection[str]) -> dict[str, Tag]:
-    """Shared tags by what they are or were called: a tag's own key goes before another tag's present name."""
+    """Return shared tags by key or current name. A tag's own key takes precedence."""
     found: dict[str, Tag] = {}
     for some in iter_batches(sorted(keys)):
         question = select(Tag).where(
@@ -41,7 +41,7 @@ class TagSort(StrEnum):
     LAST_USED = "last_used"
 
 
-async def load_tags_page(  # noqa: PLR0913 - each part of the question is one
+async def load_tags_page(  # noqa: PLR0913 - one per filter
     session: ReadSession,
     cursors: CursorCodec,
     visible: ColumnElement[bool],
@@ -53,7 +53,7 @@ async def load_tags_page(  # noqa: PLR0913 - each part of the question is one
     limit: int,
     cursor: str | None,
 ) -> Page[Tag]:
-    """Tags among the visible ones: by name from A to Z, by usage and last use the most and the latest first."""
+    """Return a page of visible tags: by name ascending, by usage or last use descending."""
     question = ["tags", asker, q, sort, unused]
     columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [_SORT_COLUMNS[sort], Tag.id]
     descending = sort != TagSort.NAME
@@ -78,7 +78,7 @@ async def load_tags_page(  # noqa: PLR0913 - each part of the question is one
 
 
 _NEVER_USED = datetime(1970, 1, 1, tzinfo=UTC)
-"""Stands for a tag that was never used: databases disagree about where nothing comes in an order."""
+"""Replaces NULL for tags that were never used, because databases sort NULL differently."""
 _SORT_COLUMNS: dict[TagSort, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     TagSort.NAME: Tag.name_key,
     TagSort.USAGE: Tag.usage_count,

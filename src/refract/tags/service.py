@@ -1,4 +1,4 @@
-"""Making, renaming and counting tags."""
+"""Creating, renaming and counting tags."""
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
@@ -19,9 +19,10 @@ from refract.tags.models import DEFAULT_COLOR, SHARED_SPACE, Tag, TagScope
 async def ensure_shared_tags(
     session: WriteSession, ids: IdSource, names: Collection[str], now: datetime
 ) -> dict[str, Tag]:
-    """The shared tag for each name, made or revived where there is none. The slug decides which names are the same tag.
+    """Return the shared tag for each name, created or revived where necessary.
 
-    The unique key settles who makes a new one; names must have passed `check_shared`.
+    The slug decides which names are the same tag, the unique key decides races. Names must have
+    passed `check_shared`.
     """
     wanted: dict[str, str] = {}
     for name in names:
@@ -43,7 +44,10 @@ async def ensure_shared_tags(
 async def create_shared_tag(
     session: WriteSession, ids: IdSource, name: str, color: str | None, now: datetime
 ) -> tuple[Tag, bool]:
-    """The shared tag of this name, and whether it is new or revived. A colour is given to such a one only."""
+    """Return the shared tag of this name, and whether it is new or revived.
+
+    The colour only applies in that case.
+    """
     clean = check_shared(name)
     color = None if color is None else check_color(color)
     before = (await queries.find_shared_tags(session, [slugify(clean)])).get(slugify(clean))
@@ -56,16 +60,16 @@ async def create_shared_tag(
 
 
 async def find_live_shared_tags(session: ReadSession, names: Collection[str]) -> dict[int, Tag]:
-    """The shared tags among these names that exist, by id."""
+    """Return the existing shared tags among these names, by id."""
     found = await queries.find_shared_tags(session, {slugify(name) for name in names})
     return {tag.id: tag for tag in found.values() if tag.deleted_at is None}
 
 
 async def adjust_usage(session: WriteSession, changes: Mapping[int, int], now: datetime) -> None:
-    """Move the usage count of each tag up or down; being used more is being used now."""
+    """Change the usage count of each tag. An increase sets the time of last use."""
     for tag_id, change in sorted(
         changes.items()
-    ):  # one order for everybody, so that nobody waits in a circle
+    ):  # in one order everywhere, so that callers cannot deadlock
         if change:
             used = {"last_used_at": now} if change > 0 else {}
             moved = (
@@ -85,7 +89,7 @@ async def change_shared_tag(
     name: str | None = None,
     color: str | None = None,
 ) -> Tag:
-    """Give a shared tag another name or colour. Its slug stays, so nothing that refers to it breaks."""
+    """Rename or recolour a shared tag. Its slug stays, so references stay valid."""
     if name is not None:
         name = check_shared(name)
         other = (await queries.find_shared_tags(session, [slugify(name)])).get(slugify(name))
@@ -108,6 +112,16 @@ async def _revive_tags(session: WriteSession, tags: Collection[Tag]) -> None:
 
 def _build_row(number: int, key: str, name: str, now: datetime) -> dict[str, Any]:
     return {
-        "id": number, "scope": TagScope.SHARED.value, "owner_id": None, "space": SHARED_SPACE, "key": key, "name": name, "name_key": key,
-        "color": DEFAULT_COLOR, "usage_count": 0, "last_used_at": None, "created_at": now, "deleted_at": None,
-    }  # fmt: skip
+        "id": number,
+        "scope": TagScope.SHARED.value,
+        "owner_id": None,
+        "space": SHARED_SPACE,
+        "key": key,
+        "name": name,
+        "name_key": key,
+        "color": DEFAULT_COLOR,
+        "usage_count": 0,
+        "last_used_at": None,
+        "created_at": now,
+        "deleted_at": None,
+    }
