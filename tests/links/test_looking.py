@@ -51,7 +51,7 @@ async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(
         await block_domain(session, "bad.example", reason="", by=ada.id, at=rt.clock.now())
 
     assert "bad.example" in await _look(as_ada, "https://bad.example/x")
-    assert "own" in await _look(as_ada, f"{rt.settings.public_url}/roadmap")
+    assert "already a Refract link" in await _look(as_ada, f"{rt.settings.public_url}/roadmap")
     assert "circle-alert" in await _look(as_ada, "javascript://alert(1)")
     assert await _look(as_ada, "https://unfinished.example/{1}") == ""
     assert "isn’t encrypted" in await _look(as_ada, f"{web.url('/jira')}/{{1}}")

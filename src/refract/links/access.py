@@ -1,6 +1,6 @@
-"""Who may see a link, and how a user stands to it; what that allows is in the one table of `identity.access`.
+"""Visibility of links and each user's access to them; rights follow from `identity.access`.
 
-A link that a user may not see does not exist for them: the error is the same as for an id that was never given.
+A link that a user may not see does not exist for them: the error is the same as for an unknown id.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from refract.links.models import Link, LinkOwner, LinkShare, LinkState, Visibili
 
 @dataclass(frozen=True, slots=True)
 class LinkCaller:
-    """A signed-in user, and whether this request carries an administrator's rights."""
+    """A signed-in user, and whether this request has an administrator's rights."""
 
     user_id: int
     is_admin: bool = False
@@ -23,12 +23,12 @@ class LinkCaller:
 
 @dataclass(frozen=True, slots=True)
 class LinkAccess:
-    """How a user stands to a link. `as_admin` says that nothing but an administrator's rights let them in."""
+    """A user's access to a link. `as_admin`: only an administrator's rights allow it."""
 
     relation: AccessRelation
     owns: bool
     visible: bool = True
-    """What `visible_to` says of the link."""
+    """Whether `is_visible_to` matches the link."""
 
     @property
     def as_admin(self) -> bool:
@@ -38,13 +38,16 @@ class LinkAccess:
         return self.visible and (right == AccessRight.VIEW or is_allowed(self.relation, right))
 
     def require(self, right: AccessRight) -> None:
-        """Raise `LinkNotFound` if the user may not see the link, `NotOwner` if they may see it but not do this."""
+        """Raise an error if the user may not do this.
+
+        `LinkNotFound` if they may not see the link, else `NotYours`.
+        """
         if not self.allows(right):
             raise NotOwner if self.allows(AccessRight.VIEW) else LinkNotFound
 
 
 async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> LinkAccess:
-    """Return how a user stands to a link. One query, and the same predicate that lists use."""
+    """Return a user's access to a link, in one query, by the same condition that lists use."""
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
     question = select(
         LinkOwner.primary_link_id,
@@ -82,10 +85,10 @@ def is_shared_with(user_id: int) -> ColumnElement[bool]:
 
 
 def is_visible_to(caller: LinkCaller | None) -> ColumnElement[bool]:
-    """Return the condition under which a link may be seen, in lists as by id.
+    """Return the condition for links that a user may see, in lists and by id.
 
-    Strangers see none. A user sees what they own, and of the links that are neither deleted nor on hold what is public or
-    shared with them.
+    Anonymous callers see none. A user sees their own links, and of those that are neither
+    deleted nor on hold the public ones and the ones shared with them.
     """
     if caller is None:
         return false()

@@ -1,4 +1,4 @@
-"""FastAPI dependencies of the calls about links, and what API and pages share."""
+"""FastAPI dependencies of links, and helpers that API and pages share."""
 
 from collections.abc import Iterable
 from typing import Annotated
@@ -40,7 +40,7 @@ def who(actor: Caller) -> LinkCaller:
 
 
 async def shown(rt: Runtime, held: LockedLink) -> LinkOut:
-    """The link as it is now, for whoever changed it. Called inside the transaction of the change."""
+    """Return the link as it is now, for the caller who changed it, inside their transaction."""
     card = await load_card(held.session, held.link)
     may = held.access.allows
     return card.to_schema(
@@ -54,7 +54,7 @@ async def shown(rt: Runtime, held: LockedLink) -> LinkOut:
 async def offer(
     rt: Runtime, actor: Caller, link_id: int, email: str, role: InvitedRole
 ) -> InvitationCreated | LinkOut:
-    """Invite somebody to own a link; where an administrator assigns it at once, return the link."""
+    """Invite someone to own a link; return the link where an administrator assigned it directly."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     now = rt.clock.now()
     async with rt.db.write() as session:

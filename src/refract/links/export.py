@@ -1,4 +1,4 @@
-"""Links as a file: CSV, a JSON document, or JSON line by line. What is written here, `links/importing` reads."""
+"""Links as a file: CSV, a JSON document or JSON lines. `links/imports` reads all of them."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ COLUMNS = (
     "expires_at", "created_at", "owners", "clicks",
 )  # fmt: skip
 SEPARATOR = "|"
-"""Stands between the names, tags or owners of one cell; none of them contains it."""
+"""Separates names, tags or owners within a cell; none of them contains it."""
 
 
 class LinkExportFormat(StrEnum):
@@ -30,7 +30,10 @@ class LinkExportFormat(StrEnum):
 async def iter_card_pages(
     rt: Runtime, user_id: int | None = None
 ) -> AsyncIterator[Sequence[LinkCard]]:
-    """All links that are not deleted, or one person's, oldest first. Each page is read by itself, so nothing is locked for long."""
+    """Yield all links that are not deleted, or one owner's, oldest first.
+
+    Each page is a query of its own, so nothing is locked for long.
+    """
     last = -1
     while True:
         async with rt.db.read() as session:
@@ -43,7 +46,7 @@ async def iter_card_pages(
 
 
 def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
-    """Everything a link has."""
+    """Return all fields of a link for a file."""
     link = card.link
     return {
         "id": str(link.id), "code": link.code, "names": list(card.names), "destination": link.destination, "title": link.title,
@@ -54,7 +57,7 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
 
 
 class LinkExportWriter:
-    """The text of a file, piece by piece: `head`, then `page` as often as there are links, then `tail`."""
+    """Writes a file in pieces: `head`, then `page` for each page of links, then `tail`."""
 
     def __init__(self, form: LinkExportFormat) -> None:
         self._format = form

@@ -1,4 +1,7 @@
-"""News of links and names for whoever keeps answers ready: every change is told here, in the transaction that makes it."""
+"""The change feed of links and names, for caches.
+
+Entries are written by the changing transaction.
+"""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,17 +14,17 @@ from refract.core.db.session import WriteSession
 from refract.links.models import FeedEntry, Link
 
 TOPIC = "refract_links"
-"""What followers in this process listen to, and the channel on PostgreSQL."""
+"""The topic within a process, and the channel on PostgreSQL."""
 
 ALL_TARGETS = 0
-"""In place of a target: forget all you know, for instance because a domain was blocked."""
+"""Instead of a target: drop everything, for instance because a domain was blocked."""
 
 
 @dataclass(frozen=True, slots=True)
 class TargetChange:
-    """A target that is no longer what it was, and every name (as compared) under which somebody may have asked for it.
+    """A changed target, with every comparison key under which it may be cached.
 
-    `names` holds what it was called before as well as after the change; the code follows from the id.
+    `names` has the keys before and after the change; the code follows from the id.
     """
 
     target_id: int
@@ -30,17 +33,17 @@ class TargetChange:
 
 
 def build_change(link: Link, names: Iterable[str]) -> TargetChange:
-    """Return the news of a link as it is now, under these names and its random code."""
+    """Return the change of a link, under these names and its random code."""
     return TargetChange(
         link.id, link.version, (*names, *((link.random_code,) if link.random_code else ()))
     )
 
 
 async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]) -> None:
-    """Tell of changes: in the database with this transaction, in this process the moment it is committed, or not at all."""
+    """Publish changes: in the database with this transaction, in this process after it commits."""
     if not changes:
         return
-    at = datetime.now(UTC)  # only used to remove old rows
+    at = datetime.now(UTC)  # only used to delete old rows
     rows = [
         {"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)}
         for one in changes
@@ -52,9 +55,10 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
 
 
 async def trim_feed(session: WriteSession, before: datetime, limit: int) -> int:
-    """Remove a slice of the entries that everybody has read long ago; the answer is how many went.
+    """Delete a batch of entries that all readers have long read; return how many there were.
 
-    The newest of the old ones stays: by it readers see that they missed nothing, and SQLite gives no number twice.
+    The newest of the old entries stays: it shows readers that they missed nothing, and keeps
+    SQLite from reusing its number.
     """
     newest = await session.scalar(select(func.max(FeedEntry.number)).where(FeedEntry.at < before))
     if newest is None:

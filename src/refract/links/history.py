@@ -1,4 +1,4 @@
-"""What a link was at each version, and how two versions differ."""
+"""Versions of a link: snapshots and their differences."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -11,7 +11,7 @@ from refract.names.grammar import name_key
 
 
 class LinkChangeAction(StrEnum):
-    """What was done to a link."""
+    """The actions that create a version."""
 
     CREATED = "created"
     EDITED = "edited"
@@ -49,7 +49,7 @@ EDITABLE_FIELDS = (
     "expires_at",
 )
 _STORED_FIELDS = ("audience",)
-"""Read together with `visibility`; versions of older code lack it."""
+"""Read together with `visibility`. Versions written by older code lack it."""
 _DESTINATION_FIELDS = (
     "href",
     "href_digest",
@@ -63,7 +63,10 @@ _REPORTED_FIELDS = (*EDITABLE_FIELDS, "status", "tags", "names")
 
 
 def take_snapshot(link: Link, names: Sequence[str], tags: Mapping[int, str]) -> dict[str, Any]:
-    """Everything that a version is made of, as JSON. Tags are kept by id, so that a later renaming does no harm."""
+    """Return the fields of a version as JSON.
+
+    Tags are stored by id, so that renaming one does not change old versions.
+    """
     fields = {
         field: _to_json_value(getattr(link, field))
         for field in (*EDITABLE_FIELDS, *_STORED_FIELDS, *_DESTINATION_FIELDS, *_STATE_FIELDS)
@@ -78,7 +81,7 @@ def take_snapshot(link: Link, names: Sequence[str], tags: Mapping[int, str]) -> 
 def build_first_version(
     link: Link, names: Sequence[str], tags: Mapping[int, str], creator_id: int | None
 ) -> LinkChange:
-    """The version that a link began with, made of a link that has not changed since."""
+    """Return the first version of a link that has not changed since."""
     return LinkChange(
         link_id=link.id,
         version=1,
@@ -92,7 +95,7 @@ def build_first_version(
 
 
 def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """What changed between two snapshots, in the words of the API."""
+    """Return the changes between two snapshots, as values of the API."""
     return {
         field: {"from": _to_api_value(field, before), "to": _to_api_value(field, after)}
         for field in _REPORTED_FIELDS
@@ -101,16 +104,17 @@ def diff_snapshots(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[
 
 
 def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool) -> None:
-    """Give a link the fields of an earlier version; its state too when `life` is set. Names and people stay as they are.
+    """Give a link the fields of an earlier version, with its state if `with_state` is set.
 
-    What is known about a destination that did not change is newer than the version, and stays too.
+    Names and people stay. So do the findings about an unchanged destination, because they are
+    newer than the version.
     """
     moved = _DESTINATION_FIELDS if snapshot["destination"] != link.destination else ()
     link.audience = snapshot.get("audience")
     for field in (*EDITABLE_FIELDS, *moved, *(_STATE_FIELDS if with_state else ())):
         value = (
             snapshot.get(field) if field == "flag_reason" else snapshot[field]
-        )  # versions from before 0025 have none
+        )  # versions before migration 0025 have none
         setattr(
             link,
             field,
@@ -119,7 +123,7 @@ def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool)
 
 
 def build_search_text(link: Link, names: Sequence[str]) -> str:
-    """The folded text that a search looks through. A name is found however its `-` and `_` are typed."""
+    """Return the folded text that searches match. Names match with `-` or `_`."""
     spelled = {form for name in names for form in (fold_text(name), name_key(name))}
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""What happens to links by itself: expiry is noted, long-ended ones are purged, flagged ones get a second look."""
+"""Background jobs of links: expiry, purges and rechecks of destinations."""
 
 from datetime import time, timedelta
 from typing import ClassVar
@@ -14,26 +14,26 @@ YIELD_SECONDS = 0.01
 
 
 class MarkExpired(JobPayload):
-    """Note in the rows of expired links that they are."""
+    """Update the status of expired links."""
 
     kind: ClassVar[str] = "links.mark_expired"
 
 
 class PurgeLinks(JobPayload):
-    """Remove links that ended long ago, if the operator wants that."""
+    """Delete links that ended long ago, if the operator has enabled it."""
 
     kind: ClassVar[str] = "links.purge"
 
 
 class PurgeInvitations(JobPayload):
-    """Remove invitations that nobody answered in time."""
+    """Delete expired invitations."""
 
     kind: ClassVar[str] = "links.forget_invitations"
 
 
 @handles(PurgeInvitations)
 async def purge_invitations(rt: Runtime, _job: PurgeInvitations) -> None:
-    """In slices, so that nobody waits long for the lock."""
+    """Delete expired invitations in batches, to hold the lock briefly."""
     while True:
         async with rt.db.write() as session:
             if not await service.purge_invitations(session, rt.clock.now()):
@@ -43,7 +43,7 @@ async def purge_invitations(rt: Runtime, _job: PurgeInvitations) -> None:
 
 @handles(MarkExpired)
 async def mark_expired(rt: Runtime, _job: MarkExpired) -> None:
-    """In slices, so that nobody waits long for the lock."""
+    """Update the status of expired links in batches, to hold the lock briefly."""
     while True:
         async with rt.db.write() as session:
             if not await service.mark_expired(session, rt.clock.now()):

@@ -1,4 +1,4 @@
-"""Links, who has them, what they were before, and what is left of them in the end."""
+"""The tables of links: owners, viewers, invitations, tags, versions and the change feed."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -31,46 +31,47 @@ class LinkState(StrEnum):
     EXPIRED = "expired"
     DELETED = "deleted"
     ON_HOLD = "on_hold"
-    """Its primary owner is suspended. Never stored: it follows from the owner."""
+    """The owner is suspended. Never stored, because it follows from the owner."""
 
 
 class FlagReason(StrEnum):
-    """Why a destination is not followed without a word of warning."""
+    """Why a link shows a preview or is stopped."""
 
     UNCHECKED = "unchecked"
-    """The checking service could not be asked yet."""
+    """The safety check has not succeeded yet."""
     LOOKALIKE = "lookalike"
-    """Its host imitates another one in letters of several alphabets."""
+    """The host imitates another with letters of several alphabets."""
     DANGEROUS = "dangerous"
-    """The checking service warns of it."""
+    """The safety check reports a threat."""
     BLOCKED = "blocked"
-    """The operator's block list names its host."""
+    """The host is on the operator's blocklist."""
 
 
 class InvitedRole(StrEnum):
-    """What an invitation offers: to own a link too, or to become its primary owner."""
+    """The role that an invitation offers."""
 
     OWNER = "owner"
     PRIMARY = "primary"
 
 
 class Visibility(StrEnum):
-    """Who finds a link in lists, and who may follow it."""
+    """Who finds a link in lists, and who may open it."""
 
     PUBLIC = "public"
-    """Listed for everyone signed in. Anyone with the address may follow it."""
+    """Listed for everyone signed in. Anyone with the link may open it."""
     UNLISTED = "unlisted"
-    """In no list of others. Anyone with the address may follow it, so it is not private."""
+    """Not listed for others. Anyone with the link may open it, so it is not private."""
     SIGNED_IN = "signed-in"
-    """Everyone signed in may follow it; in no list of others."""
+    """Not listed for others. Everyone signed in may open it."""
     SECURE = "secure"
-    """Only owners, people it is shared with and administrators may follow it."""
+    """Only owners, people it is shared with and administrators may open it."""
 
     @property
     def columns(self) -> tuple[str, str | None]:
         """Return the columns `visibility` and `audience`.
 
-        Every restricted value is stored as `secure`, so that code which does not know an audience lets in too few, never too many.
+        Restricted values are stored as `secure`, so that code that does not know an
+        audience admits too few people, never too many.
         """
         return (
             (Visibility.SECURE.value, self.value)
@@ -80,7 +81,7 @@ class Visibility(StrEnum):
 
     @classmethod
     def from_columns(cls, visibility: str, audience: str | None) -> "Visibility":
-        """Return the value behind the two columns. An audience of a later version is `secure` here."""
+        """Return the value of the two columns. An unknown audience counts as `secure`."""
         return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.columns else cls(visibility)
 
 
@@ -93,9 +94,10 @@ _USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)
 
 
 class Link(Model):
-    """A destination, and everything we promise about reaching it.
+    """A destination with its settings and state.
 
-    Created order is id order: `created_at` is the moment inside the id. Clicks live in `LinkTotals`: counting never touches this row.
+    Ids are ordered by creation: `created_at` is the moment inside the id. Clicks are in
+    `LinkTotals`, so that counting never locks this row.
     """
 
     __tablename__ = "links"
@@ -118,7 +120,7 @@ class Link(Model):
         primary_key=True, autoincrement=False
     )  # Snowflake; the code is derived
     destination: Mapped[str] = mapped_column(String(2048))  # as typed
-    href: Mapped[str] = mapped_column(Text)  # as it goes into Location
+    href: Mapped[str] = mapped_column(Text)  # as sent in Location
     href_digest: Mapped[str] = mapped_column(text_key(32))
     destination_host: Mapped[str] = mapped_column(text_key(255))
     has_placeholders: Mapped[bool]
@@ -127,21 +129,19 @@ class Link(Model):
     redirect_status: Mapped[int] = mapped_column(SmallInteger)
     visibility: Mapped[str] = mapped_column(
         String(10)
-    )  # as stored: every restricted link is `secure`; read `effective_visibility`
-    audience: Mapped[str | None] = mapped_column(String(10))  # whom else a `secure` link is for
+    )  # restricted links are stored as `secure`; see `effective_visibility`
+    audience: Mapped[str | None] = mapped_column(String(10))  # who else may open a `secure` link
     random_code: Mapped[str | None] = mapped_column(
         text_key(16)
-    )  # in place of the code made of the id; a generated name
+    )  # replaces the code derived from the id; a generated name
     forward_query: Mapped[bool]
     status: Mapped[str] = mapped_column(String(10))
     disabled_by_admin: Mapped[bool]
     flagged: Mapped[bool]  # a preview is shown before it redirects
     flag_reason: Mapped[str | None] = mapped_column(
         String(20)
-    )  # a FlagReason; absent on rows flagged by older versions: unchecked
-    checked_at: Mapped[
-        datetime | None
-    ]  # when the destination was last compared with block list and checking service
+    )  # a FlagReason; NULL on rows flagged by older versions means unchecked
+    checked_at: Mapped[datetime | None]  # last check against blocklist and safety service
     expires_at: Mapped[datetime | None]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
@@ -162,7 +162,7 @@ class Link(Model):
 
     @property
     def code(self) -> str:
-        """The code that the link answers under."""
+        """Return the short code of the link."""
         return self.random_code or encode_base62(self.id)
 
     @property
@@ -174,12 +174,12 @@ class Link(Model):
         self.visibility, self.audience = value.columns
 
     def state_at(self, at: datetime) -> LinkState:
-        """Return the state that counts for visitors: a hold comes before everything but deletion."""
+        """Return the state for visitors: on hold takes precedence over all but deleted."""
         own = self.own_state_at(at)
         return LinkState.ON_HOLD if self.on_hold and own != LinkState.DELETED else own
 
     def own_state_at(self, at: datetime) -> LinkState:
-        """Return the state that its owners gave it. Expiry is a fact about time, not about whether a job has run."""
+        """Return the state regardless of a hold. Expiry depends on the time, not on a job."""
         if self.status in (LinkState.DELETED, LinkState.DISABLED):
             return LinkState(self.status)
         return (
@@ -190,7 +190,7 @@ class Link(Model):
 
 
 class LinkTotals(Model):
-    """Clicks of a link; no row means none. Written by the ingester alone, kept when the link is purged."""
+    """Clicks of a link; no row means none. Only the ingester writes it; purges keep it."""
 
     __tablename__ = "link_totals"
     __table_args__ = (
@@ -206,8 +206,11 @@ class LinkTotals(Model):
 
 
 class LinkOwner(Model):
-    """Who owns a link. `primary_link_id` repeats the link's id for the primary owner and is empty for the others:
-    a unique column that may be empty allows one primary and no second, on every database."""
+    """An owner of a link.
+
+    `primary_link_id` repeats the link's id for the primary owner and is NULL for co-owners: a
+    nullable unique column allows one primary owner and no second, on every database.
+    """
 
     __tablename__ = "link_owners"
     __table_args__ = (
@@ -235,7 +238,7 @@ class LinkOwner(Model):
 
 
 class LinkShare(Model):
-    """Somebody who may look at a link and its figures."""
+    """A user who may see a link and its analytics."""
 
     __tablename__ = "link_shares"
     __table_args__ = (Index("ix_link_shares_user", "user_id", "link_id"), TABLE_OPTIONS)
@@ -251,7 +254,7 @@ class LinkShare(Model):
 
 
 class LinkInvitation(Model):
-    """An offer to own a link, which the invited person has not answered yet. One per link and person."""
+    """An open invitation to own a link. One per link and person."""
 
     __tablename__ = "link_invitations"
     __table_args__ = (
@@ -287,9 +290,9 @@ class LinkTag(Model):
 
 
 class LinkChange(Model):
-    """One version of a link: who made it, what changed, and how the link was afterwards.
+    """A version of a link: who made it, what changed, and a snapshot after the change.
 
-    The first version is written together with the second: until then the link itself is its first version, and most links never change.
+    The first version is written together with the second, because most links never change.
     """
 
     __tablename__ = "link_history"
@@ -308,7 +311,7 @@ class LinkChange(Model):
 
 
 class LinkTombstone(Model):
-    """What a purged link leaves: its id, which clicks still carry."""
+    """The id of a purged link, which clicks still refer to."""
 
     __tablename__ = "link_tombstones"
 
@@ -317,9 +320,10 @@ class LinkTombstone(Model):
 
 
 class FeedEntry(Model):
-    """A change that redirect caches must hear of. Rows are read in order of their numbers and removed after a while.
+    """A change that redirect caches must see. Rows are read by number, and deleted after a while.
 
-    Numbers are given before commits, so a lower one may become visible after a higher: readers look back a little.
+    Numbers are assigned before commits, so a lower one may become visible after a higher one:
+    readers look back a little.
     """
 
     __tablename__ = "link_feed"
@@ -329,6 +333,6 @@ class FeedEntry(Model):
         BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True
     )
     at: Mapped[datetime]
-    target_id: Mapped[int]  # 0: everything
+    target_id: Mapped[int]  # 0: all targets
     version: Mapped[int]
     names: Mapped[list[str]] = mapped_column(JSON)  # comparison keys, before and after the change

@@ -1,4 +1,4 @@
-"""A person's links when they ask for everything, and when they go."""
+"""A person's links in their data export, and when their account is deleted."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -15,11 +15,14 @@ from refract.links.models import Link, LinkChange, LinkInvitation, LinkOwner
 from refract.links.service import digest, erase_invitations, hand_over_links
 
 ERASED_DESTINATION = "https://erased.invalid/"
-"""Where a link led whose only owner is gone. Its names and its id stay, so that nobody else can take over an address that is in print."""
+"""The destination of a link whose only owner was deleted.
+
+Its names and id stay reserved, so that nobody can take over a published URL.
+"""
 
 
 async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
-    """Links that are theirs, alone or with others."""
+    """Return the links that a person owns, alone or with others."""
     now = rt.clock.now()
     async for cards in iter_card_pages(rt, user.id):
         for card in cards:
@@ -27,7 +30,10 @@ async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[st
 
 
 async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
-    """Co-owned links pass on. Those of theirs alone pass to the heir, or are deleted and lose every word that the person wrote."""
+    """Hand over co-owned links; hand the others to the heir, or delete them.
+
+    A deleted link loses every text that the person wrote.
+    """
     await erase_invitations(session, leaving.user.id)
     await hand_over_links(session, leaving.user, rt.clock.now(), heir=leaving.heir)
     alone = list(
@@ -51,7 +57,7 @@ async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: Accou
 
 
 async def export_invitations(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
-    """What they were offered and what they offered others, as far as it is open."""
+    """Return the open invitations that a person received or sent."""
     async with rt.db.read() as session:
         theirs = or_(LinkInvitation.invitee_id == user.id, LinkInvitation.inviter_id == user.id)
         found = list(
@@ -66,7 +72,7 @@ async def export_invitations(rt: Runtime, user: User) -> AsyncIterator[dict[str,
 
 
 async def skip_erasure(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
-    """Invitations go with the links."""
+    """Do nothing: invitations are deleted with the links."""
 
 
 PERSONAL_DATA_HOOK = PersonalDataHook("links", export_personal_data, erase_personal_data)

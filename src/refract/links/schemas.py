@@ -1,4 +1,4 @@
-"""Links as the API takes and shows them."""
+"""Links in the API."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -37,7 +37,7 @@ LinkTags = Annotated[
 
 
 class LinkCreate(InputSchema):
-    """A link to be made."""
+    """A link to create."""
 
     destination: LinkDestination
     names: Annotated[
@@ -68,7 +68,7 @@ class LinkCreate(InputSchema):
 
 
 class LinkPatch(InputSchema):
-    """Absent means unchanged; null clears title, notes and expires_at."""
+    """The fields to change. Absent fields stay; null clears title, notes and expires_at."""
 
     destination: LinkDestination | SkipJsonSchema[None] = None
     title: LinkTitle | None = None
@@ -89,7 +89,7 @@ class LinkPatch(InputSchema):
 
 
 class LinkOwnerOut(OutputSchema):
-    """Somebody who owns a link."""
+    """An owner of a link."""
 
     user_id: Id
     name: str
@@ -99,7 +99,7 @@ class LinkOwnerOut(OutputSchema):
 
 
 class LinkShareOut(OutputSchema):
-    """Somebody a link is shared with."""
+    """A user whom a link is shared with."""
 
     user_id: Id
     name: str
@@ -128,26 +128,26 @@ class InvitationOut(OutputSchema):
 
 
 class InvitationCreated(OutputSchema):
-    """What became of adding an owner: somebody was invited."""
+    """The result of adding an owner: an invitation."""
 
     invitation: InvitationOut
 
 
 class InvitationList(OutputSchema):
-    """Every open invitation of a link."""
+    """All open invitations of a link."""
 
     items: list[InvitationOut]
 
 
 class InvitationPage(OutputSchema):
-    """What I was invited to, newest first."""
+    """The caller's invitations, newest first."""
 
     items: list[InvitationOut]
     next_cursor: str | None
 
 
 class LinkOut(OutputSchema):
-    """A link. Figures are null for those who may look at it but not at its statistics."""
+    """A link. Click counts are null for callers who may not see its analytics."""
 
     id: Id
     code: str
@@ -179,7 +179,7 @@ class LinksPage(OutputSchema):
 
 
 class BulkCreate(InputSchema):
-    """Many links at once. Each row is judged by itself."""
+    """Many links to create. Each row succeeds or fails on its own."""
 
     links: Annotated[
         list[dict[str, Any]],
@@ -194,7 +194,7 @@ class BulkCreate(InputSchema):
 
 
 class BulkRowError(OutputSchema):
-    """Why a row was refused."""
+    """Why a row was rejected."""
 
     code: str
     detail: str
@@ -202,7 +202,7 @@ class BulkRowError(OutputSchema):
 
 
 class BulkRow(OutputSchema):
-    """What became of a row: 201 made, 200 found, or the status that it would have had alone."""
+    """The result of a row: 201 created, 200 found, or the status of its error."""
 
     index: int
     status: int
@@ -217,13 +217,13 @@ class BulkResult(OutputSchema):
 
 
 class LinkRenewal(InputSchema):
-    """A new end, or none."""
+    """A new expiry, or none."""
 
     expires_at: Timestamp | None = None
 
 
 class PersonIn(InputSchema):
-    """Somebody, by the verified email address of their account."""
+    """A user, by the verified email address of their account."""
 
     email: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)
@@ -241,7 +241,7 @@ class ShareList(OutputSchema):
 
 
 class VersionOut(OutputSchema):
-    """One version of a link: who made it, and what changed."""
+    """A version of a link: who made it, and what changed."""
 
     version: int
     at: datetime

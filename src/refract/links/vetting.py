@@ -1,4 +1,4 @@
-"""A destination that was looked at before anything is written."""
+"""A checked destination."""
 
 from refract.links.safety.errors import InvalidUrl
 from refract.links.safety.service import CheckedDestination, check_destinations

@@ -1,4 +1,4 @@
-"""The calls about links, their names, people, and history."""
+"""API routes of links, their names, people and history."""
 
 from refract.links.api import blocked_domains, bulk, invitations, links, names, people
 from refract.links.api import links as api_links

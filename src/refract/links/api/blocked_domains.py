@@ -1,4 +1,4 @@
-"""Domains that no link may lead to: for administrators."""
+"""API routes of blocked domains, for administrators."""
 
 from datetime import datetime
 from typing import Annotated
@@ -28,7 +28,7 @@ class BlockedDomainIn(InputSchema):
 
 
 class BlockedDomainOut(OutputSchema):
-    """A blocked domain. Everything below it is blocked too."""
+    """A blocked domain. Its subdomains are blocked too."""
 
     domain: str
     reason: str
@@ -42,8 +42,8 @@ class BlockedDomainPage(OutputSchema):
 
 
 @router.get("")
-async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - it guards
-    """Every blocked domain."""
+async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - checks the caller
+    """List all blocked domains."""
     async with rt.db.read() as session:
         found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain)))
     return BlockedDomainPage(items=[BlockedDomainOut.model_validate(one) for one in found])
@@ -51,7 +51,7 @@ async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa
 
 @router.post("", status_code=201, responses=problems(InvalidDomain))
 async def block(body: BlockedDomainIn, actor: AdminCaller, rt: Rt) -> BlockedDomainOut:
-    """Block a domain: its links stop at once, and no new one is made."""
+    """Block a domain. Links to it stop immediately, and new ones are rejected."""
     async with rt.db.write() as session:
         row = await blocked_domains.block_domain(
             session, body.domain, reason=body.reason, by=actor.user.id, at=rt.clock.now()
@@ -61,7 +61,7 @@ async def block(body: BlockedDomainIn, actor: AdminCaller, rt: Rt) -> BlockedDom
 
 @router.delete("/{domain}", status_code=204, responses=problems(DomainNotBlocked))
 async def unblock(domain: str, actor: AdminCaller, rt: Rt) -> Response:
-    """Let links to a domain work again."""
+    """Unblock a domain. Links to it work again."""
     async with rt.db.write() as session:
         await blocked_domains.unblock_domain(session, domain, by=actor.user.id, at=rt.clock.now())
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""A thousand links in one call, each row with its own result."""
+"""The API route that creates up to a thousand links, each row with its own result."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ BulkOutcome = CreatedLink | RefractError
 
 
 class _DryRunRollback(Exception):
-    """Ends a transaction that must not be kept."""
+    """Rolls back the transaction of a dry run."""
 
     def __init__(self, result: BulkResult) -> None:
         super().__init__()
@@ -30,7 +30,10 @@ class _DryRunRollback(Exception):
 @large_body
 @large_response
 async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResult:
-    """Create up to 1,000 links. One row that fails takes nothing from the others; a dry run says what would happen."""
+    """Create up to 1,000 links. A row that fails does not affect the others.
+
+    A dry run returns what would happen.
+    """
     if body.dry_run:
         async with rt.db.write() as session:
             await service.charge_trial(session, rt, actor.user, len(body.links))
@@ -45,7 +48,7 @@ async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResu
             outcomes |= dict(zip(news, created, strict=True))
             result = _build_result(
                 rt, outcomes
-            )  # in here: after a roll-back there is nothing left to report
+            )  # inside, because a rollback leaves nothing to report
             if body.dry_run:
                 raise _DryRunRollback(result)
     except _DryRunRollback as exc:
@@ -54,7 +57,10 @@ async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResu
 
 
 async def _check(rt: Runtime, rows: list[dict[str, Any]]) -> dict[int, NewLink | RefractError]:
-    """Return each row as a new link, or why it cannot be one. Destinations are checked together, with no transaction open."""
+    """Return each row as a new link, or why it cannot be one.
+
+    Destinations are checked together, with no transaction open.
+    """
     read = dict(enumerate(map(_parse_row, rows)))
     valid = {index: row for index, row in read.items() if isinstance(row, LinkCreate)}
     checked = await service.check_links(rt, list(valid.values()))

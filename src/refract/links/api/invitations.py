@@ -1,4 +1,4 @@
-"""Invitations: mine to answer, and those of a link to look at and withdraw."""
+"""API routes of invitations, for invited people and for owners."""
 
 from fastapi import Response
 
@@ -22,7 +22,7 @@ link_router = api_router("/links/{link_id}/invitations", "links")
 async def list_my_invitations(
     actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
 ) -> InvitationPage:
-    """Links that I was invited to own, newest first. They expire in 14 days."""
+    """List links that you are invited to own, newest first. Invitations expire in 14 days."""
     async with rt.db.read() as session:
         cursors, now = CursorCodec(rt.secret), rt.clock.now()
         page = await queries.load_invitations_page(
@@ -36,7 +36,7 @@ async def list_my_invitations(
     "/{invitation_id}/accept", responses=problems(InvitationNotFound, InvalidStateTransition)
 )
 async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> LinkOut:
-    """Become an owner of the link, or its primary owner."""
+    """Accept an invitation and become an owner of the link, or its primary owner."""
     async with rt.db.write() as session:
         return await shown(
             rt,
@@ -46,7 +46,7 @@ async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Li
 
 @my_router.post("/{invitation_id}/decline", status_code=204, responses=problems(InvitationNotFound))
 async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Say no. Whoever made the invitation sees that it is gone."""
+    """Decline an invitation. Its sender sees that it is gone."""
     async with rt.db.write() as session:
         await service.decline_invitation(session, actor.user.id, invitation_id, rt.clock.now())
     return Response(status_code=204)
@@ -54,7 +54,7 @@ async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> R
 
 @link_router.get("", responses=problems(LinkNotFound, NotOwner))
 async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> InvitationList:
-    """Who was invited to own a link and has not answered yet."""
+    """List the open invitations of a link."""
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, AccessRight.MANAGE)
         found = await queries.list_link_invitations(session, link_id, rt.clock.now())
@@ -71,7 +71,7 @@ async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> Invitation
 async def withdraw_invitation(
     link_id: Id, invitation_id: Id, actor: WriteCaller, rt: Rt
 ) -> Response:
-    """Take an invitation back."""
+    """Withdraw an invitation."""
     async with rt.db.write() as session:
         await service.withdraw_invitation(
             session, who(actor), link_id, invitation_id, rt.clock.now()

@@ -1,4 +1,4 @@
-"""Create, list, read, change, delete."""
+"""API routes to create, list, read, update and delete links."""
 
 from typing import Annotated
 
@@ -109,7 +109,10 @@ async def list_links(
         Visibility | None, Query(description="Only links of this visibility.")
     ] = None,
 ) -> LinksPage:
-    """My links, those shared with me, everybody's public ones, or for administrators all; newest or most first."""
+    """List your links, links shared with you, public links, or for administrators all of them.
+
+    Sorted newest or most first.
+    """
     if owner == OwnerFilter.ALL and not actor.is_admin:
         raise AdminRequired
     asked = LinkFilter(owner, status, tag, q, sort, created_after, created_before, visibility)
@@ -131,7 +134,7 @@ async def list_links(
 
 @router.get("/{link_id}", responses=problems(LinkNotFound))
 async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> LinkOut:
-    """One link."""
+    """Get a link."""
     async with rt.db.read() as session:
         link, standing = await queries.view_link(session, who(actor), link_id)
         card = await queries.load_card(session, link)
@@ -157,7 +160,10 @@ async def change_link(
     response: Response,
     if_match: IfMatchHeader = None,
 ) -> LinkOut:
-    """Change what is named; everything else stays. With If-Match only the version that was seen is changed."""
+    """Update a link. Omitted fields are unchanged.
+
+    With If-Match the update only applies to that version.
+    """
     vetted = (
         await check_destination(rt, changes.destination)
         if changes.destination is not None
@@ -176,7 +182,10 @@ async def change_link(
 async def delete_link(
     link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> Response:
-    """Delete a link: it answers 410, its history and names stay, and it can be undone within 24 hours."""
+    """Delete a link. It responds with 410; its history and names stay.
+
+    The deletion can be undone within 24 hours.
+    """
     async with rt.db.write() as session:
         await service.delete_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
@@ -194,7 +203,7 @@ _LIFE = (LinkNotFound, NotOwner, InvalidStateTransition)
 async def disable_link(
     link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> LinkOut:
-    """Stop a link: it answers 410 everywhere within a second."""
+    """Disable a link. It responds with 410 everywhere within a second."""
     async with rt.db.write() as session:
         held = await service.disable_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
@@ -206,7 +215,7 @@ async def disable_link(
 async def enable_link(
     link_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> LinkOut:
-    """Let a disabled link redirect again. What an administrator disabled, only an administrator enables."""
+    """Enable a disabled link. Only an administrator can enable what an administrator disabled."""
     async with rt.db.write() as session:
         held = await service.enable_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
@@ -222,7 +231,7 @@ async def renew_link(
     renewal: LinkRenewal | None = None,
     if_match: IfMatchHeader = None,
 ) -> LinkOut:
-    """Give a link a new expiry, or none."""
+    """Set a new expiry, or remove it."""
     until = renewal.expires_at if renewal else None
     async with rt.db.write() as session:
         held = await service.renew_link(
@@ -235,7 +244,7 @@ async def renew_link(
     "/undo", responses=problems(LinkNotFound, NotOwner, NothingToUndo, ChangedByAdmin)
 )
 async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut:
-    """Take back the latest delete, disable or edit, within 24 hours."""
+    """Undo the latest delete, disable or edit, within 24 hours."""
     async with rt.db.write() as session:
         held = await service.undo_link(session, space, who(actor), link_id)
         return await shown(rt, held)

@@ -1,4 +1,4 @@
-"""Names of a link, and whether a name is free."""
+"""API routes of a link's names, and of the availability of names."""
 
 from typing import Annotated
 
@@ -45,7 +45,7 @@ async def add_name(
     space: Space,
     if_match: IfMatchHeader = None,
 ) -> LinkOut:
-    """Give a link one more name. One that spells a code counts against the limit of misses."""
+    """Add a name to a link. One that spells a code counts against the limit of misses."""
     await charge_code_like_names(rt, actor, [body.name])
     async with rt.db.write() as session:
         held = await service.add_name(
@@ -58,7 +58,7 @@ async def add_name(
 async def release_name(
     link_id: Id, name: str, actor: WriteCaller, rt: Rt, space: Space, if_match: IfMatchHeader = None
 ) -> Response:
-    """Give a name back, so that anybody may take it."""
+    """Remove a name from a link, so that anyone can take it."""
     async with rt.db.write() as session:
         await service.release_name(
             session, space, who(actor), link_id, name, version=parse_if_match(if_match)
@@ -78,7 +78,10 @@ async def name_availability(
         Query(description="What it is to name: links and lists differ in what they allow."),
     ] = NameTarget.LINK,
 ) -> NameAvailability:
-    """Whether a name could be had now, and if not, why. Open to strangers; every question counts against the limit of misses."""
+    """Check whether a name is available, and if not, why.
+
+    Open to anonymous callers. Each check counts against the limit of misses.
+    """
     await rt.singleton(MissLimit).charge_network(
         client_network(request, rt), actor.user.id if actor else None
     )

@@ -1,4 +1,4 @@
-"""Owners, shares, transfer, history."""
+"""API routes of owners, shares, transfers and history."""
 
 from typing import Annotated
 
@@ -55,7 +55,7 @@ _DONE = {"model": LinkOut, "description": "An administrator assigned it: nobody 
 
 @router.get("/owners", responses=problems(LinkNotFound))
 async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
-    """Who owns a link, the primary owner first."""
+    """List the owners of a link, the primary owner first."""
     async with rt.db.read() as session:
         _, standing = await queries.view_link(session, who(actor), link_id)
         found = await queries.list_owners(session, link_id)
@@ -78,7 +78,7 @@ async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
 async def add_owner(
     link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response
 ) -> InvitationCreated | LinkOut:
-    """Invite somebody to own the link too. What an administrator does to somebody else's link needs no acceptance."""
+    """Invite a co-owner. On another's link, an administrator adds them without acceptance."""
     offered = await offer(rt, actor, link_id, person.email, InvitedRole.OWNER)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 201
     return offered
@@ -90,7 +90,7 @@ async def add_owner(
     responses=problems(LinkNotFound, NotOwner, OwnerNotFound, PrimaryOwnerProtected),
 )
 async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Take the link from a co-owner, or step down oneself."""
+    """Remove a co-owner, or leave as one."""
     async with rt.db.write() as session:
         await service.remove_owner(session, who(actor), link_id, user_id, rt.clock.now())
     return Response(status_code=204)
@@ -100,7 +100,10 @@ async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
 async def transfer_link(
     link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response
 ) -> InvitationCreated | LinkOut:
-    """Invite somebody to become the primary owner. Only the primary owner and administrators can; the latter need no acceptance."""
+    """Invite someone to become the primary owner.
+
+    Only the primary owner and administrators can do this; administrators need no acceptance.
+    """
     offered = await offer(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 200
     return offered
@@ -108,7 +111,7 @@ async def transfer_link(
 
 @router.get("/shares", responses=problems(LinkNotFound, NotOwner))
 async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
-    """Who may look at a link and its figures."""
+    """List the users whom a link is shared with."""
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, AccessRight.MANAGE)
         found = await queries.list_shares(session, link_id)
@@ -124,7 +127,7 @@ async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
 
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
 async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) -> LinkShareOut:
-    """Let somebody look at the link and its figures."""
+    """Share a link and its analytics with a user."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     async with rt.db.write() as session:
         held, user = await service.share_link(
@@ -139,7 +142,7 @@ async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) 
     "/shares/{user_id}", status_code=204, responses=problems(LinkNotFound, NotOwner, ShareNotFound)
 )
 async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Stop sharing a link with somebody, or leave what was shared with you."""
+    """Stop sharing a link with a user, or leave a link that was shared with you."""
     async with rt.db.write() as session:
         await service.unshare_link(session, who(actor), link_id, user_id, rt.clock.now())
     return Response(status_code=204)
@@ -153,7 +156,7 @@ async def read_history(
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
 ) -> VersionPage:
-    """Every version of a link, newest first."""
+    """List the versions of a link, newest first."""
     cursors, question = CursorCodec(rt.secret), ["history", link_id]
     before = cursors.decode(question, cursor)[0] if cursor else None
     async with rt.db.read() as session:
@@ -184,7 +187,7 @@ async def revert_link(
     rt: Rt,
     space: Space,
 ) -> LinkOut:
-    """Give a link the fields of an earlier version again."""
+    """Restore the fields of an earlier version."""
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
         kept = await queries.get_version(session, link_id, version)

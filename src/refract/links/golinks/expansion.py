@@ -1,14 +1,17 @@
-"""Where a go-link leads: a destination, the extra path and the query of the request.
+"""Expansion of go links: a destination, the extra path and the query of the request.
 
-- Without placeholders the extra path goes behind the destination's own path, before its query.
-- With placeholders every segment must find its place: a missing one without a default, or one too many without `{*}`, and the
-  link does not match.
-- Empty segments (`//`) are dropped; a trailing slash is kept where the extra path or `{*}` ends the path.
-- A value is one segment: a slash that came encoded (`%2F`) goes out encoded. Steps (`.`, `..`, also beside encoded slashes and
-  backslashes) and control characters are refused, because browsers and servers would resolve them differently.
-- Values are put in once and never read again, so a value that looks like `{2}` stays what it is.
-- The query goes along only with `forward_query`; what the visitor sends replaces the destination's values of the same key.
-- Scheme, host and port are the destination's own, whatever is put in; the result is parsed again to prove it.
+- Without placeholders the extra path is appended to the destination's path, before its query.
+- With placeholders every segment must have a place. The link does not match if one is missing
+  that has no default, or if there are more segments than places and no `{*}`.
+- Empty segments (`//`) are dropped. A trailing slash is kept where the extra path or `{*}` ends
+  the path.
+- A value is one segment: an encoded slash (`%2F`) stays encoded. Dot segments (`.`, `..`, also
+  beside encoded slashes and backslashes) and control characters are rejected, because browsers
+  and servers resolve them differently.
+- Values are inserted once and not parsed again, so a value like `{2}` stays as it is.
+- The query is forwarded only with `forward_query`; its values replace those of the destination
+  with the same key.
+- Scheme, host and port are always the destination's; the result is parsed again to verify it.
 """
 
 import re
@@ -28,7 +31,7 @@ from refract.links.golinks.template import (
 )
 
 MAX_HREF = 3 * MAX_URL_LENGTH
-"""What a `Location` may measure; the same bound holds for a destination once it is encoded."""
+"""The maximum length of a `Location`, and of a destination once it is encoded."""
 
 _PATH_SAFE = "!$&'()*+,;=:@"
 _QUERY_SAFE = "!$()*+,;:@/?=%"
@@ -38,17 +41,20 @@ _SLASHES = re.compile(r"[/\\]")
 
 @dataclass(frozen=True, slots=True)
 class ExpansionFailure:
-    """Why a link does not match what was asked of it, in a sentence for people."""
+    """Why a path does not fit a link, as a sentence for people."""
 
     reason: str
 
 
 class _ExpansionRefused(Exception):
-    """Carries the reason out of the depths of one expansion."""
+    """Carries the reason out of an expansion."""
 
 
 def split_extra_path(raw: str) -> list[str]:
-    """The segments of a raw extra path (`a/b%20c`), each decoded once; bytes that are no UTF-8 survive unchanged."""
+    """Return the segments of a raw extra path (`a/b%20c`), each decoded once.
+
+    Bytes that are not UTF-8 are kept.
+    """
     return [unquote(segment, errors="surrogateescape") for segment in raw.split("/")] if raw else []
 
 
@@ -59,7 +65,7 @@ def expand_template(
     *,
     forward_query: bool = False,
 ) -> str | ExpansionFailure:
-    """The `Location` for a request: ASCII, serialised, at the destination's own scheme, host and port."""
+    """Return the `Location` of a request: ASCII, at the destination's own scheme, host and port."""
     try:
         return _expand_template(template, segments, query if forward_query else "")
     except _ExpansionRefused as exc:
@@ -90,7 +96,7 @@ def _expand_template(template: DestinationTemplate, segments: Sequence[str], que
 
 
 class _PathValues:
-    """What one request puts into the gaps of a template."""
+    """The values that one request gives to the placeholders of a template."""
 
     def __init__(self, template: DestinationTemplate, filled: list[str], slash: str) -> None:
         last = template.last_position
@@ -106,7 +112,7 @@ class _PathValues:
         self._slash = slash
 
     def path(self) -> str:
-        """A segment that is nothing but gaps and stays empty vanishes, so that no `//` comes about."""
+        """Return the path. A segment of empty placeholders is dropped, so that no `//` results."""
         built: list[str] = []
         for place, segment in enumerate(self._template.path, start=1):
             end = place == len(self._template.path)
@@ -170,7 +176,10 @@ def _reject_dot_segments(text: str) -> None:
 
 
 def _merge_query(own: str, asked: str) -> str:
-    """The destination's pairs, each key that was asked for replaced where it first stood, new ones at the end."""
+    """Return the destination's pairs with the requested values.
+
+    They replace a key at its first place; new keys are appended.
+    """
     wanted: dict[str, list[str]] = {}
     for pair in asked.split("&"):
         if pair:

@@ -1,12 +1,12 @@
-"""Destinations with placeholders, read before anything is put into them.
+"""Parsed destinations with placeholders.
 
     {1} {2}        the first and second segment of the extra path
-    {name}         the next segment that no number claims, in order of first appearance
-    {name=main}    the same, with what to use when the segment is missing; `{1=main}` works too
-    {*}            every segment that is left, with the slashes between them
+    {name}         the next segment without a number, in order of first appearance
+    {name=main}    the same with a default for a missing segment; `{1=main}` works too
+    {*}            all remaining segments, with the slashes between them
 
-A placeholder stands in the path, the query or the fragment, never before. Braces around anything else are ordinary characters,
-and `%7Bname%7D` is how a placeholder's spelling is written when none is meant.
+Placeholders work in the path, the query and the fragment, not before them. Braces around anything
+else are ordinary characters, and `%7Bname%7D` writes the text `{name}` where no placeholder is meant.
 """
 
 import re
@@ -23,7 +23,7 @@ REST_KEY = "*"
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """A gap. `position` counts segments from 1; the rest has none."""
+    """A placeholder. `position` counts segments from 1; the rest has none."""
 
     key: str
     position: int | None
@@ -39,10 +39,10 @@ TemplatePieces = tuple[TemplatePiece, ...]
 
 @dataclass(frozen=True, slots=True)
 class DestinationTemplate:
-    """A destination taken apart. Without placeholders `href` is what goes into `Location`."""
+    """A parsed destination. Without placeholders, `href` is sent as `Location`."""
 
     href: str
-    """Serialised, placeholders in their braces: two destinations with the same one are the same destination."""
+    """Serialised, with placeholders in braces. Equal destinations have the same one."""
     scheme: str
     host: str
     port: str
@@ -67,7 +67,7 @@ class DestinationTemplate:
 
     @property
     def fixed_href(self) -> str:
-        """The address up to the first gap: what can be said about every page this leads to."""
+        """Return the URL up to the first placeholder, which all its expansions share."""
         if not self.placeholders:
             return self.href
         kept: list[str] = []
@@ -78,7 +78,7 @@ class DestinationTemplate:
         return f"{self.origin}/{'/'.join(kept)}"
 
     def format_usage(self, name: str) -> str:
-        """How the short link is written, gaps included: `/jira/{1}`."""
+        """Return how the short link is used, with its placeholders: `/jira/{1}`."""
         by_position = {gap.position: gap for gap in self.placeholders if gap.position is not None}
         gaps = [
             str(by_position.get(position, "…")) for position in range(1, self.last_position + 1)
@@ -92,7 +92,7 @@ def has_placeholders(destination: str) -> bool:
 
 
 def parse_template(destination: str) -> DestinationTemplate:
-    """Read a destination as typed. `BadUrl` says what is wrong with it."""
+    """Parse a destination as typed. Raises `BadUrl`."""
     typed = destination.strip(" ")
     if len(typed) > MAX_URL_LENGTH:
         problem = (
@@ -132,7 +132,7 @@ def _build_plain(url: WebUrl) -> DestinationTemplate:
 
 
 def _assign_positions(found: list[re.Match[str]]) -> dict[str, Placeholder]:
-    """Give each name a position, and settle what stands in for it."""
+    """Return the placeholders by name, with positions and defaults."""
     if len(found) > _MAX_PLACEHOLDERS:
         problem = (
             f"An address may have at most {_MAX_PLACEHOLDERS} placeholders, this has {len(found)}."
@@ -159,7 +159,10 @@ def _assign_positions(found: list[re.Match[str]]) -> dict[str, Placeholder]:
 
 
 def _find_marker(typed: str) -> str:
-    """Letters that stand for a gap while the address is parsed: they occur nowhere in it and mean nothing in a URL."""
+    """Return letters that replace placeholders during parsing.
+
+    They do not occur in the URL and have no meaning in one.
+    """
     folded = typed.casefold()
     return next(
         salt for salt in (f"zq{number}x" for number in range(MAX_URL_LENGTH)) if salt not in folded
