@@ -654,10 +654,7 @@ TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slu
 SHELF: dict[str, Any] = {
     "list": PUBLISHED | {"latest_edition": 4},
     "heading": "Reading for new people",
-    "entries": [
-        one | {"title": one["title"] or "(No title)", "href": f"/reading/{one['position']}"}
-        for one in ENTRIES
-    ],
+    "entries": [one | {"href": f"/reading/{one['position']}"} for one in ENTRIES],
     "address": "https://go.example.com/reading",
     "feeds": {"rss": "/reading.rss", "json": "/reading.json", "md": "/reading.md"},
     "qr_url": "/roadmap.qr",

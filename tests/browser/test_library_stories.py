@@ -199,10 +199,10 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
     await expect(visit.page.locator("h1")).to_contain_text("keeper")
 
     await visit.page.get_by_role("link", name="Add to list").click()
-    await visit.page.locator("#drawer").get_by_label("Its title").fill("Worth it")
+    await visit.page.locator("#drawer").get_by_label("List title").fill("Worth it")
     await visit.page.locator("#drawer").get_by_role("button", name="Add").click()
     await expect(visit.page.get_by_role("heading", name="Worth it")).to_be_visible()
-    await expect(visit.page.locator(".entry")).to_contain_text("Follows your link")
+    await expect(visit.page.locator(".entry")).to_contain_text("Synced with your link")
 
     await visit.page.locator("#omnibox").fill("worth")
     await visit.page.keyboard.press("Enter")

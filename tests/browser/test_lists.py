@@ -64,8 +64,8 @@ async def stranger(chromium: Browser, served: Served) -> AsyncIterator[Page]:
 
 async def _start(stranger: Page, *urls: str) -> None:
     await stranger.goto("/app/lists")
-    await stranger.get_by_label("Addresses").fill("\n".join(urls))
-    await stranger.get_by_role("button", name="Start").click()
+    await stranger.get_by_label("Links").fill("\n".join(urls))
+    await stranger.get_by_role("button", name="Create list").click()
     await expect(stranger.locator("[data-entry]")).to_have_count(len(urls))
 
 
@@ -142,7 +142,7 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(
     await name.fill("")
     await name.press_sequentially("My Reading_List!")
     await expect(name).to_have_value("my-reading-list")
-    await expect(state).to_contain_text("is free")
+    await expect(state).to_contain_text("is available")
 
     await stranger.locator("#publish summary").click()
     await stranger.locator("#publish .confirm-panel button").click()
@@ -173,11 +173,11 @@ async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) 
     async with stranger.expect_request("**/availability?slug=admin"):
         await name.fill("admin")
     await name.fill("a-free-name")
-    await expect(state).to_contain_text("is free")
+    await expect(state).to_contain_text("is available")
     first.set()
     await stranger.wait_for_timeout(300)
 
-    await expect(state).to_contain_text("“a-free-name” is free")
+    await expect(state).to_contain_text("“a-free-name” is available")
     await stranger.unroute_all(behavior="ignoreErrors")
 
 
@@ -242,7 +242,7 @@ async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(
 
     await _tab_to(stranger, "[data-slug]")
     await write("by-keyboard")
-    await expect(stranger.locator("#slug-state")).to_contain_text("is free")
+    await expect(stranger.locator("#slug-state")).to_contain_text("is available")
     await _tab_to(stranger, "#publish summary")
     await press("Enter")
     await _tab_to(stranger, "#publish .confirm-panel button")

@@ -35,7 +35,7 @@ async def test_a_missing_go_link_is_created_where_it_is_missed(visit: Visit) -> 
     visit.complaints.clear()  # browsers report the status of the page itself
     assert answer is not None
     assert answer.status == 404
-    await visit.page.get_by_label("Where should it lead?").fill(
+    await visit.page.get_by_label("Destination URL").fill(
         f"{visit.site.url}/health?issue={{1}}"
     )
     await visit.page.get_by_role("button", name="Create /jira").click()
@@ -125,7 +125,7 @@ async def test_a_link_that_is_off_says_so_and_leads_its_owner_to_it(visit: Visit
     visit.complaints.clear()  # browsers report the status of the page itself
     assert answer is not None
     assert answer.status == 410
-    await visit.page.get_by_role("link", name="Manage this link").click()
+    await visit.page.get_by_role("link", name="Manage link").click()
     await expect(visit.page).to_have_url(re.compile(f"/app/links/{link['id']}"))
     await visit.page.get_by_role("button", name="Enable").click()
     await visit.page.goto("/off-now+")

@@ -178,8 +178,8 @@ async def test_a_404_page_offers_a_name_only_if_it_is_free(
 
     page = await client.get(path, headers=cookie)
     assert page.status_code == 404
-    assert ("It is free" in page.text) == offered
-    assert "It is free" not in (await client.get(path, headers=reader)).text
+    assert ("is available" in page.text) == offered
+    assert "is available" not in (await client.get(path, headers=reader)).text
 
 
 async def test_links_can_be_filtered_by_visibility(

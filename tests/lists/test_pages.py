@@ -95,7 +95,7 @@ async def test_the_whole_way_by_forms(client: AsyncClient) -> None:
     page = await client.get(path, headers=me)
     assert "http://go.test/reading" in page.text
     edition = _at(await client.post(f"{path}/editions", headers=me))
-    assert "takes over" in (await client.get(edition, headers=me)).text
+    assert "Publishing replaces" in (await client.get(edition, headers=me)).text
     _at(await client.post(f"{edition}/publish", headers=me))
     assert (await client.get("/reading?edition=1", headers=me)).status_code == 200
     assert _at(await client.post(f"{edition}/delete", headers=me)) == "/app/lists"
@@ -200,7 +200,7 @@ async def test_availability_in_words(client: AsyncClient) -> None:
     async def said(slug: str) -> str:
         return (await client.get("/app/lists/availability", params={"slug": slug})).text
 
-    assert "is free" in await said("books")
+    assert "is available" in await said("books")
     assert "already in use" in await said("reading")
     assert "3 to 40 characters" in await said("ab")
     assert (await said("")).strip() == ""

@@ -203,7 +203,7 @@ async def test_a_blocked_domain_stops_entries_too(client: AsyncClient, rt: Runti
     assert (await client.get("/reading/2")).headers["location"] == B
     page = (await client.get("/reading", headers=HTML)).text
     assert 'href="/reading/1"' not in page
-    assert "This address is blocked here." in page
+    assert "This link has been blocked." in page
     assert [
         one["position"]
         for one in (await client.get("/api/v1/public/lists/reading")).json()["entries"]

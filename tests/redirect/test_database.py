@@ -168,7 +168,7 @@ async def test_life_cycle_reaches_the_visitor(
         await service.delete_link(session, who, made.id, clock.now())
     gone = await client.get("/offer", headers=HTML)
     assert gone.status_code == 410
-    assert "has been deleted" in gone.text
+    assert "This link was deleted." in gone.text
 
 
 async def test_blocking_a_domain_stops_its_links_at_once(

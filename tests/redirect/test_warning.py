@@ -61,7 +61,7 @@ async def test_the_preview_comes_first_and_one_click_is_counted(
     first = await client.get("/odd", headers=PAGE)
     assert first.status_code == 200
     assert "one.example" in first.text
-    assert "could not be checked yet" in first.text
+    assert "hasn’t been checked yet" in first.text
     assert _clicks(app, link.id) == 0
 
     second = await client.get(_continue(first))

@@ -14,6 +14,7 @@ from refract.identity.responses import render_response
 from refract.web.api_docs import build_sections
 from refract.web.cached_document import CachedDocument
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import Locale, current_locale, lazy_gettext, use_locale
 from refract.web.templating import TemplateRenderer
 
 router = page_router()
@@ -36,10 +37,15 @@ class ApiDocuments:
         """Return the context of the template."""
         return await self._build_once("content", self._build_content)
 
-    async def page(self) -> CachedDocument:
-        """Return the page as strangers see it. It has no form, and so no token that would make it theirs alone."""
+    async def page(self, locale: Locale) -> CachedDocument:
+        """Return the page for visitors who are not signed in.
+
+        It has no form, and so no token of its own: one copy per language is enough.
+        """
         content = await self.content()
-        return await self._build_once("page", lambda: self._build_page(content))
+        return await self._build_once(
+            f"page:{locale.tag}", lambda: self._build_page(content, locale)
+        )
 
     async def _build_once(self, name: str, build: Callable[[], Built]) -> Built:
         if name not in self._built:
@@ -57,20 +63,25 @@ class ApiDocuments:
             " ".join(text.split()).replace("`", "")
             for text in document["info"]["description"].split("\n\n")
         ]
-        return {"chapters": build_sections(document), "paragraphs": paragraphs, "page_title": "API"}
+        return {
+            "chapters": build_sections(document),
+            "paragraphs": paragraphs,
+            "page_title": lazy_gettext("API docs"),
+        }
 
-    def _build_page(self, content: dict[str, Any]) -> CachedDocument:
+    def _build_page(self, content: dict[str, Any], locale: Locale) -> CachedDocument:
         pages: TemplateRenderer = self._app.state.pages
         areas = self._app.state.areas
-        html = pages.render(
-            "home/api_docs.html",
-            user=None,
-            csrf="",
-            request_path="/api/docs",
-            areas=areas,
-            toasts=[],
-            **content,
-        )
+        with use_locale(locale):
+            html = pages.render(
+                "home/api_docs.html",
+                user=None,
+                csrf="",
+                request_path="/api/docs",
+                areas=areas,
+                toasts=[],
+                **content,
+            )
         return CachedDocument.from_bytes(html.encode(), "text/html; charset=utf-8")
 
 
@@ -93,8 +104,10 @@ async def api_docs(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
     """The OpenAPI document as a page."""
     documents = _get_documents(request)
     if actor is None:
-        response = (await documents.page()).to_response(request)
-        response.headers["Vary"] = "Accept-Encoding, Cookie"
+        locale = current_locale()
+        response = (await documents.page(locale)).to_response(request)
+        response.headers["Content-Language"] = locale.tag
+        response.headers["Vary"] = "Accept-Encoding, Accept-Language, Cookie"
         return response
     content = await documents.content()
     return await rt.singleton(WorkThreadPool).run(

@@ -14,7 +14,7 @@ from refract.links.dependencies import who
 from refract.links.queries import LinkFilter
 from refract.lists import queries as lists
 from refract.lists.access import ListCaller as ListOwner
-from refract.web.i18n import lazy_gettext, ngettext
+from refract.web.i18n import gettext, lazy_gettext, ngettext
 
 UNTITLED_LIST = lazy_gettext("Untitled list")
 
@@ -111,7 +111,7 @@ async def _search_items(rt: Runtime, actor: Caller, words: str, limit: int) -> l
             SearchKind.ITEM,
             one.id,
             one.title or one.text[:80],
-            one.site or "Note",
+            one.site or gettext("Note"),
             f"/app/library/{one.id}",
             one.url,
         )

@@ -12,7 +12,7 @@ from refract.identity.authentication import Caller, get_session_token
 from refract.identity.models import User
 from refract.web import csrf, flash
 from refract.web.cookies import Cookie
-from refract.web.i18n import Locale, choose_locale, use_locale
+from refract.web.i18n import LazyText, Locale, choose_locale, use_locale
 from refract.web.templating import TemplateRenderer
 
 VISIT_COOKIE = Cookie("refract_visit")
@@ -50,7 +50,7 @@ def render_response(
     template: str,
     *,
     status: int = 200,
-    page_title: str,
+    page_title: str | LazyText,
     bound: str | None = None,
     **context: Any,
 ) -> HTMLResponse:

@@ -22,6 +22,7 @@ from refract.lists.queries import list_claimable
 from refract.web import csrf
 from refract.web.cookies import Cookie
 from refract.web.dependencies import Rt
+from refract.web.i18n import gettext
 from refract.web.networks import client_network
 from refract.web.openapi import Guard, guards
 
@@ -67,7 +68,7 @@ async def list_claimable_titles(session: ReadSession, request: Request, rt: Runt
 
 
 def format_titles(found: Sequence[LinkList]) -> list[str]:
-    return [one.title or "Untitled list" for one in found]
+    return [link_list.title or gettext("Untitled list") for link_list in found]
 
 
 def set_creator_cookie(response: Response, rt: Runtime, client: ListClient) -> None:

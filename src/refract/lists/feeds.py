@@ -13,7 +13,6 @@ from xml.sax.saxutils import escape, quoteattr
 from refract.lists.schemas import PublicEntry, PublicList
 
 NO_TITLE = "(No title)"
-NO_DESCRIPTION = "(No description)"
 _NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 

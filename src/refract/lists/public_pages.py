@@ -12,7 +12,7 @@ from refract.core.threads import WorkThreadPool
 from refract.limits.service import RenderLimit
 from refract.links.safety.blocked_domains import BlockedDomainCache
 from refract.lists import card, queries
-from refract.lists.feeds import FEEDS, NO_TITLE, get_title, join_addresses
+from refract.lists.feeds import FEEDS, get_title, join_addresses
 from refract.lists.models import LinkList
 from refract.lists.presentation import (
     EntryState,
@@ -23,6 +23,7 @@ from refract.lists.presentation import (
     resolve_entries,
 )
 from refract.lists.queries import PublishedEdition
+from refract.web.i18n import gettext
 from refract.web.render_cache import RenderCache
 
 CACHE_CONTROL = "public, max-age=60"
@@ -191,7 +192,7 @@ def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str
     seen = build_public_list(found, found.edition or 1, shown, base_url)
     return {
         "list": seen,
-        "heading": get_title(seen) or "Untitled list",
+        "heading": get_title(seen) or gettext("Untitled list"),
         "entries": [_build_entry_context(line, line.href) for line in shown],
         "address": f"{base_url}/{seen.slug}",
         "all_addresses": join_addresses(seen.entries),
@@ -204,7 +205,7 @@ def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str
 def _build_entry_context(line: ResolvedEntry, href: str) -> dict[str, Any]:
     return {
         "position": line.entry.position,
-        "title": line.entry.title or NO_TITLE,
+        "title": line.entry.title,
         "description": line.entry.description,
         "url": line.url,
         "href": href,

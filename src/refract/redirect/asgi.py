@@ -60,6 +60,7 @@ from refract.redirect.responses import (
     strip_body,
 )
 from refract.web import return_path
+from refract.web.i18n import LazyText, lazy_gettext
 from refract.web.problems import (
     MethodNotAllowed,
     build_problem_headers,
@@ -83,6 +84,13 @@ _GONE_ERRORS: dict[TargetState, type[LinkGone]] = {
     "deleted": LinkDeleted,
     "blocked": LinkBlocked,
     "on_hold": LinkUnavailable,
+}
+
+_ERROR_HEADINGS = {
+    405: lazy_gettext("Links can only be opened"),
+    414: lazy_gettext("URL too long"),
+    429: lazy_gettext("Too many requests"),
+    503: lazy_gettext("Temporarily unavailable"),
 }
 
 
@@ -342,7 +350,7 @@ class _RedirectRequest:
             visitor,
             "redirect/not_found.html",
             status=404,
-            page_title="Not found",
+            page_title=lazy_gettext("Page not found"),
             name=name,
             suggestions=suggestions,
             creatable=self._request.view is LinkView.FOLLOW
@@ -374,13 +382,7 @@ def _build_method_error(method: str) -> MethodNotAllowed:
     return refused
 
 
-def _get_heading(error: RefractError) -> str:
+def _get_heading(error: RefractError) -> LazyText:
     if isinstance(error, PathMismatch):
-        return "This path does not fit the link"
-    headings = {
-        405: "A link can only be followed",
-        414: "Address too long",
-        429: "Too many requests",
-        503: "Back in a moment",
-    }
-    return headings.get(error.status, "That did not work")
+        return lazy_gettext("This path doesn’t match the link")
+    return _ERROR_HEADINGS.get(error.status, lazy_gettext("Something went wrong"))

@@ -27,6 +27,7 @@ from refract.redirect.asgi import RedirectApp
 from refract.redirect.engine import RedirectEngine
 from refract.redirect.hooks import ListHandler, RedirectFrontend
 from refract.redirect.resolver import RedirectTarget, SignedInUser
+from refract.web.i18n import LazyText
 from refract.web.templating import TemplateRenderer
 
 
@@ -82,7 +83,7 @@ class WebFrontend:
         template: str,
         *,
         status: int,
-        page_title: str,
+        page_title: str | LazyText,
         **context: Any,
     ) -> Response:
         actor = visitor if isinstance(visitor, Caller) else None
@@ -96,7 +97,7 @@ class WebFrontend:
         )
 
     async def render_slow_page(
-        self, scope: Scope, template: str, *, page_title: str, **context: Any
+        self, scope: Scope, template: str, *, page_title: str | LazyText, **context: Any
     ) -> Response:
         rendering = partial(
             self.render_page, scope, None, template, status=200, page_title=page_title, **context

@@ -16,6 +16,7 @@ from refract.redirect.resolver import (
     SignedInUser,
     WarningOutcome,
 )
+from refract.web.i18n import LazyText
 
 ListHandler = Callable[
     [Scope, RedirectTarget, ShortLinkRequest],
@@ -49,12 +50,12 @@ class RedirectFrontend(Protocol):
         template: str,
         *,
         status: int,
-        page_title: str,
+        page_title: str | LazyText,
         **context: Any,
     ) -> Response: ...
 
     async def render_slow_page(
-        self, scope: Scope, template: str, *, page_title: str, **context: Any
+        self, scope: Scope, template: str, *, page_title: str | LazyText, **context: Any
     ) -> Response:
         """Render a page that takes long, as strangers see it, outside of the event loop."""
 

@@ -17,6 +17,7 @@ from refract.links.models import FlagReason
 from refract.redirect import qr
 from refract.redirect.errors import InvalidQrFormat, QrSizeTooSmall, UrlTooLongForQr
 from refract.redirect.resolver import RedirectTarget
+from refract.web.i18n import LazyText, lazy_gettext
 from refract.web.render_cache import RenderCache
 
 
@@ -163,20 +164,24 @@ CONFIRMATION_SECONDS: Final = 600
 _CONFIRM_PURPOSE: Final = "continue"
 _CONFIRM_PATTERN: Final = re.compile(rf"{CONFIRM_PARAMETER}=([0-9a-f]{{24}})(?:&(.*))?", re.DOTALL)
 _FLAG_EXPLANATIONS: Final = {
-    FlagReason.UNCHECKED: "The address could not be checked yet. Continue only if you know it.",
-    FlagReason.LOOKALIKE: (
-        "The address mixes letters of several alphabets, so it may imitate another site. Read it"
-        " with care."
+    FlagReason.UNCHECKED: lazy_gettext(
+        "This URL hasn’t been checked yet. Open it only if you trust it."
     ),
-    FlagReason.DANGEROUS: "The address is listed as dangerous. Go back unless you are sure.",
-    FlagReason.BLOCKED: (
-        "The address is on the block list of this service. Go back unless you are sure."
+    FlagReason.LOOKALIKE: lazy_gettext(
+        "This URL mixes letters from several alphabets and may imitate another site."
+        " Read it carefully."
+    ),
+    FlagReason.DANGEROUS: lazy_gettext(
+        "This URL is listed as dangerous. Go back unless you’re sure."
+    ),
+    FlagReason.BLOCKED: lazy_gettext(
+        "This URL is on this server’s block list. Go back unless you’re sure."
     ),
 }
 
 
-def explain_flag(reason: str) -> str:
-    """Return what a visitor is told."""
+def explain_flag(reason: str) -> LazyText:
+    """Return the warning shown to a visitor."""
     return _FLAG_EXPLANATIONS[FlagReason(reason)]
 
 

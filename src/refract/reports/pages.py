@@ -15,6 +15,7 @@ from refract.reports.schemas import MAX_DETAILS, MAX_TARGET, ReportCreate
 from refract.reports.service import receive_report
 from refract.web import csrf
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext
 from refract.web.networks import client_network
 from refract.web.problems import list_field_errors
 
@@ -58,7 +59,7 @@ async def submit_report(
 
 @router.get(PATH + "/thanks")
 async def thanks_page(request: Request, actor: OptionalCaller) -> Response:
-    return render_response(request, actor, "reports/received.html", page_title="Thank you")
+    return render_response(request, actor, "reports/received.html", page_title=gettext("Thank you"))
 
 
 def _render_form(
@@ -74,7 +75,7 @@ def _render_form(
         actor,
         "reports/form.html",
         status=status,
-        page_title="Report abuse",
+        page_title=gettext("Report abuse"),
         reasons=list(ReportReason),
         max_details=MAX_DETAILS,
         values=values,

@@ -28,6 +28,7 @@ from refract.lists.public_pages import build_preview
 from refract.lists.schemas import ListPatch
 from refract.web import flash, return_path
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 
@@ -133,9 +134,14 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
     """Delete a list, and offer to take it back."""
     async with rt.db.write() as session:
         found = await service.delete_list(session, rt.ids, client.caller, list_id, rt.clock.now())
-        title = found.title or "Untitled list"
+        title = found.title or gettext("Untitled list")
     response = RedirectResponse("/app/lists", 303)
-    flash.add(response, rt, f"“{title}” is deleted.", undo=f"/app/lists/{list_id}/undo")
+    flash.add(
+        response,
+        rt,
+        gettext("Deleted “{title}”", title=title),
+        undo=f"/app/lists/{list_id}/undo",
+    )
     return response
 
 
@@ -146,13 +152,14 @@ async def undo_list_deletion(
     """Bring back a deleted list."""
     try:
         async with rt.db.write() as session:
-            await service.undo_delete(session, space, client.caller, list_id)
+            found = await service.undo_delete(session, space, client.caller, list_id)
+            title = found.title or gettext("Untitled list")
     except Conflict as exc:
         response: Response = RedirectResponse("/app/lists", 303)
-        flash.add(response, rt, exc.message, kind="wrong")
+        flash.add(response, rt, translate_error(exc), kind="wrong")
         return response
     response = redirect_to_list(list_id)
-    flash.add(response, rt, "The list is back.")
+    flash.add(response, rt, gettext("Restored “{title}”", title=title))
     return response
 
 
@@ -163,7 +170,7 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
     try:
         async with rt.db.write() as session:
             found = await service.release_name(session, space, client.caller, list_id)
-            flash.add(response, rt, f"The name /{found.slug} is free.")
+            flash.add(response, rt, gettext("/{name} is now available", name=found.slug))
     except Conflict as exc:
-        flash.add(response, rt, exc.message, kind="wrong")
+        flash.add(response, rt, translate_error(exc), kind="wrong")
     return response

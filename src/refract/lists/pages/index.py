@@ -11,7 +11,8 @@ from refract.core.errors import RefractError
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
-from refract.identity.dependencies import WriteCaller
+from refract.identity.dependencies import OptionalCaller, WriteCaller
+from refract.identity.responses import render_fragment
 from refract.limits.service import MissLimit
 from refract.links.dependencies import Space
 from refract.lists import addresses, queries, service
@@ -39,9 +40,9 @@ from refract.lists.schemas import ListCreate
 from refract.names import service as names
 from refract.names.models import NameTarget
 from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.i18n import gettext
 from refract.web.networks import client_network
 from refract.web.routing import large_body
-from refract.web.templating import TemplateRenderer
 
 router = page_router()
 PER_PAGE = 25
@@ -94,7 +95,7 @@ async def _render_lists(
         rt,
         client,
         "lists/index.html",
-        page_title="Lists",
+        page_title=gettext("Lists"),
         lists=[
             build_summary(found, count, views, rt.settings.public_url)
             for found, count, views in page.items
@@ -171,7 +172,11 @@ async def claim_lists(
 
 @router.get("/app/lists/availability")
 async def check_availability(
-    request: Request, rt: Rt, space: Space, slug: Annotated[str, Query(max_length=200)] = ""
+    request: Request,
+    actor: OptionalCaller,
+    rt: Rt,
+    space: Space,
+    slug: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """Whether a name is free, as a few words for the page."""
     await rt.singleton(MissLimit).charge_network(client_network(request, rt))
@@ -179,7 +184,4 @@ async def check_availability(
     if slug:
         async with rt.db.read() as session:
             found = await names.check_availability(session, space, slug, NameTarget.LIST)
-    pages: TemplateRenderer = request.app.state.pages
-    return Response(
-        pages.render("lists/_slug_state.html", found=found, slug=slug), media_type="text/html"
-    )
+    return render_fragment(request, actor, "lists/_slug_state.html", found=found, slug=slug)

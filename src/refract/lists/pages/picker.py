@@ -13,7 +13,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.identity.responses import render_response
 from refract.links.dependencies import Space
-from refract.lists import queries
+from refract.lists import queries, service
 from refract.lists.access import ListCaller
 from refract.lists.dependencies import add_single_entry, check_address, start_list
 from refract.lists.draft_owners import ListClient, WriteListClient
@@ -22,6 +22,7 @@ from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 MAX_DRAFTS = 50
@@ -48,28 +49,36 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
 ) -> Response:
     """Add it at the end of the chosen draft; without a choice a new one is started."""
     try:
-        list_id = await _add_address(rt, space, client, url, to, title)
+        list_id, list_title = await _add_address(rt, space, client, url, to, title)
     except (Conflict, Invalid, NotFound) as exc:
         return await _render_picker(
-            request, actor, rt, url, status=exc.status, problem=exc.message, chosen=to, title=title
+            request,
+            actor,
+            rt,
+            url,
+            status=exc.status,
+            problem=translate_error(exc),
+            chosen=to,
+            title=title,
         )
     response = RedirectResponse(f"/app/lists/{list_id}", 303)
-    flash.add(response, rt, "Added to the list.")
+    flash.add(response, rt, gettext("Added to “{title}”", title=list_title))
     return response
 
 
 async def _add_address(
     rt: Runtime, space: Space, client: ListClient, url: str, to: str, title: str
-) -> int:
+) -> tuple[int, str]:
+    """Return the id and title of the list that the URL was added to."""
     address = await check_address(rt, client, url.strip())
     async with rt.db.write() as session:
-        list_id = (
-            parse_id(to)
+        draft = (
+            await service.lock_draft(session, client.caller, parse_id(to))
             if to.isdigit()
-            else (await start_list(session, rt, space, client, ListCreate(title=title))).id
+            else await start_list(session, rt, space, client, ListCreate(title=title))
         )
-        await add_single_entry(session, rt, space, client, list_id, address)
-    return list_id
+        await add_single_entry(session, rt, space, client, draft.id, address)
+        return draft.id, draft.title or gettext("Untitled list")
 
 
 async def _render_picker(
@@ -94,7 +103,7 @@ async def _render_picker(
         actor,
         "lists/add.html",
         status=status,
-        page_title="Add to a list",
+        page_title=gettext("Add to a list"),
         url=url,
         drafts=drafts,
         **context,

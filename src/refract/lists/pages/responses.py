@@ -17,6 +17,7 @@ from refract.lists.errors import TooManyUrls
 from refract.lists.models import FetchStatus
 from refract.lists.palettes import PALETTE_NAMES
 from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult
+from refract.web.i18n import gettext, ngettext, translate_error
 from refract.web.problems import list_field_errors
 
 ListFormText = Annotated[str, Form()]
@@ -62,7 +63,7 @@ async def render_list(
         client,
         "lists/builder.html",
         status=status,
-        page_title=out.title or "Untitled list",
+        page_title=out.title or gettext("Untitled list"),
         list=out,
         settled=seen.link_list.family_id != seen.link_list.id,
         waiting=[
@@ -111,7 +112,7 @@ def get_error_status(wrong: Exception) -> int:
 def get_field_errors(wrong: Exception, field: str) -> dict[str, str]:
     if isinstance(wrong, ValidationError):
         return {one.field: one.message for one in list_field_errors(wrong.errors())}
-    return {field: wrong.message if isinstance(wrong, RefractError) else str(wrong)}
+    return {field: translate_error(wrong) if isinstance(wrong, RefractError) else str(wrong)}
 
 
 # Addresses as people paste them: read, counted, and given back when they cannot be added.
@@ -128,12 +129,15 @@ def reject_too_many(typed: list[str]) -> None:
 
 
 def format_result(result: EntriesResult) -> str:
-    twice = sum(one.entry is not None and one.entry.duplicate for one in result.results)
-    words = f"Added {result.created} {'address' if result.created == 1 else 'addresses'}."
-    return (
-        f"{words} {twice} of them {'was' if twice == 1 else 'were'} in the list already."
-        if twice
-        else words
+    """Return the message after links were added: how many, and how many of them are duplicates."""
+    duplicates = sum(row.entry is not None and row.entry.duplicate for row in result.results)
+    if not duplicates:
+        return ngettext("Added {n} link", "Added {n} links", result.created)
+    return ngettext(
+        "Added {n} link ({duplicates})",
+        "Added {n} links ({duplicates})",
+        result.created,
+        duplicates=ngettext("{n} duplicate", "{n} duplicates", duplicates),
     )
 
 
