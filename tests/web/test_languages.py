@@ -5,6 +5,7 @@ from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.links.models import FlagReason
 from tests import make
 from tests.client import by_cookie
 
@@ -114,3 +115,55 @@ async def test_a_redirect_does_not_depend_on_the_language(
 
     assert answer.status_code == 302
     assert {"vary", "content-language"}.isdisjoint(answer.headers)
+
+
+async def test_pages_of_links_and_lists_are_in_the_language_of_the_browser(
+    client: AsyncClient,
+) -> None:
+    missing = await client.get("/nothing-here", headers=GERMAN)
+    report = await client.get("/app/report", headers=GERMAN)
+    lists = await client.get("/app/lists", headers=GERMAN)
+    state = await client.get("/app/lists/availability?slug=books", headers=GERMAN)
+
+    assert "<title>Seite nicht gefunden · Refract</title>" in missing.text
+    assert '<span class="name">/nothing-here</span> gibt es nicht' in missing.text
+    assert "Missbrauch melden" in report.text
+    assert "Liste erstellen" in lists.text
+    assert "„books“ ist verfügbar" in state.text
+
+
+async def test_a_preference_holds_for_a_part_of_a_page(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, ada)) | GERMAN
+    await client.patch("/api/v1/me", headers=browser, json={"preferences": {"locale": "zh-Hans"}})
+
+    state = await client.get("/app/lists/availability?slug=books", headers=browser)
+
+    assert (state.headers["Content-Language"], "“books”可用" in state.text) == ("zh-Hans", True)
+
+
+async def test_the_api_docs_are_kept_once_for_each_language(client: AsyncClient) -> None:
+    german = await client.get("/api/docs", headers=GERMAN)
+    english = await client.get("/api/docs", headers={"Accept": "text/html"})
+
+    for answer, tag, heading in (
+        (german, "de", "<h3>Antwort</h3>"),
+        (english, "en", "<h3>Response</h3>"),
+    ):
+        assert (answer.headers["Content-Language"], heading in answer.text) == (tag, True)
+        assert "Accept-Language" in answer.headers["Vary"]
+    assert german.headers["ETag"] != english.headers["ETag"]
+
+
+async def test_a_warning_is_in_the_language_of_the_browser(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="odd")
+        link.flagged, link.flag_reason = True, FlagReason.UNCHECKED
+
+    page = await client.get("/odd", headers=GERMAN)
+
+    assert "Diese URL wurde noch nicht geprüft." in page.text
