@@ -1,6 +1,7 @@
-"""Who stands how to a list; what that allows is in the one table of `identity.access`.
+"""Relations between callers and lists. The rights they give are in the table of `identity.access`.
 
-A list has one maker: a person, or whoever holds the cookie that made it. For everybody else it is not there.
+A list has one owner: a user, or the browser whose creator cookie made it. For others it does not
+exist.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from refract.lists.models import LinkList
 
 @dataclass(frozen=True, slots=True)
 class ListCaller:
-    """Somebody who asks: a person, a browser with a creator cookie (known by its digest), both, or neither."""
+    """The caller: a user, a browser with a creator cookie (as a digest), both, or neither."""
 
     user_id: int | None = None
     creator: str | None = None
@@ -28,23 +29,23 @@ class ListCaller:
         return AccessRelation.STRANGER if self.user_id is None else AccessRelation.SIGNED_IN
 
     def is_owner_of(self, found: LinkList) -> bool:
-        """Once a person has a list, the cookie that made it opens it no more."""
+        """Return whether the list is the caller's. The cookie counts until a user owns the list."""
         if found.owner_id is not None:
             return found.owner_id == self.user_id
         return self.creator is not None and found.creator_hash == self.creator
 
     def as_admin(self, found: LinkList) -> bool:
-        """Whether nothing but an administrator's rights let them in."""
+        """Return whether the caller has access only as an administrator."""
         return self.is_admin and not self.is_owner_of(found)
 
     def require(self, found: LinkList | None, right: AccessRight) -> LinkList:
-        """The list, for those who may do this with it; for others there is none."""
+        """Return the list if the caller has the right, or raise `ListNotFound`."""
         if found is None or not is_allowed(self.relation(found), right):
             raise ListNotFound
         return found
 
     def filter_own_lists(self) -> ColumnElement[bool]:
-        """The lists that are shown as somebody's own."""
+        """Return the condition for lists that are shown as the caller's own."""
         if self.user_id is not None:
             return LinkList.owner_id == self.user_id
         return (

@@ -1,6 +1,6 @@
-"""Addresses on their way into a list: through the same checks as links, and our own short links taken for what they are.
+"""Checks of URLs that are added to a list: those of links, and our own short links are resolved.
 
-Asks other services, so no transaction may be open.
+Calls other services, so no transaction may be open.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ from refract.lists.service import CheckedAddress
 async def check_addresses(
     rt: Runtime, client: ListClient, typed: Sequence[str]
 ) -> list[CheckedAddress | RefractError]:
-    """Return what may be added for each address, in order, or the reason why not."""
+    """Return for each URL, in order, the checked address or the reason for refusing it."""
     read = [_parse_address(text) for text in typed]
     good = [index for index, one in enumerate(read) if isinstance(one, CheckedAddress)]
     judged = await check_destinations(
@@ -62,16 +62,16 @@ def _parse_address(text: str) -> CheckedAddress | RefractError:
 
 
 def _escape_braces(url: WebUrl) -> str:
-    """Braces mean nothing in a list, while in a link they are placeholders."""
+    """Escape braces: they are placeholders in a link and mean nothing in a list."""
     return url.href.replace("{", "%7B").replace("}", "%7D")
 
 
 async def _resolve_own_link(
     rt: Runtime, client: ListClient, address: CheckedAddress, refused: LinkLoop
 ) -> CheckedAddress | RefractError:
-    """Follow a short link of ours: the entry leads where the link leads, also after it changed.
+    """Resolve a short link of ours: the entry follows its destination, also after an edit.
 
-    One that leads nowhere counts against the limit of misses, as it does when it is followed.
+    A missing link counts against the limit of misses, as it does when it is opened.
     """
     if urlsplit(address.href).netloc != urlsplit(rt.settings.public_url).netloc:
         return refused

@@ -1,7 +1,8 @@
-"""The picture that others show beside a link to a list: its title, its address and its colours, drawn here and fetched from nowhere. Pure.
+"""The share image of a list: its title, URL and colours, drawn without fetching anything. Pure.
 
-A PNG with a palette: sixteen steps from paper to ink, sixteen from paper to a softer ink, and four rays. A letter is a small block of
-steps that is copied to its place, so a picture costs about as much as compressing it. Decision 0019 says why it is done this way.
+A PNG with a palette: sixteen steps from paper to ink, sixteen from paper to a softer ink, and four
+rays. A letter is a small block of steps that is copied to its place, so an image costs about as
+much as compressing it. Decision 0019 gives the reasons.
 """
 
 import json
@@ -28,17 +29,19 @@ _BAND: Final = 24
 _MAX_LINES: Final = 3
 _FONT: Final = Path(__file__).with_name("card_font.bin")
 _INK, _SOFT, _RAYS = 0, SHADE_STEPS, 2 * SHADE_STEPS
-_VARIATION_SELECTORS: Final = frozenset(
-    "\ufe0e\ufe0f"
-)  # they only choose how the sign before them looks
+# They only choose how the character before them looks.
+_VARIATION_SELECTORS: Final = frozenset("\ufe0e\ufe0f")
 _EMPTY_TITLE: Final = "\x00"
 LOGO_CHARACTER: Final = "\ue000"
-"""Our own sign, kept among the letters."""
+"""The logo, stored among the glyphs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Glyph:
-    """A letter as a block of steps, one byte each. `left` and `top` are measured from where the pen stands, on the base line."""
+    """A character as a block of steps, one byte each.
+
+    `left` and `top` are measured from the pen, which stands on the base line.
+    """
 
     left: int
     top: int
@@ -49,7 +52,7 @@ class Glyph:
 
 @dataclass(frozen=True, slots=True)
 class FontFace:
-    """Letters of one size."""
+    """Glyphs of one size."""
 
     line: int
     tracking: float
@@ -62,7 +65,7 @@ class FontFace:
         return all(sign in self.glyphs for sign in text)
 
     def truncate(self, text: str, room: float) -> str:
-        """The text, cut so that it fits with an ellipsis."""
+        """Return the text, cut so that it fits with an ellipsis."""
         if self.measure(text) <= room:
             return text
         while text and self.measure(text + "…") > room:
@@ -70,16 +73,14 @@ class FontFace:
         return text.rstrip() + "…"
 
     def wrap(self, text: str, room: float, limit: int) -> list[str]:
-        """The text in at most so many lines, broken between words where that is possible; the last one is cut."""
+        """Return at most `limit` lines, broken between words if possible; the last one is cut."""
         lines: list[str] = []
         words = text.split()
         while words and len(lines) < limit - 1:
             taken = 1
             while taken < len(words) and self.measure(" ".join(words[: taken + 1])) <= room:
                 taken += 1
-            if (
-                self.measure(words[0]) > room
-            ):  # one endless word: the rest of it goes to the next line
+            if self.measure(words[0]) > room:  # a long word: the rest goes to the next line
                 fits = next(
                     cut
                     for cut in range(len(words[0]), 0, -1)
@@ -94,7 +95,7 @@ class FontFace:
 
 @lru_cache(maxsize=1)
 def load_faces() -> dict[str, FontFace]:
-    """The letters, read when the first picture is drawn. `tools/card_font.py` makes the file."""
+    """Return the fonts, read for the first image. `tools/card_font.py` writes the file."""
     head, _, blocks = zlib.decompress(_FONT.read_bytes()).partition(b"\n")
     found = {}
     for name, face in json.loads(head).items():
@@ -107,12 +108,12 @@ def load_faces() -> dict[str, FontFace]:
 
 
 def draw_card(body: bytes, *, address: str, facts: str, palette: Palette) -> bytes:
-    """Draw the picture of the list whose title is `body`. Runs in the extraction process."""
+    """Draw the image of the list whose title is `body`. Runs in the extraction process."""
     return render_card(body.decode(), address, facts, palette)
 
 
 def render_card(title: str, address: str, facts: str, palette: Palette) -> bytes:
-    """The picture. A title in letters that we do not have gives way to the address, which is always plain."""
+    """Return the image. A title with missing glyphs is replaced by the URL, which is ASCII."""
     large, small = load_faces()["large"], load_faces()["small"]
     title = _normalise_title(title, large)
     if not large.can_render(title):
@@ -139,7 +140,7 @@ def render_card(title: str, address: str, facts: str, palette: Palette) -> bytes
 
 
 def _normalise_title(title: str, face: FontFace) -> str:
-    """One line; signs without which it says the same (emoji, say) are left out when we do not have them, letters never."""
+    """Return the title as one line, without symbols (emoji) that the font lacks."""
     kept = (
         sign
         for sign in unicodedata.normalize("NFC", title)
@@ -158,7 +159,7 @@ def _normalise_title(title: str, face: FontFace) -> str:
 def _draw_text(
     canvas: list[bytearray], face: FontFace, text: str, x: float, base: int, ink: int
 ) -> float:
-    """Put letters on a line; the answer is where the pen stands afterwards. Letters that overlap add up to no more than ink."""
+    """Draw text and return the new x position of the pen. Overlapping letters never exceed ink."""
     shift = bytes([0, *range(ink + 1, ink + SHADE_STEPS)]) + bytes(256 - SHADE_STEPS)
     for sign in text:
         glyph = face.glyphs[sign]

@@ -1,4 +1,4 @@
-"""What every call about lists shares: looking at addresses, paying for them, and what a list looks like to its maker."""
+"""Steps that API and pages of lists share: rate limits, names, entries, output."""
 
 import asyncio
 from collections.abc import Sequence
@@ -42,7 +42,7 @@ _BATCH_SIZE = 100
 async def start_list(
     session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, new: ListCreate
 ) -> LinkList:
-    """Make a draft; a stranger's counts against their network."""
+    """Create a draft. Without an account it counts against the network's limit."""
     await _charge_list(session, rt, client)
     return await service.create_list(session, space, client.caller, new)
 
@@ -50,7 +50,10 @@ async def start_list(
 async def begin_edition(
     session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int
 ) -> tuple[LinkList, bool]:
-    """Begin the next edition, which counts as a list, and have looked at what nobody has looked at yet; or find the one begun before."""
+    """Return the draft of the next edition, and whether it is new.
+
+    A new one counts as a list, and its unfetched entries are enqueued.
+    """
     draft, made = await service.create_edition(session, space, client.caller, list_id)
     if made:
         await _charge_list(session, rt, client)
@@ -81,7 +84,7 @@ async def choose_name(
 async def publish_draft(
     session: WriteSession, rt: Runtime, space: Namespace, client: ListClient, list_id: int
 ) -> LinkList:
-    """Publish a draft under the name it wishes for; a stranger's gets a generated one unless they may choose."""
+    """Publish a draft under its name, or a generated one if the caller may not choose."""
     draft = await service.lock_draft(session, client.caller, list_id)
     if client.is_anonymous and rt.settings.effective_anonymous_lists != "publish":
         raise AccountRequiredToPublish
@@ -122,7 +125,7 @@ async def add_single_entry(
     list_id: int,
     address: CheckedAddress,
 ) -> EntryOut:
-    """Add an address, pay for it and have its page looked at, all or nothing."""
+    """Add a URL, charge the rate limit and enqueue the fetch, in one transaction."""
     (entry,) = await service.add_entries(session, space, client.caller, list_id, [address])
     if client.is_anonymous:
         limit = rt.settings.anonymous_entries_per_hour
@@ -139,7 +142,7 @@ async def add_entry_batch(
     list_id: int,
     found: Sequence[CheckedAddress | RefractError],
 ) -> EntriesResult:
-    """Each address is judged by itself; those past the limit are told so."""
+    """Add the URLs that passed, each with its own result; those over the limit are refused."""
     await service.lock_draft(session, client.caller, list_id)
     good = [index for index, one in enumerate(found) if isinstance(one, CheckedAddress)]
     refused: dict[int, RefractError] = {
@@ -178,7 +181,7 @@ async def build_entry_out(session: ReadSession, rt: Runtime, entry: ListEntry) -
 async def _build_entry_outs(
     session: ReadSession, rt: Runtime, entries: Sequence[ListEntry]
 ) -> dict[int, EntryOut]:
-    """Entries of one list, as they stand in it."""
+    """Return the output of entries of one list, by id."""
     if not entries:
         return {}
     alike = await queries.find_duplicates(session, entries)

@@ -1,4 +1,4 @@
-"""Strangers who make lists: a cookie is all that is known of them, and only its digest is kept."""
+"""Draft owners without an account, known by a cookie of which only the digest is stored."""
 
 import uuid
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ COOKIE_MAX_AGE_SECONDS = 30 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class ListClient:
-    """Whoever asks. `creator` is the cookie in the clear: one that was sent and may be used, or a new one for whoever has none."""
+    """The client of a request. `creator` is the creator cookie in plain text, sent or new."""
 
     actor: Caller | None
     creator: str | None
@@ -41,7 +41,7 @@ class ListClient:
 
     @property
     def caller(self) -> ListCaller:
-        """A new cookie has made nothing yet, but what is made now belongs to it."""
+        """Return the caller. Lists made in this request belong to a new cookie too."""
         creator = hash_credential(self.creator) if self.creator else None
         if self.actor is None:
             return ListCaller(creator=creator)
@@ -53,7 +53,7 @@ class ListClient:
 
 
 def read_creator_cookie(request: Request, rt: Runtime) -> str | None:
-    """The cookie that was sent, if it is one of ours."""
+    """Return the cookie that was sent, if it is valid."""
     sent = CREATOR_COOKIE.read(request, rt) or ""
     try:
         return str(uuid.UUID(sent)) if len(sent) == 36 else None
@@ -62,7 +62,7 @@ def read_creator_cookie(request: Request, rt: Runtime) -> str | None:
 
 
 async def list_claimable_titles(session: ReadSession, request: Request, rt: Runtime) -> list[str]:
-    """Titles of the lists that this browser made and nobody has claimed: to be offered to whoever has signed in since."""
+    """Return the titles of unclaimed lists of this browser, to offer them after signing in."""
     cookie = read_creator_cookie(request, rt)
     return format_titles(await list_claimable(session, hash_credential(cookie))) if cookie else []
 
@@ -72,13 +72,13 @@ def format_titles(found: Sequence[LinkList]) -> list[str]:
 
 
 def set_creator_cookie(response: Response, rt: Runtime, client: ListClient) -> None:
-    """Let the browser of a stranger keep the cookie, for another 30 days."""
+    """Set the cookie of an anonymous client for another 30 days."""
     if client.is_anonymous and client.creator:
         CREATOR_COOKIE.set(response, rt, client.creator, max_age=COOKIE_MAX_AGE_SECONDS)
 
 
 def _require_lists_allowed(rt: Runtime, actor: Caller | None) -> None:
-    """Raise unless somebody without an account may have lists here."""
+    """Raise unless lists are allowed without an account."""
     if actor is None and rt.settings.effective_anonymous_lists == "off":
         raise AnonymousListsDisabled
 
@@ -94,7 +94,7 @@ async def _authorize_read(request: Request, rt: Rt, actor: OptionalCaller) -> Li
 
 @guards(Guard(Scope.WRITE, errors=(MissingScope,), anonymous_errors=(AnonymousListsDisabled,)))
 async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> ListClient:
-    """A cookie authorises no change unless the request is shown to come from our pages."""
+    """Accept the creator cookie only if the request provably comes from our pages."""
     _require_lists_allowed(rt, actor)
     if actor is not None and Scope.WRITE not in actor.scopes:
         raise MissingScope(scope=Scope.WRITE)
@@ -102,7 +102,7 @@ async def _authorize_write(request: Request, rt: Rt, actor: OptionalCaller) -> L
     if creator is not None and not await csrf.is_valid(rt, request, creator):
         if actor is None:
             raise CsrfFailed
-        creator = None  # who comes with a key or a proven session goes without it
+        creator = None  # a key or a proven session works without it
     visitor = ListClient(
         actor,
         creator or (str(uuid.uuid4()) if actor is None else None),

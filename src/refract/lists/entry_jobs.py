@@ -1,4 +1,4 @@
-"""Work for later on entries: what their pages say of themselves, and a second look at those nobody could be asked about."""
+"""Background jobs of entries: fetching page metadata, and rechecking URLs."""
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
@@ -31,7 +31,7 @@ _RETRY_BACKOFF = (60.0, 60.0, 300.0, 900.0, 3600.0, 3600.0 * 6, 3600.0 * 24)
 
 
 class FetchEntry(JobPayload):
-    """An entry whose page is to be looked at."""
+    """Fetch the metadata of an entry's page."""
 
     kind: ClassVar[str] = "lists.fetch_entry"
 
@@ -39,7 +39,7 @@ class FetchEntry(JobPayload):
 
 
 class RecheckEntries(JobPayload):
-    """Entries that are to be checked now, since the checking service was away when they were added."""
+    """Check entries that were added while the checking service was unavailable."""
 
     kind: ClassVar[str] = "lists.recheck"
 
@@ -47,7 +47,7 @@ class RecheckEntries(JobPayload):
 
 
 class RecheckDueEntries(JobPayload):
-    """Check the entries again that were checked longest ago."""
+    """Recheck the entries whose last check is the oldest."""
 
     kind: ClassVar[str] = "lists.recheck_due"
 
@@ -59,7 +59,10 @@ def build_fetcher(rt: Runtime) -> PageFetcher:
 async def enqueue_entry_jobs(
     session: WriteSession, rt: Runtime, entries: Sequence[ListEntry], user_id: int | None
 ) -> None:
-    """Ask for everything that new entries still need, in the transaction that made them. Strangers share one turn."""
+    """Enqueue the jobs of new entries, in the transaction that adds them.
+
+    Anonymous callers have one share of the queue in common.
+    """
     pending = [
         FetchEntry(entry_id=entry.id) for entry in entries if entry.fetch_status == "pending"
     ]
@@ -71,11 +74,14 @@ async def enqueue_entry_jobs(
 
 @handles(FetchEntry)
 async def fetch_entry(rt: Runtime, job: FetchEntry) -> None:
-    """Fill in what the page says. One look is all, and final; tried again is only what our own database kept us from."""
+    """Fill in the page's metadata. There is one attempt, and its result is final.
+
+    Only a failure of our own database is retried.
+    """
     async with rt.db.read() as session:
         pending = await queries.find_pending_entry(session, job.entry_id)
     if pending is None:
-        return  # taken out while it waited
+        return  # removed in the meantime
     found = await _fetch_metadata(rt, *pending)  # slow: no transaction is open here
     async with rt.db.write() as writing:
         await service.fill_entry(writing, job.entry_id, found, rt.clock.now())
@@ -97,9 +103,9 @@ async def _fetch_metadata(rt: Runtime, href: str, owner_id: int | None) -> PageM
 
 @handles(RecheckEntries, tries=len(_RETRY_BACKOFF), backoff=_RETRY_BACKOFF)
 async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
-    """Take the flag off what is safe, and stop what is bad; what cannot be asked about is tried again."""
+    """Unflag safe entries, block dangerous ones; retry if the service is unavailable."""
     if not rt.singleton(DestinationChecker).has_checks:
-        return  # the operator no longer wants it
+        return  # checks have been disabled since
     async with rt.db.read() as session:
         wanted = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids))
         hrefs = dict((await session.execute(wanted)).all())
@@ -110,7 +116,7 @@ async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
 
 @handles(RecheckDueEntries)
 async def recheck_due_entries(rt: Runtime, _job: RecheckDueEntries) -> None:
-    """Check what is due, the longest unchecked first. A service that does not answer ends the run."""
+    """Recheck due entries, the oldest check first. Stop if the checking service is unavailable."""
     for _ in range(MAX_BATCHES if rt.singleton(DestinationChecker).has_checks else 0):
         async with rt.db.read() as session:
             hrefs = await queries.find_due_entries(
@@ -126,7 +132,10 @@ async def recheck_due_entries(rt: Runtime, _job: RecheckDueEntries) -> None:
 
 
 async def _check_entries(rt: Runtime, hrefs: Mapping[int, str]) -> bool:
-    """Check and settle. Return whether there was an answer for all of them. No transaction is open while others are asked."""
+    """Check entries and record the results. Return whether all of them could be checked.
+
+    No transaction is open during the checks.
+    """
     findings = await rt.singleton(DestinationChecker).recheck(list(hrefs.values()))
     found = {entry_id: findings[href] for entry_id, href in hrefs.items() if href in findings}
     safe = [entry_id for entry_id, finding in found.items() if finding.reason is None]

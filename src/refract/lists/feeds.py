@@ -1,6 +1,6 @@
-"""A published list for programs: RSS 2.0, JSON Feed 1.1 and Markdown. Pure.
+"""Published lists as RSS 2.0, JSON Feed 1.1 and Markdown. Pure.
 
-Feeds name the real addresses: what somebody has kept must still lead there when the list is long gone.
+Feeds contain the destinations, so that saved copies still work when the list is deleted.
 """
 
 import json
@@ -18,8 +18,9 @@ _MARKDOWN = re.compile(r"([\\`*_{}\[\]<>#|~!&])")
 
 
 def render_rss(found: PublicList, base_url: str) -> str:
-    """One item per entry, in the list's order."""
+    """Return an RSS feed with one item per entry, in the list's order."""
     address, self_address = found.url, _build_feed_url(found, "rss", base_url)
+    published = format_datetime(found.published_at.astimezone(UTC), usegmt=True)
     items = "".join(_render_rss_item(found, entry) for entry in found.entries)
     return (
         '<?xml version="1.0" encoding="utf-8"?>\n'
@@ -27,7 +28,7 @@ def render_rss(found: PublicList, base_url: str) -> str:
         f"<title>{_escape_xml(get_title(found))}</title><link>{_escape_xml(address)}</link>"
         f"<description>{_escape_xml(found.description or get_title(found))}</description>"
         f'<atom:link href={quoteattr(self_address)} rel="self" type="application/rss+xml"/>'
-        f"<lastBuildDate>{format_datetime(found.published_at.astimezone(UTC), usegmt=True)}</lastBuildDate>"
+        f"<lastBuildDate>{published}</lastBuildDate>"
         f"<generator>Refract</generator>{items}</channel></rss>\n"
     )
 
@@ -36,10 +37,12 @@ def _render_rss_item(found: PublicList, entry: PublicEntry) -> str:
     about = (
         f"<description>{_escape_xml(entry.description)}</description>" if entry.description else ""
     )
+    published = format_datetime(found.published_at.astimezone(UTC), usegmt=True)
     return (
-        f"<item><title>{_escape_xml(entry.title or NO_TITLE)}</title><link>{_escape_xml(entry.url)}</link>{about}"
+        f"<item><title>{_escape_xml(entry.title or NO_TITLE)}</title>"
+        f"<link>{_escape_xml(entry.url)}</link>{about}"
         f'<guid isPermaLink="false">{_escape_xml(_build_item_id(found, entry))}</guid>'
-        f"<pubDate>{format_datetime(found.published_at.astimezone(UTC), usegmt=True)}</pubDate></item>"
+        f"<pubDate>{published}</pubDate></item>"
     )
 
 
@@ -66,7 +69,7 @@ def render_json_feed(found: PublicList, base_url: str) -> str:
     return json.dumps(feed, ensure_ascii=False, indent=1)
 
 
-def render_markdown(found: PublicList, base_url: str) -> str:  # noqa: ARG001 - all feeds have this shape
+def render_markdown(found: PublicList, base_url: str) -> str:  # noqa: ARG001 - a FeedRenderer
     parts = [f"# {_escape_markdown(get_title(found))}"]
     if found.description:
         parts.append(_escape_markdown(found.description))
@@ -98,7 +101,7 @@ def get_title(found: PublicList) -> str:
 
 
 def join_addresses(found: Sequence[PublicEntry]) -> str:
-    """One address a line, for whoever copies them all."""
+    """Return the URLs of all entries, one per line."""
     return "\n".join(entry.url for entry in found)
 
 
@@ -108,7 +111,7 @@ def _build_feed_url(found: PublicList, kind: str, base_url: str) -> str:
 
 
 def _build_item_id(found: PublicList, entry: PublicEntry) -> str:
-    """The same entry keeps its id as long as the edition is there."""
+    """Return the id of a feed item. It is stable for an edition."""
     return f"{found.url.partition('?')[0]}/{entry.position}?edition={found.edition}"
 
 

@@ -1,4 +1,4 @@
-"""What happens to lists by itself: pages are looked at, what nobody needs any more is erased."""
+"""Periodic jobs of lists: purging, releasing names, failing stale entries, rechecking URLs."""
 
 from datetime import time
 from typing import ClassVar
@@ -15,13 +15,13 @@ YIELD_SECONDS = 0.01
 
 
 class PurgeLists(JobPayload):
-    """Erase lists deleted long ago, drafts that nobody came back to, and old lines of the log."""
+    """Erase lists deleted long ago, abandoned drafts without an owner, and old log entries."""
 
     kind: ClassVar[str] = "lists.erase"
 
 
 class FailStaleEntries(JobPayload):
-    """End the waiting of entries whose job was lost."""
+    """Mark entries as failed whose fetch job was lost."""
 
     kind: ClassVar[str] = "lists.give_up_waiting"
 
@@ -40,7 +40,7 @@ async def release_names(rt: Runtime, _job: ReleaseNames) -> None:
 
 @handles(PurgeLists)
 async def purge_lists(rt: Runtime, _job: PurgeLists) -> None:
-    """In slices, so that nobody waits long for the lock."""
+    """Purge in batches, so that the lock is never held for long."""
     while True:
         async with rt.db.write() as session:
             erased = await service.purge_old_lists(session, rt.clock.now())

@@ -1,4 +1,4 @@
-"""Lists, what stands in them, and the log of what was published and deleted."""
+"""Lists, their entries, and the log of publications and deletions."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -28,7 +28,7 @@ class ListStatus(StrEnum):
 
 
 class FetchStatus(StrEnum):
-    """How far we are with an entry's page. Success and failure are final."""
+    """The state of fetching an entry's page. Success and failure are final."""
 
     PENDING = "pending"
     SUCCESS = "success"
@@ -46,10 +46,11 @@ _USERS = table("users", column("id", BigInteger), column("held_at", UtcDateTime)
 
 
 class LinkList(Model):
-    """An ordered page of entries: a draft until it is published, then fixed.
+    """An ordered page of entries: a draft until it is published, then immutable.
 
-    It belongs to a person (`owner_id`) or to whoever holds the cookie that made it (`creator_hash`), never to both. Editions of one list
-    share a `family_id`, the id of the first; a draft has no edition number yet.
+    It belongs to a user (`owner_id`) or to the browser with the cookie that made it
+    (`creator_hash`), never to both. Editions of a list share a `family_id`, the id of the first; a
+    draft has no edition number yet.
     """
 
     __tablename__ = "lists"
@@ -70,20 +71,18 @@ class LinkList(Model):
     edition: Mapped[int | None] = mapped_column(Integer)
     title: Mapped[str | None] = mapped_column(String(200))
     description: Mapped[str | None] = mapped_column(Text)
-    palette: Mapped[str | None] = mapped_column(String(20))  # none chosen: the house's colours
-    slug: Mapped[str | None] = mapped_column(
-        text_key(40)
-    )  # of a draft only a wish; the names table decides
+    palette: Mapped[str | None] = mapped_column(String(20))  # null: the default palette
+    # Of a draft only the requested name: the names table decides when it is published.
+    slug: Mapped[str | None] = mapped_column(text_key(40))
     status: Mapped[str] = mapped_column(String(10))
     version: Mapped[int]
     search_text: Mapped[str] = mapped_column(Text)  # folded: title, slug, description
     created_at: Mapped[datetime]
-    updated_at: Mapped[datetime]  # moved by people, never by what we fetch
+    updated_at: Mapped[datetime]  # changed by users, never by fetched metadata
     published_at: Mapped[datetime | None]
     deleted_at: Mapped[datetime | None]
-    deleted_by_admin: Mapped[bool] = mapped_column(
-        default=False, server_default=false()
-    )  # then its maker cannot undo it
+    # Then its owner cannot undo it.
+    deleted_by_admin: Mapped[bool] = mapped_column(default=False, server_default=false())
     on_hold: Mapped[bool] = column_property(
         select(_USERS.c.id)
         .where(_USERS.c.id == owner_id, _USERS.c.held_at.is_not(None))
@@ -94,7 +93,7 @@ class LinkList(Model):
 
 
 class ListEntry(Model):
-    """An address in a list. What a person wrote is marked as theirs and never overwritten."""
+    """A URL in a list. Texts that a user wrote are marked and never overwritten."""
 
     __tablename__ = "list_entries"
     __table_args__ = (
@@ -107,15 +106,13 @@ class ListEntry(Model):
         TABLE_OPTIONS,
     )
 
-    id: Mapped[int] = mapped_column(
-        primary_key=True, autoincrement=False
-    )  # Snowflake; clicks are kept under it
+    # A Snowflake; clicks are stored under it.
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     list_id: Mapped[int] = mapped_column(ForeignKey("lists.id"))
-    link_id: Mapped[
-        int | None
-    ]  # a link of ours whose destination the entry follows; no foreign key: links may be purged
+    # Our link whose destination the entry follows. No foreign key: links may be purged.
+    link_id: Mapped[int | None]
     url: Mapped[str] = mapped_column(String(2048))  # as typed
-    href: Mapped[str] = mapped_column(Text)  # as it goes into Location
+    href: Mapped[str] = mapped_column(Text)  # as sent in Location
     host: Mapped[str] = mapped_column(text_key(255))
     normalized_url: Mapped[str] = mapped_column(Text)
     normalized_digest: Mapped[str] = mapped_column(text_key(32))
@@ -127,17 +124,16 @@ class ListEntry(Model):
     fetch_status: Mapped[str] = mapped_column(String(10))
     flagged: Mapped[bool]  # a preview is shown before it redirects
     flag_reason: Mapped[str | None] = mapped_column(String(20))  # a FlagReason of links
-    checked_at: Mapped[
-        datetime | None
-    ]  # when the address was last compared with block list and checking service
-    dangerous: Mapped[bool]  # it was found bad since it was added
+    # When the URL was last compared with the block list and the checking service.
+    checked_at: Mapped[datetime | None]
+    dangerous: Mapped[bool]  # found dangerous after it was added
     position: Mapped[int] = mapped_column(Integer)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 
 
 class ListAction(Model):
-    """Something that happened to a list in public. It outlives the list, for 90 days."""
+    """A publication or deletion of a list. It is kept for 90 days, longer than the list."""
 
     __tablename__ = "list_actions"
     __table_args__ = (

@@ -1,16 +1,19 @@
-"""How a public list may look: a few curated sets of colours. These are drawn into the share image; the page's are in css/tokens.css."""
+"""Palettes of public lists, as used in the share image.
+
+The colours of the page are in css/tokens.css.
+"""
 
 from dataclasses import dataclass
 from typing import Final, Literal, get_args
 
 Palette = Literal["cobalt", "ocean", "forest", "clay", "plum", "ink"]
 DEFAULT_PALETTE: Final[Palette] = "cobalt"
-"""What a list has that nobody has chosen one for."""
+"""The palette of a list without a choice."""
 
 
 @dataclass(frozen=True, slots=True)
 class PaletteColours:
-    """Paper, what is written on it, and the four rays of the band below."""
+    """Background, text colours, and the four rays of the band at the bottom."""
 
     paper: str
     ink: str

@@ -1,4 +1,4 @@
-"""A person's lists when they ask for everything, and when they go."""
+"""Export and erasure of a user's lists."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -27,7 +27,7 @@ _ENTRY_FIELDS = ("url", "title", "description", "image", "position", "created_at
 
 
 async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
-    """Lists of theirs with their entries, drafts too."""
+    """Yield the user's lists with their entries, drafts included."""
     async with rt.db.read() as session:
         mine = list(
             await session.scalars(
@@ -50,7 +50,7 @@ async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[st
 
 
 async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: AccountDeletion) -> None:
-    """Published lists are deleted; then everything goes at once, names too, not after the usual 90 days."""
+    """Delete published lists, then erase all lists and names now instead of after 90 days."""
     await service.erase_user_lists(session, rt.ids, leaving.user.id, rt.clock.now())
     left = list(
         await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id))

@@ -1,4 +1,4 @@
-"""A list as it is shown: where each entry leads now, and what may be said of it. Pure."""
+"""Lists prepared for output: the current destination and state of each entry. Pure."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ EntryState = Literal["live", "blocked", "gone"]
 
 
 class HostMatcher(Protocol):
-    """Who knows the blocked domains."""
+    """Lookup of blocked domains."""
 
     def match(self, host: str) -> str | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class ListDetails:
-    """A list and its figures. `epoch` is that of the blocked domains, so that nobody goes by an old copy."""
+    """A list and its views. `epoch` is that of the blocked domains, to detect a stale cache."""
 
     link_list: LinkList
     views: int = 0
@@ -32,7 +32,7 @@ class ListDetails:
 
 @dataclass(frozen=True, slots=True)
 class EntryRow:
-    """An entry as it is stored, with the link it follows."""
+    """A stored entry, with the link it follows."""
 
     entry: ListEntry
     link: Link | None = None
@@ -41,7 +41,7 @@ class EntryRow:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedEntry:
-    """An entry as it is now."""
+    """An entry with its current destination and state."""
 
     entry: ListEntry
     url: str
@@ -55,10 +55,19 @@ class ResolvedEntry:
     def to_schema(self) -> EntryOut:
         entry = self.entry
         return EntryOut(
-            id=entry.id, url=self.url, normalized_url=self.normalized_url, title=entry.title, description=entry.description,
-            image=entry.image, fetch_status=FetchStatus(entry.fetch_status), position=entry.position, duplicate=self.duplicate,
-            link_id=entry.link_id, state=self.state, clicks=self.clicks,
-        )  # fmt: skip
+            id=entry.id,
+            url=self.url,
+            normalized_url=self.normalized_url,
+            title=entry.title,
+            description=entry.description,
+            image=entry.image,
+            fetch_status=FetchStatus(entry.fetch_status),
+            position=entry.position,
+            duplicate=self.duplicate,
+            link_id=entry.link_id,
+            state=self.state,
+            clicks=self.clicks,
+        )
 
 
 def resolve_entries(
@@ -113,7 +122,7 @@ def _resolve_entry(
 
 
 def can_follow(link: Link, now: datetime) -> bool:
-    """Whether an entry may lead where this link leads: everybody could find that out by following the link itself."""
+    """Return whether an entry may follow this link: only if anyone can open the link itself."""
     return (
         link.state_at(now) == LinkState.ACTIVE
         and link.visibility != Visibility.SECURE
@@ -125,7 +134,7 @@ def normalise_href(href: str) -> str:
     try:
         return normalize_url(parse_web_url(href, limit=len(href)))
     except BadUrl:
-        return href  # it was one when it was accepted, by the rules of that day
+        return href  # valid by the rules of the day when it was accepted
 
 
 def build_summary(found: LinkList, entry_count: int, views: int, base_url: str) -> ListSummary:
@@ -142,17 +151,26 @@ def build_list(seen: ListDetails, entries: list[EntryOut], base_url: str) -> Lis
 
 def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
     return {
-        "id": found.id, "title": found.title, "description": found.description, "palette": get_palette(found), "slug": found.slug,
-        "status": ListStatus(found.status), "on_hold": found.on_hold,
-        "edition": found.edition, "created_at": found.created_at, "updated_at": found.updated_at, "published_at": found.published_at,
-        "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None, "views": views,
-    }  # fmt: skip
+        "id": found.id,
+        "title": found.title,
+        "description": found.description,
+        "palette": get_palette(found),
+        "slug": found.slug,
+        "status": ListStatus(found.status),
+        "on_hold": found.on_hold,
+        "edition": found.edition,
+        "created_at": found.created_at,
+        "updated_at": found.updated_at,
+        "published_at": found.published_at,
+        "url": f"{base_url}/{found.slug}" if found.status == ListStatus.PUBLISHED else None,
+        "views": views,
+    }
 
 
 def build_public_list(
     found: LinkList, latest: int, shown: Sequence[ResolvedEntry], base_url: str
 ) -> PublicList:
-    """What everybody may see: blocked and lost entries are left out, and positions stay what they are."""
+    """Return the public view: without unavailable entries, positions unchanged."""
     entries = [
         PublicEntry(
             position=line.entry.position,
@@ -165,18 +183,24 @@ def build_public_list(
         if line.state == "live"
     ]
     return PublicList(
-        slug=found.slug or "", title=found.title, description=found.description, palette=get_palette(found),
-        edition=found.edition or 1, latest_edition=latest,
-        published_at=found.published_at or found.updated_at, url=build_list_url(found, latest, base_url), entries=entries,
-    )  # fmt: skip
+        slug=found.slug or "",
+        title=found.title,
+        description=found.description,
+        palette=get_palette(found),
+        edition=found.edition or 1,
+        latest_edition=latest,
+        published_at=found.published_at or found.updated_at,
+        url=build_list_url(found, latest, base_url),
+        entries=entries,
+    )
 
 
 def get_palette(found: LinkList) -> Palette:
-    """One that is no longer offered gives way to the house's colours."""
+    """Return the list's palette, or the default if it is no longer offered."""
     return next((name for name in PALETTE_NAMES if name == found.palette), DEFAULT_PALETTE)
 
 
 def build_list_url(found: LinkList, latest: int, base_url: str) -> str:
-    """Where an edition can be read: the latest under the bare name."""
+    """Return the URL of an edition. The latest has the bare name."""
     bare = f"{base_url}/{found.slug}"
     return bare if found.edition == latest else f"{bare}?edition={found.edition}"

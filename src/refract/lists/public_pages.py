@@ -1,4 +1,4 @@
-"""A published list for everybody: its page, its feeds, its picture, and where its entries lead. Three questions at most with its name."""
+"""Published lists: page, feeds, share image and entries, with three queries at most."""
 
 import hashlib
 from collections.abc import Sequence
@@ -31,13 +31,13 @@ _NO_INDEX = {"X-Robots-Tag": "noindex"}
 
 
 def robots_headers(found: LinkList) -> dict[str, str]:
-    """Keep a list without an owner out of search engines: nobody answers for it."""
+    """Return headers that keep a list without an owner out of search engines."""
     return _NO_INDEX if found.owner_id is None else {}
 
 
 @dataclass(frozen=True, slots=True)
 class PublicListPage:
-    """What the page is made of."""
+    """Content and headers of a public list page."""
 
     list_id: int
     slug: str
@@ -49,7 +49,7 @@ class PublicListPage:
 
 @dataclass(frozen=True, slots=True)
 class EntryTarget:
-    """Where an entry leads, if it does."""
+    """The destination and state of an entry."""
 
     id: int
     position: int
@@ -100,7 +100,7 @@ class PublicLists:
     async def get_feed(
         self, holder: int, kind: str, edition: int | None, known: str, network: str
     ) -> Response | None:
-        """`known` is the ETag that a reader has from before."""
+        """Return a feed, or 304 if `known` contains its ETag."""
         await self._rt.singleton(RenderLimit).charge(network)
         found = await self._load_edition(holder, edition)
         return (
@@ -128,7 +128,7 @@ class PublicLists:
         return Response(body, headers=headers, media_type=f"{media_type}; charset=utf-8")
 
     async def get_card(self, holder: int, edition: int | None, network: str) -> Response | None:
-        """The picture that stands beside a link to the list elsewhere. Anybody may show it."""
+        """Return the share image. Other sites may embed it."""
         async with self._rt.db.read() as session:
             about = await queries.find_published_edition(session, holder, edition)
             count = await queries.count_entries(session, about.details.link_list.id) if about else 0
@@ -149,7 +149,7 @@ class PublicLists:
         return Response(picture, headers=headers, media_type="image/png")
 
     async def get_entry(self, holder: int, place: str, edition: int | None) -> EntryTarget | None:
-        """The entry at a position, written as people write numbers."""
+        """Return the entry at a position, written in decimal without leading zeros."""
         if not (place.isascii() and place.isdigit() and len(place) < 6 and place[0] != "0"):
             return None
         async with self._rt.db.read() as session:
@@ -188,7 +188,7 @@ class PublicLists:
 
 
 def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str) -> dict[str, Any]:
-    """A draft as others will see it. Its entries lead straight to their pages: nothing is counted yet."""
+    """Return the context of a draft's preview. Its links go to the destinations, uncounted."""
     seen = build_public_list(found, found.edition or 1, shown, base_url)
     return {
         "list": seen,

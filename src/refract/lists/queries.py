@@ -1,4 +1,4 @@
-"""Questions about lists. A page takes two of them, however many entries there are."""
+"""Queries of lists. A list is read with two of them, however many entries it has."""
 
 import asyncio
 from collections.abc import Collection, Sequence
@@ -31,7 +31,7 @@ _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 
 async def view_list(session: ReadSession, caller: ListCaller, list_id: int) -> ListDetails:
-    """A list that somebody may look at, with its figures; its entries are another question."""
+    """Return a list that the caller may view, with its counts but without its entries."""
     row = (
         await session.execute(_select_details().where(LinkList.id == list_id, NOT_DELETED))
     ).one_or_none()
@@ -53,7 +53,10 @@ async def list_entries(
     *,
     position: int | None = None,
 ) -> list[EntryRow]:
-    """The entries in order, each with the link it follows and how often it was followed. `ids` and `position` ask for some of them only."""
+    """Return the entries in order, each with the link it follows and its clicks.
+
+    `ids` and `position` select some of them.
+    """
     wanted = (
         select(ListEntry, Link, ListTotals.total_clicks)
         .outerjoin(Link, Link.id == ListEntry.link_id)
@@ -66,10 +69,10 @@ async def list_entries(
     if position is not None:
         wanted = wanted.where(ListEntry.position == position)
     rows: list[EntryRow] = []
-    # In parts: fetching a thousand rows and making objects of them takes longer than the loop should be kept.
+    # In batches: building a thousand objects would block the event loop for too long.
     found = await session.stream(wanted.execution_options(yield_per=_BATCH_SIZE))
-    async for some in found.partitions():
-        rows += [EntryRow(entry, link, clicks or 0) for entry, link, clicks in some]
+    async for batch in found.partitions():
+        rows += [EntryRow(entry, link, clicks or 0) for entry, link, clicks in batch]
         await asyncio.sleep(0)
     return rows
 
@@ -93,7 +96,7 @@ async def find_entry(session: ReadSession, list_id: int, entry_id: int) -> ListE
 
 
 async def find_duplicates(session: ReadSession, entries: Sequence[ListEntry]) -> set[int]:
-    """Those of these entries of one list that have the same form as one before them."""
+    """Return the ids of those entries whose normalized URL occurs earlier in the same list."""
     if not entries:
         return set()
     other = aliased(ListEntry)
@@ -123,7 +126,7 @@ async def load_lists_page(
     status: ListStatus | None = None,
     q: str | None = None,
 ) -> Page[tuple[LinkList, int, int]]:
-    """Somebody's lists, newest first, each with its number of entries and of views."""
+    """Return the caller's lists, newest first, each with its number of entries and views."""
     question = ["lists", caller.user_id, caller.creator, status, q]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
     wanted = (
@@ -151,7 +154,7 @@ def _build_conditions(status: ListStatus | None, q: str | None) -> list[ColumnEl
 
 @dataclass(frozen=True, slots=True)
 class AllListsFilter:
-    """Which lists of everybody's. `removed_since` asks for those deleted since then, instead of live ones."""
+    """A filter of all lists. `removed_since` selects those deleted since, not live ones."""
 
     q: str | None = None
     anonymous: bool | None = None
@@ -161,7 +164,7 @@ class AllListsFilter:
 
 @dataclass(frozen=True, slots=True)
 class ListRow:
-    """Somebody's list as administrators see it in a table; `hosts` are some of those it leads to."""
+    """A list as administrators see it in a table. `hosts` are some of its destinations."""
 
     link_list: LinkList
     owner: User | None
@@ -178,7 +181,7 @@ async def load_all_lists_page(
     limit: int,
     cursor: str | None,
 ) -> Page[ListRow]:
-    """Return everybody's lists, newest first: two queries, however many there are."""
+    """Return lists of all owners, newest first. Takes two queries, however many there are."""
     question = [
         "all lists",
         filters.q,
@@ -208,7 +211,7 @@ async def load_all_lists_page(
 
 
 def _build_filter_conditions(filters: AllListsFilter) -> list[ColumnElement[bool]]:
-    """Every word must occur in title, name or description, or in the host of an entry."""
+    """Require every word in title, name or description, or in the host of an entry."""
     chosen: list[ColumnElement[bool]] = [
         (
             NOT_DELETED
@@ -268,9 +271,9 @@ async def find_removed_list(session: ReadSession, slug: str) -> LinkList | None:
 async def list_recently_deleted(
     session: ReadSession, caller: ListCaller, since: datetime, limit: int = 20
 ) -> list[tuple[LinkList, bool]]:
-    """Return the lists that somebody deleted since then, latest first, and whether each still holds a name.
+    """Return the caller's recently deleted lists, latest first, and whether each holds a name.
 
-    Editions that went together are told as one, the latest of them.
+    Editions that were deleted together are returned as one, the latest.
     """
     held = (
         select(Name.key).where(Name.kind == NameTarget.LIST, Name.target_id == LinkList.id).exists()
@@ -288,7 +291,7 @@ async def list_recently_deleted(
 
 
 async def list_claimable(session: ReadSession, creator: str | None) -> list[LinkList]:
-    """What the holder of a creator cookie has made and nobody has claimed yet."""
+    """Return the lists that were made with a creator cookie and are not claimed yet."""
     if creator is None:
         return []
     waiting = select(LinkList).where(
@@ -299,7 +302,7 @@ async def list_claimable(session: ReadSession, creator: str | None) -> list[Link
 
 @dataclass(frozen=True, slots=True)
 class PublishedEdition:
-    """A published edition, and where it stands among its siblings."""
+    """A published edition, with the numbers of its neighbours."""
 
     details: ListDetails
     latest_edition: int
@@ -310,7 +313,10 @@ class PublishedEdition:
 async def find_published_edition(
     session: ReadSession, target: int | str, edition: int | None = None
 ) -> PublishedEdition | None:
-    """The edition that holds a name, given by its id or by the name itself, or another one of the same list."""
+    """Return the edition that holds a name, or another edition of the same list.
+
+    `target` is the id of the list that holds the name, or the name itself.
+    """
     holder = _select_holder_id(target)
     current = aliased(LinkList)
     sibling = aliased(LinkList)
@@ -357,7 +363,7 @@ def _select_holder_id(target: int | str) -> int | ScalarSelect[int]:
 
 
 async def find_open_edition(session: ReadSession, family_id: int) -> LinkList | None:
-    """The draft of the next edition, if one was begun."""
+    """Return the draft of the next edition, or None."""
     drafts = select(LinkList).where(
         LinkList.family_id == family_id, LinkList.status == ListStatus.DRAFT, NOT_DELETED
     )
@@ -365,7 +371,7 @@ async def find_open_edition(session: ReadSession, family_id: int) -> LinkList | 
 
 
 async def find_pending_entry(session: ReadSession, entry_id: int) -> tuple[str, int | None] | None:
-    """Return address and list owner of an entry whose page is still to be fetched, of a list that still exists."""
+    """Return URL and list owner of an entry that is not fetched yet, unless its list is deleted."""
     wanted = select(ListEntry.href, LinkList.owner_id).join(
         LinkList, LinkList.id == ListEntry.list_id
     )
@@ -379,7 +385,11 @@ async def find_pending_entry(session: ReadSession, entry_id: int) -> tuple[str, 
 async def find_due_entries(
     session: ReadSession, now: datetime, *, clicked_every: timedelta, every: timedelta, limit: int
 ) -> dict[int, str]:
-    """Return id and address of entries whose check is due: never checked, followed since yesterday's check, or last checked long ago."""
+    """Return id and URL of entries whose check is due.
+
+    Those never checked come first, then those clicked since a check older than `clicked_every`,
+    then those last checked before `every`.
+    """
     alive = (
         select(ListEntry.id, ListEntry.href)
         .join(LinkList, LinkList.id == ListEntry.list_id)
@@ -402,7 +412,7 @@ async def find_due_entries(
 
 
 async def find_abandoned_drafts(session: ReadSession, before: datetime, limit: int) -> list[int]:
-    """Drafts without an owner that nobody has changed for long."""
+    """Return the ids of drafts without an owner that were last changed before a time."""
     wanted = select(LinkList.id).where(
         LinkList.status == ListStatus.DRAFT,
         LinkList.owner_id.is_(None),

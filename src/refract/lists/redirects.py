@@ -1,4 +1,4 @@
-"""Lists under their names: where the redirect engine, which knows the names, meets the lists, which know the pages."""
+"""Handler of list names for the redirect engine."""
 
 from starlette.datastructures import Headers, QueryParams
 from starlette.types import ASGIApp, Scope
@@ -20,7 +20,10 @@ from refract.redirect.resolver import (
 
 
 class PublicListHandler:
-    """Answers for a list's name: its page, a feed, its picture, or one of its entries. Views and clicks are counted, each apart."""
+    """Serves a list's name: its page, a feed, its share image, or an entry.
+
+    Views of the page and clicks of entries are counted separately.
+    """
 
     def __init__(self, rt: Runtime, engine: RedirectEngine, frontend: RedirectFrontend) -> None:
         self._engine = engine
@@ -69,7 +72,10 @@ class PublicListHandler:
         return response
 
     async def _get_manage_url(self, scope: Scope, page: PublicListPage) -> str | None:
-        """Return where its owner or an administrator can change the list. A wrong credential closes no public page."""
+        """Return the URL where owner or administrator can edit the list, or None.
+
+        Invalid credentials do not prevent showing a public page.
+        """
         try:
             visitor = await self._frontend.authenticate(scope)
         except (Unauthenticated, Limited):
@@ -99,7 +105,7 @@ class PublicListHandler:
 
 
 def _parse_edition(query: str) -> int | None:
-    """The edition asked for: None for the latest, 0 (which there never is) for one that cannot be."""
+    """Return the requested edition: None for the latest, 0 (never used) if it is invalid."""
     asked = QueryParams(query.encode("utf-8", "replace").decode()).get("edition")
     if asked is None:
         return None

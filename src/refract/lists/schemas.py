@@ -1,4 +1,4 @@
-"""Lists as the API takes and shows them."""
+"""Request and response schemas of lists."""
 
 from datetime import datetime
 from typing import Annotated, Any
@@ -34,7 +34,7 @@ EntryUrl = Annotated[
 
 
 class ListCreate(InputSchema):
-    """A list to be started."""
+    """A new list."""
 
     title: ListTitle | None = Field(default=None, examples=["Reading for new people"])
     description: ListDescription | None = None
@@ -42,17 +42,17 @@ class ListCreate(InputSchema):
 
 
 class ListPatch(InputSchema):
-    """Absent means unchanged; null clears."""
+    """Changes of a draft. Omitted fields are unchanged; null clears a field."""
 
     title: ListTitle | None = None
     description: ListDescription | None = None
     palette: Palette | None = Field(
-        default=None, description="The colours of the public page; null: those of the house."
+        default=None, description="The colours of the public page; null for the default."
     )
 
 
 class EntriesCreate(InputSchema):
-    """One address, or many; an address without a scheme gets https."""
+    """One URL, or several. A URL without a scheme gets https."""
 
     model_config = ConfigDict(
         json_schema_extra={"oneOf": [{"required": ["url"]}, {"required": ["urls"]}]}
@@ -73,32 +73,32 @@ class EntriesCreate(InputSchema):
 
 
 class EntryPatch(InputSchema):
-    """Absent means unchanged; null clears."""
+    """Changes of an entry. Omitted fields are unchanged; null clears a field."""
 
     title: ListTitle | None = None
     description: ListDescription | None = None
 
 
 class EntryOrder(InputSchema):
-    """Every entry of the list, as they shall stand."""
+    """The ids of all entries of the list, in the new order."""
 
     entry_ids: Annotated[list[Id], Field(max_length=MAX_ENTRIES)]
 
 
 class SlugIn(InputSchema):
-    """The name a draft shall have when it is published; null: one is made up."""
+    """The name for a draft when it is published; null to generate one."""
 
     slug: str | None = Field(examples=["reading-list"])
 
 
 class PublishIn(InputSchema):
-    """With a slug, it is wished for and taken in one step."""
+    """An optional name, set before publishing."""
 
     slug: str | SkipJsonSchema[None] = Field(default=None, examples=["reading-list"])
 
 
 class EntryOut(OutputSchema):
-    """An entry. `duplicate`: an earlier one leads to the same page."""
+    """An entry. `duplicate`: an earlier entry has the same normalized URL."""
 
     id: Id
     url: str
@@ -109,14 +109,14 @@ class EntryOut(OutputSchema):
     fetch_status: FetchStatus
     position: int
     duplicate: bool
-    link_id: Id | None = Field(description="The link of ours whose destination this entry follows.")
+    link_id: Id | None = Field(description="Your link whose destination this entry follows.")
     state: str = Field(
         description=(
-            "`live`, `blocked` (its domain is not allowed here) or `gone` (the link it follows"
-            " leads nowhere)."
+            "`live`, `blocked` (its domain is blocked) or `gone` (the link it follows is"
+            " unavailable)."
         )
     )
-    clicks: int = Field(description="How often people followed it.")
+    clicks: int = Field(description="Clicks, without bots.")
 
 
 class ListSummary(OutputSchema):
@@ -128,20 +128,18 @@ class ListSummary(OutputSchema):
     palette: Palette
     slug: str | None
     status: ListStatus
-    on_hold: bool = Field(
-        description="The account of its owner is suspended, so its page answers 410."
-    )
+    on_hold: bool = Field(description="The owner's account is suspended, so the page returns 410.")
     edition: int | None
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None
     url: str | None
-    views: int = Field(description="How often people saw the published page.")
+    views: int = Field(description="Views of the published page, without bots.")
     entry_count: int
 
 
 class ListOut(ListSummary):
-    """A list with everything in it."""
+    """A list with its entries."""
 
     entries: list[EntryOut]
 
@@ -152,7 +150,7 @@ class ListsPage(OutputSchema):
 
 
 class EntryError(OutputSchema):
-    """Why an address was not added."""
+    """The reason why a URL was not added."""
 
     code: str
     detail: str
@@ -160,7 +158,7 @@ class EntryError(OutputSchema):
 
 
 class EntryResult(OutputSchema):
-    """What became of an address: 201 added, or the status it would have had alone."""
+    """The result for one URL: 201 if it was added, else the status of its error."""
 
     index: int
     status: int
@@ -175,7 +173,7 @@ class EntriesResult(OutputSchema):
 
 
 class ClaimResult(OutputSchema):
-    """The lists that are now yours."""
+    """The lists that you own now."""
 
     claimed: int
     list_ids: list[Id]
@@ -190,7 +188,7 @@ class PublicEntry(OutputSchema):
 
 
 class PublicList(OutputSchema):
-    """A published list as everybody sees it."""
+    """A published list."""
 
     slug: str
     title: str | None

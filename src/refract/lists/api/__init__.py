@@ -1,4 +1,4 @@
-"""Lists over HTTP."""
+"""API of lists."""
 
 from refract.lists.api import entries, lists
 from refract.lists.api import lists as api_lists

@@ -1,4 +1,4 @@
-"""Entries of a list, and their order."""
+"""API of the entries of a list and their order."""
 
 from fastapi import Response
 
@@ -51,11 +51,13 @@ async def add_entries(
     space: Space,
     response: Response,
 ) -> EntryOut | EntriesResult:
-    """Add one address (`url`), or many (`urls`), each with a result of its own. Title and description follow by themselves."""
+    """Add one URL (`url`), or several (`urls`), each with its own result.
+
+    Title and description are fetched in the background.
+    """
     async with rt.db.read() as reading:
-        await service.get_draft(
-            reading, client.caller, list_id
-        )  # nobody's addresses are looked at for a list they cannot add to
+        # No URL is checked for a list that the caller may not edit.
+        await service.get_draft(reading, client.caller, list_id)
     if new.url is not None:
         address = await check_address(rt, client, new.url)
         async with rt.db.write() as session:
@@ -71,7 +73,7 @@ async def add_entries(
 async def change_entry(
     list_id: Id, entry_id: Id, changes: EntryPatch, client: WriteListClient, rt: Rt
 ) -> EntryOut:
-    """Change an entry's title or description. What a person writes is never overwritten by what we fetch."""
+    """Update an entry's title or description. Fetched metadata never overwrites them."""
     async with rt.db.write() as session:
         entry = await service.edit_entry(
             session, client.caller, list_id, entry_id, changes, rt.clock.now()
@@ -85,7 +87,7 @@ async def change_entry(
     responses=problems(ListNotFound, EntryNotFound, ListImmutable),
 )
 async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: Rt) -> Response:
-    """Take an entry out; those behind it move up."""
+    """Remove an entry. Entries after it move up."""
     async with rt.db.write() as session:
         await service.remove_entry(session, client.caller, list_id, entry_id, rt.clock.now())
     return Response(status_code=204)
@@ -93,7 +95,7 @@ async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: R
 
 @router.put("/order", responses=problems(ListNotFound, ListImmutable, OrderMismatch))
 async def reorder(list_id: Id, order: EntryOrder, client: WriteListClient, rt: Rt) -> ListOut:
-    """Put the entries into a new order, which names each of them exactly once."""
+    """Set the order of the entries. It must contain each of them exactly once."""
     async with rt.db.write() as session:
         await service.reorder_entries(
             session, client.caller, list_id, order.entry_ids, rt.clock.now()

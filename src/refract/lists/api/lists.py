@@ -1,4 +1,4 @@
-"""Lists: start, read, change, name, publish, follow up, delete, claim."""
+"""API of lists."""
 
 from typing import Annotated
 
@@ -61,7 +61,11 @@ _BAD_SLUG = (InvalidSlug, SlugReserved, SlugTaken, AccountRequiredForName, Sensi
 async def create_list(
     client: WriteListClient, rt: Rt, space: Space, response: Response, new: ListCreate | None = None
 ) -> ListOut:
-    """Start a list. Where people without an account may, they get a cookie, and only that cookie opens the draft again."""
+    """Create a list.
+
+    Without an account, where that is enabled, the response sets a cookie, and only that cookie
+    gives access to the draft.
+    """
     async with rt.db.write() as session:
         found = await start_list(session, rt, space, client, new or ListCreate())
         out = await build_list_out(session, rt, client, found.id)
@@ -76,13 +80,13 @@ async def list_lists(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    status: Annotated[ListStatus | None, Query(description="Left out: both.")] = None,
+    status: Annotated[ListStatus | None, Query(description="Omit for both.")] = None,
     q: Annotated[
         str | None,
         Query(max_length=200, description="Words that title, name or description must contain."),
     ] = None,
 ) -> ListsPage:
-    """My lists, newest first; for strangers, those of their cookie."""
+    """List your lists, newest first. Without an account, those of the creator cookie."""
     async with rt.db.read() as session:
         page = await queries.load_lists_page(
             session,
@@ -102,7 +106,7 @@ async def list_lists(
 
 @router.post("/claim")
 async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt) -> ClaimResult:
-    """Make the lists of this browser's creator cookie mine. Afterwards the cookie alone opens none of them."""
+    """Add the lists of the creator cookie to your account. The cookie then opens none of them."""
     async with rt.db.write() as session:
         creator = client.caller.creator
         ids = await service.claim_lists(session, actor.user.id, creator) if creator else []
@@ -111,14 +115,14 @@ async def claim_lists(actor: WriteCaller, client: WriteListClient, rt: Rt) -> Cl
 
 @router.get("/{list_id}", responses=problems(ListNotFound))
 async def read_list(list_id: Id, client: ReadListClient, rt: Rt) -> ListOut:
-    """One of my lists, with its entries."""
+    """Get a list with its entries."""
     async with rt.db.read() as session:
         return await build_list_out(session, rt, client, list_id)
 
 
 @router.patch("/{list_id}", responses=problems(ListNotFound, ListImmutable))
 async def change_list(list_id: Id, changes: ListPatch, client: WriteListClient, rt: Rt) -> ListOut:
-    """Change a draft's title and description."""
+    """Update a draft's title, description or palette. Omitted fields are unchanged."""
     async with rt.db.write() as session:
         await service.edit_list(session, client.caller, list_id, changes, rt.clock.now())
         return await build_list_out(session, rt, client, list_id)
@@ -126,7 +130,7 @@ async def change_list(list_id: Id, changes: ListPatch, client: WriteListClient, 
 
 @router.delete("/{list_id}", status_code=204, responses=problems(ListNotFound))
 async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
-    """Delete a list, draft or published. Its name is kept for 24 hours, in which the deletion can be undone."""
+    """Delete a list. For 24 hours its name stays reserved and the deletion can be undone."""
     async with rt.db.write() as session:
         await service.delete_list(session, rt.ids, client.caller, list_id, rt.clock.now())
     return Response(status_code=204)
@@ -138,7 +142,7 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
 )
 @large_response
 async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> ListOut:
-    """Bring back a list deleted in the last 24 hours."""
+    """Restore a list deleted in the last 24 hours."""
     async with rt.db.write() as session:
         await service.undo_delete(session, space, client.caller, list_id)
         return await build_list_out(session, rt, client, list_id)
@@ -150,7 +154,7 @@ async def undo_list_deletion(list_id: Id, client: WriteListClient, rt: Rt, space
     responses=problems(ListNotFound, NothingToUndo, RemovedByAdmin),
 )
 async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
-    """Free the name of a deleted list now, instead of 24 hours after it was deleted."""
+    """Release the name of a deleted list now, instead of 24 hours after its deletion."""
     async with rt.db.write() as session:
         await service.release_name(session, space, client.caller, list_id)
     return Response(status_code=204)
@@ -163,7 +167,7 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
 async def wish_slug(
     list_id: Id, body: SlugIn, client: WriteListClient, rt: Rt, space: Space
 ) -> ListOut:
-    """Note the name a draft shall have. It is taken by publishing, and until then anybody may be faster."""
+    """Set the name for a draft. It is not reserved before the draft is published."""
     async with rt.db.write() as session:
         await choose_name(session, rt, space, client, list_id, body.slug)
         return await build_list_out(session, rt, client, list_id)
@@ -179,7 +183,10 @@ async def wish_slug(
 async def publish_list(
     list_id: Id, client: WriteListClient, rt: Rt, space: Space, body: PublishIn | None = None
 ) -> ListOut:
-    """Publish a draft under its name, or a made-up one. There is no way back: afterwards it can only be followed up or deleted."""
+    """Publish a draft under its name, or a generated one.
+
+    This can't be undone: a published list can be replaced by a new edition, or deleted.
+    """
     async with rt.db.write() as session:
         if body is not None and body.slug is not None:
             await choose_name(session, rt, space, client, list_id, body.slug)
@@ -191,13 +198,13 @@ async def publish_list(
     "/{list_id}/editions",
     status_code=201,
     responses=problems(ListNotFound, ListNotPublished)
-    | {200: {"model": ListOut, "description": "It was begun already."}},
+    | {200: {"model": ListOut, "description": "The draft already existed."}},
 )
 @large_response
 async def new_edition(
     list_id: Id, client: WriteListClient, rt: Rt, space: Space, response: Response
 ) -> ListOut:
-    """Begin the next edition: a draft that starts as a copy and takes over the name when it is published."""
+    """Create a draft of the next edition: a copy that takes over the name when it is published."""
     async with rt.db.write() as session:
         draft, made = await begin_edition(session, rt, space, client, list_id)
         out = await build_list_out(session, rt, client, draft.id)
@@ -206,7 +213,7 @@ async def new_edition(
     return out
 
 
-# Published lists, for everybody.
+# Published lists.
 
 public_router = api_router("/public/lists", "lists")
 
@@ -218,10 +225,10 @@ async def read_public_list(
     rt: Rt,
     response: Response,
     edition: Annotated[
-        int | None, Query(ge=1, le=1_000_000, description="An older edition; left out: the latest.")
+        int | None, Query(ge=1, le=1_000_000, description="An older edition. Omit for the latest.")
     ] = None,
 ) -> PublicList:
-    """A published list by its name. Open to strangers."""
+    """Get a published list by its name. No account needed."""
     async with rt.db.read() as session:
         found = await queries.find_published_edition(session, slug, edition)
         if found is None:

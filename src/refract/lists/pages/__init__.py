@@ -1,6 +1,6 @@
-"""Lists in the browser: mine, and the builder, for people and for strangers alike. Forms work without script."""
+"""Pages of lists, with and without an account. Forms work without JavaScript."""
 
 from refract.lists.pages import detail, entries, index
 
 ROUTERS = (index.router, detail.router, entries.router)
-"""`mine` first: its words are no ids."""
+"""`index` first: its literal paths would otherwise be matched as ids."""

@@ -1,4 +1,4 @@
-"""One list: the builder, what it is called, publishing it, the edition after it, and its end."""
+"""The page of one list: builder, preview, name, publication, editions and deletion."""
 
 from fastapi import Request
 from pydantic import ValidationError
@@ -40,7 +40,7 @@ async def list_page(list_id: Id, request: Request, client: ReadListClient, rt: R
 
 @router.get("/app/lists/{list_id}/preview")
 async def preview_page(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
-    """A draft as others will see it; of a published list, the page itself."""
+    """Show a draft as visitors will see it. A published list redirects to its public page."""
     async with rt.db.read() as session:
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
@@ -62,7 +62,7 @@ async def change_list(
     description: ListFormText = "",
     palette: ListFormText = "",
 ) -> Response:
-    """Change title and description, and the colours if one of them was chosen."""
+    """Change title and description, and the palette if one was chosen."""
     typed = {
         "title": title,
         "description": description,
@@ -103,7 +103,7 @@ async def publish_list(
     space: Space,
     slug: ListFormText = "",
 ) -> Response:
-    """Publish, under the name in the box or a made-up one, and show the list as it will stay."""
+    """Publish under the given name or a generated one, and show the published list."""
     try:
         async with rt.db.write() as session:
             draft = await service.lock_draft(session, client.caller, list_id)
@@ -131,7 +131,7 @@ async def create_list_edition(
 
 @router.post("/app/lists/{list_id}/delete")
 async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
-    """Delete a list, and offer to take it back."""
+    """Delete a list and offer to undo it."""
     async with rt.db.write() as session:
         found = await service.delete_list(session, rt.ids, client.caller, list_id, rt.clock.now())
         title = found.title or gettext("Untitled list")
@@ -149,7 +149,7 @@ async def delete_list(list_id: Id, client: WriteListClient, rt: Rt) -> Response:
 async def undo_list_deletion(
     list_id: Id, client: WriteListClient, rt: Rt, space: Space
 ) -> Response:
-    """Bring back a deleted list."""
+    """Restore a deleted list."""
     try:
         async with rt.db.write() as session:
             found = await service.undo_delete(session, space, client.caller, list_id)
@@ -165,7 +165,7 @@ async def undo_list_deletion(
 
 @router.post("/app/lists/{list_id}/release")
 async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space: Space) -> Response:
-    """Free the name of a deleted list before its 24 hours are over."""
+    """Release the name of a deleted list before its 24 hours are over."""
     response = RedirectResponse("/app/lists", 303)
     try:
         async with rt.db.write() as session:

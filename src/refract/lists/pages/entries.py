@@ -1,4 +1,4 @@
-"""What stands in a draft: added, edited in place, moved, taken out; and what was found out about it meanwhile."""
+"""Entries of a draft on its page: add, edit, move, remove, reorder, and poll for metadata."""
 
 from typing import Annotated
 
@@ -44,7 +44,7 @@ async def poll_entries(
     rt: Rt,
     waiting: Annotated[str, Query(max_length=25_000)] = "",
 ) -> Response:
-    """Those of the waiting entries that wait no longer, for the page to put in place."""
+    """Return those of the waiting entries whose metadata has arrived, for the page to swap in."""
     asked = {int(one) for one in waiting.split(",") if one.isdigit() and len(one) < 20}
     async with rt.db.read() as session:
         seen = await queries.view_list(session, client.caller, list_id)
@@ -75,7 +75,7 @@ async def add_entries(
     space: Space,
     urls: ListFormText = "",
 ) -> Response:
-    """Add addresses. Those that cannot be added stay in the box, each with its reason."""
+    """Add URLs. Rejected ones stay in the field, with the reasons."""
     typed = parse_addresses(urls)
     try:
         async with rt.db.read() as reading:
@@ -97,10 +97,17 @@ async def add_entries(
 
 @router.post("/app/lists/{list_id}/entries/{entry_id}")
 async def change_entry(  # noqa: PLR0913, PLR0917 - each field of the form is one
-    list_id: Id, entry_id: Id, request: Request, client: WriteListClient, rt: Rt,
-    title: ListFormText = "", description: ListFormText = "", title_before: ListFormText = "", description_before: ListFormText = "",
-) -> Response:  # fmt: skip
-    """Change an entry. A field that was left as it was shown is not a person's word, so it may still be filled."""
+    list_id: Id,
+    entry_id: Id,
+    request: Request,
+    client: WriteListClient,
+    rt: Rt,
+    title: ListFormText = "",
+    description: ListFormText = "",
+    title_before: ListFormText = "",
+    description_before: ListFormText = "",
+) -> Response:
+    """Change an entry. A field that was not edited may still be filled by fetched metadata."""
     typed = {"title": (title, title_before), "description": (description, description_before)}
     given = {name: value for name, (value, before) in typed.items() if value != before}
     try:
@@ -122,7 +129,7 @@ async def change_entry(  # noqa: PLR0913, PLR0917 - each field of the form is on
 async def move_entry(
     list_id: Id, entry_id: Id, step: str, request: Request, client: WriteListClient, rt: Rt
 ) -> Response:
-    """One place up or down, or out."""
+    """Move an entry one place up or down, or remove it."""
     try:
         async with rt.db.write() as session:
             if step == "remove":
@@ -150,7 +157,7 @@ async def reorder_entries(
     rt: Rt,
     order: Annotated[str, Form(max_length=25_000)] = "",
 ) -> Response:
-    """The order that somebody has dragged the entries into."""
+    """Save the order of the entries after dragging."""
     ids = [int(one) for one in order.split(",") if one.isdigit() and len(one) < 20]
     async with rt.db.write() as session:
         await service.reorder_entries(session, client.caller, list_id, ids, rt.clock.now())

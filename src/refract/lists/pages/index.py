@@ -1,4 +1,4 @@
-"""My lists, or those of this browser; starting another, claiming what was made before signing in, and whether a name is free."""
+"""The caller's lists: index, creation, claiming after sign-in, and availability of names."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -56,7 +56,7 @@ async def lists_page(
     cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200)] = None,
 ) -> Response:
-    """My lists, or those of this browser; and the box that starts another."""
+    """Show the caller's lists, or those of this browser, and the form for a new one."""
     return await _render_lists(request, client, rt, cursor, q)
 
 
@@ -127,7 +127,7 @@ async def create_list(
     title: ListFormText = "",
     urls: ListFormText = "",
 ) -> Response:
-    """Start a list, with a title and addresses or without."""
+    """Create a list, with or without a title and URLs."""
     typed = parse_addresses(urls)
     try:
         new = ListCreate(title=title)
@@ -162,7 +162,7 @@ async def claim_lists(
     rt: Rt,
     list_id: Annotated[Id | None, Form()] = None,
 ) -> Response:
-    """Make the lists of this browser mine, and go back to the one that was looked at."""
+    """Add the lists of this browser to the account, and return to the list shown before."""
     creator = client.caller.creator
     if creator is not None:
         async with rt.db.write() as session:
@@ -178,7 +178,7 @@ async def check_availability(
     space: Space,
     slug: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """Whether a name is free, as a few words for the page."""
+    """Return a short text that says whether a name is available."""
     await rt.singleton(MissLimit).charge_network(client_network(request, rt))
     found = None
     if slug:

@@ -1,4 +1,4 @@
-"""Put an address into one of my drafts, from wherever it is met: a link, something in the library, another page."""
+"""Add a URL to a draft, from a link, a library item or elsewhere."""
 
 from typing import Annotated, Any
 
@@ -32,7 +32,7 @@ MAX_DRAFTS = 50
 async def choose_list(
     request: Request, actor: WriteCaller, rt: Rt, url: Annotated[str, Query(max_length=10_000)] = ""
 ) -> Response:
-    """Which of my drafts it should go into, or a new one."""
+    """Show the caller's drafts to choose from."""
     return await _render_picker(request, actor, rt, url)
 
 
@@ -47,7 +47,7 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
     to: Annotated[str, Form(max_length=20)] = "",
     title: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Add it at the end of the chosen draft; without a choice a new one is started."""
+    """Append the URL to the chosen draft, or to a new list."""
     try:
         list_id, list_title = await _add_address(rt, space, client, url, to, title)
     except (Conflict, Invalid, NotFound) as exc:

@@ -1,4 +1,4 @@
-"""What the pages of lists share: the page itself, the way back to it, and what was wrong with what was typed."""
+"""Responses that the pages of lists share: rendering, redirects and form errors."""
 
 from typing import Annotated, Any
 
@@ -26,9 +26,9 @@ ListFormText = Annotated[str, Form()]
 async def render_client_page(
     request: Request, rt: Runtime, client: ListClient, template: str, **context: Any
 ) -> Response:
-    """A page whose forms are bound to the creator cookie, which is good for another 30 days from now.
+    """Render a page whose forms are bound to the creator cookie, renewed for 30 days.
 
-    Rendered in a thread: a list may have a thousand entries.
+    Runs in a thread: a list may have a thousand entries.
     """
     bound = client.creator if client.is_anonymous else None
     response = await rt.singleton(WorkThreadPool).run(
@@ -91,7 +91,7 @@ async def rerender_list(
     field: str,
     values: dict[str, str],
 ) -> Response:
-    """The page once more, with what was typed and what was wrong with it; what nobody may know of stays unknown."""
+    """Render the page again with the input and its error. Raise if the list is not accessible."""
     if isinstance(wrong, RefractError) and (wrong.status in (401, 403, 404) or wrong.status >= 500):
         raise wrong
     return await render_list(
@@ -115,11 +115,11 @@ def get_field_errors(wrong: Exception, field: str) -> dict[str, str]:
     return {field: translate_error(wrong) if isinstance(wrong, RefractError) else str(wrong)}
 
 
-# Addresses as people paste them: read, counted, and given back when they cannot be added.
+# Pasted URLs: parsed, counted, and returned to the form when they are rejected.
 
 
 def parse_addresses(text: str) -> list[str]:
-    """One address a line, or several with blanks between them."""
+    """Return the URLs in a text, separated by white space."""
     return [word for line in text.splitlines() for word in line.split()]
 
 
@@ -142,7 +142,7 @@ def format_result(result: EntriesResult) -> str:
 
 
 def collect_rejected(typed: list[str], result: EntriesResult) -> dict[str, Any]:
-    """What could not be added, back in the box."""
+    """Return the rejected URLs and the reasons, for the form."""
     bad = [(typed[one.index], one.error.detail) for one in result.results if one.error is not None]
     said = "; ".join(f"{url[:60]}: {why}" for url, why in bad[:3])
     return {"values": {"urls": "\n".join(url for url, _ in bad)}, "errors": {"urls": said}}

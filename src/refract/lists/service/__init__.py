@@ -1,4 +1,4 @@
-"""Everything that changes lists. The caller opens the transaction, and has looked at addresses before."""
+"""Changes of lists. The caller opens the transaction and has checked URLs before."""
 
 from refract.lists.service.deletion import (
     RETENTION,

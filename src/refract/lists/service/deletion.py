@@ -1,4 +1,4 @@
-"""Deleting lists, and the 24 hours in which that can be undone."""
+"""Deletion of lists, and its undo within 24 hours."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -29,13 +29,14 @@ UNDO_WINDOW = timedelta(hours=24)
 async def delete_list(
     session: WriteSession, ids: IdSource, caller: ListCaller, list_id: int, now: datetime
 ) -> LinkList:
-    """Delete softly. The name is kept for the 24 hours in which this can be undone.
+    """Delete a list softly. Its name is reserved for the 24 hours in which this can be undone.
 
-    With the edition that holds the name, the older ones behind it go as well; an administrator who
-    takes down somebody's list also takes the draft of the next edition, which would bring the page back.
+    With the edition that holds the name, older editions are deleted as well. An administrator who
+    deletes another user's list also deletes the draft of the next edition, which would bring the
+    page back.
     """
     found = await delete_editions(session, ids, caller, list_id, now)
-    if not caller.as_admin(found):  # else every edition has its line already
+    if not caller.as_admin(found):  # else every edition is in the log already
         audit.add_entry(session, "list.deleted", at=now, actor_id=caller.user_id, target=found.id)
     return found
 
@@ -43,7 +44,7 @@ async def delete_list(
 async def delete_editions(
     session: WriteSession, ids: IdSource, caller: ListCaller, list_id: int, now: datetime
 ) -> LinkList:
-    """Delete a list as `delete_list` does, without a line of its own: for an account that is deleted as a whole."""
+    """Delete a list as `delete_list` does, without an audit entry: for deleted accounts."""
     family = await lock_family(session, list_id)
     found = await lock_list(session, caller, list_id)
     by_admin = caller.as_admin(found)
@@ -67,9 +68,9 @@ async def delete_editions(
 async def undo_delete(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
 ) -> LinkList:
-    """Bring back a list deleted in the last 24 hours, with all that went with it, under its name.
+    """Restore a list deleted in the last 24 hours, with all that was deleted with it.
 
-    Raises SlugTaken if its name was released and is somebody else's now.
+    Raises `SlugTaken` if its name was released and belongs to another list or link now.
     """
     family = await lock_family(session, list_id)
     found, now = await _lock_deleted(session, space, caller, list_id), space.clock.now()
@@ -96,7 +97,7 @@ async def undo_delete(
 async def release_name(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
 ) -> LinkList:
-    """Free the name of a deleted list before its 24 hours are over."""
+    """Release the name of a deleted list before its 24 hours are over."""
     found = await _lock_deleted(session, space, caller, list_id)
     await names.release_names(session, NameTarget.LIST, found.id)
     record_change(session, caller, found, "name_released", space.clock.now())
@@ -107,7 +108,7 @@ async def release_name(
 async def _lock_deleted(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
 ) -> LinkList:
-    """Lock a list that was deleted in the last 24 hours, for those who may bring it back."""
+    """Lock a list deleted in the last 24 hours, if the caller may restore it."""
     locked = (
         select(LinkList)
         .where(LinkList.id == list_id)
@@ -122,14 +123,14 @@ async def _lock_deleted(
     return found
 
 
-# What is erased for good: in time, or with its owner.
+# Permanent erasure, after the retention period or with the owner's account.
 
 RETENTION = timedelta(days=90)
 _BATCH_SIZE = 200
 
 
 async def purge_old_lists(session: WriteSession, now: datetime, limit: int = _BATCH_SIZE) -> int:
-    """Erase a slice of what was deleted 90 days ago, and of drafts without an owner that nobody has touched for so long."""
+    """Erase a batch of lists deleted, and of ownerless drafts last changed, over 90 days ago."""
     before = now - RETENTION
     ids = await queries.find_long_deleted(session, before, limit)
     ids += [
@@ -140,7 +141,7 @@ async def purge_old_lists(session: WriteSession, now: datetime, limit: int = _BA
 
 
 async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
-    """Remove lists with everything in them, and free their names. Events of clicks stay; they are anonymous."""
+    """Erase lists and entries, and release the names. Click events are anonymous and stay."""
     for some in iter_batches(list(ids)):
         entries = list(
             await session.scalars(select(ListEntry.id).where(ListEntry.list_id.in_(some)))
@@ -155,7 +156,7 @@ async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
 
 
 async def purge_actions(session: WriteSession, now: datetime, limit: int = 1_000) -> int:
-    """Remove a slice of the log older than 90 days; the answer is how many rows went."""
+    """Delete a batch of log entries older than 90 days and return their number."""
     old = (
         select(ListAction.id)
         .where(ListAction.created_at < now - RETENTION)
@@ -169,7 +170,7 @@ async def purge_actions(session: WriteSession, now: datetime, limit: int = 1_000
 
 
 async def clear_slugs(session: WriteSession, ids: Sequence[int]) -> None:
-    """The log goes on saying that something was published or deleted, and no longer under which name."""
+    """Remove the names of lists from the log; it keeps that they were published or deleted."""
     for some in iter_batches(list(ids)):
         nameless = update(ListAction).where(ListAction.list_id.in_(some)).values(slug=None)
         await session.execute(nameless.execution_options(synchronize_session=False))
@@ -178,7 +179,7 @@ async def clear_slugs(session: WriteSession, ids: Sequence[int]) -> None:
 async def erase_user_lists(
     session: WriteSession, ids: IdSource, user_id: int, now: datetime
 ) -> None:
-    """Somebody's account goes: their published lists are deleted, which frees the names, and their drafts are erased."""
+    """Delete the published lists of a user, which releases their names, and erase the drafts."""
     who = ListCaller(user_id)
     mine = (
         select(LinkList.id, LinkList.status)
@@ -191,7 +192,7 @@ async def erase_user_lists(
             still = await session.scalar(
                 select(LinkList.id).where(LinkList.id == list_id, queries.NOT_DELETED)
             )
-            if still is not None:  # else it went with a later edition
+            if still is not None:  # else it was deleted with a later edition
                 await delete_editions(session, ids, who, list_id, now)
                 await names.release_names(session, NameTarget.LIST, list_id)
     await erase_lists(session, [list_id for list_id, status in lists if status == ListStatus.DRAFT])

@@ -1,4 +1,4 @@
-"""Drafts: started by anybody, changed by their maker, claimed by a person."""
+"""Drafts: created with or without an account, edited by their owner, claimed by a user."""
 
 from datetime import datetime
 
@@ -23,7 +23,7 @@ from refract.names.service import Namespace
 async def create_list(
     session: WriteSession, space: Namespace, caller: ListCaller, new: ListCreate
 ) -> LinkList:
-    """Start an empty draft. A person's is theirs; a stranger's belongs to the cookie."""
+    """Create an empty draft. It belongs to the user, or to the creator cookie."""
     now = space.clock.now()
     number = space.ids.next_id()
     found = LinkList(
@@ -49,7 +49,10 @@ async def create_list(
 async def lock_list(
     session: WriteSession, caller: ListCaller, list_id: int, right: AccessRight = AccessRight.EDIT
 ) -> LinkList:
-    """Take a list in hand: nobody else changes it, or the order of its entries, until the transaction ends."""
+    """Lock a list and the order of its entries until the transaction ends.
+
+    A signed-in caller whose cookie made the list becomes its owner.
+    """
     locked = (
         select(LinkList)
         .where(LinkList.id == list_id, NOT_DELETED)
@@ -58,15 +61,13 @@ async def lock_list(
     )
     found = caller.require(await session.scalar(locked), right)
     if caller.user_id is not None and found.owner_id is None and caller.is_owner_of(found):
-        found.owner_id, found.creator_hash = (
-            caller.user_id,
-            None,
-        )  # working on it while signed in claims it
+        # Working on it while signed in claims it.
+        found.owner_id, found.creator_hash = caller.user_id, None
     return found
 
 
 async def get_draft(session: ReadSession, caller: ListCaller, list_id: int) -> LinkList:
-    """A draft that somebody may change, without taking it in hand: to refuse early what would be refused later."""
+    """Return a draft that the caller may edit, without locking it: to refuse a request early."""
     found = caller.require(
         await session.scalar(select(LinkList).where(LinkList.id == list_id, NOT_DELETED)),
         AccessRight.EDIT,
@@ -77,7 +78,7 @@ async def get_draft(session: ReadSession, caller: ListCaller, list_id: int) -> L
 
 
 async def lock_draft(session: WriteSession, caller: ListCaller, list_id: int) -> LinkList:
-    """The same, for what only a draft allows."""
+    """Lock a list that must be a draft."""
     found = await lock_list(session, caller, list_id)
     if found.status != ListStatus.DRAFT:
         raise ListImmutable
@@ -87,7 +88,7 @@ async def lock_draft(session: WriteSession, caller: ListCaller, list_id: int) ->
 async def edit_list(
     session: WriteSession, caller: ListCaller, list_id: int, changes: ListPatch, now: datetime
 ) -> LinkList:
-    """Change title, description and colours, as far as they are named."""
+    """Change title, description and palette, as far as they are given."""
     found = await lock_draft(session, caller, list_id)
     given = changes.model_dump(exclude_unset=True)
     if any(getattr(found, name) != value for name, value in given.items()):
@@ -101,7 +102,7 @@ async def edit_list(
 async def set_draft_slug(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int, slug: str | None
 ) -> LinkList:
-    """Note the name a draft shall have. Nobody is promised it: whoever publishes first gets it."""
+    """Set the requested name of a draft. It is not reserved: the first to publish gets it."""
     found = await lock_draft(session, caller, list_id)
     if found.family_id != found.id:
         raise SlugLocked(slug=found.slug)
@@ -117,7 +118,7 @@ async def set_draft_slug(
 
 
 async def claim_lists(session: WriteSession, user_id: int, creator: str) -> list[int]:
-    """Make everything that a creator cookie has made somebody's own; the cookie alone opens none of it afterwards."""
+    """Make a user the owner of all lists of a creator cookie, which then opens none of them."""
     waiting = (
         select(LinkList.id)
         .where(LinkList.creator_hash == creator, LinkList.owner_id.is_(None))
@@ -137,9 +138,9 @@ async def claim_lists(session: WriteSession, user_id: int, creator: str) -> list
 def record_change(
     session: WriteSession, caller: ListCaller, found: LinkList, action: str, now: datetime
 ) -> None:
-    """Make the next version of a list that a person has changed, and audit it if the list is somebody else's.
+    """Increase the version of a changed list; audit the change if an administrator made it.
 
-    This is below every door: pages, API and command line.
+    Pages, API and command line all pass through here.
     """
     found.version += 1
     found.updated_at = now

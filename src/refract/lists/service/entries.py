@@ -1,4 +1,4 @@
-"""Entries, and their order: positions run from 1 to n without a gap, under the lock on the list."""
+"""Entries and their order. Positions run from 1 to n without a gap, under the list's lock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from refract.names.service import Namespace
 
 @dataclass(frozen=True, slots=True)
 class CheckedAddress:
-    """An address that may be led to. `link_id` names the link of ours that it follows."""
+    """A URL that passed the checks. `link_id` is our link whose destination it follows."""
 
     url: str
     href: str
@@ -42,7 +42,7 @@ async def add_entries(
     list_id: int,
     addresses: Sequence[CheckedAddress],
 ) -> list[ListEntry]:
-    """Put addresses at the end, in the order given. One that is there already is added all the same."""
+    """Append URLs in the given order. Duplicates are added too."""
     found = await lock_draft(session, caller, list_id)
     count = await session.scalar(select(func.count()).where(ListEntry.list_id == list_id)) or 0
     if count + len(addresses) > MAX_ENTRIES:
@@ -93,7 +93,7 @@ async def edit_entry(
     changes: EntryPatch,
     now: datetime,
 ) -> ListEntry:
-    """Change what is named. From then on it is a person's, and what we fetch leaves it alone."""
+    """Change the given fields. From then on fetched metadata does not overwrite them."""
     found = await lock_draft(session, caller, list_id)
     locked = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id)
     entry = await session.scalar(locked.with_for_update().execution_options(populate_existing=True))
@@ -114,7 +114,7 @@ async def edit_entry(
 async def remove_entry(
     session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime
 ) -> None:
-    """Take an entry out, and let those behind it move up."""
+    """Remove an entry and close the gap."""
     found = await lock_draft(session, caller, list_id)
     entry = await queries.find_entry(session, list_id, entry_id)
     await session.execute(
@@ -136,7 +136,7 @@ async def remove_entry(
 async def move_entry(
     session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, by: int, now: datetime
 ) -> None:
-    """Move an entry some places up (negative) or down; at the end of the list it stays where it is."""
+    """Move an entry up (negative) or down, at most to the end of the list."""
     await lock_draft(session, caller, list_id)
     wanted = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
     ids = list(await session.scalars(wanted))
@@ -150,7 +150,7 @@ async def move_entry(
 async def reorder_entries(
     session: WriteSession, caller: ListCaller, list_id: int, entry_ids: Sequence[int], now: datetime
 ) -> None:
-    """Put the entries into this order, which must name each of them once: whoever looked at an older list has missed something."""
+    """Set the order, which must name each entry once: otherwise the client saw an older list."""
     found = await lock_draft(session, caller, list_id)
     rows = await session.execute(
         select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id)
@@ -169,7 +169,7 @@ async def reorder_entries(
     await session.flush()
 
 
-# What we find out by ourselves: it fills what a person has left empty, and nothing else.
+# Fetched metadata fills what users have left blank, and nothing else.
 
 FETCH_TIMEOUT = timedelta(minutes=15)
 
@@ -177,7 +177,10 @@ FETCH_TIMEOUT = timedelta(minutes=15)
 async def fill_entry(
     session: WriteSession, entry_id: int, found: PageMetadata | None, now: datetime
 ) -> bool:
-    """End the waiting for an entry's page, with what was found or without. A published list may still be filled."""
+    """Record the result of fetching an entry's page; None means failure.
+
+    Entries of a published list are filled too. Return whether the entry was still pending.
+    """
     waiting = select(ListEntry).where(
         ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING
     )
@@ -199,7 +202,7 @@ async def fill_entry(
 
 
 async def fail_stale_entries(session: WriteSession, now: datetime) -> int:
-    """Entries whose job was lost are not shown as waiting for ever."""
+    """Mark entries as failed whose job was lost. Return their number."""
     lost = update(ListEntry).where(
         ListEntry.fetch_status == FetchStatus.PENDING,
         ListEntry.id < get_min_id(now - FETCH_TIMEOUT),
@@ -215,7 +218,7 @@ async def fail_stale_entries(session: WriteSession, now: datetime) -> int:
 async def record_checks(
     session: WriteSession, safe: Sequence[int], bad: Sequence[int], now: datetime
 ) -> None:
-    """Note what block list and checking service say of entries. Only what they were waiting for is lifted from safe ones."""
+    """Record the checks of entries. Safe ones lose only the flag `unchecked`."""
     unchecked = or_(ListEntry.flag_reason.is_(None), ListEntry.flag_reason == FlagReason.UNCHECKED)
     for some in iter_batches(sorted(safe)):
         await session.execute(_update_entries(ListEntry.id.in_(some)).values(checked_at=now))

@@ -1,4 +1,4 @@
-"""From draft to page, once; and editions that follow each other under one name."""
+"""Publication of drafts, and editions that succeed each other under one name."""
 
 import secrets
 import string
@@ -25,19 +25,33 @@ from refract.names.service import Namespace
 
 _SLUG_LETTERS = string.ascii_lowercase + string.digits
 _SLUG_LENGTHS = (8, 8, 8, 8, 8, 10, 10, 12, 16)
-"""A made-up name that is taken is made up again, in the end a longer one."""
+"""Lengths of generated names, one per attempt: later attempts are longer."""
 
 _COPIED_FIELDS = (
-    "link_id", "url", "href", "host", "normalized_url", "normalized_digest", "title", "description", "image", "title_by_hand",
-    "description_by_hand", "fetch_status", "flagged", "flag_reason", "checked_at", "dangerous",
+    "link_id",
+    "url",
+    "href",
+    "host",
+    "normalized_url",
+    "normalized_digest",
+    "title",
+    "description",
+    "image",
+    "title_by_hand",
+    "description_by_hand",
+    "fetch_status",
+    "flagged",
+    "flag_reason",
+    "checked_at",
+    "dangerous",
     "position",
-)  # fmt: skip
+)
 
 
 async def publish_list(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
 ) -> LinkList:
-    """Give the list its name and fix it for good. The names table decides a contest; whoever loses has changed nothing."""
+    """Give the list its name and make it immutable. The names table decides between rivals."""
     family = await lock_family(session, list_id)
     found = await lock_draft(session, caller, list_id)
     if (
@@ -58,7 +72,10 @@ async def publish_list(
 
 
 async def lock_family(session: WriteSession, list_id: int) -> list[LinkList]:
-    """All editions of a list, locked before any of them alone and in one order: so two who publish come one after the other."""
+    """Lock and return all editions of a list, in one order and before any single one.
+
+    So concurrent publications of a list run one after the other.
+    """
     family_id = await session.scalar(select(LinkList.family_id).where(LinkList.id == list_id))
     rows = (
         select(LinkList)
@@ -72,7 +89,7 @@ async def lock_family(session: WriteSession, list_id: int) -> list[LinkList]:
 async def _take_name(
     session: WriteSession, space: Namespace, found: LinkList, family: Sequence[int]
 ) -> None:
-    """The name of an earlier edition is taken over; any other is claimed like every name."""
+    """Take over the name from an earlier edition, or claim it; without one, generate it."""
     if found.slug is not None:
         moved = update(Name).where(
             Name.key == name_key(found.slug),
@@ -98,7 +115,10 @@ async def _take_name(
 async def create_edition(
     session: WriteSession, space: Namespace, caller: ListCaller, list_id: int
 ) -> tuple[LinkList, bool]:
-    """A draft that begins as a copy and takes over the name when it is published; whether it is new or was begun already."""
+    """Return the draft of the next edition, and whether it is new.
+
+    It begins as a copy and takes over the name when it is published.
+    """
     await lock_family(session, list_id)
     found = await lock_list(session, caller, list_id)
     if found.status != ListStatus.PUBLISHED:
