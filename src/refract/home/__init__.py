@@ -1,1 +1,1 @@
-"""Home: the start page, for strangers and for people signed in."""
+"""Landing page, home, omnibox, search and API docs."""

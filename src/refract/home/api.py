@@ -1,4 +1,4 @@
-"""`GET /search`: one question, every kind of answer."""
+"""API of the search across links, lists and items."""
 
 from typing import Annotated
 
@@ -21,7 +21,7 @@ class UnknownKind(Invalid):
 
 
 class SearchHitOut(OutputSchema):
-    """Something found. `url` is the address it has for others; null while it has none."""
+    """A search hit. `url` is its public URL, or null."""
 
     kind: SearchKind
     id: Id
@@ -40,7 +40,7 @@ SearchKinds = Annotated[
     str,
     Query(
         max_length=100,
-        description="Which kinds, with commas between them.",
+        description="Kinds to search, separated by commas.",
         examples=["links,lists"],
     ),
 ]
@@ -54,17 +54,19 @@ async def search_everything(
         str, Query(min_length=1, max_length=200, description="Words that must all occur.")
     ],
     kinds: SearchKinds = ALL_KINDS,
-    limit: Annotated[int, Query(ge=1, le=50, description="How many of each kind at most.")] = 10,
+    limit: Annotated[
+        int, Query(ge=1, le=50, description="Maximum number of hits of each kind.")
+    ] = 10,
 ) -> SearchHitPage:
-    """Find links, lists and items of mine in one go: the newest of each kind."""
+    """Search your links, lists and items. Returns the newest of each kind."""
     found = await search_all(rt, actor, q, parse_kinds(kinds), limit)
-    return SearchHitPage(items=[SearchHitOut.model_validate(one) for one in found])
+    return SearchHitPage(items=[SearchHitOut.model_validate(hit) for hit in found])
 
 
 def parse_kinds(typed: str) -> list[SearchKind]:
     known = {f"{kind}s": kind for kind in SearchKind}
-    wanted = [word.strip() for word in typed.split(",") if word.strip()]
-    for word in wanted:
+    words = [word.strip() for word in typed.split(",") if word.strip()]
+    for word in words:
         if word not in known:
             raise UnknownKind(kind=word[:40], known=", ".join(known))
-    return [known[word] for word in wanted]
+    return [known[word] for word in words]

@@ -1,4 +1,4 @@
-"""The API for programs and for people: the OpenAPI document and the page made of it, built once outside of the event loop."""
+"""The OpenAPI document and the API docs page, built once in a thread."""
 
 import asyncio
 import json
@@ -22,7 +22,7 @@ Built = TypeVar("Built")
 
 
 class ApiDocuments:
-    """What is derived from the routes of one application, each part built with its first reader."""
+    """Documents generated from the routes of an application, each on its first request."""
 
     def __init__(self, app: FastAPI) -> None:
         self._app = app
@@ -95,13 +95,13 @@ def _get_documents(request: Request) -> ApiDocuments:
 
 @router.get("/api/openapi.json")
 async def openapi_document(request: Request) -> Response:
-    """The OpenAPI document."""
+    """Return the OpenAPI document."""
     return (await _get_documents(request).openapi()).to_response(request)
 
 
 @router.get("/api/docs")
 async def api_docs(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
-    """The OpenAPI document as a page."""
+    """Show the OpenAPI document as a page."""
     documents = _get_documents(request)
     if actor is None:
         locale = current_locale()

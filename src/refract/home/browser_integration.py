@@ -1,4 +1,4 @@
-"""What browsers ask for: the search description behind a keyword, and the manifest that lets a phone install and share."""
+"""OpenSearch description, web app manifest, and the share target."""
 
 import json
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ _CACHE_ONE_DAY = {"Cache-Control": "public, max-age=86400"}
 
 @router.get("/opensearch.xml")
 async def opensearch(rt: Rt) -> Response:
-    """Lets a browser open go-links from its address bar, and suggest them."""
+    """Let a browser open and suggest go links from its address bar."""
     base = escape(rt.settings.public_url, quote=True)
     body = f"""<?xml version="1.0" encoding="UTF-8"?>
 <OpenSearchDescription xmlns="http://a9.com/-/spec/opensearch/1.1/">
@@ -30,7 +30,8 @@ async def opensearch(rt: Rt) -> Response:
   <InputEncoding>UTF-8</InputEncoding>
   <Image width="32" height="32" type="image/x-icon">{base}/favicon.ico</Image>
   <Url type="text/html" method="get" template="{base}/app/go?q={{searchTerms}}"/>
-  <Url type="application/x-suggestions+json" method="get" template="{base}/app/suggest?q={{searchTerms}}"/>
+  <Url type="application/x-suggestions+json" method="get"
+    template="{base}/app/suggest?q={{searchTerms}}"/>
   <Url type="application/opensearchdescription+xml" rel="self" template="{base}/opensearch.xml"/>
 </OpenSearchDescription>
 """
@@ -41,7 +42,7 @@ async def opensearch(rt: Rt) -> Response:
 
 @router.get("/manifest.webmanifest")
 async def manifest() -> Response:
-    """Installs Refract as an app, and makes it a place that other apps share addresses with."""
+    """Make Refract installable and a share target for other apps."""
     body = {
         "id": "/",
         "name": "Refract",
@@ -78,25 +79,28 @@ async def manifest() -> Response:
     )
 
 
-# What other programs hand us, a phone's share sheet or the bookmarklet: it is shown, and a person says what becomes of it.
+# The share target, for share sheets and the bookmarklet: the user decides what to do with it.
 
 share_router = page_router()
 _WEB_SCHEMES = ("https://", "http://")
 _MAX_TITLE_LENGTH = 200
-"""Characters beside an address that are no more than its title."""
+"""Characters beside a URL that still count as its title."""
 SharedText = Annotated[str, Query(max_length=10_000)]
 
 
 @dataclass(frozen=True, slots=True)
 class SharedContent:
-    """What was handed over: the text to keep, and the address in it that could be shortened."""
+    """Shared text to save, and the URL in it that can be shortened."""
 
     text: str
     address: str | None
 
 
 def parse_shared(url: str, text: str, title: str) -> SharedContent:
-    """Phones put an address anywhere. One with a few words beside it is meant itself; in a longer text it is part of it."""
+    """Find the URL in what was shared; phones put it into any of the fields.
+
+    With a few words beside it, the URL itself is saved; in a longer text it is part of the text.
+    """
     found = url.strip() or next(
         (word for word in f"{text} {title}".split() if word.lower().startswith(_WEB_SCHEMES)), ""
     )
@@ -115,10 +119,10 @@ async def shared_page(
     text: SharedText = "",
     title: SharedText = "",
 ) -> Response:
-    """Looking at it changes nothing."""
+    """Show what was shared. Nothing is saved before the form is submitted."""
     shared = parse_shared(url, text, title)
-    asked = urlencode({"destination": (shared.address or "")[:2048], "title": title[:200]})
-    shorten = f"/app/links/new?{asked}" if shared.address else None
+    query = urlencode({"destination": (shared.address or "")[:2048], "title": title[:200]})
+    shorten = f"/app/links/new?{query}" if shared.address else None
     return render_response(
         request,
         actor,

@@ -1,4 +1,4 @@
-"""The omnibox: one box that takes anything, and says as one types what Enter will do."""
+"""The omnibox: one field for URLs, names, tags and search, with suggestions while typing."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ OmniboxText = Annotated[str, Query(max_length=10_000)]
 
 
 class SuggestLimit(SharedLimit):
-    """How often a network of strangers may ask for suggestions. A browser asks at every key."""
+    """Rate limit of suggestions without an account. Browsers send a request per key."""
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(rt, "suggest", SUGGESTIONS_PER_MINUTE, per="a minute for each network")
@@ -42,7 +42,7 @@ class SuggestLimit(SharedLimit):
 
 @dataclass(frozen=True, slots=True)
 class OmniboxOption:
-    """One line below the box. The one that is the form's own answer has no address."""
+    """A suggestion below the omnibox. The one that submits the form has no `href`."""
 
     label: str
     icon: str
@@ -50,14 +50,14 @@ class OmniboxOption:
     note: str = ""
     group: str = ""
     post: str | None = None
-    """Where the box is sent instead, as `text`."""
+    """Path that the input is posted to instead, as `text`."""
 
 
 @router.get("/app/omnibox")
 async def list_options(
     request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText = ""
 ) -> Response:
-    """What Enter would do, and what else might be meant."""
+    """Return the suggestions. The first is what Enter does."""
     meaning = reading.parse_input(q)
     areas = [area for area in request.app.state.areas if area != "admin" or actor.is_admin]
     options = await _build_options(rt, actor, meaning, areas) if meaning.kind != "nothing" else []
@@ -67,7 +67,7 @@ async def list_options(
 async def _build_options(
     rt: Runtime, actor: Caller, meaning: reading.OmniboxIntent, areas: list[str]
 ) -> list[OmniboxOption]:
-    """The number of queries is the same whatever there is to find."""
+    """Build the suggestions. The number of queries does not depend on the data."""
     if meaning.kind == "shorten":
         rest = [
             OmniboxOption(
@@ -103,8 +103,8 @@ async def _build_options(
         return [first, *names]
     found = await _build_hit_options(rt, actor, meaning.text, areas)
     commands = [
-        OmniboxOption(str(one.label), one.icon, one.href, group=gettext("Go to"))
-        for one in reading.find_commands(meaning.text, areas)
+        OmniboxOption(str(command.label), command.icon, command.href, group=gettext("Go to"))
+        for command in reading.find_commands(meaning.text, areas)
     ]
     if "library" in areas and " " in meaning.text:
         commands.append(
@@ -149,17 +149,17 @@ _KIND_AREAS = {SearchKind.LINK: "links", SearchKind.LIST: "lists", SearchKind.IT
 async def _build_hit_options(
     rt: Runtime, actor: Caller, text: str, areas: Sequence[str]
 ) -> list[OmniboxOption]:
-    """What is mine and has these words."""
+    """Return the caller's links, lists and items that contain the words."""
     kinds = [kind for kind in SearchKind if _KIND_AREAS[kind] in areas]
     return [
         OmniboxOption(
-            one.title,
-            _KIND_HEADINGS[one.kind][0],
-            one.href,
-            one.note,
-            str(_KIND_HEADINGS[one.kind][1]),
+            hit.title,
+            _KIND_HEADINGS[hit.kind][0],
+            hit.href,
+            hit.note,
+            str(_KIND_HEADINGS[hit.kind][1]),
         )
-        for one in await search_all(rt, actor, text, kinds, MAX_HIT_OPTIONS)
+        for hit in await search_all(rt, actor, text, kinds, MAX_HIT_OPTIONS)
     ]
 
 
@@ -193,7 +193,7 @@ async def _build_tag_options(rt: Runtime, actor: Caller, text: str) -> list[Omni
 async def submit_omnibox(
     request: Request, actor: WriteCaller, rt: Rt, q: Annotated[str, Form(max_length=10_000)] = ""
 ) -> Response:
-    """An address is shortened, a name is opened, a tag is looked up, anything else is searched for."""
+    """Shorten a URL, open a name, filter by a tag, or search for anything else."""
     meaning = reading.parse_input(q)
     if meaning.kind == "nothing":
         return RedirectResponse("/", 303)
@@ -231,7 +231,7 @@ async def _resolve_name(
 async def search_page(
     request: Request, actor: ReadCaller, rt: Rt, q: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
-    """Everything of mine that has these words, kind by kind."""
+    """Show the caller's links, lists and items that contain the words."""
     areas = request.app.state.areas
     found = await search_all(
         rt, actor, q, [kind for kind in SearchKind if _KIND_AREAS[kind] in areas], MAX_HITS_PER_KIND
@@ -240,7 +240,7 @@ async def search_page(
         (
             _KIND_HEADINGS[kind],
             f"{_KIND_PATHS[kind]}?{urlencode({'q': q})}",
-            [one for one in found if one.kind == kind],
+            [hit for hit in found if hit.kind == kind],
         )
         for kind in SearchKind
     ]
@@ -257,7 +257,7 @@ async def search_page(
 
 @router.get("/app/go")
 async def open_name(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText = "") -> Response:
-    """A browser's keyword: `go jira PROJ-1` opens /jira/PROJ-1; words that begin with no name are searched for."""
+    """Open a browser keyword: `go jira PROJ-1` opens /jira/PROJ-1. Without such a name, search."""
     path = reading.parse_go_path(q)
     if not path:
         return RedirectResponse("/", 303)
@@ -271,7 +271,10 @@ async def open_name(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText 
 async def suggest_names(
     request: Request, actor: OptionalReadCaller, rt: Rt, q: OmniboxText = ""
 ) -> Response:
-    """Return names that begin with what is typed, in the form browsers expect. Strangers get published lists alone."""
+    """Return names with a prefix, in the OpenSearch suggestions format.
+
+    Without an account only names of published lists are returned.
+    """
     if actor is None:
         await rt.singleton(SuggestLimit).charge(client_network(request, rt))
     async with rt.db.read() as session:

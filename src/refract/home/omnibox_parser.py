@@ -1,4 +1,4 @@
-"""What somebody means by what they typed into the omnibox: pure."""
+"""Parsing of omnibox input. Pure."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -11,13 +11,13 @@ IntentKind = Literal["shorten", "open", "tag", "search", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class OmniboxCommand:
-    """A place or a deed that can be called by its words."""
+    """A page or action that can be found by its label."""
 
     label: LazyText
     href: str
     icon: str
     area: str = ""
-    """The part of the program it belongs to; empty when it is always there."""
+    """The area of the app it belongs to; empty if it is always available."""
 
 
 COMMANDS = (
@@ -51,20 +51,24 @@ COMMANDS = (
 
 @dataclass(frozen=True, slots=True)
 class OmniboxIntent:
-    """What Enter will do. `text` is the address, the path without its slash, the tag or the words."""
+    """What Enter will do. `text` is the URL, the path without its slash, the tag or the words."""
 
     kind: IntentKind
     text: str
 
 
 def parse_input(typed: str) -> OmniboxIntent:
-    """An address is shortened, `/name` is opened, `#tag` is looked up; anything else is a name to open or words to search for."""
+    """Return what the input means.
+
+    A URL is shortened, `/name` is opened, `#tag` is a filter; anything else is a name to open or
+    words to search for.
+    """
     text = typed.strip()
     if not text:
         return OmniboxIntent("nothing", "")
     if (address := parse_address(text)) is not None:
         return OmniboxIntent("shorten", address)
-    path = text.lstrip("/")  # of `//host/` a browser would make another site
+    path = text.lstrip("/")  # a browser would read `//host/` as another site
     if text.startswith("/") and path and not any(character.isspace() for character in text):
         return OmniboxIntent("open", path)
     if text.startswith("#") and len(text) > 1:
@@ -73,7 +77,7 @@ def parse_input(typed: str) -> OmniboxIntent:
 
 
 def parse_address(typed: str) -> str | None:
-    """What was typed as an address, if it looks like one: `example.com/page` does, `roadmap` does not."""
+    """Return the input as a URL if it looks like one, as `example.com/page` does."""
     if (
         any(character.isspace() for character in typed)
         or ("." not in typed and "://" not in typed)
@@ -88,21 +92,21 @@ def parse_address(typed: str) -> str | None:
 
 
 def find_commands(typed: str, areas: list[str], limit: int = 4) -> list[OmniboxCommand]:
-    """The commands that have a word which begins with what was typed."""
-    wanted = typed.casefold().split()
+    """Return the commands whose words begin with the typed words."""
+    prefixes = typed.casefold().split()
     found = []
     for command in COMMANDS:
         words = str(command.label).casefold().replace(":", "").split()
         if (
             (not command.area or command.area in areas)
-            and wanted
-            and all(any(word.startswith(one) for word in words) for one in wanted)
+            and prefixes
+            and all(any(word.startswith(prefix) for word in words) for prefix in prefixes)
         ):
             found.append(command)
     return found[:limit]
 
 
 def parse_go_path(typed: str) -> str:
-    """The path behind a browser's keyword: `jira PROJ-1` and `go/jira/PROJ-1` are both `jira/PROJ-1`."""
+    """Return the path of a browser keyword: `jira/PROJ-1` of `jira PROJ-1` or `go/jira/PROJ-1`."""
     bare = typed.strip().removeprefix("go/")
-    return "/".join(bare.split()).lstrip("/")  # last: of `//host` a browser would make another site
+    return "/".join(bare.split()).lstrip("/")  # last: a browser would read `//host` as another site

@@ -1,4 +1,4 @@
-"""`/`: what Refract is, or what is mine."""
+"""The page `/`: landing page, or home of a signed-in user."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ async def home_page(
     rt: Rt,
     created: Annotated[str | None, Query(max_length=20)] = None,
 ) -> Response:
-    """The landing page for strangers, home for people signed in."""
+    """Show home to signed-in users, and the landing page to others."""
     if actor is None:
         return render_response(
             request,
@@ -69,8 +69,8 @@ async def home_page(
         invitations_waiting=invited,
         claimable=claimable,
         drafts=[
-            {"title": one.title, "href": f"/app/lists/{one.id}", "entries": count}
-            for one, count, _ in drafts.items
+            {"title": draft.title, "href": f"/app/lists/{draft.id}", "entries": count}
+            for draft, count, _ in drafts.items
         ],
     )
 

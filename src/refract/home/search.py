@@ -1,4 +1,4 @@
-"""One search over everything that is mine: links, lists, and what the library keeps."""
+"""Search across the caller's links, lists and library items."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ UNTITLED_LIST = lazy_gettext("Untitled list")
 
 
 class SearchKind(StrEnum):
-    """What can be found. The names in the query are their plurals."""
+    """Kinds of search hits. Queries name them in the plural."""
 
     LINK = "link"
     LIST = "list"
@@ -29,7 +29,7 @@ class SearchKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SearchHit:
-    """Something found: what it is called, where it is managed, and the address it has for others, if it has one."""
+    """A search hit. `href` is its page in the app, `url` its public URL if it has one."""
 
     kind: SearchKind
     id: int
@@ -42,7 +42,10 @@ class SearchHit:
 async def search_all(
     rt: Runtime, actor: Caller, q: str, kinds: Collection[SearchKind], limit: int
 ) -> list[SearchHit]:
-    """At most so many of each kind, links first, then lists, then items. The number of queries does not depend on what there is."""
+    """Return at most `limit` hits of each kind: links, then lists, then items.
+
+    The number of queries does not depend on the data.
+    """
     words = q.strip()[:200]
     if not words:
         return []
@@ -73,13 +76,13 @@ async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> l
     return [
         SearchHit(
             SearchKind.LINK,
-            int(one["id"]),
-            f"/{one['name']}",
-            one["title"] or one["destination"],
-            one["href"],
-            one["short_url"],
+            int(row["id"]),
+            f"/{row['name']}",
+            row["title"] or row["destination"],
+            row["href"],
+            row["short_url"],
         )
-        for one in rows
+        for row in rows
     ]
 
 
@@ -93,13 +96,13 @@ async def _search_lists(rt: Runtime, actor: Caller, words: str, limit: int) -> l
     return [
         SearchHit(
             SearchKind.LIST,
-            one.id,
-            one.title or str(UNTITLED_LIST),
+            link_list.id,
+            link_list.title or str(UNTITLED_LIST),
             ngettext("{n} link", "{n} links", count),
-            f"/app/lists/{one.id}",
-            f"{base}/{one.slug}" if one.published_at and one.slug else None,
+            f"/app/lists/{link_list.id}",
+            f"{base}/{link_list.slug}" if link_list.published_at and link_list.slug else None,
         )
-        for one, count, _views in page.items
+        for link_list, count, _views in page.items
     ]
 
 
@@ -109,11 +112,11 @@ async def _search_items(rt: Runtime, actor: Caller, words: str, limit: int) -> l
     return [
         SearchHit(
             SearchKind.ITEM,
-            one.id,
-            one.title or one.text[:80],
-            one.site or gettext("Note"),
-            f"/app/library/{one.id}",
-            one.url,
+            item.id,
+            item.title or item.text[:80],
+            item.site or gettext("Note"),
+            f"/app/library/{item.id}",
+            item.url,
         )
-        for one in found
+        for item in found
     ]

@@ -1,4 +1,4 @@
-"""Reporting abuse over HTTP."""
+"""API of abuse reports."""
 
 from fastapi import Request
 
@@ -16,10 +16,10 @@ ROUTERS = (router,)
 async def report_abuse(
     new: ReportCreate,
     request: Request,
-    actor: OptionalCaller,  # noqa: ARG001 - a session needs proof of origin here as everywhere
+    actor: OptionalCaller,  # noqa: ARG001 - checks the origin of a session
     rt: Rt,
 ) -> ReportReceived:
-    """Report a link or a list. No account is needed; the answer is the same whether or not it exists."""
+    """Report a link or list. No account needed; the response is the same if it doesn't exist."""
     async with rt.db.write() as session:
         await service.receive_report(session, rt, client_network(request, rt), new)
     return ReportReceived()

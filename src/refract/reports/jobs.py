@@ -1,4 +1,4 @@
-"""Removal of reports that were closed long ago."""
+"""Purging of reports that were closed long ago."""
 
 from datetime import time
 from typing import ClassVar

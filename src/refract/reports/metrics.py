@@ -1,4 +1,4 @@
-"""How many reports wait for a decision, for Prometheus."""
+"""Prometheus gauge of open reports."""
 
 from sqlalchemy import func, select
 
@@ -7,10 +7,8 @@ from refract.reports.models import Report, ReportStatus
 
 
 async def observe_reports(rt: Runtime) -> None:
-    """Read the number of open reports into its gauge."""
-    waiting = rt.metrics.gauge(
-        "refract_reports_open", "Abuse reports that wait for an administrator."
-    )
+    """Set the gauge to the number of open reports."""
+    waiting = rt.metrics.gauge("refract_reports_open", "Open abuse reports.")
     async with rt.db.read() as session:
         open_reports = (
             select(func.count()).select_from(Report).where(Report.status == ReportStatus.OPEN)

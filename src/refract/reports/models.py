@@ -1,4 +1,4 @@
-"""Reports of abuse."""
+"""Abuse reports."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 
 class ReportReason(StrEnum):
-    """What is wrong with the target, as the reporter sees it."""
+    """Why the target was reported."""
 
     PHISHING = "phishing"
     MALWARE = "malware"
@@ -27,7 +27,7 @@ class ReportStatus(StrEnum):
 
 
 class Report(Model):
-    """One person's report of a link or a list. Of the reporter nothing is kept but a digest of their network."""
+    """A report of a link or list. Of the reporter only a digest of the network is stored."""
 
     __tablename__ = "reports"
     __table_args__ = (
@@ -41,13 +41,11 @@ class Report(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake
     kind: Mapped[str] = mapped_column(String(10))
-    target_id: Mapped[int]  # no foreign key: a report outlives what it is about
+    target_id: Mapped[int]  # no foreign key: a report outlives its target
     name: Mapped[str] = mapped_column(text_key(64))  # under which it was reported
     reason: Mapped[str] = mapped_column(String(10))
     details: Mapped[str | None] = mapped_column(Text)
-    network: Mapped[str] = mapped_column(
-        text_key(32)
-    )  # keyed digest: tells repeats apart, and nothing else
+    network: Mapped[str] = mapped_column(text_key(32))  # keyed digest, to recognize repeats
     status: Mapped[str] = mapped_column(String(10))
     outcome: Mapped[str | None] = mapped_column(String(20))  # what the administrator did
     created_at: Mapped[datetime]

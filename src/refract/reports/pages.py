@@ -1,4 +1,4 @@
-"""The form that reports abuse. It works without script and without an account."""
+"""The form that reports abuse. It works without JavaScript and without an account."""
 
 from typing import Annotated
 
@@ -28,7 +28,7 @@ PATH = "/app/report"
 async def report_page(
     request: Request, actor: OptionalCaller, name: Annotated[str, Query(max_length=MAX_TARGET)] = ""
 ) -> Response:
-    """Ask what is wrong. Whether there is anything under the name is not told."""
+    """Show the form. It does not reveal whether the name exists."""
     return _render_form(request, actor, {"target": name})
 
 
@@ -41,7 +41,7 @@ async def submit_report(
     reason: Annotated[str, Form(max_length=20)] = "",
     details: Annotated[str, Form(max_length=10_000)] = "",
 ) -> Response:
-    """Take the report, and thank for it whatever became of it."""
+    """Receive a report. The response is the same whether or not the target exists."""
     if not await csrf.is_valid(
         rt, request, get_session_token(request, rt) if actor else get_visit_cookie(request)
     ):
@@ -50,7 +50,7 @@ async def submit_report(
     try:
         new = ReportCreate.model_validate(values)
     except ValidationError as exc:
-        errors = {one.field: one.message for one in list_field_errors(exc.errors())}
+        errors = {error.field: error.message for error in list_field_errors(exc.errors())}
         return _render_form(request, actor, values, errors=errors, status=422)
     async with rt.db.write() as session:
         await receive_report(session, rt, client_network(request, rt), new)

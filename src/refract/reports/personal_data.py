@@ -1,4 +1,4 @@
-"""Reports when a person leaves: those about what was theirs alone go with it."""
+"""Erasure of reports when an account is deleted."""
 
 from sqlalchemy import select
 
@@ -13,9 +13,9 @@ from refract.reports.service import delete_target_reports
 async def erase_personal_data(
     session: WriteSession, _rt: Runtime, leaving: AccountDeletion
 ) -> None:
-    """Remove reports of the person's lists, and of their links unless somebody takes those over.
+    """Delete reports of the user's lists, and of their links unless those get a new owner.
 
-    Runs before the parts that erase links and lists.
+    Runs before the hooks that erase links and lists.
     """
     lists = list(
         await session.scalars(select(LinkList.id).where(LinkList.owner_id == leaving.user.id))
@@ -29,4 +29,4 @@ async def erase_personal_data(
 
 
 PERSONAL_DATA_HOOK = PersonalDataHook("reports", None, erase_personal_data)
-"""Nothing to export: who reported is not kept, and what others reported is theirs."""
+"""Nothing to export: reporters are not stored, and reports of others are not the user's data."""

@@ -1,4 +1,4 @@
-"""The queue of reports: one row for each target, with a fixed number of queries for a page."""
+"""Queries of the report queue: one row per target, a fixed number of queries per page."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ TARGET_GONE = "gone"
 
 @dataclass(frozen=True, slots=True)
 class ReportTarget:
-    """What was reported, as it is now."""
+    """The current state of a reported link or list."""
 
     title: str | None = None
     state: str = TARGET_GONE
@@ -33,7 +33,7 @@ class ReportTarget:
 
 
 async def count_open_reports(session: ReadSession) -> int:
-    """Return how many reports wait for a decision."""
+    """Return the number of open reports."""
     waiting = select(func.count()).select_from(Report).where(Report.status == ReportStatus.OPEN)
     return await session.scalar(waiting) or 0
 
@@ -46,7 +46,7 @@ async def load_reports_page(
     limit: int,
     cursor: str | None,
 ) -> Page[ReportGroupOut]:
-    """Return reports by target: open ones with the oldest first, closed ones with the latest first."""
+    """Return reports grouped by target: open ones oldest first, closed ones latest first."""
     question = ["reports", status.value]
     first = func.min(Report.id)
     groups = select(first, func.count(), func.max(Report.id), Report.target_id)
@@ -125,7 +125,7 @@ async def _count_reasons(
 async def _load_texts(
     session: ReadSession, status: ReportStatus, target_ids: Sequence[int]
 ) -> dict[int, list[str]]:
-    """Return what the latest reporters of each target wrote."""
+    """Return the latest report texts of each target."""
     written = select(Report.target_id, Report.details)
     written = written.where(
         Report.status == status, Report.target_id.in_(target_ids), Report.details.is_not(None)
@@ -141,7 +141,7 @@ async def _load_texts(
 
 
 async def load_targets(session: ReadSession, reports: Sequence[Report]) -> dict[int, ReportTarget]:
-    """Return what each report is about, by the target's id."""
+    """Return the targets of reports, by id."""
     links = [report.target_id for report in reports if report.kind == NameTarget.LINK]
     lists = [report.target_id for report in reports if report.kind == NameTarget.LIST]
     found = {report.target_id: ReportTarget() for report in reports}
@@ -171,12 +171,12 @@ async def _load_lists(session: ReadSession, ids: Sequence[int]) -> dict[int, Rep
     )
     hosts = await list_hosts(session, ids)
     return {
-        one.id: ReportTarget(
-            one.title,
-            "deleted" if one.deleted_at else one.status,
+        link_list.id: ReportTarget(
+            link_list.title,
+            "deleted" if link_list.deleted_at else link_list.status,
             None,
-            hosts.get(one.id, ()),
+            hosts.get(link_list.id, ()),
             owner,
         )
-        for one, owner in await session.execute(owned)
+        for link_list, owner in await session.execute(owned)
     }

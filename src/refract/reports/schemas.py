@@ -1,4 +1,4 @@
-"""Reports as the API takes and shows them."""
+"""Request and response schemas of reports."""
 
 from datetime import datetime
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ ReportDetails = Annotated[
 
 
 class ReportCreate(InputSchema):
-    """What is reported, and why."""
+    """A new report."""
 
     target: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=1, max_length=MAX_TARGET)
@@ -34,12 +34,12 @@ class ReportCreate(InputSchema):
     )
     reason: ReportReason
     details: ReportDetails | None = Field(
-        default=None, description="What an administrator should know."
+        default=None, description="Details for the administrators."
     )
 
 
 class ReportReceived(OutputSchema):
-    """The answer to every report, whether or not its target exists."""
+    """The response to every report, whether or not its target exists."""
 
     status: Literal["received"] = "received"
 
@@ -51,27 +51,26 @@ class ReportGroupOut(OutputSchema):
     status: ReportStatus
     kind: Literal["link", "list"]
     target_id: Id
-    name: str = Field(description="Under which it was reported.", examples=["roadmap"])
-    count: int = Field(description="How many reports there are, at most one from each network.")
+    name: str = Field(description="The name under which it was reported.", examples=["roadmap"])
+    count: int = Field(description="Number of reports, at most one per network.")
     reasons: dict[ReportReason, int] = Field(examples=[{"phishing": 2}])
-    details: list[str] = Field(description="What the latest reporters wrote.")
+    details: list[str] = Field(description="The latest report texts.")
     first_at: datetime
     last_at: datetime
     outcome: str | None = Field(
-        description="What was done; null while it is open.", examples=["dismiss"]
+        description="The decision; null while it is open.", examples=["dismiss"]
     )
     title: str | None
     state: str = Field(
-        description=(
-            "What became of the target: a link's state, a list's status, `deleted` or `gone`."
-        ),
+        description=("The target now: a link's state, a list's status, `deleted` or `gone`."),
         examples=["active"],
     )
     destination: str | None = Field(
-        description="Where a link leads, in ASCII.", examples=["https://xn--e1awd7f.com/login"]
+        description="The destination of a link, in ASCII.",
+        examples=["https://xn--e1awd7f.com/login"],
     )
     hosts: list[str] = Field(
-        description="The hosts it leads to, in ASCII.", examples=[["xn--e1awd7f.com"]]
+        description="The hosts of its destinations, in ASCII.", examples=[["xn--e1awd7f.com"]]
     )
     owner_id: Id | None
     owner_email: str | None = Field(examples=["ada@example.com"])
@@ -79,7 +78,7 @@ class ReportGroupOut(OutputSchema):
 
 
 class ReportGroupPage(OutputSchema):
-    """A page of the queue. `open` counts every report that waits."""
+    """A page of the queue. `open` is the number of open reports."""
 
     items: list[ReportGroupOut]
     next_cursor: str | None

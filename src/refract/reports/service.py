@@ -1,4 +1,4 @@
-"""Everything that changes reports. The caller opens the transaction."""
+"""Changes of reports. The caller opens the transaction."""
 
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ _DIGEST_SIZE = 16
 
 
 def extract_name(target: str) -> str:
-    """Return the name or code in a short URL, a path, or by itself: `roadmap` of `https://go.example/roadmap+`."""
+    """Return the name in a short URL or path: `roadmap` of `https://go.example/roadmap+`."""
     bare = target.partition("#")[0].partition("?")[0]
     scheme, separator, rest = bare.partition("://")
     path = rest.partition("/")[2] if separator else scheme.lstrip("/")
@@ -28,7 +28,7 @@ def extract_name(target: str) -> str:
 async def receive_report(
     session: WriteSession, rt: Runtime, network: str, new: ReportCreate
 ) -> None:
-    """Count a report against its network, or raise `RateLimited`; then keep it if it is about anything."""
+    """Store a report if its target exists. Raises `RateLimited` if the network sent too many."""
     await charge(
         session, f"reports:{network}", 1, per_hour=rt.settings.reports_per_hour, now=rt.clock.now()
     )
@@ -38,7 +38,10 @@ async def receive_report(
 async def file_report(
     session: WriteSession, rt: Runtime, network: str, new: ReportCreate
 ) -> Report | None:
-    """Keep a report of what exists; None if nothing does. A network that reports the same again replaces its report."""
+    """Store a report, or return None if its target does not exist.
+
+    A repeated report from the same network replaces the first.
+    """
     name = extract_name(new.target)
     found = await resolve_name(session, name)
     if found is None:
@@ -69,7 +72,7 @@ async def file_report(
 
 
 async def lock_report(session: WriteSession, report_id: int) -> Report:
-    """Return a report that nobody else decides about until the transaction ends."""
+    """Lock a report until the transaction ends."""
     report = await session.get(Report, report_id, with_for_update=True)
     if report is None:
         raise ReportNotFound
@@ -90,7 +93,7 @@ async def close_reports(
 
 
 async def reopen_reports(session: WriteSession, report: Report) -> None:
-    """Open the closed reports of the same target again."""
+    """Reopen the closed reports of the same target."""
     reopened: dict[str, Any] = {
         "status": ReportStatus.OPEN.value,
         "outcome": None,
@@ -114,11 +117,11 @@ async def _update_all(
 
 
 async def purge_closed_reports(session: WriteSession, now: datetime, days: int) -> None:
-    """Remove reports that were closed long ago."""
+    """Delete reports that were closed more than `days` days ago."""
     await session.execute(delete(Report).where(Report.closed_at < now - timedelta(days=days)))
 
 
 async def delete_target_reports(session: WriteSession, target_ids: list[int]) -> None:
-    """Remove every report of these links and lists."""
+    """Delete all reports of these links and lists."""
     if target_ids:
         await session.execute(delete(Report).where(Report.target_id.in_(target_ids)))
