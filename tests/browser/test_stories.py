@@ -35,9 +35,7 @@ async def test_a_missing_go_link_is_created_where_it_is_missed(visit: Visit) -> 
     visit.complaints.clear()  # browsers report the status of the page itself
     assert answer is not None
     assert answer.status == 404
-    await visit.page.get_by_label("Destination URL").fill(
-        f"{visit.site.url}/health?issue={{1}}"
-    )
+    await visit.page.get_by_label("Destination URL").fill(f"{visit.site.url}/health?issue={{1}}")
     await visit.page.get_by_role("button", name="Create /jira").click()
     await expect(visit.page.locator("#field-destination-error")).to_contain_text(
         "already a Refract link"
