@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Scope
 from refract.identity.models import User
 from refract.links.golinks.template import parse_template
 from refract.redirect.resolver import RedirectTarget, SignedInUser
+from refract.web.i18n import LazyText
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ class PlainSurface:
         template: str,
         *,
         status: int,
-        page_title: str,
+        page_title: str | LazyText,
         **context: Any,
     ) -> Response:
         facts = {
@@ -99,7 +100,7 @@ class PlainSurface:
         return Response(body, status, media_type="text/html")
 
     async def render_slow_page(
-        self, scope: Scope, template: str, *, page_title: str, **context: Any
+        self, scope: Scope, template: str, *, page_title: str | LazyText, **context: Any
     ) -> Response:
         return self.render_page(scope, None, template, status=200, page_title=page_title, **context)
 
