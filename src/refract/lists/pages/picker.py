@@ -103,7 +103,7 @@ async def _render_picker(
         actor,
         "lists/add.html",
         status=status,
-        page_title=gettext("Add to a list"),
+        page_title=gettext("Add to list"),
         url=url,
         drafts=drafts,
         **context,
