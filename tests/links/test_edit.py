@@ -20,9 +20,9 @@ from refract.links.errors import (
     VersionNotFound,
 )
 from refract.links.models import Link, LinkState
+from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import MAX_NAMES, LinkOut, LinkPatch
 from refract.links.service import LockedLink
-from refract.links.vetting import CheckedDestination, check_destinations
 from refract.names.errors import SlugReserved, SlugTaken
 from refract.names.models import NameTarget
 from refract.names.queries import list_names

@@ -27,7 +27,7 @@ Space = Annotated[Namespace, Depends(_space)]
 
 
 async def charge_code_like_names(rt: Runtime, actor: Caller, names: Iterable[str]) -> None:
-    """Count names that spell codes as misses of the caller. Administrators see every link anyway."""
+    """Count names that spell codes as misses. Administrators, who see every link, are exempt."""
     if actor.is_admin:
         return
     for name in names:

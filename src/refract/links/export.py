@@ -14,9 +14,22 @@ from refract.links.queries import LinkCard, list_links_after, load_cards
 
 PAGE_SIZE = 200
 COLUMNS = (
-    "id", "code", "names", "destination", "title", "notes", "tags", "status", "visibility", "redirect_status", "forward_query",
-    "expires_at", "created_at", "owners", "clicks",
-)  # fmt: skip
+    "id",
+    "code",
+    "names",
+    "destination",
+    "title",
+    "notes",
+    "tags",
+    "status",
+    "visibility",
+    "redirect_status",
+    "forward_query",
+    "expires_at",
+    "created_at",
+    "owners",
+    "clicks",
+)
 SEPARATOR = "|"
 """Separates names, tags or owners within a cell; none of them contains it."""
 
@@ -49,11 +62,22 @@ def build_record(card: LinkCard, now: datetime) -> dict[str, Any]:
     """Return all fields of a link for a file."""
     link = card.link
     return {
-        "id": str(link.id), "code": link.code, "names": list(card.names), "destination": link.destination, "title": link.title,
-        "notes": link.notes, "tags": list(card.tags), "status": link.own_state_at(now).value, "visibility": link.effective_visibility.value,
-        "redirect_status": link.redirect_status, "forward_query": link.forward_query, "expires_at": _format_time(link.expires_at),
-        "created_at": _format_time(link.created_at), "owners": [owner.email for owner in card.owners], "clicks": card.totals.people,
-    }  # fmt: skip
+        "id": str(link.id),
+        "code": link.code,
+        "names": list(card.names),
+        "destination": link.destination,
+        "title": link.title,
+        "notes": link.notes,
+        "tags": list(card.tags),
+        "status": link.own_state_at(now).value,
+        "visibility": link.effective_visibility.value,
+        "redirect_status": link.redirect_status,
+        "forward_query": link.forward_query,
+        "expires_at": _format_time(link.expires_at),
+        "created_at": _format_time(link.created_at),
+        "owners": [owner.email for owner in card.owners],
+        "clicks": card.totals.people,
+    }
 
 
 class LinkExportWriter:

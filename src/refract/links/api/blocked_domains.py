@@ -42,7 +42,7 @@ class BlockedDomainPage(OutputSchema):
 
 
 @router.get("")
-async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - checks the caller
+async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - a guard
     """List all blocked domains."""
     async with rt.db.read() as session:
         found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain)))

@@ -90,7 +90,9 @@ def _expand_template(template: DestinationTemplate, segments: Sequence[str], que
         path = _append_path(template, filled, slash)
         own, fragment = _join_literals(template.query), _join_literals(template.fragment)
     merged = _merge_query(own, query) if query else own
-    href = f"{template.origin}{path}{'?' + merged if merged else ''}{'#' + fragment if fragment else ''}"
+    href = f"{template.origin}{path}"
+    href += f"?{merged}" if merged else ""
+    href += f"#{fragment}" if fragment else ""
     _verify_href(template, href)
     return href
 

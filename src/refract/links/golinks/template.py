@@ -6,7 +6,7 @@
     {*}            all remaining segments, with the slashes between them
 
 Placeholders work in the path, the query and the fragment, not before them. Braces around anything
-else are ordinary characters, and `%7Bname%7D` writes the text `{name}` where no placeholder is meant.
+else are ordinary characters. To write the text `{name}` without a placeholder, use `%7Bname%7D`.
 """
 
 import re

@@ -1,6 +1,7 @@
-"""Links from files: ours, and what YOURLS, Shlink and Kutt give away.
+"""Import of links from our own files, and from YOURLS, Shlink and Kutt.
 
-`open_rows` turns a file into rows and knows nothing of a database; `bring` makes links of them, a batch at a time.
+`open_link_file` reads a file into rows without a database; `LinkImporter` creates links from them
+in batches.
 """
 
 from refract.links.imports.formats import LinkFileFormat, LinkRows, open_link_file

@@ -1,4 +1,4 @@
-"""What stands around the rows of a batch: links that are there, names that are taken, codes that are free."""
+"""The existing links, taken names and free codes that matter to a batch of rows."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ _BATCH_SIZE = 20
 
 @dataclass(frozen=True, slots=True)
 class PlannedLink:
-    """A row on its way: `names` and `number` are what it will get, which may not be what it brought."""
+    """A row to import. `names` and `number` are those it will get, not always those of the file."""
 
     row: Candidate
     link: NewLink
@@ -28,7 +28,7 @@ class PlannedLink:
 
 
 class ImportContext:
-    """Looked up for all rows of a turn at once. `tried` are names that a dry run has given away before."""
+    """Lookups for all rows of a turn. `tried` has names that earlier batches of a dry run took."""
 
     def __init__(
         self, session: WriteSession, space: Namespace, user_id: int, tried: Mapping[str, str]
@@ -69,7 +69,10 @@ class ImportContext:
         }
 
     def is_planned(self, want: PlannedLink, *, renaming: bool) -> bool:
-        """Whether a row before this one is about to get what this one wishes for; who can take another name need not wait."""
+        """Return whether an earlier row of this turn is about to take the same name or code.
+
+        A row that can be renamed does not have to wait.
+        """
         clashing = [self._planned[key] for key in map(name_key, want.names) if key in self._planned]
         code = want.number is not None and name_key(encode_base62(want.number)) in self._planned
         return code or (bool(clashing) and not (renaming and want.link.href not in clashing))
@@ -80,7 +83,7 @@ class ImportContext:
             self._planned[name_key(encode_base62(want.number))] = want.link.href
 
     def find_same(self, want: PlannedLink) -> ExistingLink | None:
-        """The link that this row was made into before: by its id, or by a name that leads to the same place."""
+        """Return the link that this row became before, by its id or by a name with the same URL."""
         by_id = self._links.get(want.number) if want.number is not None else None
         if by_id is not None and by_id.mine:
             return by_id
@@ -94,7 +97,11 @@ class ImportContext:
         )
 
     def is_id_free(self, number: int) -> bool:
-        """No link has it, had it or will get it, and its code is nobody's name. Should another process take it now, its key decides."""
+        """Return whether an id is unused, never was used, and can't be assigned.
+
+        Its code must not be a name either. If another process takes it now, the primary key
+        decides.
+        """
         key = name_key(encode_base62(number))
         past = number < get_min_id(self._space.clock.now())
         unnamed = key not in self._names and key not in self._space.reserved
@@ -105,14 +112,17 @@ class ImportContext:
         return key in self._names or key in self._planned or key in self._unavailable
 
     def mark_unavailable(self, name: str) -> bool:
-        """Note that a name cannot be had after all; False when that was known before."""
+        """Mark a name as unavailable; return False if it already was."""
         key = name_key(name)
         new = key not in self._unavailable
         self._unavailable.add(key)
         return new
 
     async def rename_taken(self, want: PlannedLink) -> PlannedLink | None:
-        """The want with other names in place of those that are taken; None when it came under such a name before."""
+        """Return the plan with new names for taken ones.
+
+        Return None if an earlier import already renamed it so.
+        """
         names: list[str] = []
         for name in want.names:
             other = (
@@ -141,7 +151,7 @@ class ImportContext:
                     return None
                 if not self.is_taken(other):
                     return other
-        raise AssertionError  # names never run out
+        raise AssertionError  # unreachable: names never run out
 
     def _find_holder(self, name: str) -> ExistingLink | None:
         return self._names.get(name_key(name))

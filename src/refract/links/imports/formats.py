@@ -1,4 +1,4 @@
-"""Formats of files of links: ours, and those of YOURLS, Shlink and Kutt."""
+"""File formats of links: our own, and those of YOURLS, Shlink and Kutt."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -38,7 +38,7 @@ _FORMAT_SIGNATURES: tuple[tuple[frozenset[str], LinkFileFormat], ...] = (
     (frozenset({"destination"}), LinkFileFormat.AUTO),
     (frozenset({"url"}), LinkFileFormat.AUTO),
 )
-"""Fields that give a system away; AUTO stands for our own."""
+"""Fields that identify a system; AUTO stands for our own."""
 
 _OWN_COLUMNS = frozenset(
     {
@@ -58,9 +58,23 @@ _OWN_COLUMNS = frozenset(
         "expires_at",
     }
 )
-_IGNORED_COLUMNS = frozenset({"code", "short_url", "created_at", "updated_at", "owners", "clicks", "bot_clicks", "total_clicks",
-                          "last_clicked_at", "flagged", "flag_reason", "version"})  # fmt: skip
-"""Columns of our own files that are not imported: they follow from others, or belong elsewhere."""
+_IGNORED_COLUMNS = frozenset(
+    {
+        "code",
+        "short_url",
+        "created_at",
+        "updated_at",
+        "owners",
+        "clicks",
+        "bot_clicks",
+        "total_clicks",
+        "last_clicked_at",
+        "flagged",
+        "flag_reason",
+        "version",
+    }
+)
+"""Columns of our own files that are not imported: derived, or stored elsewhere."""
 
 
 def open_link_file(
@@ -69,7 +83,7 @@ def open_link_file(
     kind: LinkFileFormat = LinkFileFormat.AUTO,
     encoding: str | None = None,
 ) -> "LinkRows":
-    """Return the rows of a file, read as they are iterated.
+    """Return the rows of a file, read while they are iterated.
 
     Iterating raises `UnreadableFile` if its format is unknown.
     """
@@ -79,7 +93,7 @@ def open_link_file(
 class LinkRows(RowReader[Candidate]):
     """The rows of a file of links.
 
-    `kind` becomes the format it turned out to have, `unread` its columns that mean nothing here.
+    `kind` becomes the detected format, `unread` the columns that are not imported.
     """
 
     noun = "link"

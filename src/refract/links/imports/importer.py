@@ -1,4 +1,4 @@
-"""Rows become links, a batch in a transaction. Bringing the same rows again changes nothing."""
+"""Creating links from rows, one transaction per batch. Importing rows again changes nothing."""
 
 import contextlib
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _MAX_ATTEMPTS = 3
 
 
 class NameConflictPolicy(StrEnum):
-    """What to do about a name that leads somewhere else already."""
+    """What to do about a name that already leads elsewhere."""
 
     SKIP = "skip"
     RENAME = "rename"
@@ -43,7 +43,7 @@ class LinkImportOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class LinkImportResult:
-    """What became of a row."""
+    """The result of a row."""
 
     row: LinkRow
     outcome: LinkImportOutcome
@@ -53,11 +53,14 @@ class LinkImportResult:
 
 
 class _DryRunRollback(Exception):
-    """Takes a dry run's changes back."""
+    """Rolls back a dry run."""
 
 
 class LinkImporter:
-    """One import of one person's links. `keep_ids` lets links of ours keep their ids, and so their codes: for those who may do anything."""
+    """One import into a user's account.
+
+    `keep_ids` lets our own links keep their ids, and so their codes: for administrators.
+    """
 
     def __init__(
         self,
@@ -76,10 +79,10 @@ class LinkImporter:
         self._dry_run = dry_run
         self._keep_ids = keep_ids
         self._dry_run_names: dict[str, str] = {}
-        """In a dry run: the names that earlier batches would have, and where they would lead."""
+        """In a dry run, the names of earlier batches and their destinations."""
 
     async def import_batch(self, rows: Sequence[LinkRow]) -> list[LinkImportResult]:
-        """Make links of up to a thousand rows; each has a result of its own. All of it is committed when this returns."""
+        """Create links from up to a thousand rows, commit, and return a result for each row."""
         done: dict[int, LinkImportResult] = {}
         wants = await self._check_rows(rows, done)
         for left in reversed(range(_MAX_ATTEMPTS)):
@@ -89,7 +92,7 @@ class LinkImporter:
             except (
                 StoreBusy,
                 IntegrityError,
-            ):  # somebody else is importing the same links: look again
+            ):  # a concurrent import of the same links: retry
                 if not left:
                     raise
         return [done[index] for index in range(len(rows))]
@@ -97,7 +100,10 @@ class LinkImporter:
     async def _check_rows(
         self, rows: Sequence[LinkRow], done: dict[int, LinkImportResult]
     ) -> dict[int, PlannedLink]:
-        """The rows that could become links, their destinations vetted. Slow, maybe: no transaction is open here."""
+        """Return the rows that can become links, with checked destinations.
+
+        This may be slow, so no transaction is open.
+        """
         new: dict[int, tuple[Candidate, LinkCreate]] = {}
         for index, row in enumerate(rows):
             if isinstance(row, UnreadableRow):
@@ -149,7 +155,7 @@ class LinkImporter:
     async def _import_rows(
         self, session: WriteSession, wants: Mapping[int, PlannedLink]
     ) -> dict[int, LinkImportResult]:
-        """Rows that wish for the same name take turns: what the first has got, the next will see."""
+        """Create links in turns: a row waits for an earlier one that requests the same name."""
         around = ImportContext(session, self._space, self._owner.id, self._dry_run_names)
         results: dict[int, LinkImportResult] = {}
         pending = dict(wants)
@@ -188,7 +194,7 @@ class LinkImporter:
     async def _fit_names(
         self, around: ImportContext, want: PlannedLink
     ) -> PlannedLink | LinkImportResult:
-        """The want with a code and names that can be had, or why there are none."""
+        """Return the plan with an available code and names, or why there are none."""
         if want.number is not None and not around.is_id_free(want.number):
             want = replace(
                 want,
@@ -250,7 +256,10 @@ class LinkImporter:
         return results
 
     def _new_link(self, want: PlannedLink) -> NewLink:
-        """Return the link to create. One that has neither a name nor a code of its own is known again by where it leads."""
+        """Return the link to create.
+
+        One without a name and a code of its own is recognised later by its destination.
+        """
         alone = not want.names and want.number is None
         given = want.link.given.model_copy(
             update={"names": list(want.names), "find_if_exists": alone}

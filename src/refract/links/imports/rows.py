@@ -1,4 +1,4 @@
-"""A link as a file describes it, before anything is made of it."""
+"""A link as a file describes it, before it is created."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,17 +13,17 @@ MAX_NOTES = 2000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A link as a file describes it: `given` has the fields of a new link, unchecked."""
+    """A link as a file describes it. `given` has the fields of a new link, not validated."""
 
     where: str
     given: Mapping[str, Any]
     number: int | None = None
-    """The id it had, in a file of ours."""
+    """Its id, in our own files."""
     code: str | None = None
-    """The random code it had, likewise."""
+    """Its random code, in our own files."""
     disabled: bool = False
     remarks: Sequence[str] = ()
-    """Parts of the record that have no place here."""
+    """Parts of the record that cannot be imported."""
 
     @property
     def text(self) -> str:
@@ -40,7 +40,7 @@ LinkRow = Candidate | UnreadableRow
 
 @dataclass(slots=True)
 class LinkFields:
-    """The fields of one record on their way to a candidate, with remarks about the rest."""
+    """The fields of a record while it becomes a candidate, with remarks about the rest."""
 
     given: dict[str, Any] = field(default_factory=dict)
     number: int | None = None
@@ -49,6 +49,6 @@ class LinkFields:
     remarks: list[str] = field(default_factory=list)
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
-        """Take a title or notes of another system, cut where ours are shorter."""
+        """Set a title or notes from another system, shortened to our limits."""
         if text := plain_text(value).strip():
             self.given[name] = clip_text(name, text, limit, self.remarks)

@@ -1,6 +1,6 @@
-"""How each system writes down a link. Keys are compared in lower case; what is not named here is not read.
+"""The record formats of each system. Keys are compared in lower case; others are ignored.
 
-docs/how-to/import.md tells people the same.
+docs/how-to/import.md describes the same for users.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -29,7 +29,7 @@ _COPIED_FIELDS = ("title", "notes", "visibility", "redirect_status", "forward_qu
 
 
 def read_refract(fields: Fields, _now: datetime) -> LinkFields:
-    """A record of our own JSON, or of the API. Values are checked where links are made."""
+    """Read a record of our own JSON or of the API. Values are validated when links are created."""
     link = LinkFields({"destination": _first_value(fields, "destination", "url")})
     link.given |= {name: fields[name] for name in _COPIED_FIELDS if fields.get(name) is not None}
     for name, single in (("names", "name"), ("tags", "tag")):
@@ -44,7 +44,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
 
 
 def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
-    """The same from the cells of a table, all of them text."""
+    """Read the same from the cells of a table, which are all text."""
     cells: dict[str, Any] = {
         name: unescape_formula(plain_text(value)) for name, value in fields.items()
     }
@@ -63,7 +63,10 @@ def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
 
 
 def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
-    """A row of its table, a line of its export plug-in (`source,target,hits`), or a link of its API."""
+    """Read a row of its table, a line of its export plug-in, or a link of its API.
+
+    The export plug-in writes `source,target,hits`.
+    """
     keyword = _first_value(fields, "keyword", "source")
     name = (
         plain_text(keyword).strip().strip("/")
@@ -77,7 +80,7 @@ def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
 
 
 def read_shlink(fields: Fields, now: datetime) -> LinkFields:
-    """A short URL of its REST API, or a line of the web client's export."""
+    """Read a short URL of its REST API, or a line of the web client's export."""
     code = plain_text(fields.get("shortcode")).strip()
     link = _start_foreign_record(fields.get("longurl"), code or _parse_path(fields.get("shorturl")))
     link.set_text("title", fields.get("title"), MAX_TITLE)
@@ -101,7 +104,10 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
 
 
 def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
-    """A link of its API. The description becomes the title, or notes when it is too long for one."""
+    """Read a link of its API.
+
+    The description becomes the title, or notes if it is too long.
+    """
     link = _start_foreign_record(fields.get("target"), plain_text(fields.get("address")).strip())
     description = plain_text(fields.get("description")).strip()
     if len(description) <= MAX_TITLE and "\n" not in description:
@@ -124,7 +130,7 @@ def _start_foreign_record(destination: Any, name: str) -> LinkFields:
         raise BadRecord(problem)
     literal = (
         plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
-    )  # braces are placeholders here, and were not there
+    )  # braces are placeholders only here
     return LinkFields({"destination": literal, "names": [name]})
 
 
@@ -133,7 +139,10 @@ def _first_value(fields: Fields, *names: str) -> Any:
 
 
 def _apply_state(link: LinkFields, status: Any) -> None:
-    """Expired is no state to be brought along: it follows from the expiry."""
+    """Set whether a link is disabled.
+
+    Expired is not imported, because it follows from the expiry.
+    """
     if status == LinkState.DELETED:
         problem = "It is deleted."
         raise BadRecord(problem)
@@ -144,7 +153,7 @@ def _apply_state(link: LinkFields, status: Any) -> None:
 
 
 def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
-    """The tags of another system, without those that could not be tags here."""
+    """Set the tags of another system, without those that are invalid here."""
     good: list[str] = []
     for tag in tags:
         try:
@@ -182,7 +191,7 @@ def _parse_boolean(text: str, name: str) -> bool:
 
 
 def _split_values(text: str) -> list[str]:
-    """Neither names nor tags contain any of these characters."""
+    """Split a cell. Neither names nor tags contain any of these separators."""
     for separator in ",;":
         text = text.replace(separator, "|")
     return [part.strip() for part in text.split("|") if part.strip()]
@@ -197,12 +206,12 @@ def _parse_path(address: Any) -> str:
 
 
 def _last_segment(address: Any) -> str:
-    """The code of a short URL whose system may live below a path."""
+    """Return the code of a short URL, whose system may be served below a path."""
     return _parse_path(address).rpartition("/")[2]
 
 
 def _object(value: Any, name: str) -> Fields:
-    """Return an object inside a record by the names of its fields, in lower case."""
+    """Return a nested object with lower-case field names."""
     if not isinstance(value or {}, Mapping):
         raise BadRecord(
             f"{name}: There is something else where an object is expected: {str(value)[:40]}."

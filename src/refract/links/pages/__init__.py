@@ -1,4 +1,4 @@
-"""Pages of links: table, link, form, people, invitations and shared tags. All work without script."""
+"""Pages of links: table, link, form, people, invitations, tags. All work without script."""
 
 from refract.links.pages import detail, editor, index, invitations, people, preview, tags
 from refract.links.pages.editor import render_form

@@ -180,7 +180,7 @@ async def apply_bulk_action(
     ids: Annotated[list[str] | None, Form(max_length=MAX_SELECTED)] = None,
     tag: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Disable, enable, delete or tag the selected links. A failure of one does not stop the rest."""
+    """Disable, enable, delete or tag the selected links. A failure does not stop the rest."""
     chosen = _parse_ids(ids or [])
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
     is_complete = bool(tag.strip()) if act == "tag" else act in BULK_ACTIONS

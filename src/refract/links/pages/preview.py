@@ -27,7 +27,7 @@ FETCH_TIMEOUT_SECONDS = 4.0
 
 
 class DestinationPreviewer:
-    """Fetches pages for previews. Limited per user, because each one is a request to another host."""
+    """Fetches pages for previews. Limited per user, because each is a request to another host."""
 
     def __init__(self, rt: Runtime) -> None:
         self.fetcher = PageFetcher.from_settings(rt.settings)
@@ -56,12 +56,16 @@ async def preview_destination(
 async def _describe_destination(
     rt: Runtime, found: CheckedDestination, user_id: int
 ) -> dict[str, Any]:
-    """Return the title and the warnings of a destination. A page that cannot be fetched has no title."""
+    """Return the title and warnings of a destination.
+
+    A page that cannot be fetched has no title.
+    """
     warnings = []
     if found.unchecked:
         warnings.append(
             gettext(
-                "Couldn’t run a safety check; we’ll retry. Until then, visitors see a preview first."
+                "Couldn’t run a safety check; we’ll retry. "
+                "Until then, visitors see a preview first."
             )
         )
     if found.flag_reason is FlagReason.LOOKALIKE:

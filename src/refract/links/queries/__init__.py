@@ -1,4 +1,4 @@
-"""Questions about links."""
+"""Queries about links."""
 
 from refract.links.queries.browse import (
     CLICK_SORTS,

@@ -1,7 +1,8 @@
-"""Pages of links: filters, search and four orders, each of them walked along an index.
+"""Pages of links: filters, search and four sort orders, each along an index.
 
-Created order is id order. Orders by clicks have a front part, the links that were clicked, walked along the totals' index, and a rear
-part, those that never were, in created order: so a link without a row of totals needs no special care, and everybody's list no sorting.
+Ids are in order of creation. Sorting by clicks has two segments: links with clicks, along the index
+of totals, then those without, by creation. So links need no row of totals, and a list of all links
+needs no sorting.
 """
 
 from collections.abc import Sequence
@@ -54,7 +55,7 @@ CLICK_SORTS = (LinkSort.CLICKS, LinkSort.LAST_CLICK)
 
 @dataclass(frozen=True, slots=True)
 class LinkFilter:
-    """Which links, in which order. Without a state everything but deleted links is meant."""
+    """Which links to list, and how to sort them. Without a state, all but deleted links."""
 
     owner: OwnerFilter = OwnerFilter.ME
     status: LinkState | None = None
@@ -68,7 +69,7 @@ class LinkFilter:
 
 @dataclass(frozen=True, slots=True)
 class _SortSegment:
-    """A stretch of an order: the columns it goes by, what belongs to it, and which positions lie in it."""
+    """A segment of a sort order: its columns, its condition, and the positions within it."""
 
     columns: Sequence[InstrumentedAttribute[Any]]
     condition: ColumnElement[bool] | None = None
@@ -85,9 +86,10 @@ async def load_links_page(
     limit: int,
     cursor: str | None,
 ) -> Page[Link]:
-    """Return one page, newest or most first. At most two queries for the links themselves, one more with a tag.
+    """Return a page of links, newest or most first.
 
-    Raises UnsupportedSort for public links by clicks: their order would tell figures that only owners may see.
+    At most two queries for the links, and one more with a tag. Raises `UnsupportedSort` for
+    public links by clicks, because their order would reveal counts that only owners may see.
     """
     if filters.owner == OwnerFilter.PUBLIC and filters.sort in CLICK_SORTS:
         raise UnsupportedSort(sort=filters.sort)
@@ -169,7 +171,10 @@ def _build_query(
 
 
 def _has_word(word: str, owner: OwnerFilter) -> ColumnElement[bool]:
-    """Match a word. Among everybody's links also by the destination's host in ASCII, as reports and block lists name it."""
+    """Match a word.
+
+    Among all links it also matches the host in ASCII, as reports and blocklists have it.
+    """
     written = Link.search_text.contains(word, autoescape=True)
     if owner != OwnerFilter.ALL:
         return written
@@ -214,7 +219,11 @@ async def _read_segment(
 def _is_after(
     columns: Sequence[InstrumentedAttribute[Any]], position: Sequence[Any]
 ) -> ColumnElement[bool]:
-    """Rows behind a position. The first bound follows from the rest: said again, it lets every planner begin in the middle of the index."""
+    """Return the condition for rows after a position.
+
+    The first bound follows from the rest, but lets every query planner start in the middle of
+    the index.
+    """
     if len(columns) == 1:
         return and_(columns[0] < position[0])
     (first, second), (value, number) = columns, position

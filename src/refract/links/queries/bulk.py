@@ -1,4 +1,4 @@
-"""Many links at once: all of them in order, and what is known of those that somebody brings along."""
+"""Many links at once: all in order, and what an import needs to know about existing ones."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from refract.links.models import Link, LinkOwner, LinkState, LinkTombstone
 async def list_links_after(
     session: ReadSession, after: int, limit: int, *, user_id: int | None = None
 ) -> list[Link]:
-    """The next links by id that are not deleted, everybody's or those that one person owns."""
+    """Return the next links by id that are not deleted, of everyone or of one owner."""
     question = select(Link).where(Link.id > after, Link.status != LinkState.DELETED)
     if user_id is not None:
         question = question.join(
@@ -24,7 +24,7 @@ async def list_links_after(
 
 @dataclass(frozen=True, slots=True)
 class ExistingLink:
-    """As much of a link as tells whether somebody has it already."""
+    """The facts about a link that tell whether an import already has it."""
 
     href: str
     mine: bool
@@ -46,7 +46,7 @@ async def find_existing_links(
 
 
 async def find_purged_ids(session: ReadSession, ids: Collection[int]) -> set[int]:
-    """Those of the ids that a purged link had: clicks still carry them."""
+    """Return the ids that purged links had. Clicks still refer to them."""
     found: set[int] = set()
     for some in iter_batches(sorted(ids)):
         found.update(

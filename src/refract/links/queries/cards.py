@@ -1,4 +1,4 @@
-"""Links with everything that is shown about them, in a number of queries that does not grow with the number of links."""
+"""Links with everything that is shown about them, in a fixed number of queries."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class LinkClickTotals:
 
 @dataclass(frozen=True, slots=True)
 class OwnerDetails:
-    """An owner, as far as a link's page tells of them."""
+    """An owner, as shown on a link's page."""
 
     user_id: int
     name: str
@@ -49,7 +49,7 @@ class OwnerDetails:
 
 @dataclass(frozen=True, slots=True)
 class LinkCard:
-    """A link and what belongs to it."""
+    """A link with its names, tags, owners and totals."""
 
     link: Link
     names: Sequence[str]
@@ -60,20 +60,35 @@ class LinkCard:
     def to_schema(
         self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True
     ) -> LinkOut:
-        """The link for somebody: with or without figures, and with owners' addresses only for those who manage it."""
+        """Return the link: clicks only with `stats`, owners' emails only with `managing`."""
         link, totals = self.link, self.totals
         code = link.code
         return LinkOut(
-            id=link.id, code=code, short_url=f"{base_url}/{self.names[0] if self.names else code}", names=list(self.names),
-            destination=link.destination, title=link.title, notes=link.notes, tags=list(self.tags),
-            redirect_status=cast("RedirectStatus", link.redirect_status), visibility=link.effective_visibility, status=link.state_at(now),
-            expires_at=link.expires_at, created_at=link.created_at, updated_at=link.updated_at,
-            total_clicks=totals.people if stats else None, bot_clicks=totals.bots if stats else None,
-            last_clicked_at=totals.last_at if stats else None, flagged=link.flagged,
-            flag_reason=FlagReason(link.flag_reason or FlagReason.UNCHECKED) if link.flagged else None,
-            forward_query=link.forward_query, version=link.version,
+            id=link.id,
+            code=code,
+            short_url=f"{base_url}/{self.names[0] if self.names else code}",
+            names=list(self.names),
+            destination=link.destination,
+            title=link.title,
+            notes=link.notes,
+            tags=list(self.tags),
+            redirect_status=cast("RedirectStatus", link.redirect_status),
+            visibility=link.effective_visibility,
+            status=link.state_at(now),
+            expires_at=link.expires_at,
+            created_at=link.created_at,
+            updated_at=link.updated_at,
+            total_clicks=totals.people if stats else None,
+            bot_clicks=totals.bots if stats else None,
+            last_clicked_at=totals.last_at if stats else None,
+            flagged=link.flagged,
+            flag_reason=FlagReason(link.flag_reason or FlagReason.UNCHECKED)
+            if link.flagged
+            else None,
+            forward_query=link.forward_query,
+            version=link.version,
             owners=[one.to_schema(managing=managing) for one in self.owners],
-        )  # fmt: skip
+        )
 
 
 async def load_card(session: ReadSession, link: Link) -> LinkCard:
@@ -81,7 +96,7 @@ async def load_card(session: ReadSession, link: Link) -> LinkCard:
 
 
 async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCard]:
-    """The links in the order given, each with its names, tags, owners and figures: four queries for any page."""
+    """Return links in the given order with names, tags, owners and totals, in four queries."""
     ids = [link.id for link in links]
     names = await list_names(session, NameTarget.LINK, ids)
     tags = await load_tag_names(session, ids)
@@ -102,7 +117,7 @@ async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCa
 async def load_tag_names(
     session: ReadSession, link_ids: Collection[int]
 ) -> dict[int, dict[int, str]]:
-    """The tags of each link by id, sorted by name."""
+    """Return the tags of each link by id, sorted by name."""
     found: dict[int, dict[int, str]] = {link_id: {} for link_id in link_ids}
     for some in iter_batches(sorted(link_ids)):
         question = (
@@ -118,7 +133,7 @@ async def load_tag_names(
 async def _load_owners(
     session: ReadSession, link_ids: Collection[int]
 ) -> dict[int, list[OwnerDetails]]:
-    """The owners of each link, the primary one first, the others as they came."""
+    """Return the owners of each link, the primary one first, then by time."""
     found: dict[int, list[OwnerDetails]] = {link_id: [] for link_id in link_ids}
     for some in iter_batches(sorted(link_ids)):
         question = (

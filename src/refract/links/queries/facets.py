@@ -1,4 +1,4 @@
-"""How many links there are of each kind, for the choices beside a table. Bounded: nobody waits for a count of a million."""
+"""Counts of links for the filters of a table. They are bounded, so that they stay fast."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class LinkTagCount:
 
 
 async def count_states(session: ReadSession, user_id: int, now: datetime) -> dict[str, int]:
-    """My links by state, each count up to one more than `MOST_COUNTED`. One query."""
+    """Return a user's links by state, each up to one more than `MAX_COUNTED`. One query."""
     counts = []
     for state in LinkState:
         mine = (
@@ -40,7 +40,7 @@ async def count_states(session: ReadSession, user_id: int, now: datetime) -> dic
 
 
 async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
-    """The tags most used among my latest links. One query over at most `MOST_COUNTED` of them."""
+    """Return the tags used most among a user's latest `MAX_COUNTED` links. One query."""
     latest = (
         select(LinkOwner.link_id)
         .where(LinkOwner.user_id == user_id)
@@ -68,7 +68,7 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
 
 
 async def load_tag_colors(session: ReadSession, names: Collection[str]) -> dict[str, str]:
-    """The colours of shared tags by what they are called. One query for any page of links."""
+    """Return the colours of shared tags by name. One query for any page of links."""
     if not names:
         return {}
     found = await session.execute(

@@ -1,4 +1,4 @@
-"""Open invitations, for those who were invited and for those who manage the link."""
+"""Open invitations, for invited people and for those who manage the link."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _Inviter, _Invitee = aliased(User), aliased(User)
 
 @dataclass(frozen=True, slots=True)
 class InvitationDetails:
-    """An open invitation with the link and the people it is about."""
+    """An open invitation with its link and people."""
 
     invitation: LinkInvitation
     link: Link
@@ -29,13 +29,21 @@ class InvitationDetails:
     name: str
 
     def to_schema(self, base_url: str, *, managing: bool) -> InvitationOut:
-        """`managing` shows the address of the invited person, which whoever invited them typed."""
+        """Return the invitation. `managing` includes the email that the sender entered."""
         found = self.invitation
         return InvitationOut(
-            id=found.id, link_id=found.link_id, short_url=f"{base_url}/{self.name}", destination=self.link.destination,
-            title=self.link.title, role=InvitedRole(found.role), inviter=self.inviter.public_name, invitee=self.invitee.public_name,
-            email=self.invitee.email if managing else None, created_at=found.created_at, expires_at=found.expires_at,
-        )  # fmt: skip
+            id=found.id,
+            link_id=found.link_id,
+            short_url=f"{base_url}/{self.name}",
+            destination=self.link.destination,
+            title=self.link.title,
+            role=InvitedRole(found.role),
+            inviter=self.inviter.public_name,
+            invitee=self.invitee.public_name,
+            email=self.invitee.email if managing else None,
+            created_at=found.created_at,
+            expires_at=found.expires_at,
+        )
 
 
 def _select_open(now: datetime) -> Select[LinkInvitation, Link, User, User]:
@@ -73,7 +81,7 @@ async def load_invitations_page(
     limit: int,
     cursor: str | None,
 ) -> Page[InvitationDetails]:
-    """Return what a person was invited to, newest first. Two queries."""
+    """Return a person's invitations, newest first. Two queries."""
     bound = ["invitations", user_id]
     wanted = (
         _select_open(now)
@@ -95,7 +103,7 @@ async def count_invitations(session: ReadSession, user_id: int, now: datetime) -
 async def load_invitation(
     session: ReadSession, invitation_id: int, now: datetime
 ) -> InvitationDetails:
-    """Return an invitation that was made just now."""
+    """Return an invitation that was just created."""
     row = (await session.execute(_select_open(now).where(LinkInvitation.id == invitation_id))).one()
     return (await _load_details(session, [row]))[0]
 

@@ -1,4 +1,4 @@
-"""Finding one link, and what belongs to it."""
+"""Finding a link, and what belongs to it."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -25,11 +25,11 @@ from refract.tags.models import SHARED_SPACE, Tag
 MAX_SUGGESTIONS = 3
 _MAX_CANDIDATES = 200
 _LISTS = table("lists", column("id", BigInteger), column("owner_id", BigInteger))
-"""The lists belong to a feature above; only whose they are is known here."""
+"""The table of lists, which belongs to a feature above. Only their owners matter here."""
 
 
 def is_in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
-    """The rows that are in a state at a moment, whatever the job that marks expired ones has done so far."""
+    """Return the condition for a state at a moment, whatever the expiry job has marked so far."""
     alive = Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED))
     if state == LinkState.DELETED:
         return Link.status == state
@@ -49,14 +49,14 @@ async def find_link(session: ReadSession, link_id: int) -> Link | None:
 
 
 async def has_visible_link(session: ReadSession, caller: LinkCaller) -> bool:
-    """Whether there is a link that somebody may know of."""
+    """Return whether there is a link that the caller may see."""
     return await session.scalar(select(Link.id).where(is_visible_to(caller)).limit(1)) is not None
 
 
 async def view_link(
     session: ReadSession, caller: LinkCaller, link_id: int, right: AccessRight = AccessRight.VIEW
 ) -> tuple[Link, LinkAccess]:
-    """A link that somebody may see, and how they stand to it; for everybody else it is not there."""
+    """Return a link that the caller may see, and their access. Raises `LinkNotFound` otherwise."""
     link = await find_link(session, link_id)
     if link is None:
         raise LinkNotFound
@@ -67,7 +67,7 @@ async def view_link(
 
 @dataclass(frozen=True, slots=True)
 class NameResolution:
-    """What a path segment leads to. `link` is absent when the target is a list."""
+    """The target of a path segment. `link` is None if the target is a list."""
 
     kind: NameTarget
     target_id: int
@@ -76,7 +76,10 @@ class NameResolution:
 
 
 async def resolve_name(session: ReadSession, typed: str) -> NameResolution | None:
-    """Exact name, then canonical code, then the same without trailing punctuation; None when nobody is meant. Two queries."""
+    """Return the target of a path segment, or None. Two queries.
+
+    An exact name comes first, then a canonical code, then both without trailing punctuation.
+    """
     ways = lookups(typed)
     names = await find_names(session, {way.key for way in ways if way.key is not None})
     wanted = {way.link_id for way in ways if way.link_id is not None} | {
@@ -113,7 +116,7 @@ async def resolve_name(session: ReadSession, typed: str) -> NameResolution | Non
 async def suggest_similar_names(
     session: ReadSession, typed: str, caller: LinkCaller | None, now: datetime
 ) -> list[str]:
-    """Up to three names near to what was typed, of live links that the visitor may know of, and of published lists."""
+    """Return up to three similar names of live links the caller may see, and of published lists."""
     near = (await find_similar_names(session, typed))[:_MAX_CANDIDATES]
     ids = [one.target_id for one in near if one.kind == NameTarget.LINK]
     offered = select(Link.id).where(
@@ -129,7 +132,10 @@ async def suggest_similar_names(
 async def suggest_names(
     session: ReadSession, typed: str, caller: LinkCaller | None, now: datetime, limit: int
 ) -> list[tuple[str, Link | None]]:
-    """Names that begin with what was typed, of live links that somebody may know of, and of published lists. Three queries."""
+    """Return names with a prefix, of live links the caller may see, and of published lists.
+
+    Three queries.
+    """
     if possible_key(typed) is None:
         return []
     near = await find_names_with_prefix(session, typed, _MAX_CANDIDATES)
@@ -149,7 +155,7 @@ async def suggest_names(
 
 
 async def _find_available_lists(session: ReadSession, ids: Collection[int]) -> set[int]:
-    """Return those of the lists that are not on hold."""
+    """Return the lists that are not on hold."""
     held = select(_LISTS.c.id).join(User, User.id == _LISTS.c.owner_id)
     held = held.where(_LISTS.c.id.in_(sorted(ids)), User.held_at.is_not(None))
     return set(ids) - set(await session.scalars(held)) if ids else set()
@@ -158,7 +164,7 @@ async def _find_available_lists(session: ReadSession, ids: Collection[int]) -> s
 async def find_live_links(
     session: ReadSession, user_id: int, digests: Collection[str], now: datetime
 ) -> list[Link]:
-    """A person's own live links to destinations with these digests, oldest first."""
+    """Return a user's live links to destinations with these digests, oldest first."""
     found: list[Link] = []
     for some in iter_batches(sorted(digests)):
         question = select(Link).where(
@@ -169,7 +175,7 @@ async def find_live_links(
 
 
 async def list_owners(session: ReadSession, link_id: int) -> list[tuple[LinkOwner, User]]:
-    """The owners with their accounts, the primary one first, the others as they came."""
+    """Return the owners with their accounts, the primary one first, then by time."""
     question = (
         select(LinkOwner, User)
         .join(User, User.id == LinkOwner.user_id)
@@ -196,7 +202,7 @@ async def list_shares(session: ReadSession, link_id: int) -> list[tuple[LinkShar
 async def list_versions(
     session: ReadSession, link_id: int, limit: int, before: int | None = None
 ) -> list[LinkChange]:
-    """The versions of a link, newest first."""
+    """Return the versions of a link, newest first."""
     question = select(LinkChange).where(LinkChange.link_id == link_id)
     if before is not None:
         question = question.where(LinkChange.version < before)
@@ -217,14 +223,14 @@ async def get_version(session: ReadSession, link_id: int, version: int) -> LinkC
 
 
 async def get_creator_id(session: ReadSession, link_id: int) -> int | None:
-    """Who made a link that has not changed since: its primary owner."""
+    """Return who created a link that has not changed since: its primary owner."""
     return await session.scalar(
         select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id)
     )
 
 
 async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkChange | None:
-    """The first version of a link that has no other."""
+    """Return the first version of a link that has no other."""
     link = await find_link(session, link_id)
     if link is None or link.version != 1:
         return None
@@ -234,7 +240,10 @@ async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkCh
 
 
 def is_visible_tag(caller: LinkCaller) -> ColumnElement[bool]:
-    """The shared tags on links that somebody may see. A tag without any is hidden: its name might tell what the links are about."""
+    """Return the condition for shared tags of links that the caller may see.
+
+    Other tags are hidden, because their names might reveal what the links are about.
+    """
     links = (
         select(LinkTag.tag_id)
         .join(Link, Link.id == LinkTag.link_id)

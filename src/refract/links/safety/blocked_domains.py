@@ -1,4 +1,4 @@
-"""Domains that an administrator has blocked: their links stop at once, and no new one is made."""
+"""Domains that an administrator has blocked. Links to them stop, and new ones are rejected."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -25,13 +25,11 @@ _BATCH_SIZE = 500
 async def block_domain(
     session: WriteSession, domain: str, *, reason: str, by: int | None, at: datetime
 ) -> BlockedDomain:
-    """Block a domain and everything below it; blocking it again replaces the reason."""
+    """Block a domain and its subdomains. Blocking it again replaces the reason."""
     name = canonicalise_domain(domain)
     if name is None:
         raise InvalidDomain(domain=domain[:100])
-    await bump_epoch(
-        session
-    )  # first: its row lock lets two administrators pass one after the other
+    await bump_epoch(session)  # first, because its row lock serialises administrators
     found = await session.get(BlockedDomain, name)
     if found is None:
         found = BlockedDomain(domain=name)
@@ -46,7 +44,7 @@ async def block_domain(
 async def unblock_domain(
     session: WriteSession, domain: str, *, by: int | None, at: datetime
 ) -> None:
-    """Let links to a domain work again, unless one above it is blocked as well."""
+    """Unblock a domain. Its links work again, unless a parent domain is blocked too."""
     name = canonicalise_domain(domain)
     await bump_epoch(session)
     gone = (
@@ -63,7 +61,7 @@ async def unblock_domain(
 async def list_blocked_domains(
     session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
 ) -> Page[BlockedDomain]:
-    """The newest first."""
+    """Return a page of blocked domains, newest first."""
     question = ["blocked-domains"]
     wanted = (
         select(BlockedDomain)
@@ -87,7 +85,7 @@ async def list_blocked_domains(
 
 
 async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> DomainSet:
-    """Of the domains that cover these hosts, the ones that are blocked."""
+    """Return the blocked domains that cover these hosts."""
     wanted = sorted({domain for host in hosts for domain in list_parent_domains(host)})
     found: set[str] = set()
     for start in range(0, len(wanted), _BATCH_SIZE):
@@ -101,7 +99,7 @@ async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> Do
 
 
 async def read_epoch(session: ReadSession) -> int:
-    """Grows with every change; whoever keeps a copy of the list compares this first."""
+    """Return a number that grows with every change. Copies of the list compare it first."""
     return await session.scalar(select(BlockEpoch.epoch).where(BlockEpoch.id == _EPOCH_ROW_ID)) or 0
 
 
@@ -119,34 +117,38 @@ class BlockedDomainSnapshot:
         return self._domains.match(host)
 
     async def load(self, session: ReadSession) -> None:
-        """Read the epoch before the list: a change in between is then loaded again, never missed."""
+        """Load the list. The epoch is read first, so that a change in between is loaded again."""
         seen = await read_epoch(session)
         self._domains = DomainSet(frozenset(await session.scalars(select(BlockedDomain.domain))))
         self._epoch = seen
 
 
 async def invalidate_all(session: WriteSession) -> None:
-    """Have every cache, in every process, ask again where each link leads: for changes that concern any number of them.
+    """Invalidate all caches in all processes, for changes that affect any number of links.
 
-    The epoch is part of every entry that processes share, so one written before the change is not believed after it.
+    The epoch is part of every shared entry, so entries from before the change are ignored.
     """
     await bump_epoch(session)
     await feed.publish_changes(session, [_ALL_CHANGED])
 
 
 async def bump_epoch(session: WriteSession) -> None:
-    # Two administrators may be the first at the same moment: the second waits for the row.
+    # Of two concurrent first administrators, the second waits for the row.
     await insert_if_absent(session, BlockEpoch, [{"id": _EPOCH_ROW_ID, "epoch": 0}])
     await session.execute(
         update(BlockEpoch).where(BlockEpoch.id == _EPOCH_ROW_ID).values(epoch=BlockEpoch.epoch + 1)
     )
 
 
-# Blocked domains as lists see them: a copy in memory, read again when it has changed.
+# A copy in memory for lists, reloaded when it has changed.
 
 
 class BlockedDomainCache:
-    """One per process. Whoever asks brings the epoch along that came with what they have read, so an old copy is never gone by."""
+    """The blocked domains of this process.
+
+    Callers pass the epoch that they read together with their data, so a stale copy is never
+    used.
+    """
 
     def __init__(self, _rt: Runtime) -> None:
         self._snapshot = BlockedDomainSnapshot()

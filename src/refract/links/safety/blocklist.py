@@ -1,4 +1,4 @@
-"""A file of domains that no link may lead to: one a line, or in the format of a hosts file."""
+"""A file of domains that links may not lead to: one per line, or a hosts file."""
 
 import asyncio
 import ipaddress
@@ -23,29 +23,32 @@ _LOCAL_NAMES = frozenset(
         "0.0.0.0",  # noqa: S104 - a word in a file
     }
 )
-"""What every hosts file says about the machine itself: no reason to block a whole intranet."""
+"""Entries for the machine itself, in every hosts file. They must not block an intranet."""
 
 _MAX_LOGGED_LINES = 5
 
 
 @dataclass(frozen=True, slots=True)
 class DomainSet:
-    """Domains, and the lines that were none."""
+    """Domains, and the numbers of invalid lines."""
 
     names: frozenset[str] = frozenset()
     invalid_lines: list[int] = field(default_factory=list)
 
     def match(self, host: str) -> str | None:
-        """The domain on the list that covers this host: itself or one above it."""
+        """Return the domain that covers this host: the host itself or a parent.
+
+        None if there is none.
+        """
         return next((domain for domain in list_parent_domains(host) if domain in self.names), None)
 
 
 def canonicalise_domain(text: str) -> str | None:
-    """A domain or address as hosts are compared: lower case, ASCII, no trailing dot, no leading `*.`."""
+    """Return a domain or IP address in lower-case ASCII, without a trailing dot or leading `*.`."""
     bare = text.strip().removeprefix("*.").removeprefix(".").rstrip(".")
     if _PLAIN_DOMAIN.fullmatch(bare) and not _NUMBER.fullmatch(
         bare.rpartition(".")[2]
-    ):  # the usual case, a hundred thousand times in a file
+    ):  # the fast path for nearly all lines
         return bare if len(bare) <= 253 else None
     if ":" in bare and not bare.startswith("["):
         bare = f"[{bare}]"
@@ -96,7 +99,7 @@ def _is_address(word: str) -> bool:
 
 
 class BlocklistFile:
-    """The file as it was last read; read again when it changes. An empty list when none is configured."""
+    """The file as it was last read, reloaded when it changes. Empty if none is configured."""
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
@@ -120,7 +123,10 @@ class BlocklistFile:
         return len(self._domains.names)
 
     async def load_domains(self) -> DomainSet:
-        """The list, read again first when the file has changed. While it cannot be read the last good one holds."""
+        """Return the domains, reloaded if the file has changed.
+
+        An unreadable file keeps the last list.
+        """
         if self._path is None:
             return self._domains
         try:

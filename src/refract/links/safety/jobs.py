@@ -1,4 +1,4 @@
-"""Destinations that are checked after the fact: at once where nobody could be asked before, and all of them again and again."""
+"""Rechecks of destinations: soon where a check failed before, and of all links periodically."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -20,13 +20,13 @@ from refract.links.safety.service import DestinationChecker, RecheckLinks
 from refract.links.service.lifecycle import disable_dangerous_link
 
 CLICKED_RECHECK_INTERVAL = timedelta(days=1)
-"""How often a link is checked that somebody followed since the last time."""
+"""How often a link is checked that had clicks since its last check."""
 RECHECK_INTERVAL = timedelta(days=7)
-"""How often every other link is."""
+"""How often every other link is checked."""
 BATCH_SIZE = 500
-"""Links of one question to the service."""
+"""Links per request to the service."""
 MAX_BATCHES = 20
-"""Batches of one run: what is left is due in the next, so the work is spread out."""
+"""Batches per run. The rest is due in the next run, which spreads the load."""
 RUN_INTERVAL_SECONDS = 900
 YIELD_SECONDS = 0.01
 
@@ -34,22 +34,22 @@ _RETRY_BACKOFF = (60.0, 60.0, 300.0, 900.0, 3600.0, 3600.0 * 6, 3600.0 * 24)
 
 
 class RecheckDueLinks(JobPayload):
-    """Check the links again that were checked longest ago."""
+    """Check the links whose last check is longest ago."""
 
     kind: ClassVar[str] = "links.recheck_due"
 
 
 class PurgeUrlChecks(JobPayload):
-    """What checks said is no longer worth keeping."""
+    """Delete expired results of checks."""
 
     kind: ClassVar[str] = "links.forget_checks"
 
 
 @handles(RecheckLinks, tries=len(_RETRY_BACKOFF), backoff=_RETRY_BACKOFF)
 async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
-    """Take the flag off what is safe, and stop what is bad; what cannot be asked about is tried again."""
+    """Clear the flag of safe links and stop bad ones. Retry those without a result."""
     if not rt.singleton(DestinationChecker).has_checks:
-        return  # the operator no longer wants it
+        return  # the operator has disabled checks
     async with rt.db.read() as session:
         links = await _load_destinations(session, job.link_ids)
     if not await _check_links(rt, links):
@@ -59,7 +59,7 @@ async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
 
 @handles(RecheckDueLinks)
 async def recheck_due_links(rt: Runtime, _job: RecheckDueLinks) -> None:
-    """Check what is due, the longest unchecked first. A service that does not answer ends the run."""
+    """Check the due links, least recently checked first. Stop if the service fails."""
     for _ in range(MAX_BATCHES if rt.singleton(DestinationChecker).has_checks else 0):
         async with rt.db.read() as session:
             links = await _load_destinations(session, await find_due_links(session, rt))
@@ -69,11 +69,15 @@ async def recheck_due_links(rt: Runtime, _job: RecheckDueLinks) -> None:
 
 
 async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_SIZE) -> list[int]:
-    """Return links whose check is due: never checked, clicked since a check of yesterday, or last checked a week ago."""
+    """Return links whose check is due.
+
+    Those are links never checked, clicked since a check of yesterday, or last checked a week
+    ago.
+    """
     now = rt.clock.now()
     accepted = Link.flag_reason.in_(
         (FlagReason.DANGEROUS, FlagReason.BLOCKED)
-    )  # active all the same: an administrator said so
+    )  # active because an administrator enabled them
     open_links = select(Link.id).where(
         Link.status == LinkState.ACTIVE, or_(Link.flag_reason.is_(None), ~accepted)
     )
@@ -81,7 +85,7 @@ async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_S
         LinkTotals.last_clicked_at
         > now
         - RECHECK_INTERVAL
-        - CLICKED_RECHECK_INTERVAL,  # along its index; what was clicked before is due by the week
+        - CLICKED_RECHECK_INTERVAL,  # along its index; older clicks are covered by the weekly check
         LinkTotals.last_clicked_at > Link.checked_at,
         Link.checked_at <= now - CLICKED_RECHECK_INTERVAL,
     )
@@ -100,7 +104,7 @@ async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_S
 async def _load_destinations(
     session: ReadSession, link_ids: list[int]
 ) -> dict[int, tuple[str, str]]:
-    """Return the digest and the address to check of each link that is not deleted."""
+    """Return the digest and the URL to check of each link that is not deleted."""
     found: dict[int, tuple[str, str]] = {}
     for some in iter_batches(sorted(link_ids)):
         question = select(Link.id, Link.href_digest, Link.destination).where(
@@ -117,13 +121,16 @@ def _href_to_check(destination: str) -> str:
     try:
         return parse_template(destination).fixed_href
     except BadUrl:
-        return (  # no URL by today's rules: it is not led to, so there is nothing to find out
+        return (  # invalid by current rules, so it never redirects there
             "https://invalid.invalid/"
         )
 
 
 async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> bool:
-    """Check and settle. Return whether there was an answer for all of them. No transaction is open while others are asked."""
+    """Check links and apply the results; return whether all of them had one.
+
+    No transaction is open during the requests.
+    """
     findings = await rt.singleton(DestinationChecker).recheck([href for _, href in links.values()])
     found = {link_id: findings[href] for link_id, (_, href) in links.items() if href in findings}
     now = rt.clock.now()
@@ -137,14 +144,14 @@ async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> boo
             await session.execute(changed.values(checked_at=now))
             by_digest = Link.href_digest.in_(
                 {links[link_id][0] for link_id in some}
-            )  # a destination changed since has its own check
+            )  # a changed destination has its own check
             await session.execute(
                 changed.where(Link.flagged, unchecked, by_digest).values(
                     flagged=False, flag_reason=None
                 )
             )
     for link_id, finding in found.items():
-        if finding.reason is not None:  # one link, one transaction
+        if finding.reason is not None:  # one transaction per link
             async with rt.db.write() as session:
                 await disable_dangerous_link(
                     session, link_id, links[link_id][0], finding.reason, finding.threat, now
@@ -154,7 +161,7 @@ async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> boo
 
 @handles(PurgeUrlChecks)
 async def purge_url_checks(rt: Runtime, _job: PurgeUrlChecks) -> None:
-    """In slices, so that nobody waits long."""
+    """Delete expired results in batches, to hold the lock briefly."""
     while True:
         async with rt.db.write() as session:
             if not await purge_expired_checks(session, rt.clock.now()):

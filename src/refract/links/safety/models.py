@@ -1,4 +1,4 @@
-"""What we know about destinations: domains that are blocked, and what a check said."""
+"""The tables of blocked domains and of results of checks."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -15,7 +15,7 @@ class UrlVerdict(StrEnum):
 
 
 class BlockedDomain(Model):
-    """A domain that no link leads to any more, nor to anything below it."""
+    """A domain that links may not lead to, nor to its subdomains."""
 
     __tablename__ = "blocked_domains"
     __table_args__ = (Index("ix_blocked_domains_blocked_at", "blocked_at", "domain"), TABLE_OPTIONS)
@@ -27,7 +27,7 @@ class BlockedDomain(Model):
 
 
 class BlockEpoch(Model):
-    """One row: a number that grows whenever a domain is blocked or freed, so that nobody goes by an old list."""
+    """One row with a number that grows with every change, so that stale copies are detected."""
 
     __tablename__ = "block_epoch"
 
@@ -36,7 +36,7 @@ class BlockEpoch(Model):
 
 
 class UrlCheck(Model):
-    """What a check said about an address, kept under its digest until it is worth asking again."""
+    """The result of a check, by the URL's digest, until it expires."""
 
     __tablename__ = "url_checks"
     __table_args__ = (

@@ -1,4 +1,4 @@
-"""What is remembered of checks, and forgotten in time."""
+"""Stored results of checks."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _BATCH_SIZE = 500
 
 @dataclass(frozen=True, slots=True)
 class UrlFinding:
-    """What is known of an address. `threat` is the service's word for the danger."""
+    """The result for a URL. `threat` is the service's name for the danger."""
 
     verdict: UrlVerdict
     threat: str | None = None
@@ -28,7 +28,7 @@ class UrlFinding:
 async def find_checks(
     session: ReadSession, hrefs: Iterable[str], now: datetime
 ) -> dict[str, UrlFinding]:
-    """What earlier checks said of these addresses, as far as it still holds."""
+    """Return the results for these URLs that have not expired."""
     by_hash = {hash_credential(href): href for href in hrefs}
     hashes = sorted(by_hash)
     known: dict[str, UrlFinding] = {}
@@ -49,7 +49,7 @@ async def find_checks(
 async def store_checks(
     session: WriteSession, findings: Mapping[str, UrlFinding], now: datetime
 ) -> None:
-    """Keep what a check said. Rows go in by key order, so that two callers never wait for each other."""
+    """Store results, in the order of their keys, so that two callers cannot deadlock."""
     rows = [
         {
             "url_hash": hash_credential(href),
@@ -64,7 +64,7 @@ async def store_checks(
 
 
 async def purge_expired_checks(session: WriteSession, now: datetime, *, limit: int = 1000) -> int:
-    """Remove a slice of what no longer holds; the answer is how many rows went."""
+    """Delete a batch of expired results; return how many there were."""
     old = list(
         await session.scalars(
             select(UrlCheck.url_hash)

@@ -1,6 +1,6 @@
-"""Google Safe Browsing, version 4: one question for up to 500 addresses, an answer within two seconds or none at all.
+"""Google Safe Browsing, version 4: up to 500 URLs per request, with a timeout of two seconds.
 
-A service that does not answer is left alone for a while: a dead one must not slow every creation.
+A failing service is not called for a while, so that it does not slow down every creation.
 """
 
 import asyncio
@@ -32,11 +32,11 @@ _THREAT_TYPES = [
 
 
 class CheckFailed(Exception):
-    """No answer that could be used; the message says why, for the log."""
+    """The service gave no usable response. The message is for the log."""
 
 
 class SafeBrowsingBreaker:
-    """Stops asking after some failures in a row; one question in a while finds out whether the other side is back."""
+    """A circuit breaker: opens after several failures, and tries one request at intervals."""
 
     def __init__(
         self,
@@ -61,9 +61,7 @@ class SafeBrowsingBreaker:
         now = self._clock.monotonic()
         if now < self._retry_at:
             return False
-        self._retry_at = (
-            now + self._retry_interval
-        )  # this caller is the one who tries; the others go on resting
+        self._retry_at = now + self._retry_interval  # this caller tries, the others keep waiting
         return True
 
     def record_success(self) -> None:
@@ -76,7 +74,7 @@ class SafeBrowsingBreaker:
 
 
 class SafeBrowsingClient:
-    """The service, or nothing when no key is configured."""
+    """The client of the service. Disabled when no key is configured."""
 
     def __init__(
         self, settings: Settings, clock: Clock, *, timeout: float = REQUEST_TIMEOUT
@@ -98,7 +96,7 @@ class SafeBrowsingClient:
             self._client = None
 
     async def check_urls(self, hrefs: Sequence[str]) -> dict[str, UrlFinding]:
-        """What the service says of each address. Addresses that it could not be asked about are missing from the answer."""
+        """Return the result for each URL. URLs that could not be checked are missing."""
         batches = [
             list(hrefs[start : start + MAX_URLS_PER_REQUEST])
             for start in range(0, len(hrefs), MAX_URLS_PER_REQUEST)
@@ -166,7 +164,7 @@ class SafeBrowsingClient:
 
 
 def _parse_threats(answer: Any) -> dict[str, str]:
-    """The dangerous addresses of an answer, each with the service's word for the danger."""
+    """Return the dangerous URLs of a response, each with the service's name for the danger."""
     try:
         return {
             _normalise_url(match["threat"]["url"]): str(match["threatType"])
@@ -178,7 +176,7 @@ def _parse_threats(answer: Any) -> dict[str, str]:
 
 
 def _normalise_url(url: Any) -> str:
-    """The service may spell an address differently from how it was asked."""
+    """Return a URL in one spelling, because the service may spell it differently."""
     try:
         return parse_web_url(str(url), limit=len(str(url))).href
     except BadUrl:

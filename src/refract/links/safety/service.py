@@ -1,6 +1,6 @@
-"""Whether a destination may be led to: parsed, no loop, not blocked, not known as dangerous.
+"""Checks of destinations: valid, no loop, not blocked, not known as dangerous.
 
-Nothing here holds a transaction while it waits for another service.
+No transaction is open while another service is called.
 """
 
 import ipaddress
@@ -29,23 +29,23 @@ from refract.links.safety.queries import UrlFinding, find_checks, store_checks
 from refract.links.safety.safe_browsing import SafeBrowsingClient
 
 _ALL_INTERFACES = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
-_UNSPECIFIED_HOSTS = ("0.0.0.0", "[::]")  # noqa: S104 - a connection to them reaches this machine
+_UNSPECIFIED_HOSTS = ("0.0.0.0", "[::]")  # noqa: S104 - compared, never bound
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedDestination:
-    """A destination that may be led to."""
+    """A destination that links may lead to."""
 
     as_typed: str
     href: str
-    """The serialised form: what goes into `Location` (placeholders still in braces), and what find-if-exists compares."""
+    """Serialised, with placeholders in braces. Sent as `Location`, compared by `find_if_exists`."""
     host: str
     flag_reason: FlagReason | None = None
-    """Why visitors see a preview before they are led there."""
+    """Why visitors see a preview first."""
     unchecked: bool = False
-    """The checking service could not be asked: ask it again later."""
+    """Whether the safety check failed and must be repeated."""
     template: DestinationTemplate | None = None
-    """The destination taken apart, when it has placeholders."""
+    """The parsed destination, if it has placeholders."""
 
     @property
     def flagged(self) -> bool:
@@ -53,32 +53,38 @@ class CheckedDestination:
 
     @property
     def checked_href(self) -> str:
-        """What a checking service is asked about: the part that every visitor is led to."""
+        """Return the URL to check: the part that all expansions share."""
         return _without_fragment(self.template.fixed_href if self.template else self.href)
 
 
 @dataclass(frozen=True, slots=True)
 class RecheckResult:
-    """What a later check says of an address: nothing against it, or why it must stop, with the service's word for the danger."""
+    """The result of a later check: safe, or why the link must stop. `threat` names the danger."""
 
     reason: FlagReason | None = None
     threat: str | None = None
 
 
 async def check_destination(rt: Runtime, destination: str) -> CheckedDestination:
-    """Return a destination that may be led to. Raises why not. Other services may be asked: no transaction may be open."""
+    """Return a checked destination, or raise why it is not allowed.
+
+    This may call other services, so no transaction may be open.
+    """
     return await rt.singleton(DestinationChecker).check_one(destination)
 
 
 async def check_destinations(
     rt: Runtime, destinations: Sequence[str]
 ) -> list[CheckedDestination | RefractError]:
-    """For each destination, in order: what may be led to, or why not. Call it outside any transaction."""
+    """Return a checked destination or an error for each, in order.
+
+    This may call other services, so no transaction may be open.
+    """
     return await rt.singleton(DestinationChecker).check(destinations)
 
 
 class DestinationChecker:
-    """Every check that a destination passes, with what they keep between calls. One per process."""
+    """All checks of destinations with their caches. One per process."""
 
     def __init__(self, rt: Runtime, checker: SafeBrowsingClient | None = None) -> None:
         self._rt = rt
@@ -102,7 +108,7 @@ class DestinationChecker:
 
     @property
     def has_checks(self) -> bool:
-        """Whether a destination can be compared with anything beside the domains that administrators block, which stop at once."""
+        """Return whether there is anything to check beside blocked domains, which stop at once."""
         return self._checker.is_configured or self._rt.settings.blocklist_path is not None
 
     async def check(self, destinations: Sequence[str]) -> list[CheckedDestination | RefractError]:
@@ -111,16 +117,16 @@ class DestinationChecker:
         return await self._reject_dangerous(answers)
 
     async def check_one(self, destination: str) -> CheckedDestination:
-        """The same for one, raising why not."""
+        """Check one destination. Raises the error."""
         answer = (await self.check([destination]))[0]
         if isinstance(answer, RefractError):
             raise answer
         return answer
 
     async def recheck(self, hrefs: Sequence[str]) -> dict[str, RecheckResult]:
-        """Compare addresses with the block list and ask the service again, whatever is remembered.
+        """Check URLs with the blocklist and the service, ignoring stored results.
 
-        Addresses that the service could not be asked about are missing from what is returned.
+        URLs that the service could not check are missing.
         """
         listed = await self._blocklist.load_domains()
         blocked = {
@@ -192,7 +198,7 @@ class DestinationChecker:
             known = await find_checks(session, asked, now)
         new = await self._checker.check_urls(
             [href for href in asked if href not in known]
-        )  # slow: no transaction is open here
+        )  # slow, so no transaction is open
         if new:
             async with self._rt.db.write() as writing:
                 await store_checks(writing, new, now)
@@ -236,13 +242,13 @@ def _without_fragment(href: str) -> str:
 
 
 class OwnAddresses:
-    """Where we answer ourselves: the public address, and the one we listen on. Another port is another server's."""
+    """The hosts and ports of this server: its public URL and its listening address."""
 
     def __init__(self, settings: Settings) -> None:
         public = parse_web_url(f"{settings.public_url}/")
         self._host = _normalise_host(public.host)
         self._port = settings.port
-        # Whoever answers on one of the two usual ports sends visitors of the other there.
+        # A server on one of the two default ports usually redirects from the other.
         self._public_ports = {settings.port, *([int(public.port)] if public.port else (80, 443))}
         self._on_all_interfaces = settings.host in _ALL_INTERFACES
         self._listen_host = (
@@ -272,7 +278,7 @@ def _parse_listen_host(listening: str) -> str:
 
 
 def _normalise_host(host: str) -> str:
-    """One spelling per host: no trailing dot, and an IPv4 address inside IPv6 is that IPv4 address."""
+    """Return a host in one spelling: no trailing dot, and IPv4 for IPv4-mapped IPv6."""
     bare = normalize_host(host)
     if not bare.startswith("["):
         return bare
@@ -280,11 +286,11 @@ def _normalise_host(host: str) -> str:
     return str(mapped) if mapped else bare
 
 
-# Jobs that a change of a link asks for, in its own transaction.
+# Jobs that are queued in the transaction of a change.
 
 
 class RecheckLinks(JobPayload):
-    """Links whose destination is to be checked now, for instance because the checking service was away when they were made."""
+    """Links to check now, for instance because the service failed when they were created."""
 
     kind: ClassVar[str] = "links.recheck"
 
@@ -294,7 +300,7 @@ class RecheckLinks(JobPayload):
 async def enqueue_recheck(
     session: WriteSession, source: JobSource, link_ids: Sequence[int]
 ) -> None:
-    """Have the destinations of these links checked, as soon as the service can be asked."""
+    """Queue a check of the destinations of these links."""
     await enqueue_all(
         session,
         source,

@@ -1,4 +1,4 @@
-"""Everything that changes links. The caller opens the transaction, and has looked at destinations before."""
+"""Changes of links. Callers open the transaction, and check destinations before."""
 
 from refract.links.service.create import CreatedLink, charge_trial, create_link, create_links
 from refract.links.service.edit import (

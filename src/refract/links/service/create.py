@@ -1,4 +1,4 @@
-"""Creating links, one or a thousand: the same few statements either way."""
+"""Creating one or up to a thousand links, with the same few statements."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ from refract.tags import service as tags
 from refract.tags.models import Tag
 
 TRIALS_PER_CREATE = 10
-"""Rows that may be tried in an hour for each link that may be created in one."""
+"""Rows of dry runs per hour, for each link that may be created per hour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +54,15 @@ Outcome = CreatedLink | RefractError
 async def create_link(
     session: WriteSession, rt: Runtime, owner: User, new: NewLink, *, charged: bool = True
 ) -> CreatedLink:
-    """Create a link: claim its names, queue the recheck of what could not be checked, and charge its owner.
+    """Create a link: claim its names, queue a recheck if needed, and charge its owner.
 
-    With `find_if_exists` a link that serves as well is returned instead, which is free. The unique key decides contested names;
-    checking first would race. `charged=False` is for an operator at the machine. Raises `RateLimited`, and what is
-    wrong with the link.
+    With `find_if_exists` an equivalent link is returned instead, free of charge. The unique key
+    decides contested names; checking first would race. `charged=False` is for operators on the
+    command line. Raises `RateLimited`, or what is wrong with the link.
     """
     (result,) = await _create(session, rt, owner, [new])
     if charged and (isinstance(result, RefractError) or not result.found):
-        # The charge of a refusal is rolled back with it; past the limit it hides the reason.
+        # The charge of a failure is rolled back with it; past the limit it hides the reason.
         await charge(
             session, _bucket(owner), 1, per_hour=creation_limit(rt, owner), now=rt.clock.now()
         )
@@ -79,9 +79,10 @@ async def create_links(
     *,
     charged: bool = True,
 ) -> list[Outcome]:
-    """Create many links, each with a result of its own: one that fails takes nothing from the others.
+    """Create many links, each with its own result. A failure does not affect the others.
 
-    Every link is charged when it is tried. Those past the owner's limit are not tried: their result is `RateLimited`.
+    Every link is charged when it is tried. Those past the owner's limit are not tried; their
+    result is `RateLimited`.
     """
     limit = creation_limit(rt, owner) if charged else None
     granted, _ = await charge_up_to(
@@ -93,14 +94,14 @@ async def create_links(
 
 
 async def charge_trial(session: WriteSession, rt: Runtime, owner: User, rows: int) -> None:
-    """Charge a dry run, which gives back what it takes for links and costs as much work as creating them."""
+    """Charge a dry run, which costs as much work as creating links but is rolled back."""
     limit = creation_limit(rt, owner)
     per_hour = None if limit is None else max(limit * TRIALS_PER_CREATE, MAX_BULK_LINKS)
     await charge(session, f"trials:{owner.id}", rows, per_hour=per_hour, now=rt.clock.now())
 
 
 def creation_limit(rt: Runtime, owner: User) -> int | None:
-    """Return how many links an owner may create in an hour, or None: administrators have no limit."""
+    """Return how many links an owner may create per hour; None for administrators."""
     return None if owner.role == UserRole.ADMIN else rt.settings.creates_per_hour
 
 
@@ -202,7 +203,10 @@ async def _assign_ids(
 def _select_codes(
     space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]
 ) -> dict[int, str | None]:
-    """Return which links get a random code, and the one they had elsewhere. A kept id keeps the code made of it."""
+    """Return the links that get a random code, with the one to keep, if any.
+
+    A link with a kept id keeps the code derived from it.
+    """
     wanted: dict[int, str | None] = {}
     for index, (new, _) in news.items():
         kept = new.kept if new.kept is not None and new.kept.number is not None else None
@@ -259,7 +263,7 @@ def _build_draft(
 async def _insert_rows(
     session: WriteSession, owner_id: int, drafts: Sequence[_Draft], now: datetime
 ) -> None:
-    """The rows of new links, table by table."""
+    """Insert the rows of new links, table by table."""
     links = [draft.card.link for draft in drafts]
     tagged = [
         {"link_id": draft.card.link.id, "tag_id": tag_id}

@@ -1,4 +1,4 @@
-"""Changing a link, going back to what it was, undoing the last step."""
+"""Editing a link, restoring an earlier version, and undoing the latest change."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -40,7 +40,10 @@ async def edit_link(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Change what the patch names. `vetted` is its destination, looked at; `version` the one the change is meant for."""
+    """Change the fields of the patch.
+
+    `vetted` is its checked destination, `version` the version that the change is meant for.
+    """
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     held.require_not_deleted("edited")
     given = patch.model_fields_set
@@ -70,9 +73,9 @@ async def revert_link(
     version: int,
     vetted: CheckedDestination,
 ) -> LockedLink:
-    """Give a link the fields of an earlier version again. `vetted` is that version's destination, looked at anew.
+    """Restore the fields of an earlier version. `vetted` is its destination, checked again.
 
-    Names and people stay as they are; an expiry that has passed meanwhile does not come back.
+    Names and people stay; an expiry that has passed since is not restored.
     """
     held = await lock_link(session, caller, link_id, space.clock.now())
     held.require_not_deleted("reverted")
@@ -91,7 +94,10 @@ async def revert_link(
 async def undo_link(
     session: WriteSession, space: Namespace, caller: LinkCaller, link_id: int
 ) -> LockedLink:
-    """Take back the latest delete, disable or edit, exactly. What an administrator did to somebody's link, only one can take back."""
+    """Undo the latest delete, disable or edit exactly.
+
+    Only an administrator can undo what an administrator did to another's link.
+    """
     held = await lock_link(session, caller, link_id, space.clock.now(), right=AccessRight.EDIT)
     last = await get_version(session, link_id, held.link.version)
     if last.action not in UNDOABLE_ACTIONS or held.now - last.at > UNDO_WINDOW:
@@ -104,7 +110,7 @@ async def undo_link(
         await adjust_usage(session, dict.fromkeys(held.tags, 1), held.now)
     moved = kept["destination"] != held.link.destination
     history.restore_fields(held.link, kept, with_state=True)
-    if moved:  # to where nobody has looked since
+    if moved:  # to a destination that has not been checked since
         held.link.checked_at = None
         await enqueue_recheck(session, space, [link_id])
     await _restore_tags(held, kept)
@@ -113,7 +119,7 @@ async def undo_link(
 
 
 async def set_destination(held: LockedLink, space: Namespace, vetted: CheckedDestination) -> None:
-    """Send a link somewhere else. What could not be checked yet is checked as soon as the service can be asked."""
+    """Change the destination. If it could not be checked yet, queue a recheck."""
     link = held.link
     link.destination, link.href, link.href_digest = (
         vetted.as_typed,
@@ -132,20 +138,20 @@ async def set_destination(held: LockedLink, space: Namespace, vetted: CheckedDes
 
 
 def clear_expired_mark(link: Link) -> None:
-    """A link that was marked as expired goes by its expiry again; the mark is only the job's note."""
+    """Make a link marked as expired depend on its expiry again. The mark is only the job's note."""
     if link.status == LinkState.EXPIRED:
         link.status = LinkState.ACTIVE.value
 
 
 async def _restore_tags(held: LockedLink, snapshot: Mapping[str, Any]) -> None:
-    """The tags of an earlier version, as far as they still exist, under the names they have now."""
+    """Restore the tags of an earlier version that still exist, under their current names."""
     found = await find_tags_by_id(held.session, [int(tag_id) for tag_id in snapshot["tags"]])
     tags = {tag.id: tag.name for tag in found.values() if tag.deleted_at is None}
     await replace_tags(held.session, held.link.id, held.tags, tags, held.now)
     held.tags = tags
 
 
-# Names of a link: more can be taken, and each can be given back; none ever changes.
+# Names of a link: they are added and released, never changed.
 
 
 async def add_name(
@@ -157,7 +163,7 @@ async def add_name(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Give a link one more name."""
+    """Add a name to a link."""
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     held.require_not_deleted("named")
     if name_key(name) in map(name_key, held.names):
@@ -179,7 +185,7 @@ async def release_name(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Give a name back, so that anybody may take it. A deleted link's names can be given back too."""
+    """Release a name, so that anyone can take it. Works for deleted links too."""
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     if not await names.release_names(session, NameTarget.LINK, link_id, [name_key(name)]):
         raise NameNotFound(name=name)

@@ -1,4 +1,4 @@
-"""When somebody leaves: their links pass on, or come to rest."""
+"""Handing over the links of a person whose account is deleted."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -27,7 +27,10 @@ _BATCH_SIZE = 200
 async def hand_over_links(
     session: WriteSession, user: User, now: datetime, *, heir: User | None = None
 ) -> None:
-    """Part a person from all links: co-owned ones pass to the earliest co-owner, those of theirs alone to the heir, or are deleted."""
+    """Remove a person from all links.
+
+    Co-owned links pass to the earliest co-owner, the others to the heir, or they are deleted.
+    """
     owned = list(
         await session.scalars(
             select(LinkOwner.link_id)
@@ -62,7 +65,10 @@ async def _clear_primary_owner(
     inherited: Sequence[int],
     heir: User | None,
 ) -> None:
-    """The mark of the primary owner comes off before it is set anew, since the schema allows only one; an owner needs no share."""
+    """Clear the primary owner before another is set, because the schema allows only one.
+
+    Also delete the heir's shares, which an owner does not need.
+    """
     off = (
         update(LinkOwner)
         .where(LinkOwner.user_id == user.id, LinkOwner.link_id.in_(passing))
@@ -118,7 +124,10 @@ async def _lock_links(
 def _hand_over_link(
     held: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None
 ) -> feed.TargetChange | None:
-    """What becomes of one link. The rows still say who was primary, though the table no longer does."""
+    """Hand over or delete one link.
+
+    The loaded rows still have the primary owner that was cleared in the table.
+    """
     session, link = held.session, held.link
     mine = next(row for row in owners if row.user_id == user.id)
     others = sorted(

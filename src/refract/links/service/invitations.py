@@ -1,4 +1,4 @@
-"""Invitations to own a link: nobody becomes an owner unasked, except by an administrator's word."""
+"""Invitations to own a link. Only administrators make someone an owner without asking."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -24,7 +24,7 @@ from refract.links.service.people import make_owner, make_primary_owner
 
 INVITATION_LIFETIME = timedelta(days=14)
 MAX_OPEN_INVITATIONS = 20
-"""Invitations of one link that may be open at a time."""
+"""Invitations of one link that can be open at a time."""
 
 _RIGHT_BY_ROLE = {InvitedRole.OWNER: AccessRight.MANAGE, InvitedRole.PRIMARY: AccessRight.TRANSFER}
 
@@ -37,9 +37,10 @@ async def invite_owner(
     role: InvitedRole,
     now: datetime,
 ) -> LockedLink | LinkInvitation:
-    """Invite somebody to own a link; inviting them again renews the offer.
+    """Invite someone to own a link. Inviting them again renews the invitation.
 
-    An administrator who does not own the link assigns it at once, which returns the changed link.
+    An administrator who does not own the link assigns it directly, and the changed link is
+    returned.
     """
     held = await lock_link(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
     held.require_not_deleted("given an owner" if role is InvitedRole.OWNER else "transferred")
@@ -68,7 +69,7 @@ async def invite_owner(
 async def _get_or_create_invitation(
     session: WriteSession, caller: LinkCaller, link_id: int, person: User, now: datetime
 ) -> LinkInvitation:
-    """Return the open invitation of a person, or a new one. The link is locked, so there is never a second."""
+    """Return a person's open invitation, or a new one. The link is locked, so there is only one."""
     found = await session.scalar(
         select(LinkInvitation).where(
             LinkInvitation.link_id == link_id, LinkInvitation.invitee_id == person.id
@@ -89,7 +90,7 @@ async def _get_or_create_invitation(
 async def accept_invitation(
     session: WriteSession, user_id: int, invitation_id: int, now: datetime
 ) -> LockedLink:
-    """Take an offer. It holds only while whoever made it may still make it."""
+    """Accept an invitation. It is only valid while its sender may still send it."""
     invitation = await _lock_invitation(session, user_id, invitation_id, now)
     role = InvitedRole(invitation.role)
     inviter = await session.get(User, invitation.inviter_id)
@@ -102,7 +103,7 @@ async def accept_invitation(
     except (LinkNotFound, NotOwner) as exc:
         raise InvitationNotFound from exc
     held.require_not_deleted("accepted")
-    held.caller = LinkCaller(user_id)  # the change is theirs, by the rights of whoever asked them
+    held.caller = LinkCaller(user_id)  # they make the change, by the rights of the sender
     await session.delete(invitation)
     await _assign_role(held, user_id, role, added_by=inviter.id)
     return held
@@ -118,7 +119,7 @@ async def decline_invitation(
 async def withdraw_invitation(
     session: WriteSession, caller: LinkCaller, link_id: int, invitation_id: int, now: datetime
 ) -> None:
-    """Take an offer back: any owner of the link may, whoever made it."""
+    """Withdraw an invitation. Any owner of the link may, whoever sent it."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     found = await session.get(LinkInvitation, invitation_id)
     if found is None or found.link_id != link_id:
@@ -132,7 +133,7 @@ async def withdraw_invitation(
 
 
 async def purge_invitations(session: WriteSession, now: datetime, limit: int = 500) -> int:
-    """Remove a slice of the expired ones; return how many went."""
+    """Delete a batch of expired invitations; return how many there were."""
     old = (
         select(LinkInvitation.id)
         .where(LinkInvitation.expires_at <= now)
@@ -146,7 +147,7 @@ async def purge_invitations(session: WriteSession, now: datetime, limit: int = 5
 
 
 async def erase_invitations(session: WriteSession, user_id: int) -> None:
-    """Remove what a person was offered, and what they offered others."""
+    """Delete the invitations that a person received or sent."""
     theirs = or_(LinkInvitation.invitee_id == user_id, LinkInvitation.inviter_id == user_id)
     await session.execute(
         delete(LinkInvitation).where(theirs).execution_options(synchronize_session=False)
@@ -156,7 +157,7 @@ async def erase_invitations(session: WriteSession, user_id: int) -> None:
 async def _lock_invitation(
     session: WriteSession, user_id: int, invitation_id: int, now: datetime
 ) -> LinkInvitation:
-    """Return an offer to this person that is still open, locked, so that it is answered once."""
+    """Return an open invitation of this person, locked, so that it is answered once."""
     wanted = select(LinkInvitation).where(
         LinkInvitation.id == invitation_id, LinkInvitation.invitee_id == user_id
     )

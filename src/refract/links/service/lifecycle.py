@@ -1,4 +1,4 @@
-"""active ⇄ disabled · expired is a matter of time · any → deleted."""
+"""The states of a link: active ⇄ disabled, expired by time, and any → deleted."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -40,7 +40,7 @@ async def disable_link(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Stop an active link. An administrator may also close what its owner has disabled already."""
+    """Disable an active link. Administrators may also lock one that its owner has disabled."""
     held = await lock_link(session, caller, link_id, now, version=version)
     closing = (
         held.state == LinkState.DISABLED
@@ -56,7 +56,7 @@ async def disable_link(
 
 
 SYSTEM_CALLER = LinkCaller(0, is_admin=True)
-"""No user: what a check finds out is done with an administrator's rights, so only one can take it back."""
+"""Not a user. Safety checks act as an administrator, so that only one can undo it."""
 
 
 async def disable_dangerous_link(
@@ -67,7 +67,10 @@ async def disable_dangerous_link(
     threat: str | None,
     now: datetime,
 ) -> None:
-    """Disable a link whose destination was found bad, and say why. A destination that was changed since is left alone."""
+    """Disable a link with a bad destination, with the reason.
+
+    A link whose destination has changed since is left as it is.
+    """
     try:
         held = await lock_link(session, SYSTEM_CALLER, link_id, now)
     except LinkNotFound:
@@ -76,7 +79,7 @@ async def disable_dangerous_link(
     if held.state == LinkState.DELETED or link.href_digest != href_digest:
         return
     if held.state == LinkState.DISABLED and link.flag_reason == reason:
-        return  # stopped for it before
+        return  # already disabled for this reason
     before = held.state
     link.flagged, link.flag_reason, link.checked_at = True, reason.value, now
     link.status, link.disabled_by_admin = LinkState.DISABLED.value, True
@@ -95,7 +98,7 @@ async def enable_link(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Let a disabled link redirect again, unless its expiry has passed or an administrator has closed it."""
+    """Enable a disabled link, unless it has expired or an administrator has disabled it."""
     held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DISABLED:
         raise held.build_transition_error("enabled")
@@ -118,7 +121,7 @@ async def renew_link(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Give a link a new expiry, or none. A disabled one stays disabled."""
+    """Set or remove the expiry. A disabled link stays disabled."""
     held = await lock_link(session, caller, link_id, now, version=version)
     held.require_not_deleted("renewed")
     reject_past_expiry(expires_at, now)
@@ -136,7 +139,7 @@ async def delete_link(
     *,
     version: int | None = None,
 ) -> LockedLink:
-    """Delete softly: names, history and clicks stay. Deleting twice is deleting once."""
+    """Soft-delete a link: names, history and clicks stay. Idempotent."""
     held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DELETED:
         mark_deleted(held)
@@ -150,14 +153,14 @@ def mark_deleted(held: LockedLink) -> None:
     held.link.deleted_at = held.now
 
 
-# What jobs do to links: note that they have expired, and remove those that ended long ago.
+# Work of background jobs: mark expired links, and purge those that ended long ago.
 
 BATCH_SIZE = 500
-"""Rows of one transaction: few enough that nobody waits long for the lock."""
+"""Rows per transaction, few enough to hold the locks briefly."""
 
 
 async def mark_expired(session: WriteSession, now: datetime, limit: int = BATCH_SIZE) -> int:
-    """Note in the rows of expired links that they are. Nothing depends on it: `status` in every answer is computed from time."""
+    """Update the status of expired links. Nothing depends on it: states are computed from time."""
     due = (
         select(Link.id)
         .where(Link.status == LinkState.ACTIVE, Link.expires_at <= now)
@@ -180,9 +183,10 @@ async def mark_expired(session: WriteSession, now: datetime, limit: int = BATCH_
 async def purge_links(
     session: WriteSession, now: datetime, after: timedelta, limit: int = BATCH_SIZE
 ) -> int:
-    """Remove links that expired or were deleted longer ago than `after`. A tombstone keeps each id, and clicks keep their link's id.
+    """Delete links that expired or were deleted longer ago than `after`.
 
-    A disabled link stays, whatever its expiry: whoever disabled it may still want it.
+    A tombstone keeps each id, and clicks keep the id of their link. Disabled links stay
+    whatever their expiry, because their owners may still want them.
     """
     long_ago = now - after
     ended = or_(
@@ -212,7 +216,7 @@ async def _purge_rows(
     for link_id, _, status, _ in rows:
         for tag_id in (
             tags[link_id] if status != LinkState.DELETED else ()
-        ):  # a deleted link was taken off the count when it was deleted
+        ):  # deleted links are not counted any more
             uses[tag_id] = uses.get(tag_id, 0) - 1
     await adjust_usage(session, uses, now)
     tombstones = [{"link_id": link_id, "purged_at": now} for link_id in ids]

@@ -1,4 +1,4 @@
-"""A link in hand: locked, with everything its next version needs."""
+"""A locked link with everything that its next version needs."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -37,12 +37,12 @@ AUDITED_ACTIONS = frozenset(
         LinkChangeAction.TRANSFERRED,
     }
 )
-"""What goes into the audit log whoever does it."""
+"""Actions that are always written to the audit log."""
 
 
 @dataclass(slots=True)
 class LockedLink:
-    """A link whose row nobody else can change until the transaction ends."""
+    """A link whose row is locked until the transaction ends."""
 
     session: WriteSession
     caller: LinkCaller
@@ -53,12 +53,12 @@ class LockedLink:
     now: datetime
     snapshot_before: dict[str, Any]
     names_before: tuple[str, ...]
-    unwritten_version: LinkChange | None = None  # the first version, while it has not been written
-    latest_change: LinkChange | None = None  # the version that was noted last
+    unwritten_version: LinkChange | None = None  # the first version, until it is written
+    latest_change: LinkChange | None = None  # the version that was recorded last
 
     @property
     def state(self) -> LinkState:
-        """The state that its owners gave it: a hold on top of it changes nothing about what they may do."""
+        """Return the state regardless of a hold, which does not restrict its owners."""
         return self.link.own_state_at(self.now)
 
     def build_transition_error(self, step: str) -> InvalidStateTransition:
@@ -73,9 +73,9 @@ class LockedLink:
     async def record_version(
         self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None
     ) -> bool:
-        """Make the next version of what the link has become, and tell of it. An edit that changes nothing makes none.
+        """Record the next version and publish the change. An edit without changes records none.
 
-        `changes` tells of people, who are not part of a version's own fields.
+        `changes` describes people, who are not among a version's fields.
         """
         news = self.add_version(action, changes)
         if news is None:
@@ -86,9 +86,11 @@ class LockedLink:
         return True
 
     def _audit(self, action: LinkChangeAction) -> None:
-        """Add a line for what an administrator did to somebody else's link, and for deletions and moves of ownership by anybody.
+        """Write an audit entry where one is due.
 
-        This is below every door: pages, API, command line and jobs. The link's own history has the rest.
+        It is due for administrators on others' links, and for all deletions and changes of
+        ownership. Pages, API, command line and jobs all pass through here; other changes
+        are in the link's own history.
         """
         if self.latest_change is not None and (self.access.as_admin or action in AUDITED_ACTIONS):
             target, actor = self.link.id, self.caller.user_id or None
@@ -104,7 +106,7 @@ class LockedLink:
     def add_version(
         self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None
     ) -> feed.TargetChange | None:
-        """The same for one link of many: the caller flushes and tells for all of them at once."""
+        """Do the same for one of many links: the caller flushes and publishes for all of them."""
         link = self.link
         after = history.take_snapshot(link, self.names, self.tags)
         different = (
@@ -137,7 +139,7 @@ class LockedLink:
 
 
 def _describe_changes(changes: Mapping[str, Any]) -> str:
-    """Name what changed. Of people the ids; of fields the names alone, since the link's history has their values."""
+    """Return what changed: ids of people, and names of fields, whose values are in the history."""
     if "reason" in changes:
         return str(changes["reason"]["to"])
     people = [
@@ -157,7 +159,7 @@ async def lock_link(
     right: AccessRight = AccessRight.EDIT,
     version: int | None = None,
 ) -> LockedLink:
-    """Take a link in hand for a change. `version` is the one the change is meant for; any will do when it is absent."""
+    """Lock a link for a change. `version` is the one that the change is meant for, None for any."""
     found = (
         select(Link)
         .where(Link.id == link_id)

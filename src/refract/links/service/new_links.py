@@ -1,4 +1,4 @@
-"""Links that are asked for: their destinations checked, and the links that would do as well."""
+"""New links with checked destinations, and existing links that are equivalent."""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -24,23 +24,26 @@ _SAID = {
     "forward_query": "forward_query",
     "expires_at": "expires_at",
 }
-"""Fields of a request that a link must have, and what they are called on the link."""
+"""Fields of a request that an equivalent link must match, with their names on the link."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptIdentity:
-    """What an imported link keeps of its life elsewhere. It may have expired there: then it is expired here too."""
+    """What an imported link keeps from elsewhere.
+
+    It may have expired there, and is then expired here.
+    """
 
     number: int | None = None
-    """Its id, and so its code. The caller has seen that no link has it and that no new link can get it."""
+    """Its id, and so its code. The caller has checked that it is unused and can't be assigned."""
     disabled: bool = False
     code: str | None = None
-    """The random code that it had there, and claims again."""
+    """The random code that it had, to be claimed again."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewLink:
-    """A link that may be created: its destination has been checked. `check_links` makes them."""
+    """A link to create, with a checked destination. See `check_links`."""
 
     given: LinkCreate
     vetted: CheckedDestination
@@ -53,16 +56,16 @@ class NewLink:
 
 
 async def check_links(rt: Runtime, given: Sequence[LinkCreate]) -> list[NewLink | RefractError]:
-    """Check destinations: each becomes a new link, or the reason why not.
+    """Check destinations. Return a new link or the error for each.
 
-    Other services may be asked, so no transaction may be open.
+    This may call other services, so no transaction may be open.
     """
     verdicts = await check_destinations(rt, [new.destination for new in given])
     return [_checked(rt, new, verdict) for new, verdict in zip(given, verdicts, strict=True)]
 
 
 async def check_link(rt: Runtime, given: LinkCreate) -> NewLink:
-    """Check one destination. Raises the reason why no link may lead there."""
+    """Check one destination. Raises the error."""
     (checked,) = await check_links(rt, [given])
     if isinstance(checked, RefractError):
         raise checked
@@ -78,16 +81,16 @@ def _checked(
 
 
 def digest(href: str) -> str:
-    """Return what an address is indexed by: the address itself may be too long for an index."""
+    """Return the digest by which a URL is indexed. The URL itself may be too long for an index."""
     return hashlib.blake2b(href.encode(), digest_size=16).hexdigest()
 
 
 async def find_existing(
     session: WriteSession, owner: User, news: Mapping[int, NewLink], now: datetime
 ) -> dict[int, LinkCard]:
-    """Return the owner's oldest link that serves as well, for each new link with `find_if_exists` that has one.
+    """Return the owner's oldest equivalent link of each new link with `find_if_exists`.
 
-    The owner's row is locked, so that two such calls at once cannot both find nothing.
+    The owner's row is locked, so that two concurrent calls cannot both find nothing.
     """
     looking = {index: new for index, new in news.items() if new.given.find_if_exists}
     if not looking:
@@ -107,7 +110,10 @@ async def find_existing(
 
 
 def _serves(card: LinkCard, new: NewLink) -> bool:
-    """Return whether a link has the same destination, every name and tag, and what is given expressly. Title and notes do not count."""
+    """Return whether a link has the same destination, all names and tags, and all given settings.
+
+    Title and notes do not count.
+    """
     said = [
         field
         for field in _SAID
@@ -122,7 +128,10 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
 
 
 def split_turns(news: Mapping[int, NewLink]) -> tuple[Sequence[int], Sequence[int]]:
-    """Return which links can be created together, and which must wait because one before them may be what they look for."""
+    """Return the links to create together, and those to create later.
+
+    The latter wait because an earlier one may be the link they look for.
+    """
     now: list[int] = []
     later: list[int] = []
     seen: set[str] = set()

@@ -1,4 +1,4 @@
-"""Owners and shares. Exactly one owner is the primary one, set at creation and moved only by a transfer."""
+"""Owners and shares. A link has exactly one primary owner, who changes only by a transfer."""
 
 from datetime import datetime
 
@@ -26,7 +26,7 @@ ADDRESSES_PER_HOUR = 100
 
 
 class AddressLimit(SharedLimit):
-    """Email addresses that a user may name in an hour: the responses tell who has an account."""
+    """Email addresses that a user may enter per hour, because responses tell who has an account."""
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(
@@ -38,7 +38,7 @@ class AddressLimit(SharedLimit):
         )
 
     async def charge_caller(self, who: LinkCaller) -> None:
-        """Count one address. Administrators see all accounts anyway, and are not charged."""
+        """Count one address. Administrators see all accounts anyway, and are not limited."""
         if not who.is_admin:
             await self.charge(str(who.user_id))
 
@@ -46,7 +46,7 @@ class AddressLimit(SharedLimit):
 async def add_owner(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> LockedLink:
-    """Let somebody else own the link too, without asking them: for administrators and the command line."""
+    """Add a co-owner without an invitation: for administrators and the command line."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     held.require_not_deleted("given an owner")
     person = await get_user_by_email(session, email)
@@ -57,7 +57,7 @@ async def add_owner(
 
 
 async def make_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
-    """Give a link in hand one owner more. Who owns it needs no share and no invitation any more."""
+    """Add an owner to a locked link. Their share and invitation are deleted."""
     session, link_id = held.session, held.link.id
     if await _get_owner(session, link_id, user_id) is not None:
         raise OwnerExists
@@ -77,7 +77,7 @@ async def make_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
 async def remove_owner(
     session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
 ) -> LockedLink:
-    """Take the link from a co-owner, or step down oneself."""
+    """Remove a co-owner, or leave as one."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     owner = await _get_owner(session, link_id, user_id)
     if owner is None:
@@ -92,7 +92,7 @@ async def remove_owner(
 async def transfer_link(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> LockedLink:
-    """Make somebody else the primary owner, without asking them; who was it before stays as a co-owner."""
+    """Make someone the primary owner without an invitation. The previous one stays as co-owner."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
     held.require_not_deleted("transferred")
     await make_primary_owner(
@@ -102,7 +102,7 @@ async def transfer_link(
 
 
 async def make_primary_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
-    """Make somebody the primary owner of a link in hand."""
+    """Make someone the primary owner of a locked link."""
     session, link_id = held.session, held.link.id
     mine = await _get_owner(session, link_id, user_id)
     if mine is not None and mine.is_primary:
@@ -111,14 +111,14 @@ async def make_primary_owner(held: LockedLink, user_id: int, *, added_by: int) -
     await set_primary_owner(
         session, link_id, user_id, held.now, added_by=added_by, known=mine is not None
     )
-    await session.refresh(held.link, ["on_hold"])  # it follows from the primary owner
+    await session.refresh(held.link, ["on_hold"])  # depends on the primary owner
     await held.record_version(LinkChangeAction.TRANSFERRED, {"owners": {"primary": str(user_id)}})
 
 
 async def share_link(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> tuple[LockedLink, User]:
-    """Let somebody look at the link and its figures."""
+    """Share a link and its analytics with a user."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     held.require_not_deleted("shared")
     person = await get_user_by_email(session, email)
@@ -136,7 +136,7 @@ async def share_link(
 async def unshare_link(
     session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
 ) -> LockedLink:
-    """Stop sharing a link with somebody. Whom it is shared with may leave by themselves."""
+    """Stop sharing a link with a user, who may also leave."""
     held = await lock_link(
         session,
         caller,
@@ -161,7 +161,7 @@ async def set_primary_owner(
     added_by: int | None,
     known: bool,
 ) -> None:
-    """Move the primary mark. It is taken off first: the schema allows only one at a time."""
+    """Move the primary mark. The old one is cleared first, because the schema allows only one."""
     await session.execute(
         update(LinkOwner).where(LinkOwner.link_id == link_id).values(primary_link_id=None)
     )
@@ -186,7 +186,7 @@ async def _get_owner(session: WriteSession, link_id: int, user_id: int) -> LinkO
 
 
 async def _remove_share_and_invitation(session: WriteSession, link_id: int, user_id: int) -> None:
-    """Remove the share and the invitation of a person who becomes an owner."""
+    """Delete the share and the invitation of a person who becomes an owner."""
     for model in (LinkShare, LinkInvitation):
         person = LinkShare.user_id if model is LinkShare else LinkInvitation.invitee_id
         await session.execute(delete(model).where(model.link_id == link_id, person == user_id))

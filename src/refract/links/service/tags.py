@@ -1,4 +1,4 @@
-"""Tags on links: the rows between them, and the count that each tag keeps of its live links."""
+"""Tags of links, and each tag's count of live links."""
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -16,7 +16,7 @@ from refract.tags.grammar import check_shared, slugify
 
 
 def validate_tags(names: Sequence[str]) -> list[str]:
-    """The tags somebody asked for, each once, or why they cannot be had."""
+    """Return the valid, distinct tags of a request. Raises `InvalidTag` or `TooManyTags`."""
     found: dict[str, str] = {}
     for name in names:
         good = check_shared(name)
@@ -33,7 +33,7 @@ async def replace_tags(
     new: Mapping[int, str],
     now: datetime,
 ) -> None:
-    """Exchange the tags of a live link."""
+    """Replace the tags of a live link."""
     gone, come = set(old) - set(new), set(new) - set(old)
     if gone:
         await session.execute(
@@ -50,6 +50,6 @@ async def replace_tags(
 async def ensure_tags(
     session: WriteSession, ids: IdSource, names: Collection[str], now: datetime
 ) -> dict[int, str]:
-    """The shared tags of these names, made where there are none."""
+    """Return the shared tags of these names, created where necessary."""
     found = await tags.ensure_shared_tags(session, ids, names, now)
     return {tag.id: tag.name for tag in found.values()}
