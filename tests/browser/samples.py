@@ -719,15 +719,15 @@ CHIPS = [
         "id": "1",
         "name": "databases",
         "existing": True,
-        "percent": 92,
-        "reason": "3 similar items have it",
+        "share": 0.92,
+        "reason": "On 3 similar items",
         "chosen": True,
     },
     {
         "id": "2",
         "name": HOSTILE,
         "existing": False,
-        "percent": 41,
+        "share": 0.41,
         "reason": HOSTILE,
         "chosen": False,
     },
@@ -775,8 +775,8 @@ TRIAL = ImportPreview(
     FileKind.NETSCAPE, 3, 1, 1, 1,
     [
         PreviewRow(1, "bookmark 1", "https://example.com/", RowOutcome.CREATED, None, None),
-        PreviewRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "The file has it twice.", 1),
-        PreviewRow(3, "bookmark 3", HOSTILE, RowOutcome.REFUSED, "Only http and https addresses can be kept, not javascript:.", None),
+        PreviewRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "Duplicate in file.", 1),
+        PreviewRow(3, "bookmark 3", HOSTILE, RowOutcome.REFUSED, "Only http and https links are supported, not javascript:.", None),
     ],
 )  # fmt: skip
 IMPORT: dict[str, Any] = {

@@ -62,7 +62,7 @@ async def test_ten_items_are_reviewed_by_keyboard_only(visit: Visit) -> None:
             await _press(visit, "Enter")
             await expect(visit.page.locator("[data-queue]")).to_have_count(left)
     await _press(visit, "Enter")
-    await expect(visit.page.get_by_role("heading", name="All done")).to_be_visible()
+    await expect(visit.page.get_by_role("heading", name="You’re all caught up")).to_be_visible()
 
     await _press(visit, "g")
     await _press(visit, "i")
@@ -78,7 +78,7 @@ async def test_the_library_finds_reads_and_changes(visit: Visit) -> None:
     await expect(visit.page.locator(".item")).to_have_count(1)
     await visit.page.locator(".item-title a").click()
     await expect(visit.page.locator(".prose")).to_contain_text("lazy dog")
-    await visit.page.get_by_text("Change", exact=True).click()
+    await visit.page.get_by_text("Edit", exact=True).click()
     await visit.page.get_by_role("textbox", name="Tags").fill("animals, pangrams")
     await visit.page.get_by_role("button", name="Save").click()
     await expect(visit.page.locator("#edit .chips")).to_contain_text("pangrams")
@@ -114,8 +114,8 @@ async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Vi
         {"name": "moving.html", "mimeType": "text/html", "buffer": file}
     )
     await _until(page.locator("#field-file"), "one => one.files[0].size < 1e6")
-    await page.get_by_role("button", name="Try it out").click()
-    await expect(page.locator("#trial")).to_contain_text("Of 1,501 rows 1,500 would come")
+    await page.get_by_role("button", name="Preview import").click()
+    await expect(page.locator("#trial")).to_contain_text("1,500 to import, 0 duplicates, 1 skipped")
     await expect(page.locator("#trial")).to_contain_text("javascript")
 
     await page.get_by_role("button", name="Import", exact=True).click()  # the file is still chosen
@@ -124,13 +124,13 @@ async def test_bookmarks_are_tried_out_imported_watched_and_taken_back(visit: Vi
         "Done"
     )  # without anybody loading the page again
     await expect(page.locator("#progress")).to_contain_text("1,501 of 1,501")
-    await page.get_by_role("link", name=re.compile("Refused")).click()
+    await page.get_by_role("link", name=re.compile("Skipped")).click()
     await expect(page.get_by_role("row")).to_have_count(2)
     assert "moved in" in (await visit.ask("GET", "/app/library?q=moved")).text
 
-    await page.get_by_text("Take it back").click()
-    await page.get_by_role("button", name="Remove them").click()
-    await expect(page.locator("#progress")).to_contain_text("Taken back")
+    await page.get_by_text("Undo import").click()
+    await page.get_by_role("button", name="Remove imported items").click()
+    await expect(page.locator("#progress")).to_contain_text("Undone")
     assert "moved in" not in (await visit.ask("GET", "/app/library?q=moved")).text
 
 
@@ -138,8 +138,8 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
     page = visit.page
     await page.goto("/app/tags/mine")
     await page.get_by_role("link", name="Rules").click()
-    await page.get_by_label("Saved from").fill('"locomotive"')
-    await page.get_by_role("textbox", name="Tags").fill("railways")
+    await page.get_by_label("When the URL or text matches").fill('"locomotive"')
+    await page.get_by_role("textbox", name="Suggest these tags").fill("railways")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("list", name="Rules")).to_contain_text("railways")
     await page.goto("/app/settings")
@@ -162,7 +162,7 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
     )
     await page.get_by_role("button", name="Save profile").click()
     await page.goto("/app/tags/rules")
-    await page.get_by_role("button", name="Remove the rule").click()
+    await page.get_by_role("button", name="Delete the rule").click()
     await expect(page.get_by_role("list", name="Rules")).to_have_count(0)
 
 

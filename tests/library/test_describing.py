@@ -135,11 +135,13 @@ def test_each_suggestion_says_why() -> None:
         for one in suggest_tags(EnrichmentInput("x", "https://github.com/x", steam), mine)
     }
 
-    assert found["code"] == (0.95, "your rule for github.com")
-    assert found["Industry"] == (0.85, "a keyword of the page")
-    assert found["Engines"] == (0.8, "in the title")
-    assert found["Condenser"][1] == "4 times in the text"
-    assert found["Fuel"][1] == "2 times in the text", "a merged name means what it was merged into"
+    assert found["code"] == (0.95, "Your rule for github.com")
+    assert found["Industry"] == (0.85, "Keyword of the page")
+    assert found["Engines"] == (0.8, "In the title")
+    assert found["Condenser"][1] == "Mentioned 4 times in the text"
+    assert found["Fuel"][1] == "Mentioned 2 times in the text", (
+        "a merged name means what it was merged into"
+    )
     assert "Glasgow" not in found, "once is no subject"
 
 
@@ -161,7 +163,7 @@ def test_similar_items_vote_and_refused_names_stay_away() -> None:
         if "similar" in one.reason
     ]
 
-    assert (vote.name, vote.reason) == ("Machines", "3 similar items")
+    assert (vote.name, vote.reason) == ("Machines", "On 3 similar items")
     assert vote.confidence >= 0.6
     assert not [
         one

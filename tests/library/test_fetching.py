@@ -206,6 +206,6 @@ async def test_an_item_whose_job_died_says_so(
 
     assert ((await look(item)).status, (await look(item)).failure) == (
         "FAILED",
-        "The assistant stopped while it was at this.",
+        "Processing stopped unexpectedly. Try again.",
     )
     assert (await as_ada.post(f"/api/v1/items/{item.id}/retry")).json()["status"] == "ENRICHING"

@@ -1,4 +1,4 @@
-"""Forms of the library that work without script: bookmarks in, watched and taken back; rules for tags."""
+"""Forms of the library, without script: imports, their progress and undo; tag rules."""
 
 import pytest
 from httpx import AsyncClient, Response
@@ -73,9 +73,9 @@ async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(
     assert "bookmarks.html" in (await client.get(IMPORTS, headers=browser)).text
 
     assert (await client.post(f"{page}/rollback", headers=browser)).status_code == 303
-    assert "Being taken back" in (await client.get(page, headers=browser)).text
+    assert "Undoing…" in (await client.get(page, headers=browser)).text
     await roll_back_import(rt, RollBackImport(import_id=int(page.rpartition("/")[2])))
-    assert ("Taken back" in (await client.get(page, headers=browser)).text, await count(rt)) == (
+    assert ("Undone" in (await client.get(page, headers=browser)).text, await count(rt)) == (
         True,
         0,
     )
@@ -151,13 +151,13 @@ async def test_what_is_discarded_lies_there_and_comes_back(
     item = f"/app/library/{made.json()['id']}"
     away = {"discarded": "true"}
     assert (
-        "Nothing is put away"
+        "No discarded items"
         in (await client.get("/app/library", headers=browser, params=away)).text
     )
     assert (await client.post(f"{item}/discard", headers=browser)).status_code == 303
     assert "about steam" not in (await client.get("/app/library", headers=browser)).text
     assert "about steam" in (await client.get("/app/library", headers=browser, params=away)).text
-    assert "Bring back" in (await client.get(item, headers=browser)).text
+    assert "Restore" in (await client.get(item, headers=browser)).text
 
     undo = f"/app/items/{made.json()['id']}/undo"
     assert (await client.post(undo, headers=browser)).status_code == 303
@@ -201,9 +201,9 @@ async def test_rules_are_added_joined_and_removed(
 @pytest.mark.parametrize(
     ("pattern", "tags", "said"),
     [
-        ("nonsense", "code", "write a host"),
-        ("", "code", "Write a host"),
-        ("github.com", " , ", "at least one"),
+        ("nonsense", "code", "enter a domain"),
+        ("", "code", "Enter a domain"),
+        ("github.com", " , ", "Enter 1 to 10 tags"),
         ("github.com", "a<b", "tag"),
     ],
 )

@@ -180,7 +180,7 @@ def test_a_record_without_an_end_is_given_up(head: bytes, unit: bytes) -> None:
     found, reason = until_broken(reader_of(gigabyte))
 
     assert found == [{"a": 1}]
-    assert reason == "one of its records is too long or broken"
+    assert reason == "a record is too long or broken"
 
 
 def test_the_limit_of_a_record_is_a_choice() -> None:
@@ -232,7 +232,7 @@ def test_half_a_character_costs_its_record_alone(lone: str) -> None:
     assert good == {"a": "fine \\ud800"}
     check_text(good)
     for record in (half, broken):
-        with pytest.raises(BadRecord, match="not valid text"):
+        with pytest.raises(BadRecord, match="Not valid text"):
             check_text(record)
 
 
@@ -240,7 +240,7 @@ def test_invalid_bytes_cost_their_record_alone() -> None:
     broken, good = records_of(b'[{"a": "\xff\xfe"}, {"a": "\xc3\xa9"}]')
 
     assert good == {"a": "é"}
-    with pytest.raises(BadRecord, match="not valid text"):
+    with pytest.raises(BadRecord, match="Not valid text"):
         check_text(broken)
 
 

@@ -39,6 +39,7 @@ from refract.library.models import (
 from refract.library.payloads import EnrichItem, FailStuckItems, RecountUsage
 from refract.library.queries.items import lock_item_row
 from refract.library.service import storage
+from refract.web.i18n import mark
 
 MAX_TRIES = DEFAULT_MAX_TRIES
 ENRICHMENT_TIMEOUT = 900.0
@@ -248,7 +249,7 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
                 and item.job_id == buried[item_id]
             ):
                 await service.mark_failed(
-                    session, rt, item, "The assistant stopped while it was at this."
+                    session, rt, item, mark("Processing stopped unexpectedly. Try again.")
                 )
 
 

@@ -1,4 +1,4 @@
-"""The assistant's budget as the settings show it: how much is used, when it begins anew, and what it went to."""
+"""AI suggestions and storage as the settings show them: used, limit, and today's entries."""
 
 from typing import Any
 
@@ -8,18 +8,19 @@ from refract.identity.models import User
 from refract.library.models import EnrichmentNotice, LedgerEntryKind
 from refract.library.service import quota
 from refract.library.service import storage as service_storage
+from refract.web.i18n import format_number, gettext, lazy_gettext
 
 MAX_ENTRIES = 20
 _REFUND_REASONS = {
-    EnrichmentNotice.SUGGESTIONS_OFF: "suggestions were off",
-    EnrichmentNotice.MODEL_UNAVAILABLE: "the model did not answer",
-    EnrichmentNotice.MODEL_TOO_SLOW: "the model took too long",
-    EnrichmentNotice.MODEL_NOT_UNDERSTOOD: "the model’s answer made no sense",
+    EnrichmentNotice.SUGGESTIONS_OFF: lazy_gettext("Suggestions were turned off"),
+    EnrichmentNotice.MODEL_UNAVAILABLE: lazy_gettext("The AI model didn’t respond"),
+    EnrichmentNotice.MODEL_TOO_SLOW: lazy_gettext("The AI model took too long"),
+    EnrichmentNotice.MODEL_NOT_UNDERSTOOD: lazy_gettext("The AI response wasn’t usable"),
 }
 
 
 async def load_quota_summary(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
-    """`model` is false where none is set up: nothing is ever charged then."""
+    """Return what the settings page shows. Without a model (`model` is false), nothing is charged."""
     entries = await quota.list_todays_entries(session, rt, user.id, MAX_ENTRIES)
     return {
         "storage": await _format_storage(session, rt, user),
@@ -29,10 +30,11 @@ async def load_quota_summary(session: ReadSession, rt: Runtime, user: User) -> d
             {
                 "at": entry.created_at,
                 "back": entry.kind == LedgerEntryKind.REFUND,
-                "title": title or "something that is gone",
+                "title": title or gettext("Deleted item"),
                 "href": f"/app/library/{entry.item_id}" if title else None,
                 "why": next(
-                    (words for note, words in _REFUND_REASONS.items() if note == entry.reason), ""
+                    (str(words) for note, words in _REFUND_REASONS.items() if note == entry.reason),
+                    "",
                 ),
             }
             for entry, title in entries
@@ -41,14 +43,20 @@ async def load_quota_summary(session: ReadSession, rt: Runtime, user: User) -> d
 
 
 async def _format_storage(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
-    """Return what the library takes, in words, and what it may."""
+    """Return the number of items and bytes in words, each with its limit if there is one."""
     stored, settings = await service_storage.get_usage(session, user.id), rt.settings
-    items, room = settings.items_per_person, settings.storage_per_person
+    max_items, max_bytes = settings.items_per_person, settings.storage_per_person
     return {
-        "items": f"{stored.items:,} of {items:,}" if items is not None else f"{stored.items:,}",
-        "bytes": (
-            f"{service_storage.format_bytes(stored.bytes)} of {service_storage.format_bytes(room)}"
-            if room is not None
-            else service_storage.format_bytes(stored.bytes)
+        "items": _format_share(
+            format_number(stored.items),
+            None if max_items is None else format_number(max_items),
+        ),
+        "bytes": _format_share(
+            service_storage.format_bytes(stored.bytes),
+            None if max_bytes is None else service_storage.format_bytes(max_bytes),
         ),
     }
+
+
+def _format_share(used: str, limit: str | None) -> str:
+    return used if limit is None else gettext("{used} of {limit}", used=used, limit=limit)

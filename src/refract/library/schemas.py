@@ -13,6 +13,7 @@ from refract.library.models import (
     SuggestionSource,
     SuggestionStatus,
 )
+from refract.web.i18n import mark
 
 MAX_TEXT_LENGTH = 10_000
 MAX_TITLE_LENGTH = 255
@@ -28,7 +29,7 @@ def _empty_to_none(text: str) -> str | None:
 
 def _check_not_blank(text: str) -> str:
     if not text.strip():
-        problem = "There is nothing to save: write or paste something first."
+        problem = mark("Nothing to save. Write or paste something first.")
         raise ValueError(problem)
     return text
 

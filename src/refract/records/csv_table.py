@@ -48,7 +48,7 @@ class CsvTable:
             except _LineTooLong:
                 yield self._broken("The line is too long.")
             except csv.Error as exc:
-                yield self._broken(f"The line cannot be read as CSV: {exc}.")
+                yield self._broken(f"The line is not valid CSV: {exc}.")
             else:
                 if cells:
                     yield CsvRecord(self._taken[0].number, cells)

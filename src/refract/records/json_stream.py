@@ -143,7 +143,7 @@ class _Feed:
         if not size:
             return b""
         if self._since_begin > self._max_record:
-            raise BrokenFile("one of its records is too long or broken")
+            raise BrokenFile("a record is too long or broken")
         while chunk := self._text.read(size):
             self._since_begin += 0 if chunk.isspace() else len(chunk)
             chunk, self._unfinished = self._unfinished + chunk, ""

@@ -53,8 +53,12 @@ class RowReader(ABC, Generic[Row]):
         self._read: Callable[[Fields], Any] | None = None
 
     @property
+    def nothing_found(self) -> str:
+        return f"No {self.noun}s found in this file"
+
+    @property
     def position(self) -> int:
-        """Bytes read so far."""
+        """Return the number of bytes read so far."""
         return self.source.position
 
     @abstractmethod
@@ -94,7 +98,7 @@ class RowReader(ABC, Generic[Row]):
             raise UnreadableFile(problem="The file is empty.")
         if first.problem is not None:
             raise UnreadableFile(
-                problem=f"The file does not begin like a CSV file. {first.problem}"
+                problem=f"The file does not start like a CSV file. {first.problem}"
             )
         heading = self.name_columns(first.cells)
         if heading is not None:
@@ -110,7 +114,7 @@ class RowReader(ABC, Generic[Row]):
         if record.problem is not None:
             return UnreadableRow(where, record.problem, record.text)
         if self.is_width_strict and len(record.cells) > len(heading):
-            why = f"It has {len(record.cells)} cells, and the heading has {len(heading)}."
+            why = f"This row has {len(record.cells)} cells, but the header has {len(heading)}."
             return UnreadableRow(where, why, _quote(record.cells))
         return self.row_of_fields(
             where, dict(zip(heading, record.cells, strict=False)), record.cells
@@ -127,7 +131,7 @@ class RowReader(ABC, Generic[Row]):
                     record = json.loads(line.text)
                 except (ValueError, RecursionError) as exc:
                     yield UnreadableRow(
-                        where, f"The line is not JSON: {exc}.", line.text[:MAX_SHOWN].strip()
+                        where, f"The line is not valid JSON: {exc}.", line.text[:MAX_SHOWN].strip()
                     )
                 else:
                     yield self._row_of_object(where, record)
@@ -135,26 +139,17 @@ class RowReader(ABC, Generic[Row]):
     def rows_of_document(self) -> Iterator[Row | UnreadableRow]:
         """Yield the rows of a JSON document."""
         records = JsonRecords(self.source.text, self.holders, self.value_holders, self.max_record)
-        missing = f"The file is not JSON that has {self.noun}s"
-        return self.rows_until_broken(
-            records,
-            "item",
-            self._row_of_object,
-            missing,
-            "From here on the file cannot be read as JSON",
-        )
+        return self.rows_until_broken(records, "item", self._row_of_object)
 
     def rows_until_broken(
         self,
         records: Iterable[Item],
         place: str,
         make: Callable[[str, Item], Row | UnreadableRow],
-        missing: str,
-        broken: str,
     ) -> Iterator[Row | UnreadableRow]:
         """Yield a row for each record up to where the file breaks, then one that says so.
 
-        Raises `UnreadableFile`, beginning with `missing`, if it breaks before the first.
+        Raises `UnreadableFile` if it breaks before the first.
         """
         number = 0
         try:
@@ -162,13 +157,14 @@ class RowReader(ABC, Generic[Row]):
                 yield make(f"{place} {number}", record)
         except BrokenFile as exc:
             if not number:
-                raise UnreadableFile(problem=f"{missing}: {exc}.") from exc
-            yield UnreadableRow(f"{place} {number + 1}", f"{broken}: {exc}.")
+                raise UnreadableFile(problem=f"{self.nothing_found}: {exc}.") from exc
+            why = f"The rest of the file is unreadable: {exc}."
+            yield UnreadableRow(f"{place} {number + 1}", why)
 
     def _row_of_object(self, where: str, record: Any) -> Row | UnreadableRow:
         if not isinstance(record, Mapping):
             return UnreadableRow(
-                where, f"It is not an object with the fields of a {self.noun}.", _quote([record])
+                where, f"Not an object with the fields of a {self.noun}.", _quote([record])
             )
         fields = {str(name).strip().lower(): value for name, value in record.items()}
         return self.row_of_fields(where, fields, record.values())

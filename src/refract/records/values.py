@@ -24,14 +24,14 @@ def plain_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, bool | Mapping | list):
-        raise BadRecord(f"There is something else where text is expected: {str(value)[:40]}.")
+        raise BadRecord(f"Expected text, found {str(value)[:40]}.")
     return str(value)
 
 
 def clip_text(name: str, text: str, limit: int, remarks: list[str]) -> str:
     """Return at most `limit` characters; note in `remarks` if there were more."""
     if len(text) > limit:
-        remarks.append(f"{name} cut to {limit} characters")
+        remarks.append(f"{name} shortened to {limit} characters")
     return text[:limit]
 
 
@@ -48,7 +48,7 @@ def parse_moment(value: Any, name: str) -> datetime | None:
         return moment.astimezone(UTC) if moment.tzinfo else moment.replace(tzinfo=UTC)
     except (ValueError, OverflowError) as exc:
         raise BadRecord(
-            f'{name}: "{text[:40]}" is not a moment such as 2026-12-31T18:00:00Z.'
+            f'{name}: "{text[:40]}" is not a time such as 2026-12-31T18:00:00Z.'
         ) from exc
 
 
@@ -74,11 +74,11 @@ def check_text(values: Any) -> None:
     """Raise `BadRecord` if U+0000 or bytes that were no text stand anywhere in these values."""
     if isinstance(values, str):
         if "\0" in values:
-            raise BadRecord("It contains the character U+0000.")
+            raise BadRecord("Contains the character U+0000.")
         if INVALID_TEXT in values or not _is_valid(values):
             raise BadRecord(
-                "It is not valid text in the encoding of the file: save the file as UTF-8, or name"
-                " its encoding."
+                "Not valid text in the encoding of the file. Save the file as UTF-8, or name its"
+                " encoding."
             )
     elif isinstance(values, Mapping):
         for key, value in values.items():

@@ -4,7 +4,8 @@ English source strings are the message ids, so English needs no catalogue. `gett
 request; pages are written in it, the API and the command line stay English. Placeholders are written `{name}` everywhere.
 """
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -172,6 +173,34 @@ def pgettext(context: str, message: str, /, **values: object) -> str:
 def translate_error(error: RefractError) -> str:
     """Return the sentence of an error in the current language. The error's own `message` is English, for programs and logs."""
     return gettext(error.template).format_map(error.facts)
+
+
+def translate_filled(text: str, templates: Sequence[str]) -> str:
+    """Return a stored English sentence in the current language.
+
+    `templates` are the messages that such sentences are made of. The first that matches is translated
+    and filled with the values found in the text, which may be such sentences themselves. Text that
+    matches none is returned unchanged.
+    """
+    for template in templates:
+        match = _compile_template(template).fullmatch(text)
+        if match is not None:
+            values = {
+                name: translate_filled(value, templates)
+                for name, value in match.groupdict().items()
+            }
+            return gettext(template, **values)
+    return text
+
+
+@cache
+def _compile_template(template: str) -> re.Pattern[str]:
+    parts = re.split(r"\{(\w+)\}", template)
+    literals, names = parts[::2], parts[1::2]
+    pattern = re.escape(literals[0])
+    for name, literal in zip(names, literals[1:], strict=True):
+        pattern += f"(?P<{name}>.+){re.escape(literal)}"
+    return re.compile(pattern, re.DOTALL)
 
 
 def mark(message: str) -> str:

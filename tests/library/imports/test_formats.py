@@ -53,7 +53,7 @@ def test_a_browser_s_bookmarks() -> None:
     (refused,) = [row for row in rows if isinstance(row, UnreadableRow)]
     assert (refused.where, refused.why) == (
         "bookmark 3",
-        "Only http and https addresses can be kept, not javascript:.",
+        "Only http and https links are supported, not javascript:.",
     )
 
 
@@ -68,7 +68,7 @@ def test_raindrop() -> None:
     assert engines.summary == "My own\nwords\n\nWhat the page says"
     assert engines.tags == ("power", "iron", "Machines", "Steam")
     assert engines.created_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
-    assert (plain.tags, plain.remarks) == ((), ("highlights are not kept",))
+    assert (plain.tags, plain.remarks) == ((), ("highlights are not imported",))
 
 
 def test_linkding() -> None:
@@ -93,7 +93,7 @@ def test_karakeep() -> None:
     assert isinstance(thought, Bookmark)
     assert thought.text == "A thought\nin two lines"
     assert isinstance(scan, UnreadableRow)
-    assert scan.why == "It is a file, not an address or a text."
+    assert scan.why == "Files are not supported, only links and text."
 
 
 def test_our_own_tags() -> None:
@@ -111,9 +111,9 @@ def test_our_own_tags() -> None:
     [
         (b"", "empty"),
         (b"   \n", "empty"),
-        (b"<html><body>nothing</body></html>", "no bookmark"),
+        (b"<html><body>nothing</body></html>", "No bookmarks"),
         (b"a,b\n1,2\n", "columns"),
-        (b"{", "not JSON"),
+        (b"{", "No bookmarks found in this file: "),
         (b"[" * 100_000, "nested too deeply"),
         (b'[{"foo": 1}]', "fields"),
         (b"\x00\x01\x02", "columns"),

@@ -112,4 +112,4 @@ async def test_a_file_of_too_many_rows_says_so(as_ada: AsyncClient) -> None:
     )
 
     assert answer.status_code == 422
-    assert "more than 100,000 rows: bring it in parts" in answer.json()["detail"]
+    assert "more than 100,000 rows. Split it and import the parts" in answer.json()["detail"]

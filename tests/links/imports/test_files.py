@@ -82,7 +82,7 @@ def test_yourls_titles_and_literal_braces() -> None:
 
     assert rows[0].given["destination"] == "https://example.com/%7Bid%7D"
     assert rows[0].given["title"] == "t" * 200
-    assert rows[0].remarks == ("title cut to 200 characters",)
+    assert rows[0].remarks == ("title shortened to 200 characters",)
     assert "title" not in rows[1].given
 
 
@@ -127,7 +127,7 @@ def test_a_long_kutt_description_becomes_notes() -> None:
     row = good(rows_of(json.dumps({"data": [record]})))[0]
 
     assert row.given["notes"] == "d" * 2000
-    assert row.remarks == ("notes cut to 2000 characters",)
+    assert row.remarks == ("notes shortened to 2000 characters",)
 
 
 _TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=60)
@@ -210,7 +210,7 @@ def test_utf_16_and_a_named_encoding() -> None:
     )
     assert good(rows_of(latin, encoding="cp1252"))[0].given["title"] == "Größe"
     refused, kept = rows_of(latin)
-    assert "save the file as UTF-8" in bad(refused).why
+    assert "Save the file as UTF-8" in bad(refused).why
     assert isinstance(kept, Candidate)
     with pytest.raises(UnreadableFile, match="no encoding"):
         rows_of(latin, encoding="klingon")
@@ -254,7 +254,7 @@ def test_a_record_over_several_lines_is_named_by_its_first() -> None:
     [
         ("https://example.com/,a\0b", "U+0000"),
         ("https://example.com/,a,b,c", "4 cells"),
-        ('https://example.com/,"a"b', "cannot be read as CSV"),
+        ('https://example.com/,"a"b', "not valid CSV"),
     ],
 )
 def test_bad_lines_say_why(line: str, why: str) -> None:
@@ -269,7 +269,7 @@ def test_bad_lines_say_why(line: str, why: str) -> None:
     [
         ("status", "deleted", "It is deleted"),
         ("status", "asleep", "none of active"),
-        ("expires_at", "tomorrow", "not a moment"),
+        ("expires_at", "tomorrow", "not a time"),
         ("redirect_status", "3o2", "not a whole number"),
         ("forward_query", "maybe", "neither true nor false"),
         ("id", "x", "An id is a whole number"),
@@ -294,9 +294,9 @@ def test_json_lines_that_are_none() -> None:
     fine, broken, no_object, surrogate, long = rows_of("\n".join(lines), LinkFileFormat.JSONL)
 
     assert isinstance(fine, Candidate)
-    assert "not JSON" in bad(broken).why
-    assert "not an object" in bad(no_object).why
-    assert "not valid text" in bad(surrogate).why
+    assert "not valid JSON" in bad(broken).why
+    assert "Not an object" in bad(no_object).why
+    assert "Not valid text" in bad(surrogate).why
     assert "too long" in bad(long).why
 
 

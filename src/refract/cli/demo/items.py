@@ -78,9 +78,9 @@ PENDING_SAMPLES = (
         "Methods, status codes and fields, in one place at last.",
         "",
         (
-            ("web", 0.93, "2 similar items have it"),
-            ("standards", 0.81, "in the address"),
-            ("http", 0.46, "in the title"),
+            ("web", 0.93, "On 2 similar items"),
+            ("standards", 0.81, "Keyword of the page"),
+            ("http", 0.46, "In the title"),
         ),
     ),
     SampleItem(
@@ -88,14 +88,14 @@ PENDING_SAMPLES = (
         "HyperLogLog",
         "Counting different things in a kilobyte, give or take two percent.",
         "",
-        (("algorithms", 0.88, "1 similar item has it"), ("counting", 0.52, "in the summary")),
+        (("algorithms", 0.88, "On 1 similar item"), ("counting", 0.52, "Frequent in the text")),
     ),
     SampleItem(
         "https://www.sqlite.org/wal.html",
         "Write-ahead logging",
         "How readers and a writer get on with each other.",
         "",
-        (("databases", 0.95, "3 similar items have it"), ("sqlite", 0.64, "the host")),
+        (("databases", 0.95, "On 3 similar items"), ("sqlite", 0.64, "Keyword of the page")),
     ),
     SampleItem(
         "Idea: show on every link who else in the team uses it.",
@@ -109,7 +109,7 @@ PENDING_SAMPLES = (
         "Response times: the three limits",
         "A tenth of a second, a second, ten.",
         "",
-        (("design", 0.77, "2 similar items have it"), ("performance", 0.49, "in the text")),
+        (("design", 0.77, "On 2 similar items"), ("performance", 0.49, "Mentioned 3 times in the text")),
     ),
 )
 

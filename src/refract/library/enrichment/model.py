@@ -18,6 +18,7 @@ from refract.library.enrichment.prompt import (
     build_repair_messages,
     parse_response,
 )
+from refract.library.enrichment.reasons import AI_KNOWN_REASON, AI_NEW_REASON
 from refract.library.enrichment.types import (
     EnrichmentInput,
     EnrichmentProposal,
@@ -156,7 +157,7 @@ def _build_proposal(answer: ModelDescription, background: UserBackground) -> Enr
             continue
         known = key in background.vocabulary
         confidence = KNOWN_TAG_CONFIDENCE if known else NEW_TAG_CONFIDENCE
-        reason = "the model chose it from your tags" if known else "proposed by the model"
+        reason = AI_KNOWN_REASON if known else AI_NEW_REASON
         tags[key] = SuggestedTag(
             background.vocabulary.get(key, name), confidence, reason, SuggestionSource.AI
         )

@@ -6,6 +6,14 @@ from refract.core.text import fold_text
 from refract.library.enrichment.language import count_run, is_cjk, stem_words, weigh_words
 from refract.library.enrichment.neighbours import score_tags
 from refract.library.enrichment.phrases import extract_key_phrases
+from refract.library.enrichment.reasons import (
+    FREQUENCY_REASON,
+    KEYWORD_REASON,
+    MENTIONS_REASON,
+    RULE_REASON,
+    TITLE_REASON,
+    format_similar_reason,
+)
 from refract.library.enrichment.rules import is_match
 from refract.library.enrichment.summary import summarize_text
 from refract.library.enrichment.types import (
@@ -90,7 +98,7 @@ def _iter_candidates(
     yield from _suggest_by_vocabulary(material, background)
     yield from _suggest_by_neighbours(material, background)
     for phrase in extract_key_phrases(material.headline, material.body):
-        yield SuggestedTag(phrase, 0.4, "often in the text")
+        yield SuggestedTag(phrase, 0.4, FREQUENCY_REASON)
 
 
 def _suggest_by_rules(
@@ -100,7 +108,8 @@ def _suggest_by_rules(
     for rule in background.rules:
         if is_match(rule.pattern, material.url, text):
             yield from (
-                SuggestedTag(tag, 0.95, f"your rule for {rule.pattern}") for tag in rule.tags
+                SuggestedTag(tag, 0.95, RULE_REASON.format(pattern=rule.pattern))
+                for tag in rule.tags
             )
 
 
@@ -112,7 +121,7 @@ def _suggest_by_keywords(
             personal_key(word) in background.vocabulary or personal_key(word) in background.aliases
         )
         if known or len(word) <= 30:
-            yield SuggestedTag(word, 0.85 if known else 0.45, "a keyword of the page")
+            yield SuggestedTag(word, 0.85 if known else 0.45, KEYWORD_REASON)
 
 
 def _suggest_by_vocabulary(
@@ -122,9 +131,10 @@ def _suggest_by_vocabulary(
     in_title, in_body = stem_words(title), stem_words(body)
     for key, name in {**background.vocabulary, **background.aliases}.items():
         if _count_occurrences(key, title, in_title):
-            yield SuggestedTag(name, 0.8, "in the title")
+            yield SuggestedTag(name, 0.8, TITLE_REASON)
         elif (times := _count_occurrences(key, body, in_body)) >= 2:
-            yield SuggestedTag(name, 0.6 if times < 5 else 0.65, f"{times} times in the text")
+            reason = MENTIONS_REASON.format(n=times)
+            yield SuggestedTag(name, 0.6 if times < 5 else 0.65, reason)
 
 
 def _count_occurrences(key: str, text: str, words: list[str]) -> int:
@@ -141,6 +151,4 @@ def _suggest_by_neighbours(
             material.body,
         )
         for tag, confidence, times in score_tags(mine, background.neighbours):
-            yield SuggestedTag(
-                tag, confidence, "1 similar item" if times == 1 else f"{times} similar items"
-            )
+            yield SuggestedTag(tag, confidence, format_similar_reason(times))

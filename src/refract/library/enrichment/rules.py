@@ -1,4 +1,4 @@
-"""Standing orders: `github.com → code`, `example.com/blog → reading`, `"espresso" → coffee`."""
+"""Tag rules: `github.com → code`, `example.com/blog → reading`, `"espresso" → coffee`."""
 
 import re
 from urllib.parse import urlsplit
@@ -6,33 +6,44 @@ from urllib.parse import urlsplit
 from refract.core.text import fold_text, make_excerpt
 from refract.library.enrichment.language import count_run, stem_words
 from refract.library.errors import InvalidRule
+from refract.web.i18n import mark, translate_error, translate_filled
 
+NO_KEYWORD = mark("there is no word between the quotes")
+NOT_A_PATTERN = mark(
+    'enter a domain such as github.com, a domain with a path, or a keyword in quotes: "espresso"'
+)
+TOO_MANY_RULES = mark("you already have {limit} rules; delete one first")
+_PROBLEMS = (NO_KEYWORD, NOT_A_PATTERN, TOO_MANY_RULES)
 _HOST = re.compile(r"^(?:\*\.)?([a-z0-9-]+(?:\.[a-z0-9-]+)+)(/\S*)?$")
 
 
 def normalize_pattern(pattern: str) -> str:
-    """A host with or without a path, or words in quotes; in the one form in which it is kept."""
+    """Return the stored form of a pattern: a host with or without a path, or words in quotes.
+
+    Raises `InvalidRule` for any other text.
+    """
     pattern = pattern.strip()
     if len(pattern) > 2 and pattern[0] == pattern[-1] == '"':
         if not stem_words(pattern):
-            raise InvalidRule(
-                pattern=make_excerpt(pattern), why="there is no word between the quotes"
-            )
+            raise InvalidRule(pattern=make_excerpt(pattern), why=NO_KEYWORD)
         return f'"{pattern[1:-1].strip()}"'
     bare = re.sub(r"^https?://", "", fold_text(pattern)).removeprefix("www.").rstrip("/")
     if not _HOST.match(bare):
-        raise InvalidRule(
-            pattern=make_excerpt(pattern),
-            why=(
-                "write a host such as github.com, with a path if wanted, or words in quotes:"
-                ' "espresso"'
-            ),
-        )
+        raise InvalidRule(pattern=make_excerpt(pattern), why=NOT_A_PATTERN)
     return bare
 
 
+def translate_invalid_rule(error: InvalidRule) -> str:
+    """Return the sentence of an error, with its reason, in the current language."""
+    why = translate_filled(str(error.facts["why"]), _PROBLEMS)
+    return translate_error(InvalidRule(pattern=error.facts["pattern"], why=why))
+
+
 def is_match(pattern: str, url: str | None, text: str) -> bool:
-    """A host also means what is below it; a path means everything that begins with it; words mean the text."""
+    """Return whether a rule applies to an item.
+
+    A host matches its subdomains too, a path everything below it, and words the text.
+    """
     if pattern.startswith('"'):
         return count_run(stem_words(pattern), stem_words(text)) > 0
     if url is None:

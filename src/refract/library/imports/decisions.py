@@ -8,6 +8,7 @@ from sqlalchemy import select
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
+from refract.library.imports.messages import REMARK_SEPARATOR
 from refract.library.imports.models import RowOutcome
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.models import Item, ItemStatus, ItemType
@@ -52,7 +53,7 @@ def classify_row(row: BookmarkRow) -> ClassifiedRow:
     recognised = recognize_text(row.text)
     is_note = recognised.type is ItemType.NOTE
     if is_note and not row.own and row.text.lower().startswith("http"):
-        return ClassifiedRow(refused="This is not an address that a browser could open.")
+        return ClassifiedRow(refused="Not a valid URL.")
     moment = row.confirmed_at or row.created_at
     return ClassifiedRow(
         None,
@@ -60,7 +61,7 @@ def classify_row(row: BookmarkRow) -> ClassifiedRow:
         row.text if is_note else None,
         moment,
         row.waiting,
-        "; ".join(row.remarks) or None,
+        REMARK_SEPARATOR.join(row.remarks) or None,
     )
 
 
@@ -91,7 +92,7 @@ async def decide_rows(
         if here is not None:
             found[number] = RowDecision(RowOutcome.EXISTS, None, here)
         elif mark in earlier.seen:
-            found[number] = RowDecision(RowOutcome.EXISTS, "The file has it twice.")
+            found[number] = RowDecision(RowOutcome.EXISTS, "Duplicate in file.")
         else:
             earlier.seen.add(mark)
             found[number] = RowDecision(RowOutcome.CREATED, row.remarks)

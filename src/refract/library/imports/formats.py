@@ -69,17 +69,11 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
 
     def _rows_of_browser(self) -> Iterator[BookmarkRow]:
         self.kind = Kind.NETSCAPE
-        missing = "There is no bookmark in this file"
-        found = self.rows_until_broken(
-            Bookmarks(self.source.text).entries(),
-            "bookmark",
-            self._row_of_entry,
-            missing,
-            "From here on the file cannot be read",
-        )
+        entries = Bookmarks(self.source.text).entries()
+        found = self.rows_until_broken(entries, "bookmark", self._row_of_entry)
         first = next(found, None)
         if first is None:
-            raise UnreadableFile(problem=f"{missing}.")
+            raise UnreadableFile(problem=f"{self.nothing_found}.")
         yield first
         yield from found
 
@@ -107,7 +101,5 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
             if signs <= set(fields) and self.kind in (Kind.AUTO, kind):
                 self.kind = kind
                 return read
-        system = "any system that is known here" if self.kind is Kind.AUTO else str(self.kind)
-        raise UnreadableFile(
-            problem=f"{what} are not those of {system}: {', '.join(sorted(fields))[:200]}."
-        )
+        verb = "match no known format" if self.kind is Kind.AUTO else f"do not match {self.kind}"
+        raise UnreadableFile(problem=f"{what} {verb}: {', '.join(sorted(fields))[:200]}.")

@@ -41,7 +41,7 @@ from refract.tags.service import adjust_usage
 
 BATCH_SIZE = 200
 MAX_BATCH_CHARACTERS = 256 * 1024
-LIBRARY_FULL_MESSAGE = "Your library is full: ask an administrator for more room."
+LIBRARY_FULL_MESSAGE = "Your library is full. Ask an administrator for more room."
 
 
 async def create_import(

@@ -162,9 +162,7 @@ def _pieces(text: TextIO) -> Iterator[_Piece]:
         while end < 0:
             chunk = text.read(max(CHUNK, len(buffer) - start))
             if not chunk or len(buffer) - start > LONGEST_TAG:
-                raise BrokenFile(
-                    "a tag in it is never closed" if not chunk else "a tag in it is too long"
-                )
+                raise BrokenFile("a tag is never closed" if not chunk else "a tag is too long")
             buffer, start = buffer[start:] + chunk, 0
             end = _end_of(buffer, start)
         named = _NAME.match(buffer, start + 1)

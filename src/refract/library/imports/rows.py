@@ -100,7 +100,7 @@ class BookmarkFields:
             try:
                 clean = check_personal(typed)
             except InvalidTag:
-                self.remarks.append(f'tag left out: "{typed[:60]}"')
+                self.remarks.append(f'skipped tag "{typed[:60]}"')
                 continue
             if personal_key(clean) not in known and len(self.tags) < MAX_TAGS:
                 known.add(personal_key(clean))
@@ -111,7 +111,7 @@ class BookmarkFields:
 
     def to_bookmark(self, where: str) -> Bookmark:
         if not self.text.strip():
-            raise BadRecord("It has neither an address nor a text.")
+            raise BadRecord("No URL or text.")
         return Bookmark(where, self.text, self.title, self.summary, tuple(self.tags), self.created_at, self.confirmed_at, self.own,
                         self.waiting, self.page, tuple(self.remarks))  # fmt: skip
 

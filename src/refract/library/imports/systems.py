@@ -66,7 +66,7 @@ def read_raindrop(record: Fields) -> BookmarkFields:
     )
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("created"))
     if plain_text(record.get("highlights")).strip():
-        bookmark.remarks.append("highlights are not kept")
+        bookmark.remarks.append("highlights are not imported")
     return bookmark
 
 
@@ -90,7 +90,7 @@ def read_karakeep(record: Fields) -> BookmarkFields:
     if content.get("type") == "text":
         bookmark.set_note(content.get("text"))
     elif content.get("type") == "asset":
-        raise BadRecord("It is a file, not an address or a text.")
+        raise BadRecord("Files are not supported, only links and text.")
     else:
         bookmark.text = _address(content.get("url") or record.get("url"))
     bookmark.set_title(record.get("title") or content.get("title"))
@@ -122,12 +122,12 @@ def read_ours(record: Fields) -> BookmarkFields:
 def _address(value: Any) -> str:
     text = plain_text(value).strip()
     if not text:
-        raise BadRecord("It has no address.")
+        raise BadRecord("No URL.")
     if not _WEB.match(text):
         problem = (
-            f"Only http and https addresses can be kept, not {text.split(':', 1)[0][:20]}:."
+            f"Only http and https links are supported, not {text.split(':', 1)[0][:20]}:."
             if ":" in text
-            else "This is no address."
+            else "Not a URL."
         )
         raise BadRecord(problem)
     return text

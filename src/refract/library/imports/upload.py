@@ -111,7 +111,8 @@ async def read_upload(
     except ExtractionBusy as exc:
         raise ImportsBusy from exc
     except ExtractionError as exc:
-        raise UnreadableFile(problem="The file takes too long to read: bring it in parts.") from exc
+        problem = "The file takes too long to read. Split it and import the parts."
+        raise UnreadableFile(problem=problem) from exc
 
 
 def write_stored_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
@@ -134,7 +135,10 @@ def _write_rows(
             if number == MAX_UPLOAD_ROWS:
                 raise TaskRefused(
                     "TOO_MANY_ROWS",
-                    problem=f"The file has more than {MAX_UPLOAD_ROWS:,} rows: bring it in parts.",
+                    problem=(
+                        f"The file has more than {MAX_UPLOAD_ROWS:,} rows."
+                        " Split it and import the parts."
+                    ),
                 )
             piece += "{}\n{}\n".format(*write(row)).encode()
             if len(piece) > _CHUNK_BYTES:

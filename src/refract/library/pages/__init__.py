@@ -1,4 +1,7 @@
-"""The library in the browser: capture, review, the shelf, reading, tags and rules, bookmarks in and out. All of it works without script."""
+"""Pages of the library: capture, review, list, reader, tags, rules, import and export.
+
+All of them work without script.
+"""
 
 from refract.library.pages import browse, detail, import_export, review, rules, tags
 from refract.library.quota_summary import load_quota_summary

@@ -1,4 +1,4 @@
-"""The library as a list: search, filters with counts, and the box that takes anything worth keeping."""
+"""The library as a list: search, filters with counts, and the capture box."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -15,6 +15,7 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
 from refract.library import service
 from refract.library.models import ItemStatus, ItemType
+from refract.library.pages.messages import translate_validation_error
 from refract.library.queries import items as queries_items
 from refract.library.queries.browse import LibraryFilter, count_facets, list_items
 from refract.library.queries.serializers import serialize_items
@@ -22,6 +23,7 @@ from refract.library.recognition import split_paste
 from refract.library.schemas import ItemCreate
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.i18n import gettext, ngettext, translate_error
 from refract.web.routing import large_body
 
 router = page_router()
@@ -41,13 +43,13 @@ async def library_page(  # noqa: PLR0913, PLR0917 - each filter is one
     untagged: bool = False,
     discarded: bool = False,
 ) -> Response:
-    """What I keep, the newest first, or what matches; or what I have put away."""
+    """Show saved items, newest first or by relevance, or the discarded ones."""
     kind = ItemType(type) if type in list(ItemType) else None
     state = ItemStatus.DISCARDED if discarded else ItemStatus.ARCHIVED
-    shelf = LibraryFilter(
+    chosen = LibraryFilter(
         actor.user.id, state, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None
     )
-    return await _render_page(request, actor, rt, shelf, cursor)
+    return await _render_page(request, actor, rt, chosen, cursor)
 
 
 @router.post("/app/items")
@@ -59,19 +61,19 @@ async def capture(
     text: Annotated[str, Form(max_length=100_000)] = "",
     plain: Annotated[str, Form()] = "",
 ) -> Response:
-    """Keep a thought, an address, or as many addresses as there are lines."""
+    """Save a note, a URL, or a URL per line."""
     try:
         texts = split_paste(text) or [text]
         async with rt.db.write() as session:
-            for one in texts:
+            for line in texts:
                 await service.capture_item(
-                    session, rt, actor.user, ItemCreate(text=one, enrich=not plain)
+                    session, rt, actor.user, ItemCreate(text=line, enrich=not plain)
                 )
     except (ValidationError, Invalid) as exc:
         message = (
-            exc.message
+            translate_error(exc)
             if isinstance(exc, Invalid)
-            else str(exc.errors()[0]["msg"]).removeprefix("Value error, ")
+            else translate_validation_error(exc.errors()[0])
         )
         return await _render_page(
             request,
@@ -84,7 +86,7 @@ async def capture(
             errors={"text": message},
         )
     response = RedirectResponse("/app/library" if plain else "/app/review", 303)
-    flash.add(response, rt, "Saved." if len(texts) == 1 else f"Saved {len(texts)} things.")
+    flash.add(response, rt, ngettext("Saved {n} item", "Saved {n} items", len(texts)))
     return response
 
 
@@ -92,7 +94,7 @@ async def _render_page(
     request: Request,
     actor: Caller,
     rt: Runtime,
-    shelf: LibraryFilter,
+    chosen: LibraryFilter,
     cursor: str | None,
     *,
     status: int = 200,
@@ -100,41 +102,45 @@ async def _render_page(
 ) -> Response:
     async with rt.db.read() as session:
         page = await list_items(
-            session, CursorCodec(rt.secret), shelf, limit=PAGE_SIZE, cursor=cursor
+            session, CursorCodec(rt.secret), chosen, limit=PAGE_SIZE, cursor=cursor
         )
         items = await serialize_items(session, page.items)
-        facets = await count_facets(session, shelf)
+        facets = await count_facets(session, chosen)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
-    tag = shelf.tags[0] if shelf.tags else None
-    discarded = shelf.state is ItemStatus.DISCARDED
-    kept = {
-        "q": shelf.q, "tag": tag, "type": shelf.type.value if shelf.type else None, "untagged": "true" if shelf.untagged else None,
+    tag = chosen.tags[0] if chosen.tags else None
+    kind = chosen.type.value if chosen.type else None
+    discarded = chosen.state is ItemStatus.DISCARDED
+    query = {
+        "q": chosen.q,
+        "tag": tag,
+        "type": kind,
+        "untagged": "true" if chosen.untagged else None,
         "discarded": "true" if discarded else None,
-    }  # fmt: skip
+    }
     return render_response(
         request,
         actor,
         "library/index.html",
         status=status,
-        page_title="Library",
+        page_title=gettext("Library"),
         items=items,
         facets=facets,
         tag=tag,
-        kind=shelf.type.value if shelf.type else "",
-        untagged=shelf.untagged,
+        kind=kind or "",
+        untagged=chosen.untagged,
         discarded=discarded,
-        q=shelf.q or "",
-        filtered=any(kept.values()),
+        q=chosen.q or "",
+        filtered=any(query.values()),
         approximate=page.approximate,
         waiting=waiting,
         review_waiting=waiting,
-        address=lambda **changes: _build_url(kept, changes),
-        next_url=_build_url(kept, {"cursor": page.next_cursor}) if page.next_cursor else None,
-        first_url=_build_url(kept, {}) if cursor else None,
+        address=lambda **changes: _build_url(query, changes),
+        next_url=_build_url(query, {"cursor": page.next_cursor}) if page.next_cursor else None,
+        first_url=_build_url(query, {}) if cursor else None,
         **more,
     )
 
 
-def _build_url(kept: dict[str, str | None], changes: dict[str, str | None]) -> str:
-    query = {name: value for name, value in {**kept, **changes}.items() if value}
-    return f"/app/library?{urlencode(query)}" if query else "/app/library"
+def _build_url(query: dict[str, str | None], changes: dict[str, str | None]) -> str:
+    given = {name: value for name, value in {**query, **changes}.items() if value}
+    return f"/app/library?{urlencode(given)}" if given else "/app/library"

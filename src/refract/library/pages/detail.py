@@ -1,4 +1,4 @@
-"""One item: to read with a comfortable measure, to change, and what is like it."""
+"""One item: the reader, editing, and similar items."""
 
 from typing import Annotated, Any
 
@@ -16,6 +16,7 @@ from refract.identity.responses import render_response
 from refract.library import service
 from refract.library.dependencies import lock_own_item
 from refract.library.models import SavedPage
+from refract.library.pages.messages import translate_validation_error
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_item
 from refract.library.reader_view import build_reader_view
@@ -23,9 +24,12 @@ from refract.library.schemas import ItemPatch
 from refract.library.search.similar import find_similar_items
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 MAX_SIMILAR_ITEMS = 5
+_FIELDS_BY_NAME = {"title": "title", "summary": "summary", "new_tags": "tags"}
+"""Fields of the form by the names that `ItemPatch` gives them."""
 
 
 @router.get("/app/library/{item_id}")
@@ -43,17 +47,20 @@ async def change_item(
     summary: Annotated[str, Form()] = "",
     tags: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:
-    """Change title, summary and tags. The field holds all tags: what is not in it comes off."""
+    """Change title, summary and tags. The field has all tags; those not in it are removed."""
     typed = {"title": title, "summary": summary, "tags": tags}
     names = [name.strip() for name in tags.split(",") if name.strip()]
     try:
         changes = ItemPatch.model_validate(
             {"title": title, "summary": summary, "tag_ids": [], "new_tags": names}
         )
-        async with lock_own_item(rt, actor, item_id) as held:
-            await service.edit_item(held, changes)
+        async with lock_own_item(rt, actor, item_id) as locked:
+            await service.edit_item(locked, changes)
     except ValidationError as exc:
-        errors = {str(one["loc"][0]): str(one["msg"]) for one in exc.errors()}
+        errors = {
+            _FIELDS_BY_NAME[str(error["loc"][0])]: translate_validation_error(error)
+            for error in exc.errors()
+        }
         return await _render_item(
             request, actor, rt, item_id, status=422, values=typed, errors=errors
         )
@@ -65,21 +72,22 @@ async def change_item(
             item_id,
             status=exc.status,
             values=typed,
-            errors={"tags": exc.message},
+            errors={"tags": translate_error(exc)},
         )
     response = RedirectResponse(f"/app/library/{item_id}", 303)
-    flash.add(response, rt, "Saved.", undo=f"/app/items/{item_id}/undo")
+    flash.add(response, rt, gettext("Saved changes"), undo=f"/app/items/{item_id}/undo")
     return response
 
 
 @router.post("/app/library/{item_id}/discard")
 async def discard_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Put an item away, with a way back."""
-    async with lock_own_item(rt, actor, item_id) as held:
-        await service.discard_item(held)
-        name = held.item.title or held.item.text
+    """Discard an item; undo restores it."""
+    async with lock_own_item(rt, actor, item_id) as locked:
+        await service.discard_item(locked)
+        title = locked.item.title or locked.item.text
     response = RedirectResponse("/app/library", 303)
-    flash.add(response, rt, f"Discarded “{name[:80]}”.", undo=f"/app/items/{item_id}/undo")
+    message = gettext("Discarded “{title}”", title=title[:80])
+    flash.add(response, rt, message, undo=f"/app/items/{item_id}/undo")
     return response
 
 
@@ -92,21 +100,24 @@ async def _render_item(
         page = await session.get(SavedPage, item_id)
         similar = await find_similar_items(session, item, MAX_SIMILAR_ITEMS)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
-    threads = rt.singleton(
-        WorkThreadPool
-    )  # a saved page may have a megabyte, which is sanitised and compressed
+    # a saved page may have a megabyte, which is sanitised and compressed
+    threads = rt.singleton(WorkThreadPool)
     return await threads.run(
         render_response,
         request,
         actor,
         "library/item.html",
         status=status,
-        page_title=card.title or "Item",
+        page_title=card.title or gettext("Item"),
         item=card,
         reading=await threads.run(build_reader_view, item, page),
         similar=[
-            {"id": str(one.id), "title": one.title or one.text[:80], "site": one.site}
-            for one, _ in similar
+            {
+                "id": str(neighbour.id),
+                "title": neighbour.title or neighbour.text[:80],
+                "site": neighbour.site,
+            }
+            for neighbour, _ in similar
         ],
         review_waiting=waiting,
         **context,

@@ -1,4 +1,4 @@
-"""Bringing bookmarks along and taking the library away, in the browser."""
+"""Pages to import bookmarks and to export the library."""
 
 from typing import Annotated, Any
 from urllib.parse import urlencode
@@ -15,8 +15,10 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
 from refract.library.imports import Kind
 from refract.library.imports.importer import stop_running_import
-from refract.library.imports.models import ImportStatus, LibraryImport, RowOutcome
+from refract.library.imports.messages import translate_place, translate_problem
+from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
 from refract.library.imports.service import (
+    PreviewRow,
     get_own_import,
     list_own_imports,
     list_rows,
@@ -29,15 +31,16 @@ from refract.library.queries import items as queries_items
 from refract.records.errors import UnreadableFile
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.i18n import gettext, translate_error
 from refract.web.routing import large_body
 
 router = page_router()
 IMPORTS_PATH = "/app/library/imports"
 PAGE_SIZE = 50
 MAX_SHOWN_ROWS = 50
-"""Rows of a trial that a page shows, of those that would not come."""
+"""Rows to skip that the page of a preview shows."""
 FORM_OVERHEAD_BYTES = 8 * 1024
-"""Bytes of a form beside the file in it, at most."""
+"""Bytes that a form may have besides its file."""
 ACTIVE_STATUSES = (ImportStatus.RUNNING, ImportStatus.ROLLING_BACK)
 
 
@@ -58,21 +61,20 @@ async def import_bookmarks(
     kind: Annotated[str, Form(max_length=20)] = Kind.AUTO,
     try_out: Annotated[str, Form(max_length=5)] = "",
 ) -> Response:
-    """Begin an import, or only say what would become of the file."""
+    """Start an import, or preview it."""
     if file is None or not file.filename:
         return await _render_page(
-            request, actor, rt, None, status=422, error="Choose a file first."
+            request, actor, rt, None, status=422, error=gettext("Choose a file.")
         )
     name = file.filename[:255]
     try:
-        wanted = Kind(kind) if kind in list(Kind) else Kind.AUTO
+        file_format = Kind(kind) if kind in list(Kind) else Kind.AUTO
         content = await read_upload(
-            rt, actor.user.id, await file.read(), wanted, preview=bool(try_out)
+            rt, actor.user.id, await file.read(), file_format, preview=bool(try_out)
         )
     except UnreadableFile as exc:
-        return await _render_page(
-            request, actor, rt, None, status=422, error=exc.message, kind=kind
-        )
+        message = translate_problem(exc.message)
+        return await _render_page(request, actor, rt, None, status=422, error=message, kind=kind)
     if try_out:
         async with rt.db.read() as session:
             trial = await preview_file(
@@ -86,11 +88,12 @@ async def import_bookmarks(
             kind=kind,
             trial=trial,
             trial_name=name,
-            trial_rows=trial.rows[:MAX_SHOWN_ROWS],
+            trial_rows=[_show_row(row) for row in trial.rows[:MAX_SHOWN_ROWS]],
         )
     async with rt.db.write() as session:
-        number = (await start_import(session, rt, actor.user, content, name)).id
-    return RedirectResponse(f"{IMPORTS_PATH}/{number}", 303)
+        started = await start_import(session, rt, actor.user, content, name)
+        path = f"{IMPORTS_PATH}/{started.id}"
+    return RedirectResponse(path, 303)
 
 
 @router.get("/app/library/imports/{import_id}")
@@ -102,61 +105,58 @@ async def import_page(
     cursor: CursorParam = None,
     outcome: Annotated[str, Query(max_length=20)] = "",
 ) -> Response:
-    """How far an import is, and what became of each row."""
+    """Show the progress of an import and the result of each row."""
     only = RowOutcome(outcome) if outcome in list(RowOutcome) else None
     async with rt.db.read() as session:
-        one = await get_own_import(session, actor.user.id, import_id)
+        shown = await get_own_import(session, actor.user.id, import_id)
         page = await list_rows(session, CursorCodec(rt.secret), import_id, only, PAGE_SIZE, cursor)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     response = render_response(
         request,
         actor,
         "library/import.html",
-        page_title=one.name or "An import",
-        one=one,
-        under_way=one.status in ACTIVE_STATUSES,
-        done=one.created + one.existing + one.refused,
-        rows=page.items,
+        page_title=shown.name or gettext("Untitled import"),
+        one=shown,
+        under_way=shown.status in ACTIVE_STATUSES,
+        done=shown.created + shown.existing + shown.refused,
+        rows=[_show_row(row) for row in page.items],
         outcome=only or "",
         review_waiting=waiting,
-        address=lambda **changes: _build_url(one, changes),
+        address=lambda **changes: _build_url(shown, changes),
         next_url=(
-            _build_url(one, {"outcome": only, "cursor": page.next_cursor})
+            _build_url(shown, {"outcome": only, "cursor": page.next_cursor})
             if page.next_cursor
             else None
         ),
-        first_url=_build_url(one, {"outcome": only}) if cursor else None,
+        first_url=_build_url(shown, {"outcome": only}) if cursor else None,
     )
-    if "hx-request" in request.headers and one.status not in ACTIVE_STATUSES:
-        response.headers[
-            "HX-Refresh"
-        ] = (  # it has ended since the page was made: what can be done with it is something else now
-            "true"
-        )
+    if "hx-request" in request.headers and shown.status not in ACTIVE_STATUSES:
+        # It ended after the page was made: its actions are different now.
+        response.headers["HX-Refresh"] = "true"
     return response
 
 
 @router.post("/app/library/imports/{import_id}/stop")
 async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Go no further; what is done stays."""
+    """Stop an import; items that were imported stay."""
     async with rt.db.write() as session:
         await stop_running_import(
             session, await get_own_import(session, actor.user.id, import_id), rt.clock.now()
         )
     response = RedirectResponse(f"{IMPORTS_PATH}/{import_id}", 303)
-    flash.add(response, rt, "Stopped. Bring the file again to go on.")
+    flash.add(response, rt, gettext("Import stopped. Upload the file again to resume."))
     return response
 
 
 @router.post("/app/library/imports/{import_id}/rollback")
 async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Remove everything that the import brought."""
+    """Remove everything that was imported."""
     response = RedirectResponse(f"{IMPORTS_PATH}/{import_id}", 303)
     try:
         async with rt.db.write() as session:
             await start_rollback(session, rt, actor.user, import_id)
     except Conflict as exc:
-        flash.add(response, rt, exc.message, kind="note")
+        flash.add(response, rt, translate_error(exc), kind="note")
     return response
 
 
@@ -179,7 +179,7 @@ async def _render_page(
         actor,
         "library/imports.html",
         status=status,
-        page_title="Import and export",
+        page_title=gettext("Import and export"),
         imports=page.items,
         most=rt.settings.max_body_bytes - FORM_OVERHEAD_BYTES,
         review_waiting=waiting,
@@ -193,6 +193,17 @@ async def _render_page(
     )
 
 
-def _build_url(one: LibraryImport, changes: dict[str, str | None]) -> str:
+def _show_row(row: ImportRow | PreviewRow) -> dict[str, Any]:
+    return {
+        "place": translate_place(row.place),
+        "shown": row.shown,
+        "outcome": row.outcome,
+        "why": translate_problem(row.why) if row.why else None,
+        "item_id": row.item_id,
+    }
+
+
+def _build_url(shown: LibraryImport, changes: dict[str, str | None]) -> str:
     query = {name: value for name, value in changes.items() if value}
-    return f"{IMPORTS_PATH}/{one.id}?{urlencode(query)}" if query else f"{IMPORTS_PATH}/{one.id}"
+    path = f"{IMPORTS_PATH}/{shown.id}"
+    return f"{path}?{urlencode(query)}" if query else path

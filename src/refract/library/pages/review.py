@@ -1,4 +1,4 @@
-"""The review deck: the queue, the item with what is proposed for it, and one key for each decision."""
+"""The review page: the queue, and an item with its suggested title, summary and tags."""
 
 from typing import Annotated, Any
 
@@ -15,17 +15,20 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_response
 from refract.library import service
 from refract.library.dependencies import lock_own_item
+from refract.library.enrichment.reasons import translate_reason
 from refract.library.models import ItemStatus, SuggestionStatus
+from refract.library.pages.messages import translate_validation_error
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_items
 from refract.library.schemas import ItemConfirmation, ItemOut
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 QUEUE_SIZE = 50
-MIN_TICKED_CONFIDENCE = 0.5
-"""A proposed tag that exists already and is surer than this is ticked beforehand."""
+MIN_PRESELECTED_CONFIDENCE = 0.5
+"""Suggestions of existing tags with at least this confidence are selected beforehand."""
 
 
 @router.get("/app/review")
@@ -37,7 +40,7 @@ async def review_page(
 
 @router.get("/app/review/waiting")
 async def render_waiting_count(request: Request, actor: ReadCaller, rt: Rt) -> Response:
-    """The number beside the library's name, for pages that have nothing else to do with it."""
+    """Render the number beside "Library" for pages that do not know it."""
     async with rt.db.read() as session:
         number = await queries_items.count_pending_items(session, actor.user.id)
     return render_fragment(request, actor, "components/waiting_badge.html", number=number)
@@ -55,10 +58,10 @@ async def decide_item(  # noqa: PLR0913, PLR0917 - each field of the form is one
     accept: Annotated[list[str] | None, Form()] = None,
     tags: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:
-    """Confirm with what is kept, discard, or let the assistant try again; then the next one."""
+    """Confirm an item with the given fields, discard it or retry; then go to the next one."""
     typed = {"title": title, "summary": summary, "tags": tags}
     try:
-        said = await _apply_decision(rt, actor, item_id, act, typed, accept or [])
+        message = await _apply_decision(rt, actor, item_id, act, typed, accept or [])
     except ValidationError as exc:
         return await _render_review(
             request,
@@ -67,14 +70,20 @@ async def decide_item(  # noqa: PLR0913, PLR0917 - each field of the form is one
             str(item_id),
             status=422,
             values=typed,
-            problem=str(exc.errors()[0]["msg"]),
+            problem=translate_validation_error(exc.errors()[0]),
         )
     except (Conflict, Invalid) as exc:
         return await _render_review(
-            request, actor, rt, str(item_id), status=exc.status, values=typed, problem=exc.message
+            request,
+            actor,
+            rt,
+            str(item_id),
+            status=exc.status,
+            values=typed,
+            problem=translate_error(exc),
         )
     response = RedirectResponse("/app/review", 303)
-    flash.add(response, rt, said, undo=f"/app/items/{item_id}/undo" if act != "retry" else None)
+    flash.add(response, rt, message, undo=f"/app/items/{item_id}/undo" if act != "retry" else None)
     return response
 
 
@@ -82,41 +91,44 @@ async def _apply_decision(
     rt: Runtime, actor: Caller, item_id: int, act: str, typed: dict[str, str], accept: list[str]
 ) -> str:
     names = [name.strip() for name in typed["tags"].split(",") if name.strip()]
-    kept = ItemConfirmation.model_validate(
+    confirmation = ItemConfirmation.model_validate(
         {"title": typed["title"], "summary": typed["summary"], "accept": accept, "new_tags": names}
     )
-    async with lock_own_item(rt, actor, item_id) as held:
+    async with lock_own_item(rt, actor, item_id) as locked:
         if act == "discard":
-            await service.discard_item(held)
+            await service.discard_item(locked)
         elif act == "retry":
-            await service.retry_item(held)
+            await service.retry_item(locked)
         else:
-            await service.confirm_item(held, kept)
-        name = held.item.title or held.item.text
-    words = {"discard": "Discarded", "retry": "Trying again:"}.get(act, "Filed")
-    return f"{words} “{name[:80]}”."
+            await service.confirm_item(locked, confirmation)
+        title = (locked.item.title or locked.item.text)[:80]
+    if act == "discard":
+        return gettext("Discarded “{title}”", title=title)
+    if act == "retry":
+        return gettext("Retrying “{title}”", title=title)
+    return gettext("Saved “{title}”", title=title)
 
 
 @router.post("/app/items/{item_id}/undo")
 async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Take back the latest decision and show the item again."""
+    """Undo the latest decision and show the item again."""
     try:
-        async with lock_own_item(rt, actor, item_id) as held:
-            await service.undo_item(held)
-            waits, name = held.item.pending, held.item.title or held.item.text
+        async with lock_own_item(rt, actor, item_id) as locked:
+            await service.undo_item(locked)
+            is_pending = locked.item.pending
     except Conflict as exc:
         response = RedirectResponse(f"/app/library/{item_id}", 303)
-        flash.add(response, rt, exc.message, kind="note")
+        flash.add(response, rt, translate_error(exc), kind="note")
         return response
     response = RedirectResponse(
-        f"/app/review?item={item_id}" if waits else f"/app/library/{item_id}", 303
+        f"/app/review?item={item_id}" if is_pending else f"/app/library/{item_id}", 303
     )
-    flash.add(response, rt, f"“{name[:80]}” is as it was.")
+    flash.add(response, rt, gettext("Undone"))
     return response
 
 
 async def _render_review(
-    request: Request, actor: Caller, rt: Runtime, wanted: str, *, status: int = 200, **context: Any
+    request: Request, actor: Caller, rt: Runtime, item_id: str, *, status: int = 200, **context: Any
 ) -> Response:
     async with rt.db.read() as session:
         page = await queries_items.list_pending_items(
@@ -129,7 +141,7 @@ async def _render_review(
         )
         waiting = await queries_items.count_pending_items(session, actor.user.id)
         cards = await serialize_items(session, page.items)
-    here = next((card for card in cards if str(card.id) == wanted), None)
+    here = next((card for card in cards if str(card.id) == item_id), None)
     here = here or next(
         (card for card in cards if card.status != ItemStatus.ENRICHING), cards[0] if cards else None
     )
@@ -138,7 +150,7 @@ async def _render_review(
         actor,
         "library/review.html",
         status=status,
-        page_title="Review",
+        page_title=gettext("Review"),
         queue=cards,
         item=here,
         chips=_build_chips(here) if here else [],
@@ -150,19 +162,19 @@ async def _render_review(
 
 
 def _build_chips(item: ItemOut) -> list[dict[str, Any]]:
-    """The proposed tags, the surest first; each with its reason, and whether it would be taken."""
+    """Return the suggested tags with their reason, and whether they are selected beforehand."""
     return [
         {
-            "id": str(one.id),
-            "name": one.name,
-            "existing": one.existing,
-            "percent": round(100 * one.confidence),
-            "reason": one.reason,
+            "id": str(suggestion.id),
+            "name": suggestion.name,
+            "existing": suggestion.existing,
+            "share": suggestion.confidence,
+            "reason": translate_reason(suggestion.reason),
             "chosen": (
-                one.status == SuggestionStatus.ACCEPTED
-                or (one.existing and one.confidence >= MIN_TICKED_CONFIDENCE)
+                suggestion.status == SuggestionStatus.ACCEPTED
+                or (suggestion.existing and suggestion.confidence >= MIN_PRESELECTED_CONFIDENCE)
             ),
         }
-        for one in item.suggestions
-        if one.status != SuggestionStatus.REJECTED
+        for suggestion in item.suggestions
+        if suggestion.status != SuggestionStatus.REJECTED
     ]

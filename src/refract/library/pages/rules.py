@@ -1,4 +1,4 @@
-"""Standing orders for the assistant, in the browser: `github.com → code`."""
+"""Pages of tag rules: `github.com → code`."""
 
 from typing import Annotated, Any
 
@@ -13,17 +13,19 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
 from refract.library import service
+from refract.library.enrichment.rules import translate_invalid_rule
 from refract.library.errors import InvalidRule
 from refract.library.queries import items as queries_items
 from refract.library.schemas import RuleIn
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, lazy_gettext, translate_error
 
 router = page_router()
 RULES_PATH = "/app/tags/rules"
 _FIELD_MESSAGES = {
-    "pattern": "Write a host, or words in quotes; 255 characters at most.",
-    "tags": "Name at least one tag, and ten at most.",
+    "pattern": lazy_gettext('Enter a domain or a "keyword", up to 255 characters.'),
+    "tags": lazy_gettext("Enter 1 to 10 tags."),
 }
 
 
@@ -40,26 +42,25 @@ async def add_rule(
     pattern: Annotated[str, Form()] = "",
     tags: Annotated[str, Form(max_length=2_000)] = "",
 ) -> Response:
-    """One more rule."""
     typed = {"pattern": pattern, "tags": tags}
     try:
-        wish = RuleIn.model_validate(
+        rule = RuleIn.model_validate(
             {"pattern": pattern, "tags": [name.strip() for name in tags.split(",") if name.strip()]}
         )
         async with rt.db.write() as session:
-            added = await service.add_rule(session, rt, actor.user.id, wish)
-            said = f"{added.pattern} is proposed as {', '.join(added.tags)} from now on."
+            await service.add_rule(session, rt, actor.user.id, rule)
     except ValidationError as exc:
-        named = {str(one["loc"][0]) for one in exc.errors()}
-        errors = {name: words for name, words in _FIELD_MESSAGES.items() if name in named}
+        fields = {str(error["loc"][0]) for error in exc.errors()}
+        errors = {name: str(words) for name, words in _FIELD_MESSAGES.items() if name in fields}
+        return await _render_page(request, actor, rt, status=422, values=typed, errors=errors)
+    except InvalidRule as exc:
+        errors = {"pattern": translate_invalid_rule(exc)}
         return await _render_page(request, actor, rt, status=422, values=typed, errors=errors)
     except Invalid as exc:
-        field = "pattern" if isinstance(exc, InvalidRule) else "tags"
-        return await _render_page(
-            request, actor, rt, status=422, values=typed, errors={field: exc.message}
-        )
+        errors = {"tags": translate_error(exc)}
+        return await _render_page(request, actor, rt, status=422, values=typed, errors=errors)
     response = RedirectResponse(RULES_PATH, 303)
-    flash.add(response, rt, said)
+    flash.add(response, rt, gettext("Rule added"))
     return response
 
 
@@ -68,7 +69,7 @@ async def remove_rule(rule_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     async with rt.db.write() as session:
         await service.delete_rule(session, actor.user.id, rule_id)
     response = RedirectResponse(RULES_PATH, 303)
-    flash.add(response, rt, "The rule is gone. What it tagged keeps its tags.")
+    flash.add(response, rt, gettext("Rule deleted. Existing tags stay."))
     return response
 
 
@@ -78,5 +79,11 @@ async def _render_page(
     async with rt.db.read() as session:
         rules = await queries_items.list_tag_rules(session, actor.user.id)
     return render_response(
-        request, actor, "library/rules.html", status=status, page_title="Tags", rules=rules, **more
+        request,
+        actor,
+        "library/rules.html",
+        status=status,
+        page_title=gettext("Tags"),
+        rules=rules,
+        **more,
     )

@@ -1,4 +1,4 @@
-"""One's own tags: counts, colours, rename in place, merge by dragging or by ticking, undo."""
+"""A user's own tags: counts, colours, rename in place, merge by dragging or selecting, undo."""
 
 from typing import Annotated
 
@@ -25,6 +25,7 @@ from refract.tags.pages import (
 )
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 MY_TAGS_PATH = "/app/tags/mine"
@@ -33,9 +34,9 @@ _IDS = TypeAdapter(list[Id])
 
 @router.get("/app/tags/mine")
 async def my_tags_page(
-    request: Request, actor: ReadCaller, rt: Rt, asked: TagPageFilterQuery
+    request: Request, actor: ReadCaller, rt: Rt, query: TagPageFilterQuery
 ) -> Response:
-    return await _render_page(request, actor, rt, asked)
+    return await _render_page(request, actor, rt, query)
 
 
 @router.post("/app/tags/mine/merge")
@@ -45,7 +46,7 @@ async def merge_my_tags(
     target: Annotated[str, Form(max_length=20)] = "",
     ids: Annotated[list[str] | None, Form(max_length=100)] = None,
 ) -> Response:
-    """Make the ticked tags one. Without a target the first of them stays."""
+    """Merge the selected tags. Without a target, they are merged into the first of them."""
     response = RedirectResponse(MY_TAGS_PATH, 303)
     try:
         chosen = _IDS.validate_python(ids or [])
@@ -56,16 +57,16 @@ async def merge_my_tags(
                 rt.ids,
                 actor.user.id,
                 into,
-                [one for one in chosen if one != into],
+                [tag_id for tag_id in chosen if tag_id != into],
                 rt.clock.now(),
             )
             await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
-            said = f"Merged into {changed.tag.name}."
-        flash.add(response, rt, said, undo=f"{MY_TAGS_PATH}/{into}/undo")
+            message = gettext("Merged into “{tag}”", tag=changed.tag.name)
+        flash.add(response, rt, message, undo=f"{MY_TAGS_PATH}/{into}/undo")
     except (ValidationError, IndexError):
-        flash.add(response, rt, "Tick the tags to merge, two or more.", kind="note")
+        flash.add(response, rt, gettext("Select at least two tags."), kind="note")
     except (Conflict, Invalid, NotFound) as exc:
-        flash.add(response, rt, exc.message, kind="wrong")
+        flash.add(response, rt, translate_error(exc), kind="wrong")
     return response
 
 
@@ -85,7 +86,7 @@ async def change_my_tag(
                 session, actor.user.id, tag_id, name=name or None, color=color or None
             )
             await enqueue_reindex_tag(session, rt, actor.user.id, tag.id)
-            said = f"Saved {tag.name}."
+            message = gettext("Saved changes to “{tag}”", tag=tag.name)
     except (Conflict, Invalid) as exc:
         return await _render_page(
             request,
@@ -93,30 +94,30 @@ async def change_my_tag(
             rt,
             TagPageFilter(),
             status=exc.status,
-            wrong=(str(tag_id), name, exc.message),
+            wrong=(str(tag_id), name, translate_error(exc)),
         )
     response = RedirectResponse(MY_TAGS_PATH, 303)
-    flash.add(response, rt, said)
+    flash.add(response, rt, message)
     return response
 
 
 @router.post("/app/tags/mine/{tag_id}/delete")
 async def delete_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Take a tag off everything; undo puts it back."""
+    """Delete a tag and remove it from all items; undo restores both."""
     async with rt.db.write() as session:
         changed = await tag_changes.delete_tag(
             session, rt.ids, actor.user.id, tag_id, rt.clock.now()
         )
         await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
-        said = f"Deleted {changed.tag.name}."
+        message = gettext("Deleted tag “{tag}”", tag=changed.tag.name)
     response = RedirectResponse(MY_TAGS_PATH, 303)
-    flash.add(response, rt, said, undo=f"{MY_TAGS_PATH}/{tag_id}/undo")
+    flash.add(response, rt, message, undo=f"{MY_TAGS_PATH}/{tag_id}/undo")
     return response
 
 
 @router.post("/app/tags/mine/{tag_id}/undo")
 async def undo_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Take back the latest merge into this tag, or its deletion."""
+    """Undo the latest merge into this tag, or its deletion."""
     response = RedirectResponse(MY_TAGS_PATH, 303)
     try:
         async with rt.db.write() as session:
@@ -124,9 +125,9 @@ async def undo_my_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
                 session, actor.user.id, tag_id, rt.clock.now()
             )
             await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
-        flash.add(response, rt, "As it was.")
+        flash.add(response, rt, gettext("Undone"))
     except Conflict as exc:
-        flash.add(response, rt, exc.message, kind="note")
+        flash.add(response, rt, translate_error(exc), kind="note")
     return response
 
 
@@ -134,14 +135,14 @@ async def _render_page(
     request: Request,
     actor: Caller,
     rt: Runtime,
-    asked: TagPageFilter,
+    query: TagPageFilter,
     *,
     status: int = 200,
     wrong: TagFormError | None = None,
 ) -> Response:
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
     async with rt.db.read() as session:
-        page = await load_tags(session, rt, mine, ["mine", actor.user.id], asked)
+        page = await load_tags(session, rt, mine, ["mine", actor.user.id], query)
         found = await personal_tags.list_aliases(session, [tag.id for tag in page.items])
     aliases = {str(tag_id): names for tag_id, names in found.items()}
     return render_tags(
@@ -149,7 +150,7 @@ async def _render_page(
         actor,
         MY_TAGS_PATH,
         page,
-        asked,
+        query,
         status=status,
         scope="mine",
         aliases=aliases,

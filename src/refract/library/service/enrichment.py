@@ -11,6 +11,7 @@ from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, parse_web_url
 from refract.jobs.queue import enqueue
 from refract.library import search
+from refract.library.enrichment.reasons import REASON_SEPARATOR
 from refract.library.enrichment.types import EnrichmentProposal, ExtractedPage, SuggestedTag
 from refract.library.models import (
     EnrichmentNotice,
@@ -163,7 +164,7 @@ async def _drop_weak_suggestions(session: WriteSession, others: Sequence[Suggest
 def _strengthen_suggestion(known: Suggestion, one: SuggestedTag) -> None:
     """Two that think alike are surer than one."""
     if known.status == SuggestionStatus.PENDING and known.source != one.source:
-        known.reason = f"{known.reason}, and {one.reason}"[:200]
+        known.reason = f"{known.reason}{REASON_SEPARATOR}{one.reason}"[:200]
         known.confidence = round(min(0.97, max(known.confidence, one.confidence) + 0.1), 2)
         known.source = one.source.value
 

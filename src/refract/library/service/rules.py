@@ -1,4 +1,4 @@
-"""A person's standing orders for the assistant."""
+"""Tag rules of a user."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
 from refract.identity.models import User
-from refract.library.enrichment.rules import normalize_pattern
+from refract.library.enrichment.rules import TOO_MANY_RULES, normalize_pattern
 from refract.library.errors import InvalidRule, RuleNotFound
 from refract.library.models import TagRule
 from refract.library.queries.items import list_tag_rules
@@ -20,7 +20,7 @@ from refract.tags.grammar import check_personal, personal_key
 async def replace_rules(
     session: WriteSession, rt: Runtime, user_id: int, rules: Sequence[RuleIn]
 ) -> list[TagRule]:
-    """Replace all rules of a person."""
+    """Replace all rules of a user."""
     await session.execute(delete(TagRule).where(TagRule.user_id == user_id))
     numbers = rt.ids.next_ids(len(rules))
     made = [
@@ -39,20 +39,19 @@ async def replace_rules(
 
 
 async def add_rule(session: WriteSession, rt: Runtime, user_id: int, rule: RuleIn) -> TagRule:
-    """One more rule, asked last; tags for a pattern that has a rule join those it has."""
-    await session.get_one(
-        User, user_id, with_for_update=True
-    )  # two at once would want the same place
+    """Add a rule at the end. If the pattern has a rule already, the tags are added to it."""
+    # locked: two rules added at once would take the same position
+    await session.get_one(User, user_id, with_for_update=True)
     pattern = normalize_pattern(rule.pattern)
     rules = await list_tag_rules(session, user_id)
-    for one in rules:
-        if one.pattern == pattern:
-            one.tags = _list_distinct_tags([*one.tags, *rule.tags])
-            return one
+    for known in rules:
+        if known.pattern == pattern:
+            known.tags = _list_distinct_tags([*known.tags, *rule.tags])
+            return known
     if len(rules) >= MAX_RULES:
         raise InvalidRule(
             pattern=make_excerpt(pattern),
-            why=f"you have {MAX_RULES} rules already, remove one first",
+            why=TOO_MANY_RULES.format(limit=MAX_RULES),
         )
     position = rules[-1].position + 1 if rules else 0
     added = TagRule(
@@ -76,7 +75,7 @@ async def delete_rule(session: WriteSession, user_id: int, rule_id: int) -> None
 
 
 def _list_distinct_tags(names: Sequence[str]) -> list[str]:
-    """Each tag once, as it was first written."""
+    """Return each tag once, in its first spelling."""
     found: dict[str, str] = {}
     for name in map(check_personal, names):
         found.setdefault(personal_key(name), name)

@@ -19,6 +19,7 @@ from refract.library.errors import CaptureLimitReached, ItemLimitReached, Storag
 from refract.library.models import Item, LibraryUsage, SavedPage
 from refract.limits.errors import RateLimited
 from refract.limits.service import charge
+from refract.web.i18n import format_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +129,7 @@ def format_bytes(number: int) -> str:
     while size >= 1000 and len(units) > 1:
         size /= 1000
         units.pop(0)
-    return f"{size:.1f}".removesuffix(".0") + f" {units[0]}"
+    return f"{format_number(round(size, 1))} {units[0]}"
 
 
 def _build_limit_clauses(settings: Settings, more: StorageUsage) -> list[ColumnElement[bool]]:
