@@ -1,1 +1,1 @@
-"""Read later: what was captured, what the assistant proposed, and what the person kept."""
+"""Read later: captured items, suggestions for them, and the library of confirmed ones."""

@@ -1,4 +1,4 @@
-"""What every call about items shares: what may go wrong, and what an item looks like afterwards."""
+"""What the routes about items share: their errors, the locked item, and the response."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +32,7 @@ ITEM_ERRORS = (ItemNotFound, InvalidStateTransition)
 async def lock_own_item(
     rt: Runtime, actor: Caller, item_id: int, if_match: str | None = None
 ) -> AsyncIterator[LockedItem]:
-    """A transaction with the caller's own item held in it, at the version that they have seen."""
+    """Open a transaction with the caller's own item locked, at the version they have seen."""
     async with rt.db.write() as session:
         yield await service.lock_item(
             session, rt, actor.user.id, item_id, version=parse_if_match(if_match)
@@ -40,7 +40,7 @@ async def lock_own_item(
 
 
 async def render_item(held: LockedItem, response: Response) -> ItemOut:
-    """The item as it is now. Called inside the transaction of the change."""
+    """Return the item as it is now. Called inside the transaction of the change."""
     out = await serialize_item(held.session, held.item)
     response.headers["ETag"] = make_etag(out.version)
     return out

@@ -1,4 +1,7 @@
-"""A person's library as a file: everything as JSON, or addresses for every browser. What is written here, `library/importing` reads."""
+"""The library as a file: everything as JSON, or URLs as a bookmark file for browsers.
+
+`library/imports` can read both.
+"""
 
 import html
 import json
@@ -24,7 +27,7 @@ from refract.tags.personal_tags import list_aliases
 
 BATCH_SIZE = 200
 PAGE_BATCH_SIZE = 20
-"""Items that are read at a time where each may come with a megabyte of text."""
+"""Items read at a time where each may come with a megabyte of text."""
 MAX_CHUNK_CHARACTERS = 64 * 1024
 MEDIA_TYPES = {"json": "application/json", "html": "text/html; charset=utf-8"}
 
@@ -46,7 +49,10 @@ class ExportedItem:
 async def stream_library(
     rt: Runtime, user_id: int, export_format: LibraryExportFormat
 ) -> AsyncIterator[str]:
-    """The text of the file, piece by piece. Each page is read by itself, so nothing is locked or kept for long."""
+    """Yield the text of the file in pieces.
+
+    Each batch is read in a transaction of its own, so that nothing is locked for long.
+    """
     await audit.record_export(rt, "library", by=user_id)
     writer = _JsonWriter() if export_format is LibraryExportFormat.JSON else _HtmlWriter()
     yield writer.head()
@@ -64,7 +70,7 @@ async def stream_library(
 async def iter_item_batches(
     rt: Runtime, user_id: int, *, with_pages: bool
 ) -> AsyncIterator[Sequence[ExportedItem]]:
-    """All items that are not discarded, in the order of their ids."""
+    """Yield all items that are not discarded, in the order of their ids."""
     last = -1
     while True:
         async with rt.db.read() as session:
@@ -86,7 +92,7 @@ async def iter_item_batches(
 
 
 def _iter_chunks(entries: Sequence[ExportedItem]) -> Iterator[Sequence[ExportedItem]]:
-    """Split entries so that a piece is one long page at most."""
+    """Split entries so that a chunk has at most one long page."""
     some: list[ExportedItem] = []
     size = 0
     for entry in entries:
@@ -119,7 +125,7 @@ async def _load_tags(session: ReadSession, user_id: int) -> list[dict[str, Any]]
 
 
 def build_record(entry: ExportedItem) -> dict[str, Any]:
-    """Everything an item has."""
+    """Return everything that an item has."""
     item, page = entry.item, entry.page
     return {
         "text": item.text, "url": item.url, "title": item.title, "summary": item.summary, "type": item.type, "status": item.status,
@@ -130,7 +136,7 @@ def build_record(entry: ExportedItem) -> dict[str, Any]:
 
 
 class _JsonWriter:
-    """One object: tags with colours and aliases, then items, one a line."""
+    """Writes one object: tags with colours and aliases, then items, one per line."""
 
     def __init__(self) -> None:
         self._first = True
@@ -153,7 +159,11 @@ class _JsonWriter:
 
 
 class _HtmlWriter:
-    """A bookmark file. A note is an address that holds its text; moments stand beside the seconds that browsers know."""
+    """Writes a bookmark file.
+
+    A note is a data URL with its text. Exact times are attributes beside the seconds that browsers
+    know.
+    """
 
     def head(self) -> str:
         return (

@@ -1,4 +1,7 @@
-"""Which tags an item bears. The junction table is the truth, and every change of it moves the usage counts with it."""
+"""Tags of items.
+
+The junction table is authoritative, and every change of it adjusts the usage counts.
+"""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -15,7 +18,7 @@ from refract.tags.service import adjust_usage
 
 
 async def get_item_tags(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[Tag]]:
-    """The tags of each item, by name."""
+    """Return the tags of each item, by name."""
     found: dict[int, list[Tag]] = {item_id: [] for item_id in item_ids}
     for some in iter_batches(item_ids):
         borne = (
@@ -32,9 +35,9 @@ async def get_item_tags(session: ReadSession, item_ids: Sequence[int]) -> dict[i
 async def set_item_tags(
     session: WriteSession, item: Item, tag_ids: Collection[int], now: datetime
 ) -> set[int]:
-    """Let an item bear exactly these tags. One that was merged meanwhile stands for its target, one that was deleted for nothing.
+    """Set the tags of an item; return those it has then.
 
-    The answer is what it bears then.
+    A tag that was merged meanwhile is replaced by its target, one that was deleted is left out.
     """
     wanted, borne = set(tag_ids), await _load_tag_ids(session, item)
     if wanted == borne:
@@ -60,7 +63,7 @@ async def _load_tag_ids(session: ReadSession, item: Item) -> set[int]:
 async def _lock_existing_tags(
     session: WriteSession, user_id: int, wanted: set[int], borne: set[int]
 ) -> set[int]:
-    """Hold what is there and what is wanted; the answer are the tags that are really meant."""
+    """Lock current and requested tags; return those that still exist."""
     held = await personal_tags.lock_tags(session, user_id, wanted | borne)
     lost = {
         held[tag_id].key

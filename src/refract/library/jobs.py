@@ -1,4 +1,7 @@
-"""Describing items in the background: read – work – write. Slow work holds no transaction."""
+"""Background jobs of the library: enrichment, stuck items, storage usage.
+
+Read, work, write: slow work holds no transaction.
+"""
 
 import asyncio
 import random
@@ -51,7 +54,7 @@ _log = structlog.get_logger("refract.library")
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentTask:
-    """What an item's description starts from."""
+    """What the enrichment of an item starts from."""
 
     user_id: int
     text: str
@@ -63,7 +66,7 @@ class EnrichmentTask:
 
 @handles(EnrichItem, tries=MAX_TRIES, timeout=ENRICHMENT_TIMEOUT)
 async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
-    """Propose a title, a summary and tags; the person decides."""
+    """Suggest a title, a summary and tags for an item."""
     task = await _load_task(rt, job)
     if task is None:
         return  # discarded, confirmed or erased while it waited
@@ -130,7 +133,10 @@ def _to_extracted_page(kept: SavedPage) -> ExtractedPage:
 
 
 async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
-    """Try again what may pass by itself; else, or the third time, the item says so. What was fetched before stays."""
+    """Retry transient errors; mark the item as failed after the third attempt or any other error.
+
+    A page that was fetched before stays.
+    """
     attempt = job.claim.attempt if job.claim is not None else MAX_TRIES
     _log.info(
         "page_not_fetched", item=str(job.item_id), kind=wrong.kind
@@ -147,7 +153,7 @@ async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -
 async def _store_draft(
     rt: Runtime, job: EnrichItem, offline: EnrichmentProposal, page: ExtractedPage | None
 ) -> bool:
-    """Show the offline proposal while the model is being asked; False when nobody wants it any more."""
+    """Store the offline proposal while the model works; return False if the job is obsolete."""
     async with rt.db.write() as session:
         item = await service.lock_item_for_job(session, job)
         if item is None:
@@ -159,7 +165,10 @@ async def _store_draft(
 
 
 async def _requeue(rt: Runtime, job: EnrichItem) -> None:
-    """Come back when the model may have time: a job that waited here would keep its place from all other background work."""
+    """Enqueue the job again for later, when the model may be free.
+
+    A job that waited here would block a slot of the background workers.
+    """
     async with rt.db.write() as session:
         await finish_job(session, job)
         item = await service.lock_item_for_job(session, job)
@@ -189,7 +198,7 @@ async def _store_final(
     *,
     asking: bool,
 ) -> None:
-    """The job and its proposal are done in one commit, or not at all."""
+    """Store the final proposal and finish the job in one commit."""
     async with rt.db.write() as session:
         await finish_job(session, job)
         item = await service.lock_item_for_job(session, job)
@@ -218,7 +227,7 @@ async def _store_final(
 
 @handles(FailStuckItems)
 async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
-    """A job that killed its worker three times is dead, and nobody told its item."""
+    """Mark items as failed whose job died with its worker three times."""
     async with rt.db.read() as session:
         recent = rt.clock.now() - timedelta(days=1)
         dead = select(Job.id, Job.payload).where(
@@ -255,7 +264,7 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
 
 @handles(RecountUsage)
 async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
-    """One person at a time, each in a transaction of their own. Drift is logged: there should be none."""
+    """Measure the usage of every user, each in a transaction of their own, and log drift."""
     last = -1
     while True:
         async with rt.db.read() as session:

@@ -1,4 +1,4 @@
-"""Likeness of texts: the cosine of their words, in which rare words weigh more (TF-IDF). Pure."""
+"""Similarity of texts: the cosine of their words, weighted by rarity (TF-IDF). Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import log, sqrt
 
 _MIN_RARITY = 0.1
-"""The weight of a word that every text has: texts that share nothing else are a little alike."""
+"""The weight of a word that every text has: texts that share nothing else are slightly similar."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class WordVector:
     length: float
 
     def cosine(self, other: "WordVector") -> float:
-        """Return the likeness of two texts, between 0 and 1."""
+        """Return the similarity of two texts, between 0 and 1."""
         few, many = sorted((self.weights, other.weights), key=len)
         shared = sum(weight * many[word] for word, weight in few.items() if word in many)
         return shared / (self.length * other.length) if shared else 0.0

@@ -1,4 +1,4 @@
-"""Items, the pages behind them, what was proposed for them, and how each can be taken back."""
+"""Items, their saved pages, tags and suggestions, undo records, and usage."""
 
 from datetime import date, datetime
 from enum import StrEnum
@@ -29,7 +29,7 @@ class ItemStatus(StrEnum):
 
 
 PENDING_STATUSES = (ItemStatus.ENRICHING, ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
-"""What waits for the assistant or for the person."""
+"""Statuses of items that are being processed or wait for review."""
 
 
 class ItemType(StrEnum):
@@ -38,7 +38,7 @@ class ItemType(StrEnum):
 
 
 class Enrichment(StrEnum):
-    """Who described an item."""
+    """The origin of an item's title, summary and tags."""
 
     AI = "AI"
     SYSTEM = "SYSTEM"
@@ -46,7 +46,7 @@ class Enrichment(StrEnum):
 
 
 class FieldSource(StrEnum):
-    """Who wrote a title or a summary. What a person wrote, nobody else touches."""
+    """Who wrote a title or a summary. What a user wrote is never overwritten."""
 
     USER = "USER"
     AI = "AI"
@@ -65,7 +65,7 @@ class SuggestionSource(StrEnum):
 
 
 class Item(Model):
-    """Something a person captured. Its tags are in `item_tags`, its fetched page in `item_pages`."""
+    """Something a user captured. Its tags are in `item_tags`, its fetched page in `item_pages`."""
 
     __tablename__ = "items"
     __table_args__ = (
@@ -124,12 +124,15 @@ class Item(Model):
     version: Mapped[int] = mapped_column(default=1)
 
     def set_status(self, status: ItemStatus) -> None:
-        """The only way in which a state changes."""
+        """Set the status and `pending`. Nothing else changes them."""
         self.status, self.pending = status.value, status in PENDING_STATUSES
 
 
 class SavedPage(Model):
-    """What was found at an article's address when it was last fetched. A failed fetch overwrites nothing."""
+    """What was found at an article's URL when it was last fetched.
+
+    A failed fetch overwrites nothing.
+    """
 
     __tablename__ = "item_pages"
 
@@ -156,7 +159,7 @@ class SavedPage(Model):
 
 
 class Suggestion(Model):
-    """A tag that waits for a yes or a no. A name that was rejected is not proposed to that person again."""
+    """A suggested tag. A name that was rejected is not suggested to that user again."""
 
     __tablename__ = "item_tag_suggestions"
     __table_args__ = (
@@ -181,7 +184,7 @@ class Suggestion(Model):
 
 
 class ItemTag(Model):
-    """A personal tag on an item: the truth that usage counts are checked against."""
+    """A personal tag on an item. Authoritative: usage counts are derived from it."""
 
     __tablename__ = "item_tags"
     __table_args__ = (Index("ix_item_tags_tag", "tag_id", "item_id"), TABLE_OPTIONS)
@@ -196,7 +199,7 @@ class ItemTag(Model):
 
 
 class TagRule(Model):
-    """A person's standing order: what is saved from here gets these tags proposed."""
+    """A rule of a user: items that match the pattern get these tags suggested."""
 
     __tablename__ = "tag_rules"
     __table_args__ = (UniqueConstraint("user_id", "position"), TABLE_OPTIONS)
@@ -222,7 +225,7 @@ class ItemUndo(Model):
 
 
 class TagChange(Model):
-    """A merge or a deletion of personal tags, kept so that it can be taken back."""
+    """A merge or a deletion of personal tags, kept so that it can be undone."""
 
     __tablename__ = "tag_changes"
     __table_args__ = (
@@ -277,7 +280,7 @@ class LedgerEntryKind(StrEnum):
 
 
 class QuotaDay(Model):
-    """What a person has used on a UTC day. The limit is their plan's unless this day has its own."""
+    """Usage of a user on a UTC day. The limit is their plan's unless this day has its own."""
 
     __tablename__ = "quota_days"
     __table_args__ = (CheckConstraint("used >= 0", name="used"), TABLE_OPTIONS)
@@ -292,7 +295,7 @@ class QuotaDay(Model):
 
 
 class LedgerEntry(Model):
-    """One charge or its refund. Rows are only ever added: at most one of each kind per job."""
+    """A charge or its refund. Rows are only added: at most one of each kind per job."""
 
     __tablename__ = "usage_ledger"
     __table_args__ = (
@@ -316,9 +319,9 @@ class LedgerEntry(Model):
 
 
 class LibraryUsage(Model):
-    """How many items a person keeps and how many bytes they take, moved in the transaction of every change.
+    """The number of items a user has and of bytes they take, updated with every change.
 
-    A person without a row has not been counted yet: the first change counts them.
+    A user without a row has not been measured yet: the first change does so.
     """
 
     __tablename__ = "library_usage"

@@ -1,4 +1,4 @@
-"""What the library asks of the outbox."""
+"""Jobs of the library."""
 
 from typing import ClassVar
 
@@ -6,22 +6,22 @@ from refract.jobs.payload import JobPayload
 
 
 class EnrichItem(JobPayload):
-    """Read the page if there is one, and propose a title, a summary and tags."""
+    """Fetch the page if there is one, and suggest a title, a summary and tags."""
 
     kind: ClassVar[str] = "library.enrich"
 
     item_id: int
     resumed: bool = False
-    """The page has been read and the offline proposal shown: only the model is still to be asked."""
+    """The page was fetched and the offline proposal stored: only the model is left."""
 
 
 class FailStuckItems(JobPayload):
-    """Tell the person of items whose job died with its worker."""
+    """Mark items as failed whose job died with its worker."""
 
     kind: ClassVar[str] = "library.fail_stuck"
 
 
 class RecountUsage(JobPayload):
-    """Compare what everybody is said to store with what is there, and set it right."""
+    """Compare the usage of every user with what is measured, and correct it."""
 
     kind: ClassVar[str] = "library.recount_usage"

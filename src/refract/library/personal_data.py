@@ -1,4 +1,4 @@
-"""A person's library when they ask for everything, and when they go."""
+"""Personal data of the library: export and erasure."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -12,7 +12,7 @@ from refract.library.service import erase_user_data, export_user_data
 
 
 async def export_library_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
-    """Items, rules and what was used, each with the kind of record it is."""
+    """Yield items, rules and usage, each with its kind of record."""
     async with rt.db.read() as session:
         async for kind, row in export_user_data(session, user.id):
             yield {"record": kind, **row}

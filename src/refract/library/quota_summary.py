@@ -20,7 +20,10 @@ _REFUND_REASONS = {
 
 
 async def load_quota_summary(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
-    """Return what the settings page shows. Without a model (`model` is false), nothing is charged."""
+    """Return what the settings page shows.
+
+    Without a model, `model` is false and nothing is charged.
+    """
     entries = await quota.list_todays_entries(session, rt, user.id, MAX_ENTRIES)
     return {
         "storage": await _format_storage(session, rt, user),

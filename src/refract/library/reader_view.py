@@ -1,4 +1,4 @@
-"""The saved text of an item, for reading: sanitised once more on its way out, whatever was stored."""
+"""The saved text of an item for the reader, sanitised again on its way out."""
 
 import html
 import math
@@ -28,7 +28,7 @@ _REMOVED_TAGS = {
     "object",
 }
 _WORDS_PER_MINUTE = 230
-"""Words that people read in a minute; of scripts without spaces, twice as many characters."""
+"""Reading speed; for scripts without spaces, twice as many characters."""
 _WORDS = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
@@ -50,7 +50,7 @@ class ReaderView:
 
 
 def build_reader_view(item: Item, page: SavedPage | None) -> ReaderView:
-    """The page as it was saved, else what was captured."""
+    """Return the saved page for the reader, or the captured text if there is none."""
     body = (
         sanitize_html(page.html)
         if page is not None and page.html.strip()
@@ -65,7 +65,10 @@ def build_reader_view(item: Item, page: SavedPage | None) -> ReaderView:
 
 
 def sanitize_html(markup: str) -> str:
-    """Text with its structure, and nothing that runs, loads, frames or styles; links tell their target nothing about the reader."""
+    """Return structured text in which nothing runs, loads, frames or styles.
+
+    Links send no referrer.
+    """
     return nh3.clean(
         markup, tags=_TAGS, clean_content_tags=_REMOVED_TAGS, attributes={"a": {"href"}, "ol": {"start"}, "td": {"colspan", "rowspan"},
         "th": {"colspan", "rowspan"}}, url_schemes={"http", "https"}, link_rel="noopener noreferrer nofollow", strip_comments=True,
@@ -73,6 +76,6 @@ def sanitize_html(markup: str) -> str:
 
 
 def text_to_html(text: str) -> str:
-    """Plain text as HTML: an empty line begins a paragraph, a line end stays one."""
+    """Return plain text as HTML: an empty line begins a paragraph, a line break stays one."""
     parts = (part.strip() for part in re.split(r"\n\s*\n", text))
     return "".join(f"<p>{html.escape(part).replace(chr(10), '<br>')}</p>" for part in parts if part)

@@ -1,4 +1,4 @@
-"""What a captured text is: an address or a thought, and whether it is here already."""
+"""What a captured text is: a URL or a note, and whether it is a duplicate."""
 
 import hashlib
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ MAX_LINE_LENGTH = 60
 
 @dataclass(frozen=True, slots=True)
 class RecognisedText:
-    """A text, understood."""
+    """A text with its type, and its URL if it is one."""
 
     type: ItemType
     url: str | None = None
@@ -20,7 +20,7 @@ class RecognisedText:
 
 
 def recognize_text(text: str) -> RecognisedText:
-    """Text that is exactly one address is an article, anything else a note."""
+    """Return the type of a text: exactly one URL is an article, anything else a note."""
     url = _parse_single_url(text)
     if url is None:
         return RecognisedText(ItemType.NOTE)
@@ -40,7 +40,10 @@ def _parse_single_url(text: str) -> WebUrl | None:
 
 
 def compute_url_digest(url: WebUrl) -> str:
-    """Two addresses with one digest are taken for the same page; the scheme and a leading `www.` make no difference to that."""
+    """Return the digest by which duplicates are found.
+
+    The scheme and a leading `www.` do not affect it.
+    """
     same = normalize_url(url).split("://", 1)[1].removeprefix("www.")
     return hashlib.blake2b(same.encode(), digest_size=16).hexdigest()
 
@@ -50,13 +53,13 @@ def get_site(url: WebUrl) -> str:
 
 
 def extract_first_line(text: str, max_length: int = MAX_LINE_LENGTH) -> str:
-    """The first line with something in it, cut to fit: the title of what nobody has given one."""
+    """Return the first line that is not blank, shortened: the title of an item without one."""
     line = next((line.strip() for line in text.splitlines() if line.strip()), "")
     return line if len(line) <= max_length else f"{line[: max_length - 1].rstrip()}…"
 
 
 def split_paste(paste: str) -> list[str]:
-    """A paste of nothing but addresses, one a line, is as many texts; anything else is one."""
+    """Split a paste that has nothing but URLs, one per line; return any other text as it is."""
     lines = [line.strip() for line in paste.splitlines() if line.strip()]
     if len(lines) > 1 and all(_parse_single_url(line) for line in lines):
         return list(dict.fromkeys(lines))

@@ -1,4 +1,4 @@
-"""Items as the API takes and shows them."""
+"""Schemas of the library's API."""
 
 from datetime import date, datetime
 from typing import Annotated, Any
@@ -66,7 +66,7 @@ SuggestionIds = Annotated[list[Id], Field(max_length=100)]
 
 
 class ItemCreate(InputSchema):
-    """Something to keep."""
+    """A text or URL to save."""
 
     text: CapturedText
     enrich: bool = Field(
@@ -78,7 +78,10 @@ class ItemCreate(InputSchema):
 
 
 class ItemsCreate(InputSchema):
-    """Several things at once, or one pasted text to be taken apart: a text of nothing but addresses, one a line, is as many items."""
+    """Several texts, or a paste.
+
+    A paste of nothing but URLs, one per line, becomes one item per line.
+    """
 
     texts: Annotated[
         list[str],
@@ -104,7 +107,7 @@ class ItemsCreate(InputSchema):
 
 
 class ItemPatch(InputSchema):
-    """Absent means unchanged; null clears title and summary."""
+    """Changes of an item. Omitted fields are unchanged; null clears title and summary."""
 
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
@@ -116,14 +119,14 @@ class ItemPatch(InputSchema):
 
 
 class SuggestionDecision(InputSchema):
-    """Which suggestions to take and which never to see again; the others go on waiting."""
+    """Suggestions to accept, and to reject and never suggest again. The others stay pending."""
 
     accept: SuggestionIds = Field(default_factory=list)
     reject: SuggestionIds = Field(default_factory=list)
 
 
 class ItemConfirmation(SuggestionDecision):
-    """What the person keeps."""
+    """The fields with which an item is saved to the library."""
 
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
@@ -140,7 +143,7 @@ class ItemTagOut(OutputSchema):
 
 
 class SuggestionOut(OutputSchema):
-    """A tag that is proposed, with how sure the assistant is and why."""
+    """A suggested tag with its confidence and reason."""
 
     id: Id
     name: str
@@ -152,7 +155,7 @@ class SuggestionOut(OutputSchema):
 
 
 class ItemOut(OutputSchema):
-    """An item. `enrichment` is null until somebody or something has described it."""
+    """An item. `enrichment` is null until it has been described by a user or by suggestions."""
 
     id: Id
     text: str
@@ -181,7 +184,7 @@ class ItemPage(OutputSchema):
 
 
 class ItemRowError(OutputSchema):
-    """Why a row was refused."""
+    """Why a text could not be saved."""
 
     code: str
     detail: str
@@ -202,7 +205,7 @@ class ItemsResult(OutputSchema):
 
 
 class QuotaOut(OutputSchema):
-    """The assistant's budget of today, by UTC."""
+    """Today's quota of AI suggestions (UTC)."""
 
     limit: int
     used: int
@@ -211,7 +214,7 @@ class QuotaOut(OutputSchema):
 
 
 class UsageOut(OutputSchema):
-    """What a person's library takes."""
+    """The storage that a library takes, and its limits."""
 
     items: int
     items_limit: int | None
@@ -220,14 +223,14 @@ class UsageOut(OutputSchema):
 
 
 class QuotaOverride(InputSchema):
-    """A limit for one day; null gives the plan's back."""
+    """A limit for one day; null resets it to the plan's."""
 
     day: date = Field(examples=["2026-12-31"])
     limit: Annotated[int, Field(ge=0, le=1_000_000)] | None
 
 
 class RuleIn(InputSchema):
-    """What is saved from here gets these tags proposed."""
+    """A rule: items that match the pattern get these tags suggested."""
 
     pattern: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=1, max_length=255)
@@ -254,11 +257,11 @@ class RuleList(OutputSchema):
 
 
 class RulesPut(InputSchema):
-    """All rules, in the order in which they are asked."""
+    """All rules, in the order in which they are evaluated."""
 
     items: Annotated[list[RuleIn], Field(max_length=MAX_RULES)]
 
 
 def get_given_fields(changes: InputSchema) -> dict[str, Any]:
-    """What a body names, nulls included."""
+    """Return the fields that a body has, nulls included."""
     return {name: getattr(changes, name) for name in changes.model_fields_set}  # ids stay numbers

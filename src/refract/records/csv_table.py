@@ -1,6 +1,6 @@
 """Records of a CSV file.
 
-A broken record costs itself alone: reading goes on with the line after its first.
+A broken record affects no other: reading continues with the line after its first.
 """
 
 import csv
@@ -15,7 +15,7 @@ _DELIMITERS = (",", ";", "\t")
 
 @dataclass(frozen=True, slots=True)
 class CsvRecord:
-    """The cells of a record and the line it begins on, or the problem that hides them."""
+    """The cells of a record and its first line, or why it could not be read."""
 
     line: int
     cells: Sequence[str] = ()
@@ -28,7 +28,7 @@ class _LineTooLong(Exception):
 
 
 class CsvTable:
-    """The records of a CSV file, the first of which may be its heading."""
+    """The records of a CSV file, the first of which may be its header."""
 
     def __init__(self, source: TextSource) -> None:
         self._lines = source.lines()

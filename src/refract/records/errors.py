@@ -1,4 +1,4 @@
-"""Errors of files that are read for an import."""
+"""Errors about files that are imported."""
 
 from refract.core.errors import Invalid
 

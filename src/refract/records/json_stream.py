@@ -1,9 +1,9 @@
-"""Records of a JSON document, taken from its stream one by one: all of it is never in memory.
+"""Records of a JSON document, read from its stream one by one: it is never in memory as a whole.
 
-ijson's C back end parses it. Its back end in Python is not used: where texts cross the pieces that
-it reads, it keeps everything before them. An error inside a value (a number too large for `int`,
-half a character) leaves the C back end in an undefined state. So numbers are 64 bits wide
-(`use_float`), and `_Feed` lets no half characters through.
+ijson's C back end parses it. Its Python back end is not used: where texts cross the pieces that it
+reads, it keeps everything before them. An error inside a value (a number too large for `int`, half
+a character) leaves the C back end in an undefined state. So numbers are 64 bits wide (`use_float`),
+and `_Feed` replaces half characters.
 """
 
 import re
@@ -47,7 +47,7 @@ class JsonRecords:
     def __iter__(self) -> Iterator[Any]:
         """Yield the records.
 
-        Raises `BrokenFile` where the text ends to be JSON, or is too long or nested too deeply.
+        Raises `BrokenFile` where the text is not JSON any more, is too long or nested too deeply.
         """
         try:
             event, _ = next(self._events)
@@ -114,8 +114,8 @@ class _Feed:
     """A text as bytes for the parser, which stops when a record grows too long.
 
     Lone surrogates, written as escapes or left by invalid bytes, become a character that
-    `values.check_text` refuses: the C parser would turn them into others or give up the file, where
-    they should cost one record.
+    `values.check_text` refuses: the C parser would turn them into others or fail on the whole file,
+    where only one record should be refused.
     """
 
     _ESCAPE = re.compile(
@@ -138,7 +138,7 @@ class _Feed:
     def read(self, size: int) -> bytes:
         """Return the next bytes, empty at the end.
 
-        Raises `BrokenFile` if the record at hand is too long.
+        Raises `BrokenFile` if the current record is too long.
         """
         if not size:
             return b""
@@ -176,7 +176,7 @@ def _descend(depth: int, event: str) -> int:
 
 
 def _reason(exc: JSONError) -> str:
-    """Return the first line of the parser's message; it draws the place below."""
+    """Return the first line of the parser's message; the rest marks the place."""
     message = exc.args[0]
     first = (
         message.decode(errors="replace") if isinstance(message, bytes) else str(message)

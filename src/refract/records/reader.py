@@ -14,7 +14,7 @@ from refract.records.source import TextSource
 from refract.records.values import check_text
 
 MAX_SHOWN = 200
-"""Characters of a record that a report quotes."""
+"""Characters of a record that are quoted in a report."""
 
 Row = TypeVar("Row")
 Item = TypeVar("Item")
@@ -40,13 +40,13 @@ class RowReader(ABC, Generic[Row]):
     """
 
     noun: ClassVar[str]
-    """A row, in words for people: "link"."""
+    """The name of a row in messages: "link"."""
     holders: ClassVar[frozenset[str]]
-    """Where systems keep the records of a JSON document (`JsonRecords`)."""
+    """Keys that hold the records of a JSON document (`JsonRecords`)."""
     value_holders: ClassVar[frozenset[str]] = frozenset()
     max_record: ClassVar[int] = MAX_RECORD
     is_width_strict: ClassVar[bool] = False
-    """Whether a CSV record with more cells than the heading is refused."""
+    """Whether a CSV record with more cells than the header is refused."""
 
     def __init__(self, source: TextSource) -> None:
         self.source = source
@@ -79,7 +79,7 @@ class RowReader(ABC, Generic[Row]):
         """Return the row of a record. Raises `BadRecord`."""
 
     def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:  # noqa: ARG002 - for subclasses
-        """Return the columns of a table without a heading, None if these cells are its heading."""
+        """Return the columns of a table without a header, or None if these cells are its header."""
         return None
 
     def read_fields(self, fields: Fields) -> Any:

@@ -10,9 +10,9 @@ from refract.records.errors import UnreadableFile
 
 HEAD_SIZE = 64 * 1024
 MAX_LINE = 64 * 1024
-"""Characters.
+"""Characters of a line, several times more than a record needs.
 
-A record fits several times; of a longer line only the beginning is kept in memory.
+Of a longer line only the beginning is kept in memory.
 """
 
 _BYTE_ORDER_MARKS = (
@@ -32,10 +32,10 @@ class TextLine:
 
 
 class TextSource:
-    """The text of a file, and `position`: how many of its bytes have been read, to show progress.
+    """The text of a file, and `position`: the number of bytes read, to show progress.
 
-    A byte order mark decides the encoding before `encoding` does. Bytes that are not valid UTF-8
-    become lone surrogates, so that they cost one record (`values.check_text`) and not the file.
+    A byte order mark takes precedence over `encoding`. Bytes that are not valid UTF-8 become lone
+    surrogates, so that only one record is refused (`values.check_text`) and not the file.
     """
 
     def __init__(self, stream: BinaryIO, encoding: str | None = None) -> None:
@@ -72,7 +72,7 @@ class TextSource:
 
 
 class _CountedBytes(io.RawIOBase):
-    """The head of a file, which was read to look at it, then the rest."""
+    """The head of a file, which was read to detect its format, then the rest."""
 
     def __init__(self, head: bytes, stream: BinaryIO) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Values of records as text and moments. Pure."""
+"""Values of records as text and times. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -9,17 +9,17 @@ from refract.core.clock import EPOCH
 from refract.records.errors import BadRecord
 
 INVALID_TEXT = "\uffff"
-"""Stands for bytes that are no text. Unicode guarantees that it is no character."""
+"""Stands for bytes that are not text. Unicode guarantees that it is not a character."""
 
 _EPOCH_SECONDS = re.compile(r"\d{1,17}(\.\d{1,9})?")
 _MAX_SECONDS = 1e11
-"""The year 5138: a larger number is in smaller units."""
+"""The year 5138: a larger number has a smaller unit."""
 
 
 def plain_text(value: Any) -> str:
-    """Return a value as text; JSON may hold numbers where text is meant, such as a code `123`.
+    """Return a value as text. JSON may have numbers where text is meant, such as a code `123`.
 
-    Raises `BadRecord` about truth values, lists and objects.
+    Raises `BadRecord` for booleans, lists and objects.
     """
     if value is None:
         return ""
@@ -29,16 +29,16 @@ def plain_text(value: Any) -> str:
 
 
 def clip_text(name: str, text: str, limit: int, remarks: list[str]) -> str:
-    """Return at most `limit` characters; note in `remarks` if there were more."""
+    """Return at most `limit` characters; add a remark to `remarks` if there were more."""
     if len(text) > limit:
         remarks.append(f"{name} shortened to {limit} characters")
     return text[:limit]
 
 
 def parse_moment(value: Any, name: str) -> datetime | None:
-    """Return the moment that RFC 3339 or a plain date and time (in UTC) names; None for no text.
+    """Return the time that RFC 3339 or a plain date and time (in UTC) names; None for no text.
 
-    Raises `BadRecord` about any other text.
+    Raises `BadRecord` for any other text.
     """
     text = plain_text(value).strip()
     if not text or text.startswith("0000-00-00"):
@@ -53,9 +53,9 @@ def parse_moment(value: Any, name: str) -> datetime | None:
 
 
 def guess_moment(value: Any) -> datetime | None:
-    """Return the moment that RFC 3339, or a number of seconds since 1970, names; otherwise None.
+    """Return the time that RFC 3339, or a number of seconds since 1970, names; otherwise None.
 
-    The number may also count milli- or microseconds.
+    The number may also count milliseconds or microseconds.
     """
     text = plain_text(value).strip()
     if not _EPOCH_SECONDS.fullmatch(text):
@@ -71,7 +71,7 @@ def guess_moment(value: Any) -> datetime | None:
 
 
 def check_text(values: Any) -> None:
-    """Raise `BadRecord` if U+0000 or bytes that were no text stand anywhere in these values."""
+    """Raise `BadRecord` if any of these values has U+0000 or bytes that were not text."""
     if isinstance(values, str):
         if "\0" in values:
             raise BadRecord("Contains the character U+0000.")

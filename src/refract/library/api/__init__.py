@@ -1,4 +1,4 @@
-"""The calls about items, their review, rules and the budget; about the library, its tags, imports and exports."""
+"""API of the library: items, review, rules, quota, tags, imports and exports."""
 
 from refract.library.api import browse, bulk, import_export, items, me, review, tags
 

@@ -70,7 +70,7 @@ class TypeCount(OutputSchema):
 
 
 class LibraryFilters(OutputSchema):
-    """How many items each further filter would leave."""
+    """The number of items that each further filter would leave."""
 
     total: int
     types: list[TypeCount]
@@ -91,7 +91,7 @@ class SimilarItems(OutputSchema):
 
 
 class ReadingOut(OutputSchema):
-    """An item to read. `html` holds text with its structure: nothing in it runs, loads or styles anything."""
+    """An item to read. `html` is structured text: nothing in it runs, loads or styles anything."""
 
     title: str | None
     author: str | None
@@ -118,7 +118,11 @@ async def list_library(
     after: ConfirmedAfterParam = None,
     before: ConfirmedBeforeParam = None,
 ) -> LibraryPage:
-    """My library, the newest confirmed first. With words: title and tags that have them all first, the latest captured first in each."""
+    """List your library, newest confirmed first.
+
+    With `q`: items whose title and tags have all words come first, and the latest captured first in
+    each group.
+    """
     shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
     async with rt.db.read() as session:
         page = await list_items(session, CursorCodec(rt.secret), shelf, limit=limit, cursor=cursor)
@@ -138,7 +142,7 @@ async def count_filters(
     after: ConfirmedAfterParam = None,
     before: ConfirmedBeforeParam = None,
 ) -> LibraryFilters:
-    """How many items of a list each further filter would leave: by type, by tag, without tags."""
+    """Count the items that each further filter would leave: by type, by tag, without tags."""
     shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
     async with rt.db.read() as session:
         facets = await count_facets(session, shelf)
@@ -157,7 +161,7 @@ async def list_similar(
     rt: Rt,
     limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10,
 ) -> SimilarItems:
-    """Confirmed items of mine that share words with this one, the likest first."""
+    """List your confirmed items that share words with this one, most similar first."""
     async with rt.db.read() as session:
         found = await find_similar_items(
             session, await queries_items.get_own_item(session, actor.user.id, item_id), limit
@@ -173,7 +177,7 @@ async def list_similar(
 
 @router.get("/{item_id}/reader", responses=problems(ItemNotFound))
 async def read_saved(item_id: Id, actor: ReadCaller, rt: Rt) -> ReadingOut:
-    """The saved text of an item, for reading; of a note, the note."""
+    """Read the saved text of an item; for a note, the note."""
     async with rt.db.read() as session:
         item = await queries_items.get_own_item(session, actor.user.id, item_id)
         page = await session.get(SavedPage, item_id)

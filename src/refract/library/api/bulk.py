@@ -34,7 +34,10 @@ router = api_router("/items", "items")
 async def capture_items(
     asked: ItemsCreate, actor: WriteCaller, rt: Rt, response: Response
 ) -> ItemsResult:
-    """Save up to 200 texts, or a pasted list of addresses. A text that cannot be saved takes nothing from the others."""
+    """Save up to 200 texts, or a pasted list of URLs.
+
+    A text that can't be saved does not affect the others.
+    """
     texts = [*asked.texts, *split_paste(asked.paste or "")]
     if not texts:
         raise EmptyText

@@ -1,4 +1,4 @@
-"""Bringing bookmarks along, and taking the library away."""
+"""API to import bookmarks and to export the library."""
 
 from datetime import datetime
 from typing import Annotated
@@ -42,7 +42,7 @@ _FILE_BODY = {
 
 
 class ImportOut(OutputSchema):
-    """An import, and how far it is."""
+    """An import and its progress."""
 
     id: Id | None
     kind: Kind
@@ -77,7 +77,7 @@ class ImportPage(OutputSchema):
 
 
 class ImportBegun(ImportOut):
-    """An import that has begun; or, of a dry run, everything that would become of the rows."""
+    """A started import; for a dry run, the outcome that each row would have."""
 
     rows: list[ImportRowOut] = Field(description="The rows of a dry run, at most 1,000.")
 
@@ -103,7 +103,10 @@ async def import_file(
         bool, Query(description="Say what would happen, and change nothing.")
     ] = False,
 ) -> ImportBegun:
-    """Bring bookmarks: the body is the file. Rows become items in the background; addresses that are here already are left alone."""
+    """Import bookmarks: the body is the file.
+
+    Rows become items in the background; URLs already in the library are skipped.
+    """
     file = await read_upload(rt, actor.user.id, await request.body(), kind, preview=dry_run)
     if dry_run:
         response.status_code = 200
@@ -122,7 +125,7 @@ async def import_file(
 async def list_imports(
     actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
 ) -> ImportPage:
-    """My imports, the latest first."""
+    """List your imports, newest first."""
     async with rt.db.read() as session:
         page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, limit, cursor)
     return ImportPage(
@@ -132,7 +135,7 @@ async def list_imports(
 
 @router.get("/imports/{import_id}", responses=problems(ImportNotFound))
 async def read_import(import_id: Id, actor: ReadCaller, rt: Rt) -> ImportOut:
-    """How far an import is."""
+    """Read the progress of an import."""
     async with rt.db.read() as session:
         return _build_import_out(await get_own_import(session, actor.user.id, import_id))
 
@@ -148,7 +151,7 @@ async def list_import_rows(
         RowOutcome | None, Query(description="Only rows of which this became.")
     ] = None,
 ) -> ImportRows:
-    """What became of each row, in the order of the file."""
+    """List the outcome of each row, in the order of the file."""
     async with rt.db.read() as session:
         await get_own_import(session, actor.user.id, import_id)
         page = await list_rows(session, CursorCodec(rt.secret), import_id, outcome, limit, cursor)
@@ -159,7 +162,7 @@ async def list_import_rows(
 
 @router.post("/imports/{import_id}/stop", responses=problems(ImportNotFound))
 async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
-    """Go no further with an import; what is done stays. Bring the file again to go on."""
+    """Stop an import; imported items stay. Upload the file again to resume."""
     async with rt.db.write() as session:
         return _build_import_out(
             await stop_running_import(
@@ -174,7 +177,7 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     responses=problems(ImportNotFound, ImportClosed),
 )
 async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
-    """Remove every item that an import brought, and the tags that came with it alone. It ends an import that is running."""
+    """Undo an import: remove its items, and tags used only by them. A running import is stopped."""
     async with rt.db.write() as session:
         return _build_import_out(await start_rollback(session, rt, actor.user, import_id))
 
@@ -188,7 +191,7 @@ async def export_library(
         Query(description="`json` holds everything; `html` is a bookmark file for every browser."),
     ] = LibraryExportFormat.JSON,
 ) -> StreamingResponse:
-    """My whole library as a file, which `POST /library/imports` reads again."""
+    """Export your whole library as a file, which `POST /library/imports` can read."""
     name = f"refract-library-{rt.clock.now():%Y-%m-%d}.{format}"
     pieces = (piece.encode() async for piece in stream_library(rt, actor.user.id, format))
     headers = {

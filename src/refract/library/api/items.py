@@ -1,4 +1,4 @@
-"""Capture, the review queue, read, change, discard."""
+"""API of items: capture, review queue, read, change, discard."""
 
 from typing import Annotated
 
@@ -36,7 +36,10 @@ router = api_router("/items", "items")
 
 @router.post("", status_code=201, responses=problems(*TAG_ERRORS, *ON_CAPTURE))
 async def capture_item(new: ItemCreate, actor: WriteCaller, rt: Rt, response: Response) -> ItemOut:
-    """Save a text or an address. The assistant describes it in the background; `X-AI-Quota-…` says what is left of today's budget."""
+    """Save a text or a URL.
+
+    Suggestions are made in the background; `X-AI-Quota-…` says what is left of today's quota.
+    """
     async with rt.db.write() as session:
         made = await service.capture_item(session, rt, actor.user, new)
         out = await serialize_item(session, made.item)
@@ -60,7 +63,7 @@ async def list_pending(
         ItemStatus | None, Query(description="ENRICHING, READY_TO_CONFIRM or FAILED alone.")
     ] = None,
 ) -> ItemPage:
-    """What waits for the assistant or for me, the newest first."""
+    """List items that are being processed or wait for review, newest first."""
     async with rt.db.read() as session:
         page = await queries_items.list_pending_items(
             session,
@@ -77,7 +80,7 @@ async def list_pending(
 
 @router.get("/{item_id}", responses=problems(ItemNotFound))
 async def read_item(item_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> ItemOut:
-    """One item."""
+    """Read an item."""
     async with rt.db.read() as session:
         out = await serialize_item(
             session, await queries_items.get_own_item(session, actor.user.id, item_id)
@@ -95,7 +98,10 @@ async def change_item(
     response: Response,
     if_match: IfMatchHeader = None,
 ) -> ItemOut:
-    """Change what is named; everything else stays. What I write, the assistant leaves alone."""
+    """Update an item.
+
+    Omitted fields are unchanged; what you write is never overwritten by suggestions.
+    """
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.edit_item(held, changes), response)
 
@@ -104,7 +110,7 @@ async def change_item(
 async def delete_item(
     item_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> Response:
-    """Discard an item; it can be undone within 24 hours."""
+    """Discard an item. It can be undone within 24 hours."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         await service.discard_item(held)
     return Response(status_code=204)

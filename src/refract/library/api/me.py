@@ -1,4 +1,4 @@
-"""What is left of the assistant's budget, and giving somebody more for a day."""
+"""API of the AI quota, its daily override, and tag rules."""
 
 from fastapi import Response
 
@@ -22,7 +22,7 @@ quota_admin_router = api_router("/admin/users/{user_id}/quota", "admin")
 
 @quota_router.get("")
 async def read_quota(actor: ReadCaller, rt: Rt, response: Response) -> QuotaOut:
-    """Today's budget of model descriptions, by UTC."""
+    """Read today's quota of AI suggestions (UTC)."""
     async with rt.db.read() as session:
         standing = await quota.get_balance(session, rt, actor.user)
     response.headers.update(standing.headers)
@@ -31,7 +31,7 @@ async def read_quota(actor: ReadCaller, rt: Rt, response: Response) -> QuotaOut:
 
 @usage_router.get("")
 async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
-    """What my library takes, and what it may take. A limit that is null is none."""
+    """Read how much your library stores, and its limits. A limit of null means unlimited."""
     async with rt.db.read() as session:
         stored = await storage.get_usage(session, actor.user.id)
     return UsageOut(
@@ -44,7 +44,10 @@ async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
 
 @quota_admin_router.put("", responses=problems(AccountNotFound))
 async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt) -> QuotaOut:
-    """Give a person another limit for one day, or their plan's again. The answer is how they stand today."""
+    """Set a user's limit for one day, or reset it to their plan's.
+
+    Returns their balance of today.
+    """
     async with rt.db.write() as session:
         user = await quota.override_limit(session, rt, actor.user, user_id, wish.day, wish.limit)
         return QuotaOut.model_validate(await quota.get_balance(session, rt, user))
@@ -57,7 +60,7 @@ rules_router = api_router("/me/tag-rules", "me")
 
 @rules_router.get("")
 async def list_rules(actor: ReadCaller, rt: Rt) -> RuleList:
-    """My rules, in the order in which they are asked."""
+    """List your rules, in the order in which they are evaluated."""
     async with rt.db.read() as session:
         return RuleList(
             items=[
@@ -70,7 +73,7 @@ async def list_rules(actor: ReadCaller, rt: Rt) -> RuleList:
 @rules_router.put("", responses=problems(InvalidRule, InvalidTag))
 @large_body
 async def replace_rules(wish: RulesPut, actor: WriteCaller, rt: Rt) -> RuleList:
-    """Replace all my rules."""
+    """Replace all your rules."""
     async with rt.db.write() as session:
         rules = await service.replace_rules(session, rt, actor.user.id, wish.items)
         return RuleList(items=[RuleOut.model_validate(rule) for rule in rules])

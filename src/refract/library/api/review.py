@@ -1,4 +1,4 @@
-"""Confirm, discard, retry, undo, and suggestions one by one."""
+"""API of the review: confirm, discard, retry, undo, and single suggestions."""
 
 from fastapi import Response
 
@@ -30,7 +30,10 @@ async def confirm_item(
     kept: ItemConfirmation | None = None,
     if_match: IfMatchHeader = None,
 ) -> ItemOut:
-    """Put an item into the library with what I keep of the proposal. `tag_ids` is the full set of tags; absent leaves them."""
+    """Save an item to the library with the given fields.
+
+    `tag_ids` is the full set of tags; if omitted, they stay.
+    """
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(
             await service.confirm_item(held, kept or ItemConfirmation()), response
@@ -46,7 +49,10 @@ async def decide_suggestions(
     response: Response,
     if_match: IfMatchHeader = None,
 ) -> ItemOut:
-    """Accept or reject suggestions without moving the item. A rejected name is not suggested to me again."""
+    """Accept or reject suggestions without changing the item's status.
+
+    A rejected name is not suggested again.
+    """
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.decide_suggestions(held, decision), response)
 
@@ -55,7 +61,7 @@ async def decide_suggestions(
 async def discard_item(
     item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
 ) -> ItemOut:
-    """Put an item away. The assistant stops; it can be undone within 24 hours."""
+    """Discard an item and stop its processing. It can be undone within 24 hours."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.discard_item(held), response)
 
@@ -64,13 +70,13 @@ async def discard_item(
 async def retry_item(
     item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
 ) -> ItemOut:
-    """Let the assistant try a failed item once more; it is not charged again."""
+    """Retry a failed item. It is not charged again."""
     async with lock_own_item(rt, actor, item_id, if_match) as held:
         return await render_item(await service.retry_item(held), response)
 
 
 @router.post("/undo", responses=problems(ItemNotFound, NothingToUndo, StorageLimitReached))
 async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response) -> ItemOut:
-    """Take back my latest change of this item, within 24 hours. Undoing a capture discards it."""
+    """Undo the latest change of an item, within 24 hours. Undoing a capture discards it."""
     async with lock_own_item(rt, actor, item_id) as held:
         return await render_item(await service.undo_item(held), response)

@@ -1,4 +1,4 @@
-"""Tags: the shared vocabulary of links, and everybody's own for the library."""
+"""API of tags: the shared ones of links, and each user's own for the library."""
 
 from typing import Annotated, Literal
 
@@ -61,7 +61,10 @@ async def list_tags(
         bool | None, Query(description="Only tags that nothing bears, or only others.")
     ] = None,
 ) -> TagPage:
-    """My own tags, and those on links that I may see. A shared tag that is only on links of others does not show."""
+    """List your own tags, and those on links that you can see.
+
+    A shared tag that is only on links of others is not listed.
+    """
     async with rt.db.read() as session:
         page = await load_tags_page(
             session,
@@ -88,7 +91,11 @@ async def list_tags(
     | {200: {"model": TagOut, "description": "There was one already."}},
 )
 async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Response) -> TagOut:
-    """Create a tag. The name of a deleted one revives it, under the same id and on no item; a merged name answers what it means now."""
+    """Create a tag.
+
+    The name of a deleted tag revives it, with the same id and on no item. A merged name returns the
+    tag it means now.
+    """
     async with rt.db.write() as session:
         if new.scope == "shared":
             return await _create_shared_tag(session, rt, actor, new, response)
@@ -104,7 +111,10 @@ async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Respo
     responses=problems(AdminRequired, TagNotFound, InvalidTag, TagExists, TagNameReserved),
 )
 async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) -> TagOut:
-    """Rename a tag or give it a colour. Of a shared one the slug stays, and only administrators may."""
+    """Rename a tag or change its colour.
+
+    A shared tag keeps its slug, and only administrators can change it.
+    """
     async with rt.db.write() as session:
         tag = await _get_visible_tag(session, actor, tag_id)
         if tag.space != SHARED_SPACE:
@@ -129,7 +139,10 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) 
 
 @router.delete("/{tag_id}", status_code=204, responses=problems(TagNotFound))
 async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Delete one of my tags and take it off its items. Its name revives it; `undo` puts it back on the items, too, within 24 hours."""
+    """Delete one of your tags and remove it from its items.
+
+    Its name revives it; `undo` also puts it back on the items, within 24 hours.
+    """
     async with rt.db.write() as session:
         changed = await tag_changes.delete_tag(
             session, rt.ids, actor.user.id, tag_id, rt.clock.now()
@@ -140,7 +153,10 @@ async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
 
 @router.post("/merge", responses=problems(TagNotFound, NothingToMerge))
 async def merge_tags(asked: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
-    """Make several of my tags one. The target keeps its name, and the names of the others mean it from now on."""
+    """Merge several of your tags.
+
+    The target keeps its name, and the names of the others become its aliases.
+    """
     async with rt.db.write() as session:
         changed = await tag_changes.merge_tags(
             session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now()
@@ -151,7 +167,7 @@ async def merge_tags(asked: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
 
 @router.post("/{tag_id}/undo", responses=problems(TagNotFound, NoTagChange))
 async def undo_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> TagOut:
-    """Take back the latest merge into this tag, or its deletion: the items are tagged as before."""
+    """Undo the latest merge into this tag, or its deletion: the items are tagged as before."""
     async with rt.db.write() as session:
         changed = await tag_changes.undo_tag_change(session, actor.user.id, tag_id, rt.clock.now())
         await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
@@ -165,7 +181,7 @@ async def delete_alias(
     rt: Rt,
     name: Annotated[str, Query(max_length=200, description="The alias.", examples=["k8s"])],
 ) -> Response:
-    """Let a merged name no longer mean this tag. Typed again, it revives the tag that once had it."""
+    """Remove an alias of a tag. Used again, the name revives the tag that once had it."""
     async with rt.db.write() as session:
         await personal_tags.delete_alias(session, actor.user.id, tag_id, name)
     return Response(status_code=204)
@@ -180,7 +196,7 @@ def _build_visible_clause(actor: Caller, scope: TagScopeParam | None) -> ColumnE
 
 
 async def _get_visible_tag(session: ReadSession, actor: Caller, tag_id: int) -> Tag:
-    """A tag that may be known of. Administrators know all shared ones."""
+    """Return a tag that the caller may see. Administrators see all shared ones."""
     tag = (await find_tags_by_id(session, [tag_id])).get(tag_id)
     if tag is None or tag.space not in (SHARED_SPACE, actor.user.id):
         raise TagNotFound

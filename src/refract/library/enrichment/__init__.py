@@ -1,6 +1,6 @@
-"""Describing items: an offline tier that is always there, and a model that may do better.
+"""Enrichment of items: an offline tier that always works, and a model that may do better.
 
-words: text → words, sentences · summary: the sentences that say most · phrases: what a text is about · rules: the person's standing orders
-neighbours: items that read alike · offline: all of it together → a proposal · prompt, model: the same from a model
-gather: what a person has done so far
+language: words and sentences · summary · phrases: subjects of a text · rules: tag rules
+neighbours: tags of similar items · offline: all of it → a proposal
+prompt, model: a proposal of a model · background: the user's tags, rules and items
 """

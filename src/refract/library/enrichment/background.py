@@ -1,4 +1,4 @@
-"""What a person has done so far, read for one description."""
+"""The user's tags, rules and items that a proposal is based on."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,10 @@ _MAX_NEIGHBOUR_TEXT = 800
 
 
 async def load_background(session: ReadSession, user_id: int, item_id: int) -> UserBackground:
-    """Their tags, rules and latest confirmed items: bounded, whatever the size of the library."""
+    """Return a user's tags, rules and latest confirmed items.
+
+    Bounded, whatever the size of the library.
+    """
     live = (
         select(Tag)
         .where(Tag.space == user_id, Tag.deleted_at.is_(None))
@@ -69,7 +72,10 @@ async def _load_neighbours(session: ReadSession, user_id: int, item_id: int) -> 
 def _build_neighbours(
     rows: Sequence[Any], tags: Mapping[int, Sequence[str]]
 ) -> list[NeighbourItem]:
-    """Count the words of three hundred items: a tenth of a second and more, so work for a thread."""
+    """Count the words of three hundred items.
+
+    Slow (a tenth of a second and more): call it in a thread.
+    """
     return [
         NeighbourItem(
             build_word_profile(row.title or "", row.summary or "", row.text[:_MAX_NEIGHBOUR_TEXT]),

@@ -1,4 +1,4 @@
-"""What a page says about itself, and its readable text. Heavy: imported by the extraction process alone."""
+"""Metadata and readable text of a page. Heavy: imported by the extraction process only."""
 
 import json
 import re
@@ -41,7 +41,10 @@ def extract_article(body: bytes, *, url: str, charset: str | None) -> Iterator[b
 
 
 def extract_page(html: str, url: str) -> ExtractedPage:
-    """Everything of use on a page. Whatever is missing or makes no sense is left empty."""
+    """Return the metadata and text of a page.
+
+    Fields that are missing or make no sense are empty.
+    """
     tree = LexborHTMLParser(html)
     metas = dict(reversed(list(_iter_metas(tree))))  # the first of several wins
     stated = _find_json_ld(tree)
@@ -84,7 +87,7 @@ def extract_page(html: str, url: str) -> ExtractedPage:
 
 
 def sanitize_extracted_html(html: str) -> str:
-    """Nothing that runs, loads or frames: text in paragraphs, and links that tell their target nothing."""
+    """Return text in paragraphs in which nothing runs, loads or frames. Links send no referrer."""
     clean = nh3.clean(
         _CONTROL.sub("", html)[: MAX_TEXT_LENGTH * 2],
         tags=_TAGS,
@@ -97,7 +100,7 @@ def sanitize_extracted_html(html: str) -> str:
 
 
 def html_to_text(html: str) -> str:
-    """The text of sanitised HTML, paragraphs apart by an empty line."""
+    """Return the text of sanitised HTML, with an empty line between paragraphs."""
     tree = LexborHTMLParser(_BLOCK.sub("\n\n", html))
     text = tree.body.text() if tree.body is not None else ""
     paragraphs = (" ".join(part.split()) for part in re.split(r"\n\s*\n", text))
@@ -115,7 +118,7 @@ def _iter_metas(tree: LexborHTMLParser) -> Iterator[tuple[str, str]]:
 
 
 def _find_json_ld(tree: LexborHTMLParser) -> dict[str, Any]:
-    """What a page says about itself in JSON-LD, of the first article in it."""
+    """Return the JSON-LD object of the first article on a page."""
     for node in tree.css('script[type="application/ld+json"]')[:10]:
         try:
             value = json.loads(node.text()[:100_000])
@@ -183,7 +186,7 @@ def _find_language(tree: LexborHTMLParser, metas: dict[str, str]) -> str | None:
 def _collect_keywords(
     tree: LexborHTMLParser, metas: dict[str, str], stated: dict[str, Any]
 ) -> tuple[str, ...]:
-    """Tags that the page's own author gave it, most telling first."""
+    """Return the tags that the page's author gave it, most specific first."""
     found = [
         node.attributes.get("content") or "" for node in tree.css('meta[property="article:tag"]')
     ]
@@ -197,7 +200,7 @@ def _collect_keywords(
 
 
 def _clean_line(value: Any, max_length: int) -> str | None:
-    """One line of plain text: markup inside a field is no markup of ours."""
+    """Return one line of plain text, shortened. Markup in it has no meaning."""
     if not isinstance(value, str):
         return None
     text = " ".join(_CONTROL.sub("", value).split())

@@ -60,7 +60,7 @@ def split_sentences(text: str) -> list[str]:
 
 
 def count_run(needle: Sequence[str], hay: Sequence[str]) -> int:
-    """Return how often a run of words stands in another."""
+    """Return how often a run of words occurs in another."""
     length = len(needle)
     first = needle[0] if needle else ""
     return (
@@ -71,7 +71,7 @@ def count_run(needle: Sequence[str], hay: Sequence[str]) -> int:
 
 
 def reduce_to_root(word: str) -> str:
-    """Return a coarser form than `stem`, for likeness: `grinder` and `grinding` are the same."""
+    """Return a coarser form than `stem`, for similarity: `grinder` and `grinding` are the same."""
     for ending in ("ings", "ing", "ers", "er", "ed", "es", "en", "em", "e", "n"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]

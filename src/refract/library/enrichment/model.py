@@ -1,4 +1,7 @@
-"""The model tier: any endpoint that speaks OpenAI's chat completions. Whatever it does, an item is described in the end."""
+"""The model tier: any endpoint that speaks OpenAI's chat completions.
+
+If it fails, the offline proposal is used.
+"""
 
 import asyncio
 import contextlib
@@ -36,7 +39,7 @@ _SCHEMA_UNSUPPORTED_STATUSES = (400, 404, 415, 422, 500, 501)
 
 
 class ModelFailed(Exception):
-    """The model gave nothing of use; `note` says how, and the offline tier's word stands."""
+    """The model gave no usable proposal; `note` is the reason. The offline one is used."""
 
     def __init__(self, note: EnrichmentNotice, detail: str = "") -> None:
         super().__init__(detail)
@@ -44,7 +47,10 @@ class ModelFailed(Exception):
 
 
 class ModelClient:
-    """The client. One per process, with so many questions at a time as the operator allows."""
+    """The client of the model.
+
+    One per process, with as many concurrent requests as the operator allows.
+    """
 
     def __init__(self, rt: Runtime) -> None:
         settings = rt.settings
@@ -65,7 +71,7 @@ class ModelClient:
 
     @property
     def is_busy(self) -> bool:
-        """Whether whoever asks now would have to wait for a place."""
+        """Return whether a request would have to wait now."""
         return self._slots.locked()
 
     async def close(self) -> None:
@@ -74,7 +80,10 @@ class ModelClient:
     async def describe(
         self, material: EnrichmentInput, background: UserBackground
     ) -> EnrichmentProposal:
-        """A better proposal than the offline one, or `ModelFailed`. Waiting for a place does not count against the time."""
+        """Return a better proposal than the offline one.
+
+        Raises `ModelFailed`. Waiting for a slot does not count against the timeout.
+        """
         async with self._slots:
             try:
                 async with asyncio.timeout(self._timeout):
@@ -99,7 +108,10 @@ class ModelClient:
             raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, _format_reason(exc)) from exc
 
     async def _complete(self, asked: list[dict[str, str]]) -> str:
-        """One turn. An endpoint that does not know structured answers is asked without them from then on."""
+        """Send one request.
+
+        If the endpoint does not support structured output, do without from then on.
+        """
         body: dict[str, Any] = {
             "model": self._name,
             "messages": asked,
@@ -124,7 +136,7 @@ class ModelClient:
         return _parse_content(content)
 
     async def _post(self, body: dict[str, Any]) -> tuple[int, bytes]:
-        """Status and body, of which no more is read than an answer can have."""
+        """Return the status and the body, which is limited in size."""
         async with self._http.stream("POST", "chat/completions", json=body) as response:
             read = bytearray()
             with contextlib.suppress(httpx.StreamClosed):
@@ -148,7 +160,7 @@ def _parse_content(body: bytes) -> str:
 
 
 def _build_proposal(answer: ModelDescription, background: UserBackground) -> EnrichmentProposal:
-    """Tags by the names they have here; what the person has refused is left out."""
+    """Use the user's own names for tags, and leave out those they have rejected."""
     tags: dict[str, SuggestedTag] = {}
     for said in answer.tags:
         name = background.aliases.get(personal_key(said), said)

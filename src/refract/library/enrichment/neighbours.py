@@ -1,4 +1,4 @@
-"""Tags by example: what the person called the items that read most like this one."""
+"""Tags by example: those of the user's most similar items."""
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,9 +16,10 @@ _MIN_CONFIDENCE = 0.35
 def score_tags(
     words: dict[str, float], neighbours: Sequence[NeighbourItem]
 ) -> list[tuple[str, float, int]]:
-    """(tag, confidence between 0.3 and 0.9, how many items say so), the surest first.
+    """Return (tag, confidence between 0.3 and 0.9, number of items), most confident first.
 
-    Each tag is heard twice: by its items that are nearest, and by all its items together, which share words that no single one has.
+    A tag counts by its nearest items, and by all its items together, which share words that no
+    single one has.
     """
     space = WordSpace([neighbour.words for neighbour in neighbours])
     mine = space.vector(words)
@@ -47,7 +48,7 @@ def score_tags(
 
 
 def _compute_confidence(said: float, total: float, together: float) -> float:
-    """Sure is what one tag alone says, and says clearly."""
+    """Return a high confidence if one tag alone matches, and matches clearly."""
     return round(0.3 + 0.6 * said / total * sqrt(min(1.0, together / _CERTAIN_SIMILARITY)), 2)
 
 

@@ -1,4 +1,4 @@
-"""The tier that is always there: no network, no model, a few milliseconds."""
+"""The offline tier: no network, no model, a few milliseconds."""
 
 from collections.abc import Iterator
 
@@ -36,7 +36,7 @@ _SHORT_NOTE = 280
 def describe_offline(
     material: EnrichmentInput, background: UserBackground, *, with_tags: bool = True
 ) -> EnrichmentProposal:
-    """A title, a summary and tags with a reason each."""
+    """Return a title, a summary, and tags with a reason each."""
     return EnrichmentProposal(
         make_title(material),
         _make_summary(material),
@@ -51,7 +51,7 @@ def make_title(material: EnrichmentInput) -> str | None:
 
 
 def _make_summary(material: EnrichmentInput) -> str | None:
-    """A short note is its own summary."""
+    """Return a summary, or None for a short note."""
     if material.page is None and len(material.text) < (
         _SHORT_NOTE // 3 if is_cjk(material.text) else _SHORT_NOTE
     ):
@@ -61,12 +61,15 @@ def _make_summary(material: EnrichmentInput) -> str | None:
 
 
 def build_word_profile(title: str, summary: str, text: str) -> dict[str, float]:
-    """An item's words as they are compared: the title counts most."""
+    """Return an item's words as they are compared: the title counts most."""
     return weigh_words([(title, 3.0), (summary, 1.5), (text[:3000], 1.0)])
 
 
 def suggest_tags(material: EnrichmentInput, background: UserBackground) -> list[SuggestedTag]:
-    """The surest first: tags the person has, then a few new ones. What they have refused, or the item bears already, is left out."""
+    """Return tags, most confident first: those the user has, then a few new ones.
+
+    Tags that the user has rejected, or that the item has already, are left out.
+    """
     best: dict[str, SuggestedTag] = {}
     for one in _iter_candidates(material, background):
         try:

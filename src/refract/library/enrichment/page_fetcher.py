@@ -1,4 +1,4 @@
-"""Articles: fetched by the one door to foreign hosts, read in an extraction process."""
+"""Articles: fetched by the guarded fetcher, parsed in an extraction process."""
 
 import json
 from datetime import datetime
@@ -23,21 +23,21 @@ EXTRACT_ARTICLE_TASK = ExtractionTask(
 
 
 class ArticleFetcher:
-    """Fetches articles and has them read. One per process."""
+    """Fetches articles and extracts their text. One per process."""
 
     def __init__(self, rt: Runtime) -> None:
         self._fetcher = PageFetcher.from_settings(rt.settings)
         self._pool = rt.singleton(ExtractionPool)
 
     async def fetch_article(self, url: str, user_id: int) -> ExtractedPage:
-        """Return the page at this address; raises the `FetchError` that says why not."""
+        """Return the page at a URL. Raises `FetchError`."""
         page = await self._fetcher.fetch(url, budget=FETCH_TIMEOUT)
         return await self.extract_article(page.body, page.url, page.charset, user_id)
 
     async def extract_article(
         self, body: bytes, url: str, charset: str | None, user_id: int
     ) -> ExtractedPage:
-        """Read HTML; raises `UnreadablePage` about a page that takes too much time or memory."""
+        """Parse HTML. Raises `UnreadablePage` if a page takes too much time or memory."""
         try:
             pieces = await self._pool.run(
                 EXTRACT_ARTICLE_TASK, body, owner=str(user_id), url=url, charset=charset
@@ -50,7 +50,11 @@ class ArticleFetcher:
 
 
 def _parse_extracted_page(fields: dict[str, Any], texts: bytes) -> ExtractedPage:
-    """Text and HTML follow the fields as they are: as JSON they would take the loop longer to read than anything else here."""
+    """Return a page from its parts.
+
+    Text and HTML are not part of the JSON: parsing them would take the event loop longer than all
+    else.
+    """
     size = fields.pop("text_size")
     published = fields.pop("published_at")
     return ExtractedPage(

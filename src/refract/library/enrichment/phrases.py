@@ -1,4 +1,4 @@
-"""What a text is about, in words of its own: names, and pairs of words that keep coming back."""
+"""Key phrases of a text: names, and pairs of words that recur."""
 
 import re
 from collections import Counter
@@ -14,7 +14,7 @@ _LATIN = re.compile(r"[a-zA-Z][a-zA-Z+#-]+")
 
 
 def extract_key_phrases(title: str, text: str, limit: int = 3) -> list[str]:
-    """The best first. Few, and rather none than a poor one: each would be a new tag."""
+    """Return the best phrases. Few, and rather none than a poor one: each would be a new tag."""
     text = text[:_MAX_TEXT_LENGTH]
     found = _score_chinese(title, text) if is_cjk(f"{title} {text}") else _score_latin(title, text)
     kept: list[str] = []
@@ -56,7 +56,10 @@ def _score_latin(title: str, text: str) -> Counter[str]:
 
 
 def _score_chinese(title: str, text: str) -> Counter[str]:
-    """Runs of two to four characters that the title and the text share, longer ones first where both come equally often."""
+    """Score runs of two to four characters that title and text share.
+
+    Of two with the same count, the longer one wins.
+    """
     scores: Counter[str] = Counter()
     for run in re.findall(rf"[{CJK}]{{2,}}", title):
         for length in (4, 3, 2):

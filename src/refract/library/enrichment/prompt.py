@@ -1,4 +1,4 @@
-"""What the model is asked, and what of its answer is believed."""
+"""The prompt for the model, and the validation of its response."""
 
 import json
 import re
@@ -66,7 +66,7 @@ TagName = Annotated[
 
 
 class ModelDescription(BaseModel):
-    """The model's answer, as far as it is believed: plain words of bounded length."""
+    """The validated response of the model: plain text of bounded length."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -94,7 +94,10 @@ _LANGUAGES = {"en": "English", "zh": "Chinese"}
 
 
 def build_messages(material: EnrichmentInput, background: UserBackground) -> list[dict[str, str]]:
-    """The question. The page travels as a JSON string, so nothing in it can end the document and begin an instruction."""
+    """Return the request.
+
+    The page is a JSON string, so nothing in it can end the document and begin an instruction.
+    """
     page = material.page
     document = {
         "title": page.title if page else None,
@@ -119,7 +122,7 @@ def build_messages(material: EnrichmentInput, background: UserBackground) -> lis
 
 
 def build_repair_messages(asked: list[dict[str, str]], said: str, why: str) -> list[dict[str, str]]:
-    """The second and last chance."""
+    """Return the request for a second and last attempt."""
     complaint = (
         f"That is not acceptable: {why}. Answer again with the JSON object alone, within its"
         " limits."
@@ -132,7 +135,10 @@ def build_repair_messages(asked: list[dict[str, str]], said: str, why: str) -> l
 
 
 def parse_response(text: str) -> ModelDescription:
-    """`ValueError` (pydantic's is one) says what is wrong. A fence or a sentence around the object is forgiven."""
+    """Parse a response; a fence or a sentence around the object is ignored.
+
+    Raises `ValueError` (such as pydantic's).
+    """
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
         problem = "there is no JSON object in the answer"

@@ -1,4 +1,8 @@
-"""A summary of a text's own sentences: those that share most with the rest and with the title, and least with each other."""
+"""Extractive summaries.
+
+They consist of the sentences that share most with the rest and with the title, and least with each
+other.
+"""
 
 import re
 from collections import Counter
@@ -16,7 +20,7 @@ _BOILERPLATE = re.compile(
 
 
 def summarize_text(text: str, title: str = "", description: str | None = None) -> str | None:
-    """At most 500 characters; None where the text says no more than its title already does."""
+    """Return at most 500 characters, or None if the text says no more than its title."""
     if description and len(description) >= 80 and not _BOILERPLATE.search(description):
         return truncate_at_word(description)
     found = _list_usable_sentences(text, title)
@@ -33,7 +37,7 @@ def summarize_text(text: str, title: str = "", description: str | None = None) -
 
 
 def truncate_at_word(text: str, max_length: int = MAX_SUMMARY_LENGTH) -> str:
-    """Short enough, at the end of a word where there is one."""
+    """Return a text shortened to fit, at the end of a word if there is one."""
     text = " ".join(text.split())
     if len(text) <= max_length:
         return text
@@ -96,7 +100,11 @@ def _choose_sentences(
 def _score_sentence(
     place: int, words: list[str], frequency: Counter[str], title: set[str]
 ) -> float:
-    """What it shares with other sentences, per word so that length does not win, more for the title's words and for an early place."""
+    """Score the words that a sentence shares with others.
+
+    The score is per word, so that length does not win; words of the title and an early place count
+    more.
+    """
     shared = sum(frequency[word] - 1 + (2 if word in title else 0) for word in set(words))
     return (shared + 0.5) / (len(words) + 4) * (1.5 if place == 0 else 1.2 if place < 3 else 1.0)
 

@@ -1,4 +1,4 @@
-"""What a description is made of, and what it is."""
+"""Input and output of enrichment."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from refract.library.models import Enrichment, SuggestionSource
 
 @dataclass(frozen=True, slots=True)
 class ExtractedPage:
-    """A page, read: plain text everywhere but in `html`, which has been sanitised."""
+    """An extracted page: plain text everywhere but in `html`, which has been sanitised."""
 
     url: str
     canonical_url: str | None = None
@@ -27,13 +27,13 @@ class ExtractedPage:
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentInput:
-    """An item as the assistant sees it."""
+    """An item to enrich."""
 
     text: str
     url: str | None = None
     page: ExtractedPage | None = None
     language: str = "en"
-    """What the person prefers, where the text itself does not say."""
+    """The user's preference, used if the language of the text is unknown."""
 
     @property
     def body(self) -> str:
@@ -58,7 +58,7 @@ class TaggingRule:
 
 @dataclass(frozen=True, slots=True)
 class NeighbourItem:
-    """An item that the person has confirmed, and what they tagged it with."""
+    """A confirmed item and its tags."""
 
     words: Mapping[str, float]
     tags: tuple[str, ...]
@@ -66,15 +66,15 @@ class NeighbourItem:
 
 @dataclass(frozen=True, slots=True)
 class UserBackground:
-    """What a person has done so far: their tags (by key), rules, confirmed items, and what they never want to see again."""
+    """A user's tags (by key), rules and confirmed items, and the tags not to suggest."""
 
     vocabulary: Mapping[str, str] = field(default_factory=dict)
     aliases: Mapping[str, str] = field(default_factory=dict)
-    """Merged names: the key of the old one → the name that it means now."""
+    """Merged names: the key of the old one → the name it means now."""
     rules: Sequence[TaggingRule] = ()
     neighbours: Sequence[NeighbourItem] = ()
     unwanted: frozenset[str] = frozenset()
-    """Keys of tags that were rejected, or that the item bears already."""
+    """Keys of tags that were rejected, or that the item has already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class SuggestedTag:
 
 @dataclass(frozen=True, slots=True)
 class EnrichmentProposal:
-    """What the assistant would write if it were its item."""
+    """A suggested title, summary and tags."""
 
     title: str | None
     summary: str | None

@@ -1,6 +1,6 @@
-"""Bookmarks from files: ours, every browser's, and what Pocket, Raindrop, linkding and Karakeep give away.
+"""Imports of bookmark files: Refract, browsers, Pocket, Raindrop, linkding and Karakeep.
 
-`open_rows` turns a file into rows and knows nothing of a database; `bring` makes items of them, a batch at a time.
+`open_rows` turns a file into rows and needs no database; `importer` makes items of them in batches.
 """
 
 from refract.library.imports.formats import BookmarkRows, Kind, open_rows

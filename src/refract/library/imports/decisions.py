@@ -1,4 +1,4 @@
-"""Which rows of a file would become items, and which are here already."""
+"""Which rows of a file become items, and which are duplicates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,14 +18,14 @@ from refract.records.reader import UnreadableRow
 
 @dataclass(frozen=True, slots=True)
 class ClassifiedRow:
-    """What can be said of a row without a database."""
+    """What is known of a row without a database."""
 
     refused: str | None = None
-    """Why it can be no item."""
+    """Why it cannot become an item."""
     recognised: RecognisedText | None = None
-    """Of a bookmark; what is neither refused nor a bookmark is a tag."""
+    """Set for a bookmark. A row that is neither refused nor a bookmark is a tag."""
     note: str | None = None
-    """The text, where it is a note."""
+    """The text, if it is a note."""
     moment: datetime | None = None
     waiting: bool = False
     remarks: str | None = None
@@ -37,7 +37,7 @@ class ClassifiedRow:
 
 @dataclass(frozen=True, slots=True)
 class RowDecision:
-    """What becomes of a row."""
+    """The outcome of a row."""
 
     outcome: RowOutcome
     why: str | None = None
@@ -45,7 +45,7 @@ class RowDecision:
 
 
 def classify_row(row: BookmarkRow) -> ClassifiedRow:
-    """Recognise what a row is. Pure, and the costly half of an import's judgement."""
+    """Return what a row is. Pure, and the costly half of the decision."""
     if isinstance(row, UnreadableRow):
         return ClassifiedRow(refused=row.why)
     if isinstance(row, TagRow):
@@ -72,7 +72,11 @@ async def decide_rows(
     earlier: "SeenRows",
     now: datetime,
 ) -> dict[int, RowDecision]:
-    """A verdict for each row. What the person has is left alone, so that a file can be brought again; two alike in one file are one."""
+    """Return the outcome of each row.
+
+    Rows that the user has already are skipped, so that a file can be imported again; so are
+    duplicates within the file.
+    """
     found: dict[int, RowDecision] = {}
     known = await _find_known_pages(
         session, user_id, [row.digest for row in rows.values() if row.digest]
@@ -100,7 +104,7 @@ async def decide_rows(
 
 
 class SeenRows:
-    """What rows before have been of the same file."""
+    """Rows of the same file that were decided before."""
 
     def __init__(self) -> None:
         self.seen: set[str] = set()
@@ -124,7 +128,10 @@ async def _find_known_pages(
 async def _find_known_notes(
     session: ReadSession, user_id: int, rows: Sequence[ClassifiedRow], now: datetime
 ) -> dict[str, int]:
-    """Notes with the same text and the same moment: a text alone may well have been written twice."""
+    """Return notes with the same text and time.
+
+    The text alone is not enough: it may have been written twice.
+    """
     moments = sorted({min(row.moment or now, now) for row in rows if not row.waiting})
     found: dict[str, int] = {}
     for some in iter_batches(moments):
@@ -149,7 +156,7 @@ async def _find_known_notes(
 
 
 def get_confirmed_at(row: Bookmark, now: datetime) -> datetime | None:
-    """When a row's item was confirmed; nothing that comes from outside was before we could know, or is yet to come."""
+    """Return when a row's item was confirmed: never in the future; None if it is pending."""
     if row.waiting:
         return None
     return min(row.confirmed_at or row.created_at or now, now)

@@ -33,7 +33,7 @@ _DOCUMENTS: dict[Kind, tuple[frozenset[str], BookmarkFormat]] = {
     Kind.KARAKEEP: (frozenset({"content", "createdat"}), systems.read_karakeep),
     Kind.REFRACT: (frozenset({"text"}), systems.read_ours),
 }
-"""Fields that give a system away, the most telling first."""
+"""Fields that identify a system, most specific first."""
 
 
 def open_rows(
@@ -81,7 +81,7 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
         return self.row_of_fields(where, asdict(entry), [entry.title, entry.attributes.get("href")])
 
     def make_row(self, where: str, fields: Fields) -> Bookmark | TagRow:
-        """Return a bookmark, or a tag, which files of ours have too."""
+        """Return a bookmark, or a tag, which Refract's own files have too."""
         if (
             self.kind in (Kind.AUTO, Kind.REFRACT)
             and {"name", "color"} <= fields.keys()
@@ -96,7 +96,7 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
         return found.to_bookmark(where)
 
     def choose_format(self, fields: Sequence[str], what: str, *, in_table: bool) -> BookmarkFormat:
-        """Return the format that was asked for, or the one that the fields give away."""
+        """Return the chosen format, or the one that the fields identify."""
         for kind, (signs, read) in (_TABLES if in_table else _DOCUMENTS).items():
             if signs <= set(fields) and self.kind in (Kind.AUTO, kind):
                 self.kind = kind

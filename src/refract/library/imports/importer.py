@@ -1,4 +1,4 @@
-"""Rows become items, a batch in a transaction. Bringing the same rows again changes nothing."""
+"""Rows become items, a batch per transaction. Importing the same rows again changes nothing."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -47,7 +47,7 @@ LIBRARY_FULL_MESSAGE = "Your library is full. Ask an administrator for more room
 async def create_import(
     session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None
 ) -> LibraryImport:
-    """An import without rows so far."""
+    """Create an import without rows."""
     one = LibraryImport(
         id=rt.ids.next_id(), user_id=user_id, kind=kind, name=name[:255] if name else None, status=ImportStatus.RUNNING, total=0, created=0,
         existing=0, refused=0, made_tags={"made": [], "revived": []}, created_at=rt.clock.now(), finished_at=None,
@@ -60,14 +60,14 @@ async def create_import(
 async def add_import_rows(
     session: WriteSession, one: LibraryImport, rows: Sequence[BookmarkRow]
 ) -> None:
-    """Keep rows of the file until their turn comes."""
+    """Store rows of the file until they are imported."""
     await add_stored_rows(session, one, [to_stored_row(row) for row in rows])
 
 
 async def add_stored_rows(
     session: WriteSession, one: LibraryImport, rows: Sequence[StoredRow]
 ) -> None:
-    """Store rows that were made ready in an extraction process."""
+    """Store rows that were prepared in an extraction process."""
     waiting = {"import_id": one.id, "outcome": RowOutcome.WAITING, "item_id": None}
     numbered = [
         {**waiting, "number": number, **row._asdict()}
@@ -79,7 +79,7 @@ async def add_stored_rows(
 
 
 async def import_batch(rt: Runtime, import_id: int) -> bool:
-    """Make items of the next waiting rows; whether there may be more. Committed when this returns."""
+    """Import the next waiting rows and commit; return whether there may be more."""
     async with rt.db.write() as session:
         one = await _lock_import(session, import_id)
         if one is None or one.status != ImportStatus.RUNNING:
@@ -113,7 +113,10 @@ async def import_batch(rt: Runtime, import_id: int) -> bool:
 
 
 def _limit_batch(rows: Iterable[ImportRow]) -> list[ImportRow]:
-    """Return the first row, and those behind it that are not too much for one batch: one may carry a page of megabytes."""
+    """Return the first row and those after it that fit into a batch.
+
+    One may have a page of megabytes.
+    """
     some: list[ImportRow] = []
     size = 0
     for row in rows:
@@ -131,7 +134,7 @@ async def preview_rows(
     earlier: SeenRows,
     now: datetime,
 ) -> list[RowDecision]:
-    """What would become of the rows."""
+    """Return the outcome that the rows would have."""
     verdicts = await decide_rows(
         session,
         user_id,
@@ -143,7 +146,7 @@ async def preview_rows(
 
 
 async def _lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
-    """The import, which nobody else goes on with until this transaction ends."""
+    """Return the import, locked until the transaction ends."""
     row = (
         select(LibraryImport)
         .where(LibraryImport.id == import_id)
@@ -238,7 +241,7 @@ async def _ensure_tags(
     tag_rows: Sequence[TagRow],
     now: datetime,
 ) -> dict[str, Tag]:
-    """All tags that the rows name. Those that are new because of this import are noted, for its roll-back."""
+    """Return all tags that the rows name. New ones are recorded, for a roll-back of the import."""
     names = list(
         dict.fromkeys(
             [
@@ -274,7 +277,7 @@ async def _ensure_tags(
 async def _add_aliases(
     session: WriteSession, user_id: int, tag: Tag, row: TagRow, now: datetime
 ) -> None:
-    """Names that meant the tag where it comes from mean it here, unless they mean something already."""
+    """Add the aliases of an imported tag, except those that are taken."""
     keys = {personal_key(alias): alias for alias in row.aliases}
     taken = await personal_tags.find_tags_by_key(session, user_id, keys)
     fresh = [
@@ -287,7 +290,7 @@ async def _add_aliases(
 async def _apply_tags(
     session: WriteSession, wanted: Mapping[int, Sequence[int]], now: datetime
 ) -> None:
-    """Tags on items that nobody else knows of yet. What was deleted in this very moment is left out."""
+    """Tag new items. Tags that are deleted at this very moment are left out."""
     numbers = {tag_id for tag_ids in wanted.values() for tag_id in tag_ids}
     if not numbers:
         return
@@ -309,7 +312,7 @@ async def _apply_tags(
 async def stop_running_import(
     session: WriteSession, one: LibraryImport, now: datetime
 ) -> LibraryImport:
-    """Go no further; what is done stays."""
+    """Stop an import; items that were imported stay."""
     held = await _lock_import(session, one.id) or one
     if held.status == ImportStatus.RUNNING:
         held.status, held.finished_at = ImportStatus.STOPPED, now

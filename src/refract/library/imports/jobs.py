@@ -1,4 +1,4 @@
-"""Imports and their roll-backs, batch by batch. A killed job resumes where it stopped."""
+"""Jobs that import and roll back in batches. A killed job resumes where it stopped."""
 
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles

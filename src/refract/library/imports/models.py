@@ -1,4 +1,4 @@
-"""Imports: what was brought, row by row, so that it can be told, gone on with, and taken back."""
+"""Imports and their rows, kept for the report, to resume, and to roll back."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -26,7 +26,7 @@ class RowOutcome(StrEnum):
 
 
 class LibraryImport(Model):
-    """One file that somebody brought."""
+    """An imported file and its progress."""
 
     __tablename__ = "imports"
     __table_args__ = (
@@ -54,7 +54,7 @@ class LibraryImport(Model):
 
 
 class ImportRow(Model):
-    """A row of such a file and what became of it."""
+    """A row of a file and its outcome."""
 
     __tablename__ = "import_rows"
     __table_args__ = (

@@ -1,6 +1,7 @@
-"""Netscape bookmark files, which every browser writes and no standard describes, taken from a stream one by one.
+"""Netscape bookmark files, which every browser writes and no standard describes.
 
-Nothing is built of the document: not a tree, so it may be nested as deep as it likes, and no more of it is in memory than one bookmark.
+They are read from a stream without a tree, so they may be nested to any depth, and no more than one
+bookmark is in memory.
 """
 
 import re
@@ -13,7 +14,7 @@ from refract.records.errors import BrokenFile
 
 CHUNK = 64 * 1024
 LONGEST_TAG = 512 * 1024
-"""Characters: icons stand inside the tags."""
+"""Characters of a tag, which may contain an icon."""
 _LONGEST_WORDS = 20_000
 _DEEPEST = 32
 _END = re.compile(r"""(?>[^>"']+|"[^"]*"|'[^']*')*+>""")
@@ -23,7 +24,7 @@ _ATTRIBUTE = re.compile(r"""([^\s=>"'/]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|(
 
 @dataclass(slots=True)
 class Entry:
-    """A bookmark as the file has it: its attributes by small name, its words, and the folders it lies in."""
+    """A bookmark of a file: attributes by lower-case name, texts, and the folders it is in."""
 
     attributes: dict[str, str]
     folders: Sequence[str]
@@ -39,7 +40,7 @@ class _Folder:
 
 @dataclass(frozen=True, slots=True)
 class _Piece:
-    """Words between tags, or a tag."""
+    """Text between tags, or a tag."""
 
     words: str = ""
     tag: str = ""
@@ -83,7 +84,7 @@ class Bookmarks:
             self._entry.description = (self._entry.description + words)[:_LONGEST_WORDS]
 
     def _turn(self, piece: _Piece) -> Entry | None:
-        """What a tag changes; a bookmark that is complete now."""
+        """Update the state for a tag; return the bookmark that it completes, if any."""
         tag = piece.tag
         if tag == "br" and self._into == "description":
             self._take("\n")
@@ -127,7 +128,7 @@ class Bookmarks:
         return None
 
     def _descend(self) -> None:
-        """A list belongs to the heading before it; the outermost has none."""
+        """Enter a list. It belongs to the heading before it; the outermost has none."""
         folder, self._opened = self._opened or _Folder("", special=True), None
         if len(self._stack) < _DEEPEST:
             self._stack.append(folder)
@@ -136,7 +137,10 @@ class Bookmarks:
 
 
 def attributes(inside: str) -> dict[str, str]:
-    """Return the attributes of a tag, the first of each name. None that matters has a name with other than letters and _."""
+    """Return the attributes of a tag, the first of each name.
+
+    No relevant name has characters other than letters and `_`.
+    """
     found: dict[str, str] = {}
     for name, double, single, bare in _ATTRIBUTE.findall(inside):
         if name.isascii() and name.isidentifier():
@@ -145,7 +149,10 @@ def attributes(inside: str) -> dict[str, str]:
 
 
 def _pieces(text: TextIO) -> Iterator[_Piece]:
-    """Words and tags in turn. Every character is looked at a fixed number of times, however the file is broken."""
+    """Yield texts and tags.
+
+    Every character is examined a fixed number of times, however broken the file is.
+    """
     buffer, at = "", 0
     while True:
         start = buffer.find("<", at)
@@ -174,7 +181,10 @@ def _pieces(text: TextIO) -> Iterator[_Piece]:
 
 
 def _end_of(buffer: str, start: int) -> int:
-    """Behind the `>` of the tag that begins here; -1 when it goes on. Comments and declarations know no quotes."""
+    """Return the index after the `>` of a tag, or -1 if it is incomplete.
+
+    Comments and declarations have no quotes.
+    """
     if buffer.startswith("<!--", start):
         return buffer.find("-->", start) + 3 if "-->" in buffer[start:] else -1
     if buffer[start + 1 : start + 2] in ("!", "?"):

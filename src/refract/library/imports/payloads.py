@@ -1,4 +1,4 @@
-"""Jobs of imports and their roll-backs, as rows of the queue."""
+"""Jobs of imports and their roll-backs."""
 
 from datetime import timedelta
 from typing import ClassVar
@@ -14,21 +14,21 @@ ABANDONED_AFTER = timedelta(days=1)
 
 
 class RunImport(JobPayload):
-    """Make items of the rows of an import."""
+    """Import the rows of an import."""
 
     kind: ClassVar[str] = "library.import"
     import_id: Id
 
 
 class RollBackImport(JobPayload):
-    """Remove what an import brought."""
+    """Remove what an import created."""
 
     kind: ClassVar[str] = "library.roll_back_import"
     import_id: Id
 
 
 class EndImport(JobPayload):
-    """Say of an import that it goes no further, unless it has ended already."""
+    """Stop an import, unless it has ended already."""
 
     kind: ClassVar[str] = "library.end_import"
     import_id: Id
@@ -47,7 +47,7 @@ async def enqueue_rollback(
 async def enqueue_abandoned_import_check(
     session: WriteSession, rt: Runtime, user_id: int, import_id: int
 ) -> None:
-    """An import that no worker goes on with, but a command that may be killed."""
+    """Enqueue a job that stops the import of a command if the command was killed."""
     await enqueue(
         session,
         rt,

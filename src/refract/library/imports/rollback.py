@@ -1,4 +1,4 @@
-"""Taking an import back: its items, and the tags that it brought and nobody uses."""
+"""Roll-back of an import: its items, and the tags that it created and nothing uses."""
 
 from collections.abc import Collection
 from datetime import datetime
@@ -24,7 +24,10 @@ _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 async def mark_rolling_back(
     session: WriteSession, one: LibraryImport, now: datetime
 ) -> LibraryImport:
-    """From now on nothing is added to the import; what it brought goes, slice by slice."""
+    """Mark an import as rolling back.
+
+    Nothing is added to it any more, and its items are removed in batches.
+    """
     held = await stop_running_import(session, one, now)
     if held.status == ImportStatus.ROLLED_BACK:
         raise ImportClosed(status="rolled back", remedy="there is nothing left of it")
@@ -33,7 +36,7 @@ async def mark_rolling_back(
 
 
 async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
-    """Remove some items of an import; whether there may be more. Committed when this returns."""
+    """Remove some items of an import and commit; return whether there may be more."""
     async with rt.db.write() as session:
         row = (
             select(LibraryImport)
@@ -66,7 +69,7 @@ async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
 async def delete_items(
     session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]
 ) -> None:
-    """Remove items with everything about them, as if they had never been; the counts of their tags follow."""
+    """Delete items with everything that belongs to them, and adjust the counts of their tags."""
     borne = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
     await personal_tags.lock_tags(session, user_id, set(await session.scalars(borne)))
     counts = (
@@ -82,9 +85,10 @@ async def delete_items(
 
 
 async def _delete_tags(session: WriteSession, rt: Runtime, one: LibraryImport) -> None:
-    """New tags vanish and revived ones are deleted again, where nothing bears them and no name means them since.
+    """Remove new tags and delete revived ones again, if no item and no alias uses them.
 
-    What items of another import bear becomes that one's, so that with the last of them the tag goes too.
+    A tag that items of another import use is transferred to it, and is removed with the last of
+    them.
     """
     made = {int(number) for number in one.made_tags["made"]}
     revived = {int(number) for number in one.made_tags["revived"]}

@@ -1,4 +1,4 @@
-"""A bookmark as a file describes it, before anything is made of it."""
+"""Bookmarks and tags as files describe them."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,7 +21,7 @@ _WHITE = re.compile(r"[^\S\n]+")
 
 @dataclass(frozen=True, slots=True)
 class Bookmark:
-    """An item as a file describes it: an address, or the text of a note."""
+    """An item as a file describes it: a URL, or the text of a note."""
 
     where: str
     text: str
@@ -31,18 +31,18 @@ class Bookmark:
     created_at: datetime | None = None
     confirmed_at: datetime | None = None
     own: bool = False
-    """In a file of ours, which is taken at its word."""
+    """From a file of Refract, whose values are used unchanged."""
     waiting: bool = False
-    """It was not confirmed yet, in a file of ours."""
+    """Not confirmed yet, in a file of Refract."""
     page: Mapping[str, Any] | None = None
-    """The saved page, in a file of ours."""
+    """The saved page, in a file of Refract."""
     remarks: Sequence[str] = ()
-    """Parts of the record that have no place here."""
+    """Parts of the record that could not be imported."""
 
 
 @dataclass(frozen=True, slots=True)
 class TagRow:
-    """A tag with its colour and the names that mean it, in a file of ours."""
+    """A tag with its colour and aliases, in a file of Refract."""
 
     where: str
     name: str
@@ -59,7 +59,7 @@ BookmarkRow = Bookmark | TagRow | UnreadableRow
 
 @dataclass(slots=True)
 class BookmarkFields:
-    """The fields of one record on their way to a bookmark, with remarks about the rest."""
+    """The fields of a record that becomes a bookmark, with remarks about the rest."""
 
     text: str = ""
     title: str | None = None
@@ -73,16 +73,16 @@ class BookmarkFields:
     remarks: list[str] = field(default_factory=list)
 
     def set_title(self, value: Any) -> None:
-        """Take a title as one line, cut where ours are shorter.
+        """Set the title to one line, shortened.
 
-        Many systems repeat the address for want of a title.
+        It is ignored if it repeats the URL, as many systems do for want of a title.
         """
         title = " ".join(plain_text(value).split())
         if title and (self.own or title != self.text):
             self.title = self._cut("title", title, MAX_TITLE)
 
     def set_summary(self, *values: Any) -> None:
-        """Join descriptions and notes by empty lines."""
+        """Set the summary to descriptions and notes, joined by empty lines."""
         texts = list(dict.fromkeys(plain_text(value).strip() for value in values))
         summary = "\n\n".join(text for text in texts if text)
         self.summary = self._cut("summary", summary, MAX_SUMMARY) if summary else None
@@ -91,7 +91,7 @@ class BookmarkFields:
         self.text = self._cut("text", plain_text(value).strip(), MAX_TEXT)
 
     def add_tags(self, names: Iterable[Any]) -> None:
-        """Add names that can be tags here, each once."""
+        """Add names that are valid tags, each once."""
         known = {personal_key(name) for name in self.tags}
         for name in names:
             typed = _WHITE.sub(" ", plain_text(name)).strip()
@@ -117,7 +117,7 @@ class BookmarkFields:
 
 
 def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:
-    """Return a tag of a file of ours. Raises `BadRecord`."""
+    """Return a tag of a file of Refract. Raises `BadRecord`."""
     try:
         name, color = (
             check_personal(plain_text(record.get("name"))),

@@ -1,4 +1,4 @@
-"""The saved page of an item, in files of ours."""
+"""The saved page of an item, in files of Refract."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -18,11 +18,11 @@ _MAX_TEXT_LENGTH = 2_000_000
 
 
 _SANITISED_KEY = "sanitised"
-"""Says of a page that its HTML was sanitised as the row was kept, in an extraction process."""
+"""Marks a page whose HTML was sanitised when the row was stored, in an extraction process."""
 
 
 def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a page that are taken, with its HTML sanitised like any foreign one."""
+    """Return the fields of a page that are imported, with its HTML sanitised."""
     html = page.get("html")
     fields = {name: page[name] for name in PAGE_FIELDS if name in page}
     return {
@@ -33,7 +33,10 @@ def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def build_page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | None:
-    """A row of `item_pages`, or nothing where the file has no page that makes sense. Its HTML is sanitised, now or before."""
+    """Return a row of `item_pages`, or None if the file has no valid page.
+
+    Its HTML is sanitised, now or before.
+    """
     if not isinstance(row.page, Mapping):
         return None
     page = row.page

@@ -1,4 +1,4 @@
-"""Whole files, as the API and the pages take them: tried out, begun, watched, stopped and taken back."""
+"""Imports of whole files for the API and pages: preview, start, list, roll back."""
 
 import asyncio
 from collections import Counter
@@ -26,13 +26,13 @@ from refract.library.imports.upload import UploadedRows
 
 MAX_PREVIEW_ROWS = 1_000
 _BATCH_SIZE = 200
-"""Rows that are taken in between two turns of the event loop."""
+"""Rows that are handled between two turns of the event loop."""
 UploadRowT = TypeVar("UploadRowT")
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewRow:
-    """What would become of a row."""
+    """The outcome that a row would have."""
 
     number: int
     place: str
@@ -44,7 +44,7 @@ class PreviewRow:
 
 @dataclass(frozen=True, slots=True)
 class ImportPreview:
-    """What would become of a file; of its rows the first thousand, or of those that would not come."""
+    """The outcome that a file would have, with its first thousand rows or the first to skip."""
 
     kind: Kind
     total: int
@@ -62,7 +62,10 @@ async def preview_file(
     *,
     only_left_out: bool = False,
 ) -> ImportPreview:
-    """With `left_out`, the trial tells of rows that would not come and of no others."""
+    """Return what an import would do.
+
+    With `only_left_out`, it has only rows that would be skipped.
+    """
     earlier = SeenRows()
     told: list[PreviewRow] = []
     outcomes: Counter[RowOutcome] = Counter()
@@ -93,7 +96,7 @@ async def preview_file(
 async def start_import(
     session: WriteSession, rt: Runtime, user: User, file: UploadedRows, name: str | None
 ) -> LibraryImport:
-    """Take the rows in; a worker makes items of them."""
+    """Store the rows of a file; a worker imports them."""
     one = await create_import(session, rt, user.id, file.kind, name)
     for some in _iter_batches(file.iter_stored_rows()):
         await add_stored_rows(session, one, some)
@@ -111,7 +114,7 @@ def _iter_batches(rows: Iterator[UploadRowT]) -> Iterator[list[UploadRowT]]:
 async def start_rollback(
     session: WriteSession, rt: Runtime, user: User, import_id: int
 ) -> LibraryImport:
-    """Remove what an import brought; a worker does so."""
+    """Remove what an import created; a worker does so."""
     one = await mark_rolling_back(
         session, await get_own_import(session, user.id, import_id), rt.clock.now()
     )
@@ -134,7 +137,7 @@ async def get_own_import(session: ReadSession, user_id: int, import_id: int) -> 
 async def list_own_imports(
     session: ReadSession, cursors: CursorCodec, user_id: int, limit: int, cursor: str | None
 ) -> Page[LibraryImport]:
-    """The latest first."""
+    """Return the user's imports, newest first."""
     question = ["imports", user_id]
     wanted = select(LibraryImport).where(LibraryImport.user_id == user_id)
     if cursor:
@@ -155,7 +158,7 @@ async def list_rows(
     limit: int,
     cursor: str | None,
 ) -> Page[ImportRow]:
-    """What became of each row, in the order of the file."""
+    """Return the rows of an import with their outcome, in the order of the file."""
     question = ["import", import_id, outcome]
     wanted = select(ImportRow).where(ImportRow.import_id == import_id)
     if outcome is not None:

@@ -1,4 +1,4 @@
-"""Rows of a file as they wait in the database for their turn. Pure."""
+"""Rows as they are stored in the database until they are imported. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ def to_stored_row(row: BookmarkRow) -> StoredRow:
 
 
 def from_stored_row(place: str, shown: str, why: str | None, content: str | None) -> BookmarkRow:
-    """Return the row that was kept."""
+    """Return the row that was stored."""
     if content is None:
         return UnreadableRow(place, why or "", shown)
     given: dict[str, Any] = json.loads(content)

@@ -1,4 +1,4 @@
-"""Records of other systems, and of ours, as bookmarks."""
+"""Records of other systems and of Refract as bookmarks."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from refract.records.values import guess_moment, plain_text
 
 BookmarkFormat = Callable[[Fields], BookmarkFields]
 NOTE = "data:text/plain;charset=utf-8,"
-"""How a note stands in a file of addresses: browsers show its text."""
+"""The URL of a note in a bookmark file: browsers show its text."""
 _WEB = re.compile(r"\s*https?://", re.IGNORECASE)
 _ROOTS = frozenset(
     {
@@ -20,11 +20,11 @@ _ROOTS = frozenset(
         "favourites", "favorites bar", "reading list", "unsorted", "pocket", "read archive", "unread",
     }
 )  # fmt: skip
-"""Folders that say nothing about what is in them."""
+"""Folders whose name is no tag."""
 
 
 def read_netscape(record: Fields) -> BookmarkFields:
-    """A bookmark of a browser, as `netscape.Bookmarks` finds it."""
+    """Read a bookmark of a browser, as `netscape.Bookmarks` finds it."""
     named = record["attributes"]
     bookmark = BookmarkFields(own="created_at" in named)
     href = named.get("href", "").strip()
@@ -46,7 +46,10 @@ def read_netscape(record: Fields) -> BookmarkFields:
 
 
 def read_pocket(record: Fields) -> BookmarkFields:
-    """`title,url,time_added,tags,status`; tags are apart by `|`, in older files by commas."""
+    """Read `title,url,time_added,tags,status`.
+
+    Tags are separated by `|`, in older files by commas.
+    """
     bookmark = BookmarkFields(text=_address(record.get("url")))
     bookmark.set_title(record.get("title"))
     tags = plain_text(record.get("tags"))
@@ -56,7 +59,7 @@ def read_pocket(record: Fields) -> BookmarkFields:
 
 
 def read_raindrop(record: Fields) -> BookmarkFields:
-    """`id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite`."""
+    """Read `id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite`."""
     bookmark = BookmarkFields(text=_address(record.get("url")))
     bookmark.set_title(record.get("title"))
     bookmark.set_summary(record.get("note"), record.get("excerpt"))
@@ -71,7 +74,7 @@ def read_raindrop(record: Fields) -> BookmarkFields:
 
 
 def read_linkding(record: Fields) -> BookmarkFields:
-    """A bookmark of the REST API."""
+    """Read a bookmark of the REST API."""
     bookmark = BookmarkFields(text=_address(record.get("url")))
     bookmark.set_title(record.get("title") or record.get("website_title"))
     bookmark.set_summary(
@@ -83,7 +86,7 @@ def read_linkding(record: Fields) -> BookmarkFields:
 
 
 def read_karakeep(record: Fields) -> BookmarkFields:
-    """A bookmark of the export: a link or a text; files are not taken."""
+    """Read a bookmark of the export: a link or a text; files are refused."""
     content = record.get("content")
     content = content if isinstance(content, Mapping) else {}
     bookmark = BookmarkFields()
@@ -103,7 +106,7 @@ def read_karakeep(record: Fields) -> BookmarkFields:
 
 
 def read_ours(record: Fields) -> BookmarkFields:
-    """What our own export writes."""
+    """Read a record of Refract's own export."""
     bookmark = BookmarkFields(own=True)
     bookmark.set_note(record.get("text") or record.get("url"))
     bookmark.set_title(record.get("title"))

@@ -1,6 +1,7 @@
-"""Files that people bring over the web, read in an extraction process: megabytes of HTML, CSV or JSON that anybody may have made.
+"""Uploaded files, read in an extraction process.
 
-The child writes two lines for each row, so that the server takes in a piece at a time and parses no more than it needs.
+They are megabytes of untrusted HTML, CSV or JSON. The process writes two lines per row, so that the
+server reads a piece at a time and parses no more than it needs.
 """
 
 import io
@@ -29,7 +30,7 @@ from refract.records.errors import UnreadableFile
 from refract.records.reader import MAX_SHOWN
 
 MAX_UPLOAD_ROWS = 100_000
-"""Rows of a file over the web. Four megabytes of real bookmarks are thirty thousand."""
+"""Rows of an uploaded file. Four megabytes of real bookmarks have thirty thousand."""
 
 STORE_ROWS_TASK = ExtractionTask(
     "import",
@@ -53,7 +54,7 @@ class ImportsBusy(Unavailable):
 
 @dataclass(frozen=True, slots=True)
 class UploadedRow:
-    """A row of a dry run: where it stands, what is shown of it, and what it is."""
+    """A row of a dry run: its place, an excerpt, and what it is."""
 
     place: str
     shown: str
@@ -61,14 +62,14 @@ class UploadedRow:
 
 
 class UploadedRows:
-    """The rows of a file as bytes, and what wrote it."""
+    """The rows of a file as bytes, and its format."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         *self._pieces, last = pieces
         self.kind = Kind(json.loads(last))
 
     def iter_stored_rows(self) -> Iterator[StoredRow]:
-        """Yield rows to store, each parsed as it is asked for."""
+        """Yield rows to store, each parsed when it is needed."""
         for head, content in self._iter_line_pairs():
             place, text, why = json.loads(head)
             yield StoredRow(place, text, why, content.decode() or None)
@@ -99,7 +100,7 @@ async def read_upload(
 ) -> UploadedRows:
     """Return the rows of a file, for a dry run or to be stored.
 
-    Raises `UnreadableFile` about a file that is none of those we know, or that is too much to read.
+    Raises `UnreadableFile` if the format is unknown or the file takes too long to read.
     """
     try:
         task = CLASSIFY_ROWS_TASK if preview else STORE_ROWS_TASK
@@ -172,7 +173,7 @@ def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
 
 
 def _iter_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield lines without their ends, whole ones from pieces that may end anywhere."""
+    """Yield complete lines without their ends, from pieces that may end anywhere."""
     rest = b""
     for piece in pieces:
         *whole, rest = (rest + piece).split(b"\n")

@@ -1,8 +1,8 @@
-"""The library as a list: filters, search, and what each filter would find.
+"""The library as a list: filters, search, and the counts of filters.
 
-Without words the newest confirmed come first. With words those that have all of them in title or tags come first, then those that have
-them anywhere, in both parts the latest captured first: an order that needs no scores, so it is the same on three databases, and a cursor
-can hold it.
+Without words the newest confirmed items come first. With words, items that have all of them in
+title or tags come first, then those that have them anywhere, the latest captured first in both
+parts. This order needs no scores, so it is the same on three databases and fits into a cursor.
 """
 
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ MAX_FACETS = 50
 
 @dataclass(frozen=True, slots=True)
 class LibraryFilter:
-    """Which items of a person. `tags` are names or ids, all of which an item must bear."""
+    """A selection of a user's items. `tags` are names or ids, all of which an item must have."""
 
     user_id: int
     state: ItemStatus = ItemStatus.ARCHIVED
@@ -53,14 +53,14 @@ class LibraryFilter:
 
 @dataclass(frozen=True, slots=True)
 class LibraryItemPage(Page[Item]):
-    """A page. `approximate` says that nothing has these words, and these are near to them."""
+    """A page of items. `approximate` means that no item matches the words and these are similar."""
 
     approximate: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class _LibraryQuery:
-    """A shelf whose words and tags have been looked up."""
+    """A `LibraryFilter` whose words and tags have been looked up."""
 
     library_filter: LibraryFilter
     terms: SearchTerms | None
@@ -76,7 +76,7 @@ async def list_items(
     limit: int,
     cursor: str | None,
 ) -> LibraryItemPage:
-    """One page in at most three queries for the items themselves, two more where tags are named in words."""
+    """Return a page, by at most three queries for the items and two more for tags given by name."""
     bound = ["library", asdict(shelf)]
     position = cursors.decode(bound, cursor) if cursor else None
     asked = await _build_query(session, shelf)
@@ -100,7 +100,7 @@ async def list_items(
 
 @dataclass(frozen=True, slots=True)
 class LibraryFacets:
-    """How many items each further filter would leave."""
+    """The number of items that each further filter would leave."""
 
     total: int
     types: dict[str, int]
@@ -109,7 +109,7 @@ class LibraryFacets:
 
 
 async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFacets:
-    """Counts over everything that the shelf holds, in four queries."""
+    """Count the filters over everything that matches, by four queries."""
     asked = await _build_query(session, shelf)
     if asked is None:
         return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [])
@@ -141,7 +141,7 @@ async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFac
 
 
 async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:
-    """The library's part of a search over everything: the first few items, in the order of the library's own search."""
+    """Return the first matches for the search over all features, ordered as in the library."""
     asked = await _build_query(session, LibraryFilter(user_id, q=q))
     if asked is None:
         return []
@@ -151,7 +151,7 @@ async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -
 
 
 async def _build_query(session: ReadSession, shelf: LibraryFilter) -> _LibraryQuery | None:
-    """None when nothing can be found: a tag that is not there, or a search without any word in it."""
+    """Return None if nothing can match: a tag does not exist, or the search has no word in it."""
     wanted = [Item.user_id == shelf.user_id, Item.status == shelf.state]
     terms = parse_terms(shelf.q) if shelf.q and shelf.q.strip() else None
     if terms is not None and terms.is_empty:
@@ -180,7 +180,11 @@ async def _build_query(session: ReadSession, shelf: LibraryFilter) -> _LibraryQu
 
 
 async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> list[int]:
-    """The tags that `#name` means: the one of this name or alias, `-` and `_` standing for spaces too; else all that begin so."""
+    """Return the ids of the tags that `#name` means.
+
+    That is the one with this name or alias, where `-` and `_` also stand for spaces; otherwise all
+    that begin so.
+    """
     spaced = name.replace("_", " ").replace("-", " ")
     names = {
         name,
@@ -205,7 +209,7 @@ async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> li
 
 
 async def _find_tag(session: ReadSession, user_id: int, tag: str) -> list[int]:
-    """The live tag of this name, else of this id."""
+    """Return the id of the live tag with this name, otherwise of the one with this id."""
     known = (await find_tags_by_key(session, user_id, [personal_key(tag)])).get(personal_key(tag))
     if known is None and tag.isascii() and tag.isdigit() and len(tag) < 19:
         known = await session.scalar(select(Tag).where(Tag.space == user_id, Tag.id == int(tag)))
@@ -223,7 +227,7 @@ def _build_tag_clause(tag_ids: Sequence[int]) -> ColumnElement[bool]:
 
 
 def _get_date_column(shelf: LibraryFilter) -> Any:
-    """What has not been confirmed is dated by its capture."""
+    """Return the column that dates items: of those not confirmed, the time of capture."""
     return Item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else Item.created_at
 
 
@@ -247,7 +251,10 @@ async def _list_by_date(
 async def _list_by_words(
     session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int
 ) -> list[tuple[int, Item]]:
-    """Items with the number of the section they are in. What a section before has is left out of the next."""
+    """Return items with the number of their section.
+
+    An item of an earlier section is not repeated.
+    """
     first, behind = (position[0], position[1]) if position is not None else (0, None)
     rows: list[tuple[int, Item]] = []
     for number in range(first, len(asked.sections)):
@@ -270,7 +277,10 @@ async def _list_by_words(
 async def _list_ids(
     session: ReadSession, question: Select[int], behind: int | None, most: int
 ) -> list[int]:
-    """The next matches of a section. Only ids are sorted; the items come by a question of their own."""
+    """Return the next matches of a section.
+
+    Only ids are sorted; the items are loaded by another query.
+    """
     _, item_id = get_search_source(session.dialect)
     if behind is not None:
         question = question.where(item_id < behind)
@@ -280,7 +290,11 @@ async def _list_ids(
 async def _build_section_query(
     session: ReadSession, asked: _LibraryQuery, number: int, before: Sequence[int] | None
 ) -> Select[int]:
-    """A section. `before` are all items of the sections before it, if they are known: then the index need not find them once more."""
+    """Return the query of a section.
+
+    `before` are all items of the sections before it, if known: then the index need not find them
+    again.
+    """
     indexed, item_id = get_search_source(session.dialect)
     question = (
         select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)

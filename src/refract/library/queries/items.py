@@ -1,4 +1,4 @@
-"""Questions about items."""
+"""Queries for items."""
 
 from collections.abc import Collection, Sequence
 
@@ -11,7 +11,7 @@ from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion, Sugge
 
 
 async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item:
-    """The person's own item; anybody else's is as good as absent."""
+    """Return the user's own item. Raises `ItemNotFound`, for items of others too."""
     item = await session.scalar(select(Item).where(Item.id == item_id, Item.user_id == user_id))
     if item is None:
         raise ItemNotFound
@@ -21,9 +21,10 @@ async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item
 async def lock_item_row(
     session: WriteSession, item_id: int, user_id: int | None = None
 ) -> Item | None:
-    """The item, which nobody else can change until this transaction ends.
+    """Return the item, locked until the transaction ends.
 
-    On PostgreSQL rows that refer to it, such as its tags, can still come and go: whoever changes a tag on many items waits for none.
+    On PostgreSQL rows that refer to it, such as its tags, can still be added and removed: a change
+    of a tag on many items does not wait for locks on them.
     """
     mine = (
         select(Item)
@@ -46,7 +47,7 @@ async def list_pending_items(
     limit: int,
     cursor: str | None,
 ) -> Page[Item]:
-    """What waits for the assistant or for the person, the newest first."""
+    """Return items that are being processed or wait for review, newest first."""
     question = ["pending", user_id, status]
     wanted = select(Item).where(Item.user_id == user_id, Item.pending)
     if status is not None:
@@ -60,7 +61,7 @@ async def list_pending_items(
 
 
 async def count_pending_items(session: ReadSession, user_id: int) -> int:
-    """How much waits, counted no further than anybody would read."""
+    """Return how many items are pending, counted no further than pages show."""
     some = select(Item.id).where(Item.user_id == user_id, Item.pending).limit(100).subquery()
     return await session.scalar(select(func.count()).select_from(some)) or 0
 
@@ -68,7 +69,7 @@ async def count_pending_items(session: ReadSession, user_id: int) -> int:
 async def get_suggestions(
     session: ReadSession, item_ids: Sequence[int]
 ) -> dict[int, list[Suggestion]]:
-    """The suggestions of each item, the surest first."""
+    """Return the suggestions of each item, most confident first."""
     found: dict[int, list[Suggestion]] = {item_id: [] for item_id in item_ids}
     if item_ids:
         ordered = (
@@ -84,7 +85,7 @@ async def get_suggestions(
 async def list_rejected_names(
     session: ReadSession, user_id: int, keys: Collection[str]
 ) -> set[str]:
-    """Which of these names the person has refused before."""
+    """Return those of the names that the user has rejected before."""
     if not keys:
         return set()
     refused = (
@@ -98,7 +99,10 @@ async def list_rejected_names(
 async def find_duplicates(
     session: ReadSession, user_id: int, items: Sequence[Item]
 ) -> dict[int, int]:
-    """For each item the earliest other one that leads to the same page, by the address as saved or as the page itself gives it."""
+    """Return the earliest other item with the same page for each item that has one.
+
+    Pages are the same by the saved URL or by the canonical one.
+    """
     digests = {
         digest for item in items for digest in (item.url_digest, item.canonical_digest) if digest
     }

@@ -1,4 +1,4 @@
-"""Items as they are shown: each with its tags, its suggestions and the first item of the same page."""
+"""Items as the API and pages show them: with tags, suggestions and the item they duplicate."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from refract.tags.models import Tag
 
 
 async def serialize_items(session: ReadSession, items: Sequence[Item]) -> list[ItemOut]:
-    """The items of one person, by as many questions for a hundred as for one."""
+    """Return the items of one user in a number of queries that does not depend on theirs."""
     if not items:
         return []
     user_id = items[0].user_id

@@ -1,6 +1,7 @@
-"""Finding items by their words, the same on three databases.
+"""Full-text search for items, the same on three databases.
 
-`terms` reads what somebody typed and knows nothing of a database; `indexing` keeps the words of items, `matching` asks for them.
+`terms` parses a search and needs no database; `index` stores the words of items, `match` queries
+them.
 """
 
 from refract.library.search.index import index_item, index_items

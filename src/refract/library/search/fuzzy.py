@@ -1,4 +1,7 @@
-"""Parts of words and typing errors in titles and hosts, where the database has trigrams: PostgreSQL with `pg_trgm`."""
+"""Parts of words and typing errors in titles and hosts.
+
+Needs trigrams: PostgreSQL with `pg_trgm`.
+"""
 
 from collections.abc import Sequence
 
@@ -11,7 +14,10 @@ from refract.library.models import Item
 MIN_WORD_LENGTH = 3
 """A shorter word has no trigram of its own."""
 SIMILARITY_THRESHOLD = "0.4"
-"""How much of a word's trigrams must be there: two letters changed places in a word of eight still are."""
+"""The share of a word's trigrams that must match.
+
+Two swapped letters in a word of eight still do.
+"""
 
 
 async def find_near_titles(
@@ -21,7 +27,10 @@ async def find_near_titles(
     wanted: ColumnElement[bool],
     limit: int,
 ) -> list[Item]:
-    """Items whose title or host has something near to every word, the nearest first; nothing on a database without trigrams."""
+    """Return items whose title or host is similar to every word, most similar first.
+
+    Returns nothing on a database without trigrams.
+    """
     if session.dialect != "postgresql" or any(len(word) < MIN_WORD_LENGTH for word in words):
         return []
     if not await session.scalar(text("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")):

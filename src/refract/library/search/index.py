@@ -1,4 +1,4 @@
-"""Keeping the words of items."""
+"""The search index: tokens of items."""
 
 import asyncio
 import re
@@ -18,21 +18,27 @@ from refract.library.search.terms import OWNER_MARK, TITLE, WORD
 from refract.tags.models import Tag
 
 MAX_TOKENS = 10_000
-"""Distinct ones of one item: a long book. What comes after is not found, and no database reaches its limits."""
+"""Distinct tokens per item, enough for a long book.
+
+Words after that are not found, which keeps every database within its limits.
+"""
 MAX_INLINE_CHARACTERS = 20_000
-"""Characters whose words are found on the event loop; those of more are found in a thread."""
+"""Longer texts are tokenised in a thread instead of on the event loop."""
 _BATCH_SIZE = 200
 _SCHEME = re.compile(r"^\s*https?://(www\.)?", re.IGNORECASE)
 
 
 async def index_item(session: WriteSession, item: Item) -> None:
-    """Take in an item's words anew: title, summary, text, fetched page and tags. Called after every change of any of them."""
+    """Index an item anew: title, summary, text, fetched page and tags.
+
+    Called after every change of them.
+    """
     await session.flush()
     await index_items(session, [item.id])
 
 
 async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
-    """The same for several, in four statements for each two hundred. Items that are gone are left out."""
+    """Index several items, by four statements per two hundred. Deleted ones are left out."""
     for some in iter_batches(sorted(item_ids), _BATCH_SIZE):
         fields = select(
             Item.id, Item.user_id, Item.title, Item.summary, Item.text, Item.url, Item.site
@@ -51,7 +57,7 @@ async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
 
 
 async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) -> None:
-    """Write tokens, whether or not there were any."""
+    """Insert or update tokens."""
     if rows:
         if session.dialect != "postgresql":
             rows = [{"number": row["number"], "words": " ".join(row["words"])} for row in rows]
@@ -70,7 +76,10 @@ async def remove_from_index(session: WriteSession, item_ids: Sequence[int]) -> N
 def build_tokens(
     user_id: int, titles: Iterable[str | None], texts: Iterable[str | None]
 ) -> list[str]:
-    """What the index keeps of an item: whose it is, the words of title and tags twice, those of everything else once."""
+    """Return the tokens of an item.
+
+    They are its owner, the words of title and tags twice, and all other words once.
+    """
     strong = [text for text in titles if text]
     first = encode_texts(TITLE, strong, MAX_TOKENS // 10)
     rest = encode_texts(WORD, [*strong, *texts], MAX_TOKENS)

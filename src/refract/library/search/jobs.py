@@ -1,4 +1,4 @@
-"""Words of items that follow a change of their tags, a slice at a time, and what may be forgotten."""
+"""Jobs of the search index: reindexing after changes of tags, in batches, and purging."""
 
 from collections.abc import Callable
 from datetime import time
@@ -21,31 +21,31 @@ from refract.library.service import tag_changes
 YIELD_SECONDS = 0.01
 _BATCH_SIZE = 200
 _MERGE_PAGES = 200
-"""Of the index on SQLite that are written anew in one transaction."""
+"""Pages of the index on SQLite that are rewritten in one transaction."""
 
 
 class ReindexChange(JobPayload):
-    """Take in the words of all items that a merge, a deletion or their undoing was about."""
+    """Reindex all items that a merge, a deletion or their undo affected."""
 
     kind: ClassVar[str] = "library.reindex_change"
     change_id: Id
 
 
 class ReindexTag(JobPayload):
-    """Take in the words of all items that bear a tag, which has another name now."""
+    """Reindex all items that have a renamed tag."""
 
     kind: ClassVar[str] = "library.reindex_tag"
     tag_id: Id
 
 
 class DeleteTagChanges(JobPayload):
-    """Remove merges and deletions that can no longer be undone."""
+    """Delete merges and deletions that can no longer be undone."""
 
     kind: ClassVar[str] = "library.forget_tag_changes"
 
 
 class PurgeDeletedWords(JobPayload):
-    """Let the index on SQLite forget the words of items that are gone."""
+    """Remove the words of deleted items from the index on SQLite."""
 
     kind: ClassVar[str] = "library.forget_words"
 
@@ -63,7 +63,7 @@ async def enqueue_reindex_tag(
 
 
 async def enqueue_word_purge(session: WriteSession, rt: Runtime) -> None:
-    """For whoever has removed items and wants no word of them left. Elsewhere the database itself sees to it."""
+    """Enqueue a purge after a deletion that must leave no words behind. Only SQLite needs it."""
     if session.dialect == "sqlite":
         await enqueue(
             session, rt, PurgeDeletedWords(), dedup=PurgeDeletedWords.kind, share=MAINTENANCE_SHARE
@@ -100,9 +100,11 @@ async def delete_tag_changes(rt: Runtime, _job: DeleteTagChanges) -> None:
 
 @handles(PurgeDeletedWords)
 async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
-    """FTS5 only notes that a row is gone; its words stay in the file until parts of the index are merged, which happens by chance.
+    """Merge the index so that words of deleted items leave the file.
 
-    So everything is merged into one part, some pages at a time: a negative number begins that, and it is done when nothing changes.
+    FTS5 only marks a row as deleted; its words stay until parts of the index happen to be merged.
+    So everything is merged into one part, some pages at a time: a negative number starts that, and
+    it is done when nothing changes.
     """
     if rt.settings.dialect != "sqlite":
         return
@@ -123,7 +125,7 @@ async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
 
 
 async def _reindex_in_batches(rt: Runtime, items_after: Callable[[int], Select[int]]) -> None:
-    """Each slice is a transaction of its own, so that nobody waits long for it."""
+    """Reindex in batches, each in a transaction of its own, so that locks are short."""
     last = 0
     while True:
         async with rt.db.write() as session:

@@ -1,4 +1,4 @@
-"""Asking each database's index, so that nobody else needs to know which it is."""
+"""Full-text queries in the dialect of each database."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -26,9 +26,9 @@ from refract.library.search.models import ItemSearch
 from refract.library.search.terms import TokenMatch
 
 _UNKNOWN_SHARE = 0.001
-"""How many of the items have a token that is too rare for the statistics, at most and roughly."""
+"""The assumed share of items that have a token too rare for the statistics."""
 _MIN_SHARE_RATIO = 50
-"""So many items of a list cost what one look costs, roughly."""
+"""The number of items in a posting list whose cost is roughly that of checking one row."""
 _TOKEN_SHARES_SQL = text("""
     SELECT sought.token, COALESCE(SUM(known.share), 0) AS share
     FROM unnest(CAST(:tokens AS text[])) AS sought (token)
@@ -42,22 +42,29 @@ _FTS_TABLE = table("item_search_fts", column("rowid"))
 
 
 async def prepare_search(session: ReadSession) -> None:
-    """Let PostgreSQL plan this transaction's searches by their words: a plan for any words reads the whole library for rare ones."""
+    """Let PostgreSQL plan this transaction's searches by their words.
+
+    A generic plan reads the whole library for rare words.
+    """
     if session.dialect == "postgresql":
         await session.execute(select(func.set_config("plan_cache_mode", "force_custom_plan", True)))
 
 
 def get_search_source(dialect: Dialect) -> tuple[FromClause, ColumnElement[int]]:
-    """What is searched, and its column of item ids: the newest come first along it without any sorting on SQLite."""
+    """Return what is searched and its column of item ids.
+
+    On SQLite, the newest come first along it without sorting.
+    """
     if dialect == "sqlite":
         return _FTS_TABLE, _FTS_TABLE.c.rowid
     return ItemSearch.__table__, ItemSearch.__table__.c.item_id
 
 
 async def find_common_tokens(session: ReadSession, asked: TokenMatch) -> frozenset[str]:
-    """Tokens of a question to PostgreSQL whose list of items costs more than a look at those items that the rarer tokens leave.
+    """Return tokens whose posting list costs more than checking the rows that rarer tokens leave.
 
-    GIN gathers all items of a beginning before it compares. The planner's own statistics know what is in how many of them.
+    PostgreSQL only: GIN collects all items of a prefix before it compares. The share of each token
+    is taken from the planner's statistics.
     """
     if session.dialect != "postgresql" or len(asked.every) < 2:
         return frozenset()
@@ -70,7 +77,10 @@ async def find_common_tokens(session: ReadSession, asked: TokenMatch) -> frozens
 def build_match_clause(
     dialect: Dialect, asked: TokenMatch, seen: Collection[str] = ()
 ) -> ColumnElement[bool]:
-    """The rows of `source` with these words. For those that are `seen`, PostgreSQL looks into the rows instead of asking its index."""
+    """Return the condition for rows with these words.
+
+    PostgreSQL checks tokens in `seen` on the rows instead of in its index.
+    """
     if dialect == "postgresql" and seen:
         indexed = replace(asked, every=[one for one in asked.every if one not in seen])
         rest = cast(" & ".join(f"{one}:*" for one in asked.every if one in seen), TSQUERY)

@@ -1,4 +1,4 @@
-"""The words of items, as each database searches them."""
+"""The search index table."""
 
 from typing import Any
 
@@ -10,15 +10,15 @@ from refract.core.db.types import Model, long_text
 
 
 def token_column() -> Text:
-    """Tokens: a `tsvector` on PostgreSQL, text under a full-text index elsewhere."""
+    """Return the type of tokens: `tsvector` on PostgreSQL, indexed text elsewhere."""
     return long_text().with_variant(TSVECTOR(), "postgresql")
 
 
 class ItemSearch(Model):
     """The tokens of an item, made by `core.words`.
 
-    Each database has an index of its own kind over them, which migration 0015 makes: GIN, FULLTEXT, and on SQLite `item_search_fts`, kept
-    in step by triggers.
+    Migration 0015 creates an index for each database: GIN, FULLTEXT, and on SQLite
+    `item_search_fts`, which triggers keep up to date.
     """
 
     __tablename__ = "item_search"

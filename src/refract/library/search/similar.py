@@ -1,4 +1,7 @@
-"""Items like another one, by their words: lexical, over the same index as search, and so the same on three databases."""
+"""Similar items, by their words.
+
+Lexical, over the same index as search, and so the same on three databases.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,9 +25,10 @@ _TAG_WEIGHT, _TITLE_WEIGHT, _SITE_WEIGHT = 2.0, 1.5, 0.5
 async def find_similar_items(
     session: ReadSession, item: Item, limit: int
 ) -> list[tuple[Item, float]]:
-    """The person's confirmed items that share words with this one, the likest first, each with a likeness between 0 and 1.
+    """Return the user's confirmed items that share words with this one, most similar first.
 
-    Candidates are the latest with one of its telling words in their title or tags; rare words count for more. Four queries.
+    Each has a similarity between 0 and 1. Candidates are the latest with one of its distinctive
+    words in their title or tags; rare words count for more. Four queries.
     """
     tags = [tag.name for tag in (await get_item_tags(session, [item.id]))[item.id]]
     mine = _build_features(item, tags)
@@ -41,7 +45,7 @@ async def find_similar_items(
 def _score_items(
     mine: dict[str, float], items: Sequence[Item], tags: Mapping[int, Sequence[str]]
 ) -> list[tuple[Item, float]]:
-    """Weigh hundreds of summaries against each other: work for a thread."""
+    """Compare hundreds of summaries. Slow: call it in a thread."""
     features = {item.id: _build_features(item, tags[item.id]) for item in items}
     space = WordSpace([mine, *features.values()])
     vector = space.vector(mine)
@@ -62,7 +66,10 @@ async def _find_candidate_ids(session: ReadSession, item: Item, words: Sequence[
 
 
 def _select_words(texts: Iterable[str]) -> list[str]:
-    """Words long enough to mean something, those of tags and title first. A pair of a script without spaces is long enough."""
+    """Return words long enough to be distinctive, those of tags and title first.
+
+    For scripts without spaces a pair of characters is long enough.
+    """
     found: dict[str, None] = {}
     for text in texts:
         found.update(
@@ -76,7 +83,7 @@ def _select_words(texts: Iterable[str]) -> list[str]:
 
 
 def _build_features(item: Item, tags: Iterable[str]) -> dict[str, float]:
-    """What an item is about, with how much each word weighs."""
+    """Return the words that an item is about, with their weights."""
     found: dict[str, float] = {}
     for weight, texts in (
         (_TAG_WEIGHT, tags),

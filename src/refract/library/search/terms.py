@@ -1,6 +1,7 @@
-"""What somebody typed into the search box, and the same for each database.
+"""Parsed searches, and their queries for each database.
 
-Words must all be there, by their beginning; `-word` must not; `#tag` is borne. Everything else separates.
+All words must occur, by their beginning; `-word` must not; `#tag` selects a tag. Everything else
+separates words.
 """
 
 import re
@@ -17,7 +18,7 @@ WORD = "w0"
 TITLE = "t0"
 """Marks a word of the title or of a tag."""
 OWNER_MARK = "u0"
-"""Marks the person whose item it is: a search meets no words of others."""
+"""Marks the owner of an item: a search reads no words of other users."""
 _PIECES = re.compile(
     r"""(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+"""
 )
@@ -34,7 +35,7 @@ class SearchTerms:
 
     @property
     def is_empty(self) -> bool:
-        """Nothing in it can be looked for."""
+        """Return whether there is nothing to search for."""
         return not (self.words or self.without or self.tags or self.without_tags)
 
     @property
@@ -43,7 +44,7 @@ class SearchTerms:
 
 
 def parse_terms(typed: str) -> SearchTerms:
-    """The search that a text means. Nothing in it can be wrong; what has no meaning is left out."""
+    """Return the search that a text means. No text is invalid; what has no meaning is ignored."""
     words: dict[str, None] = {}
     without: dict[str, None] = {}
     tags: dict[str, None] = {}
@@ -67,9 +68,10 @@ def parse_terms(typed: str) -> SearchTerms:
 
 @dataclass(frozen=True, slots=True)
 class TokenMatch:
-    """Tokens for one question to the index, each by its beginning.
+    """Tokens for one query of the index, each matched by its beginning.
 
-    All of `every` and none of `none`; of `any_of` at least one, if there are some; and not all of `unless`, if there are some.
+    All of `every` and none of `none`; of `any_of` at least one, if it is not empty; and not all of
+    `unless`, if it is not empty.
     """
 
     owner: int
@@ -83,11 +85,14 @@ class TokenMatch:
 
     @property
     def exception(self) -> "TokenMatch | None":
-        """What `unless` says, as a question of its own: MariaDB has no word for it inside another."""
+        """Return `unless` as a query of its own: MariaDB cannot express it inside another."""
         return TokenMatch(self.owner, self.unless) if self.unless else None
 
     def to_query(self, dialect: Dialect) -> str:
-        """The question in the language of a database. Tokens are letters and digits alone, so there is nothing to escape."""
+        """Return the query in the syntax of a database.
+
+        Tokens have only letters and digits, so nothing needs escaping.
+        """
         mine = encode_number(OWNER_MARK, self.owner)
         if dialect == "mysql":
             parts = [f"+{mine}", *(f"+{one}*" for one in self.every)]
@@ -109,7 +114,7 @@ class TokenMatch:
 
 
 def match_title(owner: int, terms: SearchTerms) -> TokenMatch:
-    """All words in the title or the tags."""
+    """Match all words in the title or the tags."""
     return TokenMatch(
         owner,
         [encode_word(TITLE, word) for word in terms.words],
@@ -118,7 +123,7 @@ def match_title(owner: int, terms: SearchTerms) -> TokenMatch:
 
 
 def match_any_field(owner: int, terms: SearchTerms) -> TokenMatch:
-    """All words anywhere, and not all of them in the title or the tags: `in_title` has those."""
+    """Match all words anywhere, but not all of them in title or tags: `match_title` finds those."""
     titled = [encode_word(TITLE, word) for word in terms.words]
     every, none = (
         [encode_word(WORD, word) for word in words] for words in (terms.words, terms.without)

@@ -1,4 +1,7 @@
-"""What can be done with items: capture, describe, review, take back. The caller's transaction, the caller's commit."""
+"""Operations on items: capture, enrich, review, undo.
+
+The caller owns the transaction and commits.
+"""
 
 from refract.library.service.capture import CapturedItem, capture_item
 from refract.library.service.edit import edit_item

@@ -1,4 +1,4 @@
-"""Taking something in: item, job, charge and undo in one transaction."""
+"""Capturing items: item, job, charge and undo record in one transaction."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ from refract.library.service.enrichment import enqueue_enrichment
 
 @dataclass(frozen=True, slots=True)
 class CapturedItem:
-    """A new item, and what is left of today's budget."""
+    """A new item, and what is left of today's quota."""
 
     item: Item
     quota: quota.QuotaBalance
@@ -35,7 +35,10 @@ class CapturedItem:
 async def capture_item(
     session: WriteSession, rt: Runtime, user: User, new: ItemCreate
 ) -> CapturedItem:
-    """Keep what was typed. It costs a little of the day's budget only when there is a model to ask and the person wants it asked."""
+    """Save a text or a URL.
+
+    It is charged only if there is a model and the user wants suggestions.
+    """
     if not new.text.strip():
         raise EmptyText
     await storage.charge_capture(session, rt, user)

@@ -1,4 +1,4 @@
-"""Changing what an item says."""
+"""Editing items."""
 
 from collections.abc import Collection, Sequence
 from typing import Any
@@ -21,7 +21,10 @@ from refract.tags.queries import find_tags_by_id
 
 
 async def edit_item(held: LockedItem, changes: ItemPatch) -> LockedItem:
-    """Change what is named; everything else stays. What a person has written, the assistant leaves alone from then on."""
+    """Change the fields that are given.
+
+    Fields that a user wrote are not overwritten by enrichment.
+    """
     held.require_status(
         "edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
     )
@@ -36,7 +39,10 @@ async def edit_item(held: LockedItem, changes: ItemPatch) -> LockedItem:
 
 
 def set_own_fields(held: LockedItem, named: dict[str, Any]) -> None:
-    """Title and summary as the person gave them; null clears, and a cleared one may be filled again by the assistant."""
+    """Set title and summary to what the user gave.
+
+    Null clears one, and enrichment may fill it again.
+    """
     item = held.item
     if "title" in named and named["title"] != item.title:
         item.title, item.title_source = (
@@ -51,7 +57,7 @@ def set_own_fields(held: LockedItem, named: dict[str, Any]) -> None:
 
 
 async def apply_tags(held: LockedItem, tag_ids: list[int] | None, names: list[str]) -> None:
-    """`tag_ids` is the full set, None leaves it; names come on top."""
+    """Set the tags of an item. `tag_ids` is the full set, None keeps it; tags named are added."""
     chosen = await resolve_tags(held.session, held.rt, held.item.user_id, tag_ids or [], names)
     await held.set_tags(chosen if tag_ids is not None else held.tag_ids | chosen)
 
@@ -79,7 +85,7 @@ async def resolve_tags(
     tag_ids: Collection[int],
     names: Collection[str],
 ) -> set[int]:
-    """The person's own tags with these ids, and those with these names, made where there is none."""
+    """Return the ids of the user's tags with these ids or names; missing names are created."""
     known = await find_tags_by_id(session, tag_ids) if tag_ids else {}
     for tag_id in tag_ids:
         tag = known.get(tag_id)
@@ -102,7 +108,7 @@ async def resolve_tags(
 def resolve_suggestions(
     suggestions: Sequence[Suggestion], accept: Collection[int], reject: Collection[int]
 ) -> tuple[list[Suggestion], list[Suggestion]]:
-    """The suggestions that were meant."""
+    """Return the suggestions to accept and to reject. Raises if an id is unknown or in both."""
     known = {one.id: one for one in suggestions}
     for suggestion_id in (*accept, *reject):
         if suggestion_id not in known:

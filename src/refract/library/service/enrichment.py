@@ -1,4 +1,4 @@
-"""The assistant's side: what a job may write, and only while it is that item's job."""
+"""What an enrichment job may write, and only while the item is assigned to it."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -30,7 +30,7 @@ from refract.library.service import storage as service_storage
 from refract.tags.grammar import personal_key
 
 _WEAK_CONFIDENCE = 0.5
-"""Below this, a new name that only the offline tier thought of makes way for the model's."""
+"""Weaker new names of the offline tier are dropped once the model has made its suggestions."""
 
 
 async def enqueue_enrichment(
@@ -41,7 +41,7 @@ async def enqueue_enrichment(
     run_at: datetime | None = None,
     resumed: bool = False,
 ) -> int:
-    """Ask for a description; from now on only this job may write one."""
+    """Enqueue a job that enriches an item; from now on only this job may write to it."""
     job_id = await enqueue(
         session, rt, EnrichItem(item_id=item.id, resumed=resumed), run_at=run_at, share=item.user_id
     )
@@ -51,14 +51,17 @@ async def enqueue_enrichment(
 
 
 async def lock_item_for_job(session: WriteSession, job: EnrichItem) -> Item | None:
-    """The item, locked, if it still waits for this very job; None when it was discarded, confirmed or given to another job meanwhile."""
+    """Return the locked item if it is still assigned to this job.
+
+    None if it was discarded, confirmed or assigned to another job meanwhile.
+    """
     item = await lock_item_row(session, job.item_id)
     ours = item is not None and (job.claim is None or item.job_id == job.claim.job_id)
     return item if item is not None and ours and item.status == ItemStatus.ENRICHING else None
 
 
 async def store_page(session: WriteSession, rt: Runtime, item: Item, page: ExtractedPage) -> None:
-    """Keep what was found at the address, and what the page calls its own address."""
+    """Save a fetched page, and the canonical URL that it names."""
     values: dict[str, Any] = {
         "url": page.url, "canonical_url": page.canonical_url, "title": page.title, "description": page.description, "author": page.author,
         "site": page.site, "language": page.language, "published_at": page.published_at, "image_url": page.image_url,
@@ -85,7 +88,10 @@ async def store_page(session: WriteSession, rt: Runtime, item: Item, page: Extra
 async def _charge_page_storage(
     session: WriteSession, rt: Runtime, item: Item, page: SavedPage, before: int
 ) -> None:
-    """Count a page against its person's storage. Where that is full, what the page is about is kept, and not what it says."""
+    """Charge a page to its user's storage.
+
+    If that is full, its metadata is kept without its text.
+    """
     more = service_storage.StorageUsage(
         bytes=service_storage.count_bytes(page.text, page.html) - before
     )
@@ -100,9 +106,10 @@ async def _charge_page_storage(
 async def apply_proposal(
     session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal, *, final: bool
 ) -> None:
-    """Fill title and summary where no person has written, and put the tags up for review.
+    """Fill title and summary unless a user wrote them, and store the tags as suggestions.
 
-    A proposal that is not final shows at once what the offline tier thinks, while the model is still being asked.
+    A proposal that is not final shows the result of the offline tier while the model is still
+    working.
     """
     now = rt.clock.now()
     _fill_field(item, "title", proposal.title, proposal)
@@ -162,7 +169,7 @@ async def _drop_weak_suggestions(session: WriteSession, others: Sequence[Suggest
 
 
 def _strengthen_suggestion(known: Suggestion, one: SuggestedTag) -> None:
-    """Two that think alike are surer than one."""
+    """Raise the confidence of a suggestion that both tiers made."""
     if known.status == SuggestionStatus.PENDING and known.source != one.source:
         known.reason = f"{known.reason}{REASON_SEPARATOR}{one.reason}"[:200]
         known.confidence = round(min(0.97, max(known.confidence, one.confidence) + 0.1), 2)
@@ -170,7 +177,7 @@ def _strengthen_suggestion(known: Suggestion, one: SuggestedTag) -> None:
 
 
 async def mark_failed(session: WriteSession, rt: Runtime, item: Item, why: str) -> None:
-    """Enrichment has ended without a description: the person may try again, confirm by hand or discard it."""
+    """Record that enrichment failed: the user can retry, confirm or discard the item."""
     item.failure = why[:300]
     item.set_status(ItemStatus.FAILED)
     item.version += 1
@@ -182,7 +189,7 @@ async def mark_failed(session: WriteSession, rt: Runtime, item: Item, why: str) 
 async def refund_enrichment(
     session: WriteSession, rt: Runtime, item: Item, note: EnrichmentNotice
 ) -> None:
-    """The model had no say: what was paid for it goes back, once, and the item says why."""
+    """Refund an item that the model did not enrich, once, and record the reason."""
     item.note = note.value
     if item.charged_job_id is not None:
         await quota.refund_quota(session, rt, item.charged_job_id, note.value)

@@ -1,4 +1,4 @@
-"""An item in one's hands: locked, with what is needed to take a change of it back."""
+"""Locked items, with what is needed to undo a change."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -40,7 +40,7 @@ STATUS_FIELDS = ("status", "enrichment", "note", "failure")
 
 @dataclass(slots=True)
 class LockedItem:
-    """An item whose row nobody else can change until the transaction ends."""
+    """An item whose row is locked until the transaction ends."""
 
     session: WriteSession
     rt: Runtime
@@ -61,12 +61,12 @@ class LockedItem:
             )
 
     async def set_tags(self, tag_ids: set[int]) -> None:
-        """Bear exactly these tags, as far as they are there."""
+        """Set the item's tags to those that still exist of these."""
         if tag_ids != self.tag_ids:
             self.tag_ids = await set_item_tags(self.session, self.item, tag_ids, self.now)
 
     async def save(self, action: str) -> None:
-        """Write down the change, and how it was before: until the next one it can be taken back."""
+        """Save the change, with the state before it: it can be undone until the next one."""
         self.item.version += 1
         self.item.updated_at = self.now
         await store_undo(self.session, self.item.id, action, self.before, self.now)
@@ -75,7 +75,7 @@ class LockedItem:
         await self._update_storage()
 
     async def save_without_undo(self) -> None:
-        """Write down a change that cannot be taken back, nor what was before it."""
+        """Save a change that cannot be undone, and drop the undo record of earlier ones."""
         self.item.version += 1
         self.item.updated_at = self.now
         if (known := await get_undo(self.session, self.item.id)) is not None:
@@ -85,7 +85,7 @@ class LockedItem:
         await self._update_storage()
 
     async def _update_storage(self) -> None:
-        """Count a text that became longer or shorter against its person's storage."""
+        """Charge a text that became longer or shorter to its user's storage."""
         more = service_storage.count_bytes(self.item.text) - service_storage.count_bytes(
             self.before["text"]
         )

@@ -1,4 +1,4 @@
-"""When a person goes: everything of theirs out, or everything of theirs with them."""
+"""Export and erasure of a user's library."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,7 +18,7 @@ EXPORT_BATCH_SIZE = 100
 
 
 async def erase_user_data(session: WriteSession, user_id: int) -> None:
-    """Delete a person's library: items with all that hangs on them, imports with their rows, tags, rules, budget.
+    """Delete a user's library: items with all that belongs to them, imports, tags, rules, quota.
 
     Jobs that wait find nothing to do.
     """
@@ -46,7 +46,10 @@ async def erase_user_data(session: WriteSession, user_id: int) -> None:
 async def export_user_data(
     session: ReadSession, user_id: int
 ) -> AsyncIterator[tuple[str, dict[str, Any]]]:
-    """Everything the library knows of a person, row by row: (kind, values). Items first, oldest first."""
+    """Yield everything the library knows of a user, row by row: (kind, values).
+
+    Items come first, oldest first.
+    """
     last = 0
     while items := (
         await session.scalars(_select_items_after(user_id, last, EXPORT_BATCH_SIZE))

@@ -1,4 +1,7 @@
-"""The assistant's budget per person and UTC day. The counter decides; the ledger explains it, and is only ever added to."""
+"""The AI quota per user and UTC day.
+
+The counter decides; the ledger explains it and is append-only.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,7 +24,7 @@ LEDGER_ACTION = "ENRICH_ITEM"
 
 @dataclass(frozen=True, slots=True)
 class QuotaBalance:
-    """How much of today's budget is left."""
+    """What is left of today's quota."""
 
     limit: int
     used: int
@@ -33,7 +36,10 @@ class QuotaBalance:
 
     @property
     def headers(self) -> dict[str, str]:
-        """The reset as seconds since 1970, as rate limits have it."""
+        """Return the balance as headers.
+
+        The reset is in seconds since 1970, as in those of rate limits.
+        """
         reset = str(int(self.resets_at.timestamp()))
         return {
             "X-AI-Quota-Limit": str(self.limit),
@@ -43,7 +49,7 @@ class QuotaBalance:
 
 
 def _get_today(rt: Runtime) -> tuple[date, datetime]:
-    """The day that is paid from now, and when it ends."""
+    """Return the current day of the quota, and when it ends."""
     today = rt.clock.now().astimezone(UTC).date()
     return today, datetime.combine(today, time(), UTC) + timedelta(days=1)
 
@@ -70,7 +76,7 @@ async def get_balance(session: ReadSession, rt: Runtime, user: User) -> QuotaBal
 async def get_balances(
     session: ReadSession, rt: Runtime, users: Sequence[User]
 ) -> dict[int, QuotaBalance]:
-    """How several people stand today, in one question."""
+    """Return today's balance of several users, by one query."""
     today, resets_at = _get_today(rt)
     asked = select(QuotaDay).where(
         QuotaDay.user_id.in_([user.id for user in users]), QuotaDay.day == today
@@ -84,7 +90,10 @@ async def get_balances(
 async def list_todays_entries(
     session: ReadSession, rt: Runtime, user_id: int, limit: int
 ) -> list[tuple[LedgerEntry, str | None]]:
-    """What today's budget went to, the latest first, each with what the item is called; without that when it is gone."""
+    """Return today's ledger entries, newest first, with the title of each item.
+
+    The title is None if the item is gone.
+    """
     today, _ = _get_today(rt)
     called = func.coalesce(Item.title, func.substr(Item.text, 1, 60))
     asked = select(LedgerEntry, called).outerjoin(Item, Item.id == LedgerEntry.item_id)
@@ -99,7 +108,10 @@ async def list_todays_entries(
 async def charge_quota(
     session: WriteSession, rt: Runtime, user: User, *, item_id: int, job_id: int
 ) -> bool:
-    """Pay for one description; False when today's budget is used up. The row of the day is where parallel requests queue up."""
+    """Charge one enrichment; return False if today's quota is used up.
+
+    Parallel requests are serialised by the lock on the row of the day.
+    """
     now = rt.clock.now()
     today = now.astimezone(UTC).date()
     await _ensure_day(session, user.id, today, now)
@@ -131,7 +143,7 @@ async def charge_quota(
 
 
 async def refund_quota(session: WriteSession, rt: Runtime, job_id: int, reason: str) -> bool:
-    """Give back what a job was charged, once; False when there was no charge or it is back already."""
+    """Refund what a job was charged, once; return False if there is nothing (more) to refund."""
     paid = await session.scalar(
         select(LedgerEntry).where(
             LedgerEntry.job_id == job_id, LedgerEntry.kind == LedgerEntryKind.CHARGE
@@ -161,7 +173,10 @@ async def refund_quota(session: WriteSession, rt: Runtime, job_id: int, reason: 
 async def override_limit(
     session: WriteSession, rt: Runtime, by: User, user_id: int, day: date, limit: int | None
 ) -> User:
-    """An administrator gives a person another limit for one day, or their plan's again; it is written down."""
+    """Set a user's limit for one day, or reset it to their plan's, on behalf of an administrator.
+
+    The change is recorded in the audit log.
+    """
     user = await session.get(User, user_id)
     if user is None:
         raise AccountNotFound

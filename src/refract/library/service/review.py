@@ -1,4 +1,4 @@
-"""The person decides: confirm, discard, try again, take or refuse a suggestion."""
+"""Decisions of the user: confirm, discard, retry, accept or reject suggestions, undo."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -33,7 +33,7 @@ from refract.library.service.lock import (
 
 
 async def confirm_item(held: LockedItem, kept: ItemConfirmation) -> LockedItem:
-    """Into the library, with what the person kept of the proposal. Suggestions that are not mentioned go on waiting."""
+    """Save an item to the library with the given fields. Other suggestions stay pending."""
     held.require_status("confirmed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
     named = {name: value for name, value in get_given_fields(kept).items() if value is not None}
     set_own_fields(held, {name: named[name] for name in ("title", "summary") if name in named})
@@ -55,7 +55,7 @@ async def archive_item(held: LockedItem) -> None:
 
 
 async def decide_suggestions(held: LockedItem, decision: SuggestionDecision) -> LockedItem:
-    """Take or refuse suggestions one by one; the item stays where it is."""
+    """Accept or reject suggestions; the status of the item stays."""
     held.require_status(
         "reviewed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED, ItemStatus.ARCHIVED
     )
@@ -90,7 +90,10 @@ def set_suggestion_status(
 
 
 async def discard_item(held: LockedItem) -> LockedItem:
-    """Put an item away. A job that is at it may not write any more; its tags are taken off, and come back with undo."""
+    """Discard an item.
+
+    Its job may not write any more. Its tags are removed, and undo restores them.
+    """
     held.require_status(
         "discarded", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
     )
@@ -102,7 +105,7 @@ async def discard_item(held: LockedItem) -> LockedItem:
 
 
 async def retry_item(held: LockedItem) -> LockedItem:
-    """Let the assistant try once more. What was paid for the first time is still paid for."""
+    """Enrich a failed item again. It is not charged a second time."""
     held.require_status("tried again", ItemStatus.FAILED)
     held.item.failure = None
     held.item.set_status(ItemStatus.ENRICHING)
@@ -115,7 +118,10 @@ async def retry_item(held: LockedItem) -> LockedItem:
 
 
 async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> bool:
-    """File an item whose surest suggestions reach the person's threshold, with those; the others go on waiting. It can be undone."""
+    """Confirm an item whose suggestions reach the user's threshold, with those tags.
+
+    The other suggestions stay pending. It can be undone.
+    """
     user = await session.get_one(User, item.user_id)
     threshold = Preferences.model_validate(user.preferences).auto_confirm
     if threshold is None:
@@ -138,7 +144,10 @@ async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> b
 
 
 async def undo_item(held: LockedItem) -> LockedItem:
-    """The item as it was before its latest change, within 24 hours. Taking back a capture discards it."""
+    """Restore the item as it was before its latest change, within 24 hours.
+
+    Undoing a capture discards it.
+    """
     last = await get_undo(held.session, held.item.id)
     if last is None or held.now - last.at > UNDO_WINDOW:
         raise NothingToUndo

@@ -1,6 +1,7 @@
-"""What each person stores: items, and the bytes of their texts and pages, counted in the transaction of every change.
+"""Storage usage per user: items, and the bytes of their texts and pages.
 
-Whoever changes items calls this last, when tags are locked already: one order, so that two changes never wait for each other.
+It is updated in the transaction of every change. Callers do so last, when tags are locked already:
+one lock order prevents deadlocks.
 """
 
 from dataclasses import dataclass
@@ -24,19 +25,22 @@ from refract.web.i18n import format_number
 
 @dataclass(frozen=True, slots=True)
 class StorageUsage:
-    """So many items with so many bytes."""
+    """A number of items and of bytes."""
 
     items: int = 0
     bytes: int = 0
 
 
 def count_bytes(*texts: str | None) -> int:
-    """Return the bytes that texts take."""
+    """Return the size of texts in UTF-8."""
     return sum(len(text.encode()) for text in texts if text)
 
 
 async def charge_capture(session: WriteSession, rt: Runtime, user: User) -> None:
-    """Count a capture against the person's hour. Raises `CaptureLimitReached`. Administrators are exempt, as for links."""
+    """Charge a capture to the user's hour.
+
+    Raises `CaptureLimitReached`. Administrators are exempt, as for links.
+    """
     limit = None if user.role == UserRole.ADMIN else rt.settings.captures_per_hour
     try:
         await charge(session, f"captures:{user.id}", 1, per_hour=limit, now=rt.clock.now())
@@ -57,7 +61,7 @@ async def add_usage(session: WriteSession, rt: Runtime, user_id: int, more: Stor
 async def try_to_add_usage(
     session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage
 ) -> bool:
-    """Count what is new, or return False when it does not fit. Whatever takes nothing more always fits."""
+    """Add usage, or return False if it does not fit. Usage that does not grow always fits."""
     fits = _build_limit_clauses(rt.settings, more)
     return await _change_usage(session, user_id, more, fits) or (
         await _create_usage_row(session, user_id, more)
@@ -66,7 +70,7 @@ async def try_to_add_usage(
 
 
 async def adjust_usage(session: WriteSession, user_id: int, more: StorageUsage) -> None:
-    """Count what is new or gone, whether it fits or not: whoever calls has looked before."""
+    """Change usage without a check of the limits, which the caller has made."""
     if not await _change_usage(session, user_id, more, []):
         await _create_usage_row(session, user_id, more)
         await _change_usage(session, user_id, more, [])
@@ -75,7 +79,7 @@ async def adjust_usage(session: WriteSession, user_id: int, more: StorageUsage) 
 async def has_free_storage(
     session: ReadSession, rt: Runtime, user_id: int, more: StorageUsage
 ) -> bool:
-    """Return whether so much more would fit."""
+    """Return whether that much more would fit."""
     stored, settings = await get_usage(session, user_id), rt.settings
     return (
         settings.items_per_person is None or stored.items + more.items <= settings.items_per_person
@@ -86,7 +90,7 @@ async def has_free_storage(
 
 
 async def get_usage(session: ReadSession, user_id: int) -> StorageUsage:
-    """Return what a person stores; somebody who was never counted is counted now."""
+    """Return the usage of a user, which is measured now if it never was."""
     row = await session.get(LibraryUsage, user_id)
     return (
         await measure_usage(session, user_id) if row is None else StorageUsage(row.items, row.bytes)
@@ -94,7 +98,7 @@ async def get_usage(session: ReadSession, user_id: int) -> StorageUsage:
 
 
 async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None) -> StorageUsage:
-    """Count anew: everything of a person's, or only these items."""
+    """Measure the usage of a user, of all items or only of these."""
     size = _build_byte_length(session, Item.text)
     of_page = _build_byte_length(session, SavedPage.text) + _build_byte_length(
         session, SavedPage.html
@@ -112,7 +116,7 @@ async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None
 
 
 async def reconcile_usage(session: WriteSession, user_id: int) -> StorageUsage | None:
-    """Set a person's row to what is really there; return by how much it was off, or None."""
+    """Set a user's usage to what is measured; return the difference, or None if there is none."""
     row = await session.get(LibraryUsage, user_id, with_for_update=True)
     if row is None:
         return None
@@ -160,9 +164,9 @@ async def _change_usage(
 
 
 async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUsage) -> bool:
-    """Count somebody who has no row yet, without the change that is being made; return False when there is one.
+    """Create the usage row of a user, without the current change; return False if there is one.
 
-    Of two at once one makes the row; the other waits for it, and adds to it.
+    Of two concurrent calls one creates the row; the other waits for it and adds to it.
     """
     if await session.get(LibraryUsage, user_id, populate_existing=True) is not None:
         return False
@@ -173,7 +177,7 @@ async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUs
 
 
 def _build_byte_length(session: ReadSession, column: Any) -> ColumnElement[int]:
-    """SQLite counts characters in text and bytes in blobs; the others have a word for bytes."""
+    """Return the length of a text column in bytes. SQLite counts bytes only in blobs."""
     return (
         func.length(sql_cast(column, LargeBinary))
         if session.dialect == "sqlite"

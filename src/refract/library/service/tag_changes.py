@@ -1,4 +1,4 @@
-"""Personal tags together with the items that bear them: deleting and merging, and taking either back within a day."""
+"""Deletion and merging of personal tags together with their items, and undo within a day."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ _NO_SYNC = {"synchronize_session": False}
 
 @dataclass(frozen=True, slots=True)
 class ChangedTag:
-    """The tag that a change was about, and the record of it, which knows the items."""
+    """A changed tag, and the id of the record that lists its items."""
 
     tag: Tag
     change_id: int
@@ -43,7 +43,7 @@ class ChangedTag:
 async def delete_tag(
     session: WriteSession, ids: IdSource, user_id: int, tag_id: int, now: datetime
 ) -> ChangedTag:
-    """Take a tag off all items. Its row stays, so that the same name revives the same id."""
+    """Remove a tag from all items. Its row stays, so that the same name revives the same id."""
     tag = await personal_tags.lock_live_tag(session, user_id, tag_id)
     change = await _record_change(session, ids, tag, "delete", {}, now)
     await _record_items(session, change, tag.id, None)
@@ -63,7 +63,10 @@ async def merge_tags(
     source_ids: Collection[int],
     now: datetime,
 ) -> ChangedTag:
-    """Let the target stand for the sources too: on their items, and by their names, which become aliases."""
+    """Merge the sources into the target.
+
+    It replaces them on their items, and their names become its aliases.
+    """
     wanted = sorted(set(source_ids))
     if not wanted or target_id in wanted:
         raise NothingToMerge
@@ -100,7 +103,10 @@ async def merge_tags(
 async def undo_tag_change(
     session: WriteSession, user_id: int, tag_id: int, now: datetime
 ) -> ChangedTag:
-    """Take back the latest merge into a tag, or its deletion, and tag the items again that lost a tag by it."""
+    """Undo the latest merge into a tag, or its deletion.
+
+    Items that lost a tag by it get it back.
+    """
     tag = (await personal_tags.lock_tags(session, user_id, [tag_id])).get(tag_id)
     if tag is None:
         raise TagNotFound
@@ -117,7 +123,7 @@ async def undo_tag_change(
 
 
 async def delete_expired_changes(session: WriteSession, now: datetime, most: int = 20) -> int:
-    """Remove what can no longer be undone, the oldest first; the answer says how many there were."""
+    """Delete records that can no longer be undone, oldest first; return how many there were."""
     old = (
         select(TagChange.id)
         .where(TagChange.at < now - timedelta(hours=2 * UNDO_HOURS))
@@ -141,7 +147,10 @@ async def _undo_delete(session: WriteSession, tag: Tag, change: TagChange) -> No
 
 
 async def _undo_merge(session: WriteSession, target: Tag, change: TagChange) -> None:
-    """Sources live again under their names, and the target leaves the items that had it from the merge alone."""
+    """Revive the sources and their names.
+
+    The target is removed from items that have it by the merge.
+    """
     numbers = [int(number) for number in change.details["sources"]]
     sources = list((await personal_tags.lock_tags(session, target.space, numbers)).values())
     if target.deleted_at is not None or any(
@@ -167,7 +176,7 @@ async def _undo_merge(session: WriteSession, target: Tag, change: TagChange) -> 
 
 
 async def _remove_target(session: WriteSession, target: Tag, change: TagChange) -> None:
-    """Take the target off the items that have it from the merge, and not from somebody since."""
+    """Remove the target from items that have it by the merge only."""
     gained = and_(TagChangeItem.change_id == change.id, TagChangeItem.had_target.is_(False))
     lost = delete(ItemTag).where(ItemTag.tag_id == target.id, ItemTag.created_at <= change.at)
     if session.dialect == "sqlite":
@@ -178,7 +187,7 @@ async def _remove_target(session: WriteSession, target: Tag, change: TagChange) 
 
 
 async def _is_alias_of_another(session: WriteSession, tag: Tag, than: int | None = None) -> bool:
-    """The name of a tag has become an alias of some other tag since."""
+    """Return whether the name of a tag has become an alias of another tag since."""
     means = await session.scalar(
         select(TagAlias.tag_id).where(TagAlias.space == tag.space, TagAlias.key == tag.key)
     )
@@ -210,7 +219,7 @@ async def _record_change(
 async def _record_items(
     session: WriteSession, change: TagChange, tag_id: int, target_id: int | None
 ) -> None:
-    """Remember which items bear a tag, by one statement however many they are."""
+    """Record which items have a tag, by one statement however many there are."""
     other = ItemTag.__table__.alias("other")
     both = (
         exists().where(other.c.item_id == ItemTag.item_id, other.c.tag_id == target_id)
@@ -244,7 +253,7 @@ async def _move_items(session: WriteSession, source_ids: Sequence[int], target_i
 async def _repoint_aliases(
     session: WriteSession, source_ids: Sequence[int], target_id: int
 ) -> dict[str, str]:
-    """Names that meant a source mean the target now; the answer tells what they meant before."""
+    """Let aliases of the sources point to the target; return what they pointed to before."""
     rows = (
         await session.execute(
             select(TagAlias.key, TagAlias.tag_id).where(TagAlias.tag_id.in_(source_ids))
@@ -272,7 +281,7 @@ async def _restore_tag(session: WriteSession, change: TagChange, tag_id: int) ->
 
 
 async def _recount_usage(session: WriteSession, tags: Sequence[Tag]) -> None:
-    """Set usage counts to what the junction table says. The tags are held."""
+    """Set usage counts to those of the junction table. The tags are locked."""
     for tag in tags:
         tag.usage_count = (
             await session.scalar(select(func.count()).where(ItemTag.tag_id == tag.id)) or 0
