@@ -128,11 +128,21 @@ def build_record(entry: ExportedItem) -> dict[str, Any]:
     """Return everything that an item has."""
     item, page = entry.item, entry.page
     return {
-        "text": item.text, "url": item.url, "title": item.title, "summary": item.summary, "type": item.type, "status": item.status,
-        "enrichment": item.enrichment, "created_at": _format_time(item.created_at), "updated_at": _format_time(item.updated_at),
-        "confirmed_at": _format_time(item.confirmed_at), "tags": [tag.name for tag in entry.tags],
-        "page": {name: _to_json_value(getattr(page, name)) for name in PAGE_FIELDS} if page is not None else None,
-    }  # fmt: skip
+        "text": item.text,
+        "url": item.url,
+        "title": item.title,
+        "summary": item.summary,
+        "type": item.type,
+        "status": item.status,
+        "enrichment": item.enrichment,
+        "created_at": _format_time(item.created_at),
+        "updated_at": _format_time(item.updated_at),
+        "confirmed_at": _format_time(item.confirmed_at),
+        "tags": [tag.name for tag in entry.tags],
+        "page": {name: _to_json_value(getattr(page, name)) for name in PAGE_FIELDS}
+        if page is not None
+        else None,
+    }
 
 
 class _JsonWriter:

@@ -126,10 +126,19 @@ async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
 
 def _to_extracted_page(kept: SavedPage) -> ExtractedPage:
     return ExtractedPage(
-        url=kept.url, canonical_url=kept.canonical_url, title=kept.title, description=kept.description, author=kept.author, site=kept.site,
-        language=kept.language, published_at=kept.published_at, image_url=kept.image_url, keywords=tuple(kept.keywords), text=kept.text,
+        url=kept.url,
+        canonical_url=kept.canonical_url,
+        title=kept.title,
+        description=kept.description,
+        author=kept.author,
+        site=kept.site,
+        language=kept.language,
+        published_at=kept.published_at,
+        image_url=kept.image_url,
+        keywords=tuple(kept.keywords),
+        text=kept.text,
         html=kept.html,
-    )  # fmt: skip
+    )
 
 
 async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:

@@ -11,10 +11,54 @@ import nh3
 from refract.library.models import Item, SavedPage
 
 _TAGS = {
-    "a", "abbr", "b", "blockquote", "br", "caption", "cite", "code", "dd", "del", "dl", "dt", "em", "figcaption", "figure", "h1", "h2",
-    "h3", "h4", "h5", "h6", "hr", "i", "ins", "kbd", "li", "mark", "ol", "p", "pre", "q", "s", "samp", "small", "strong", "sub", "sup",
-    "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var",
-}  # fmt: skip
+    "a",
+    "abbr",
+    "b",
+    "blockquote",
+    "br",
+    "caption",
+    "cite",
+    "code",
+    "dd",
+    "del",
+    "dl",
+    "dt",
+    "em",
+    "figcaption",
+    "figure",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "hr",
+    "i",
+    "ins",
+    "kbd",
+    "li",
+    "mark",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "s",
+    "samp",
+    "small",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "tr",
+    "u",
+    "ul",
+    "var",
+}
 _REMOVED_TAGS = {
     "script",
     "style",
@@ -58,10 +102,16 @@ def build_reader_view(item: Item, page: SavedPage | None) -> ReaderView:
     )
     words = len(_WORDS.findall(page.text if page is not None else item.text))
     return ReaderView(
-        title=item.title or (page.title if page else None), author=page.author if page else None,
-        site=(page.site if page else None) or item.site, url=item.url, language=page.language if page else None,
-        published_at=page.published_at if page else None, html=body, words=words, minutes=max(1, math.ceil(words / _WORDS_PER_MINUTE)),
-    )  # fmt: skip
+        title=item.title or (page.title if page else None),
+        author=page.author if page else None,
+        site=(page.site if page else None) or item.site,
+        url=item.url,
+        language=page.language if page else None,
+        published_at=page.published_at if page else None,
+        html=body,
+        words=words,
+        minutes=max(1, math.ceil(words / _WORDS_PER_MINUTE)),
+    )
 
 
 def sanitize_html(markup: str) -> str:
@@ -70,9 +120,19 @@ def sanitize_html(markup: str) -> str:
     Links send no referrer.
     """
     return nh3.clean(
-        markup, tags=_TAGS, clean_content_tags=_REMOVED_TAGS, attributes={"a": {"href"}, "ol": {"start"}, "td": {"colspan", "rowspan"},
-        "th": {"colspan", "rowspan"}}, url_schemes={"http", "https"}, link_rel="noopener noreferrer nofollow", strip_comments=True,
-    )  # fmt: skip
+        markup,
+        tags=_TAGS,
+        clean_content_tags=_REMOVED_TAGS,
+        attributes={
+            "a": {"href"},
+            "ol": {"start"},
+            "td": {"colspan", "rowspan"},
+            "th": {"colspan", "rowspan"},
+        },
+        url_schemes={"http", "https"},
+        link_rel="noopener noreferrer nofollow",
+        strip_comments=True,
+    )
 
 
 def text_to_html(text: str) -> str:

@@ -204,9 +204,19 @@ async def export_library(
 
 def _build_preview(trial: ImportPreview, name: str | None, now: datetime) -> ImportBegun:
     return ImportBegun(
-        id=None, kind=trial.kind, name=name, status=None, total=trial.total, created=trial.created, existing=trial.existing,
-        refused=trial.refused, waiting=0, created_at=now, finished_at=None, rows=[ImportRowOut.model_validate(row) for row in trial.rows],
-    )  # fmt: skip
+        id=None,
+        kind=trial.kind,
+        name=name,
+        status=None,
+        total=trial.total,
+        created=trial.created,
+        existing=trial.existing,
+        refused=trial.refused,
+        waiting=0,
+        created_at=now,
+        finished_at=None,
+        rows=[ImportRowOut.model_validate(row) for row in trial.rows],
+    )
 
 
 def _build_import_out(one: LibraryImport) -> ImportOut:
@@ -216,6 +226,15 @@ def _build_import_out(one: LibraryImport) -> ImportOut:
         else 0
     )
     return ImportOut(
-        id=one.id, kind=Kind(one.kind), name=one.name, status=ImportStatus(one.status), total=one.total, created=one.created,
-        existing=one.existing, refused=one.refused, waiting=waiting, created_at=one.created_at, finished_at=one.finished_at,
-    )  # fmt: skip
+        id=one.id,
+        kind=Kind(one.kind),
+        name=one.name,
+        status=ImportStatus(one.status),
+        total=one.total,
+        created=one.created,
+        existing=one.existing,
+        refused=one.refused,
+        waiting=waiting,
+        created_at=one.created_at,
+        finished_at=one.finished_at,
+    )

@@ -49,9 +49,19 @@ async def create_import(
 ) -> LibraryImport:
     """Create an import without rows."""
     one = LibraryImport(
-        id=rt.ids.next_id(), user_id=user_id, kind=kind, name=name[:255] if name else None, status=ImportStatus.RUNNING, total=0, created=0,
-        existing=0, refused=0, made_tags={"made": [], "revived": []}, created_at=rt.clock.now(), finished_at=None,
-    )  # fmt: skip
+        id=rt.ids.next_id(),
+        user_id=user_id,
+        kind=kind,
+        name=name[:255] if name else None,
+        status=ImportStatus.RUNNING,
+        total=0,
+        created=0,
+        existing=0,
+        refused=0,
+        made_tags={"made": [], "revived": []},
+        created_at=rt.clock.now(),
+        finished_at=None,
+    )
     session.add(one)
     await session.flush()
     return one
@@ -224,13 +234,31 @@ def _build_item(
     title = row.title or (None if row.own else extract_first_line(row.text))
     status = ItemStatus.READY_TO_CONFIRM if row.waiting else ItemStatus.ARCHIVED
     return {
-        "id": item_id, "user_id": one.user_id, "text": row.text, "url": seen.url, "url_digest": seen.url_digest, "canonical_digest": None,
-        "site": seen.site, "title": title, "title_source": (FieldSource.USER if row.title else FieldSource.SYSTEM) if title else None,
-        "summary": row.summary, "summary_source": FieldSource.USER if row.summary else None, "type": ItemType(seen.type), "status": status,
-        "pending": row.waiting, "enrichment": Enrichment.MANUAL, "note": None, "failure": None, "job_id": None, "charged_job_id": None,
-        "import_id": one.id, "created_at": min(row.created_at or row.confirmed_at or now, now), "updated_at": now,
-        "confirmed_at": get_confirmed_at(row, now), "version": 1,
-    }  # fmt: skip
+        "id": item_id,
+        "user_id": one.user_id,
+        "text": row.text,
+        "url": seen.url,
+        "url_digest": seen.url_digest,
+        "canonical_digest": None,
+        "site": seen.site,
+        "title": title,
+        "title_source": (FieldSource.USER if row.title else FieldSource.SYSTEM) if title else None,
+        "summary": row.summary,
+        "summary_source": FieldSource.USER if row.summary else None,
+        "type": ItemType(seen.type),
+        "status": status,
+        "pending": row.waiting,
+        "enrichment": Enrichment.MANUAL,
+        "note": None,
+        "failure": None,
+        "job_id": None,
+        "charged_job_id": None,
+        "import_id": one.id,
+        "created_at": min(row.created_at or row.confirmed_at or now, now),
+        "updated_at": now,
+        "confirmed_at": get_confirmed_at(row, now),
+        "version": 1,
+    }
 
 
 async def _ensure_tags(

@@ -112,8 +112,19 @@ class BookmarkFields:
     def to_bookmark(self, where: str) -> Bookmark:
         if not self.text.strip():
             raise BadRecord("No URL or text.")
-        return Bookmark(where, self.text, self.title, self.summary, tuple(self.tags), self.created_at, self.confirmed_at, self.own,
-                        self.waiting, self.page, tuple(self.remarks))  # fmt: skip
+        return Bookmark(
+            where,
+            self.text,
+            self.title,
+            self.summary,
+            tuple(self.tags),
+            self.created_at,
+            self.confirmed_at,
+            self.own,
+            self.waiting,
+            self.page,
+            tuple(self.remarks),
+        )
 
 
 def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:

@@ -10,9 +10,20 @@ from refract.records.errors import BadRecord
 from refract.records.values import guess_moment, plain_text
 
 PAGE_FIELDS = (
-    "url", "canonical_url", "title", "description", "author", "site", "language", "published_at", "image_url", "keywords", "text", "html",
+    "url",
+    "canonical_url",
+    "title",
+    "description",
+    "author",
+    "site",
+    "language",
+    "published_at",
+    "image_url",
+    "keywords",
+    "text",
+    "html",
     "fetched_at",
-)  # fmt: skip
+)
 _MAX_LENGTHS = {"title": 255, "author": 255, "site": 255, "language": 10}
 _MAX_TEXT_LENGTH = 2_000_000
 
@@ -52,7 +63,14 @@ def build_page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any]
     html = words["html"] or ""
     clean = html if page.get(_SANITISED_KEY) is True else sanitize_html(html)
     return {
-        **words, "item_id": item_id, "url": words["url"] or row.text, "text": words["text"] or "", "html": clean,
-        "keywords": [str(word)[:50] for word in keywords[:50]] if isinstance(keywords, list) else [],
-        "published_at": guess_moment(page.get("published_at")), "fetched_at": guess_moment(page.get("fetched_at")) or now,
-    }  # fmt: skip
+        **words,
+        "item_id": item_id,
+        "url": words["url"] or row.text,
+        "text": words["text"] or "",
+        "html": clean,
+        "keywords": [str(word)[:50] for word in keywords[:50]]
+        if isinstance(keywords, list)
+        else [],
+        "published_at": guess_moment(page.get("published_at")),
+        "fetched_at": guess_moment(page.get("fetched_at")) or now,
+    }

@@ -16,10 +16,22 @@ NOTE = "data:text/plain;charset=utf-8,"
 _WEB = re.compile(r"\s*https?://", re.IGNORECASE)
 _ROOTS = frozenset(
     {
-        "bookmarks", "bookmarks bar", "bookmarks toolbar", "bookmarks menu", "other bookmarks", "mobile bookmarks", "favorites",
-        "favourites", "favorites bar", "reading list", "unsorted", "pocket", "read archive", "unread",
+        "bookmarks",
+        "bookmarks bar",
+        "bookmarks toolbar",
+        "bookmarks menu",
+        "other bookmarks",
+        "mobile bookmarks",
+        "favorites",
+        "favourites",
+        "favorites bar",
+        "reading list",
+        "unsorted",
+        "pocket",
+        "read archive",
+        "unread",
     }
-)  # fmt: skip
+)
 """Folders whose name is no tag."""
 
 

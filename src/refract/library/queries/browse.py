@@ -136,8 +136,12 @@ async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFac
         if counts
         else {}
     )
-    return LibraryFacets(sum(types.values()), {str(kind): number for kind, number in types.items()}, untagged,
-                  [(tags[tag_id], number) for tag_id, number in counts.items()])  # fmt: skip
+    return LibraryFacets(
+        sum(types.values()),
+        {str(kind): number for kind, number in types.items()},
+        untagged,
+        [(tags[tag_id], number) for tag_id, number in counts.items()],
+    )
 
 
 async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:

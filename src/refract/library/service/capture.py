@@ -45,9 +45,17 @@ async def capture_item(
     now = rt.clock.now()
     seen = recognize_text(new.text)
     item = Item(
-        id=rt.ids.next_id(), user_id=user.id, text=new.text, url=seen.url, url_digest=seen.url_digest, site=seen.site, type=seen.type.value,
-        created_at=now, updated_at=now, version=1,
-    )  # fmt: skip
+        id=rt.ids.next_id(),
+        user_id=user.id,
+        text=new.text,
+        url=seen.url,
+        url_digest=seen.url_digest,
+        site=seen.site,
+        type=seen.type.value,
+        created_at=now,
+        updated_at=now,
+        version=1,
+    )
     tag_ids = await resolve_tags(session, rt, user.id, new.tag_ids, new.new_tags)
     item.set_status(ItemStatus.ENRICHING if new.enrich else ItemStatus.ARCHIVED)
     if not new.enrich:

@@ -63,10 +63,20 @@ async def lock_item_for_job(session: WriteSession, job: EnrichItem) -> Item | No
 async def store_page(session: WriteSession, rt: Runtime, item: Item, page: ExtractedPage) -> None:
     """Save a fetched page, and the canonical URL that it names."""
     values: dict[str, Any] = {
-        "url": page.url, "canonical_url": page.canonical_url, "title": page.title, "description": page.description, "author": page.author,
-        "site": page.site, "language": page.language, "published_at": page.published_at, "image_url": page.image_url,
-        "keywords": list(page.keywords), "text": page.text, "html": page.html, "fetched_at": rt.clock.now(),
-    }  # fmt: skip
+        "url": page.url,
+        "canonical_url": page.canonical_url,
+        "title": page.title,
+        "description": page.description,
+        "author": page.author,
+        "site": page.site,
+        "language": page.language,
+        "published_at": page.published_at,
+        "image_url": page.image_url,
+        "keywords": list(page.keywords),
+        "text": page.text,
+        "html": page.html,
+        "fetched_at": rt.clock.now(),
+    }
     kept = await session.get(SavedPage, item.id)
     before = service_storage.count_bytes(kept.text, kept.html) if kept is not None else 0
     if kept is None:
@@ -150,10 +160,18 @@ async def _store_suggestions(
             continue
         session.add(
             Suggestion(
-                id=number, user_id=item.user_id, item_id=item.id, name=one.name, normalised_name=key, source=one.source.value,
-                confidence=one.confidence, reason=one.reason, status=SuggestionStatus.PENDING.value, created_at=rt.clock.now(),
+                id=number,
+                user_id=item.user_id,
+                item_id=item.id,
+                name=one.name,
+                normalised_name=key,
+                source=one.source.value,
+                confidence=one.confidence,
+                reason=one.reason,
+                status=SuggestionStatus.PENDING.value,
+                created_at=rt.clock.now(),
             )
-        )  # fmt: skip
+        )
 
 
 async def _drop_weak_suggestions(session: WriteSession, others: Sequence[Suggestion]) -> None:

@@ -65,10 +65,15 @@ async def export_user_data(
         yield (
             "usage",
             {
-                "day": entry.day.isoformat(), "kind": entry.kind, "item_id": str(entry.item_id), "units": entry.units, "model": entry.model,
-                "reason": entry.reason, "at": entry.created_at.isoformat(),
+                "day": entry.day.isoformat(),
+                "kind": entry.kind,
+                "item_id": str(entry.item_id),
+                "units": entry.units,
+                "model": entry.model,
+                "reason": entry.reason,
+                "at": entry.created_at.isoformat(),
             },
-        )  # fmt: skip
+        )
 
 
 def _select_items_after(user_id: int, last: int, most: int) -> Any:

@@ -226,8 +226,13 @@ async def _record_items(
         if target_id is not None
         else false()
     )
-    rows = select(literal(change.id), ItemTag.tag_id, ItemTag.item_id, sql_cast(both, Boolean) if session.dialect != "mysql" else both,
-                  ItemTag.created_at).where(ItemTag.tag_id == tag_id)  # fmt: skip
+    rows = select(
+        literal(change.id),
+        ItemTag.tag_id,
+        ItemTag.item_id,
+        sql_cast(both, Boolean) if session.dialect != "mysql" else both,
+        ItemTag.created_at,
+    ).where(ItemTag.tag_id == tag_id)
     await session.execute(
         insert(TagChangeItem).from_select(
             ["change_id", "tag_id", "item_id", "had_target", "tagged_at"], rows
