@@ -182,7 +182,8 @@ class _HtmlWriter:
             ' charset=UTF-8">\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n'
         )
 
-    def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:  # noqa: ARG002 - such a file has no place for them
+    def tags(self, _tags: Sequence[Mapping[str, Any]]) -> str:
+        """Return nothing: the format has no list of tags."""
         return ""
 
     def items(self, entries: Sequence[ExportedItem]) -> str:

@@ -43,7 +43,7 @@ async def set_item_tags(
     if wanted == borne:
         return borne
     wanted = await _lock_existing_tags(session, item.user_id, wanted, borne)
-    borne = await _load_tag_ids(session, item)  # again, now that nobody else can change them
+    borne = await _load_tag_ids(session, item)  # again, now that they are locked
     if gone := borne - wanted:
         lost = delete(ItemTag).where(ItemTag.item_id == item.id, ItemTag.tag_id.in_(gone))
         await session.execute(lost.execution_options(synchronize_session=False))

@@ -69,7 +69,7 @@ async def enrich_item(rt: Runtime, job: EnrichItem) -> None:
     """Suggest a title, a summary and tags for an item."""
     task = await _load_task(rt, job)
     if task is None:
-        return  # discarded, confirmed or erased while it waited
+        return  # discarded, confirmed or erased meanwhile
     asking = task.is_paid and rt.settings.model_url is not None and task.preferences.suggestions
     if job.resumed and asking and rt.singleton(ModelClient).is_busy:
         await _requeue(rt, job)
@@ -108,9 +108,8 @@ async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
         if item is None or not ours or item.status != ItemStatus.ENRICHING:
             return None
         user = await session.get_one(User, item.user_id)
-        again = job.resumed or (
-            job.claim is not None and job.claim.attempt > 1
-        )  # what was read before need not be fetched twice
+        # a page that was fetched before is not fetched again
+        again = job.resumed or (job.claim is not None and job.claim.attempt > 1)
         kept = await session.get(SavedPage, item.id) if again else None
         url = item.url if item.type == ItemType.ARTICLE else None
         preferences = Preferences.model_validate(user.preferences)
@@ -147,9 +146,8 @@ async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -
     A page that was fetched before stays.
     """
     attempt = job.claim.attempt if job.claim is not None else MAX_TRIES
-    _log.info(
-        "page_not_fetched", item=str(job.item_id), kind=wrong.kind
-    )  # not the address: what somebody saves is theirs
+    # without the URL: what a user saves is private
+    _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind)
     if wrong.again and attempt < MAX_TRIES:
         raise TryAgain(wrong.kind.upper(), wrong.message) from wrong
     async with rt.db.write() as session:
@@ -182,9 +180,9 @@ async def _requeue(rt: Runtime, job: EnrichItem) -> None:
         await finish_job(session, job)
         item = await service.lock_item_for_job(session, job)
         if item is not None:
-            pause = timedelta(seconds=random.uniform(*MODEL_RETRY_SECONDS))  # noqa: S311 - so that not all come back at once
+            seconds = random.uniform(*MODEL_RETRY_SECONDS)  # noqa: S311 - jitter
             await service.enqueue_enrichment(
-                session, rt, item, run_at=rt.clock.now() + pause, resumed=True
+                session, rt, item, run_at=rt.clock.now() + timedelta(seconds=seconds), resumed=True
             )
 
 
@@ -217,19 +215,15 @@ async def _store_final(
             await service.store_page(session, rt, item, page)
         if note is not None:
             await service.refund_enrichment(session, rt, item, note)
-        elif (
-            not asking and item.charged_job_id is not None
-        ):  # the model was taken away, or suggestions turned off, after the capture
-            await service.refund_enrichment(
-                session,
-                rt,
-                item,
-                (
-                    EnrichmentNotice.MODEL_UNAVAILABLE
-                    if rt.settings.model_url is None
-                    else EnrichmentNotice.SUGGESTIONS_OFF
-                ),
+        elif not asking and item.charged_job_id is not None:
+            # the model was removed, or suggestions turned off, after the capture
+            has_model = rt.settings.model_url is not None
+            notice = (
+                EnrichmentNotice.SUGGESTIONS_OFF
+                if has_model
+                else EnrichmentNotice.MODEL_UNAVAILABLE
             )
+            await service.refund_enrichment(session, rt, item, notice)
         await service.apply_proposal(session, rt, item, proposal, final=True)
         await service.auto_confirm_item(session, rt, item)
 

@@ -78,9 +78,8 @@ class Item(Model):
             "enrichment IS NULL OR enrichment IN ('AI', 'SYSTEM', 'MANUAL')", name="enrichment"
         ),
         Index("ix_items_pending", "user_id", "pending", "id"),  # the review queue
-        Index(
-            "ix_items_library", "user_id", "status", "confirmed_at", "id"
-        ),  # the library, newest first
+        # the library, newest first
+        Index("ix_items_library", "user_id", "status", "confirmed_at", "id"),
         Index("ix_items_type", "user_id", "status", "type", "confirmed_at", "id"),
         Index("ix_items_url_digest", "user_id", "url_digest"),
         Index("ix_items_canonical_digest", "user_id", "canonical_digest"),
@@ -92,12 +91,10 @@ class Item(Model):
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
     text: Mapped[str] = mapped_column(Text)  # as captured
     url: Mapped[str | None] = mapped_column(String(2048))  # of an article, as typed
-    url_digest: Mapped[str | None] = mapped_column(
-        text_key(32)
-    )  # of the normalised form: two with one digest are the same page
-    canonical_digest: Mapped[str | None] = mapped_column(
-        text_key(32)
-    )  # of the form that the page itself calls its own
+    # of the normalised URL: two items with the same digest are the same page
+    url_digest: Mapped[str | None] = mapped_column(text_key(32))
+    # of the canonical URL that the page names
+    canonical_digest: Mapped[str | None] = mapped_column(text_key(32))
     site: Mapped[str | None] = mapped_column(text_key(255))  # the host, without www.
     title: Mapped[str | None] = mapped_column(String(255))
     title_source: Mapped[str | None] = mapped_column(String(10))
@@ -105,19 +102,18 @@ class Item(Model):
     summary_source: Mapped[str | None] = mapped_column(String(10))
     type: Mapped[str] = mapped_column(String(10))
     status: Mapped[str] = mapped_column(String(20))
-    pending: Mapped[
-        bool
-    ]  # status is one of PENDING_STATES: a column of its own keeps the queue in one index range
+    # whether status is in PENDING_STATUSES: keeps the queue in one index range
+    pending: Mapped[bool]
     enrichment: Mapped[str | None] = mapped_column(String(10))
-    note: Mapped[str | None] = mapped_column(
-        String(30)
-    )  # why the offline tier's word stands, such as OVER_QUOTA
-    failure: Mapped[str | None] = mapped_column(String(300))  # why enrichment failed, for people
-    job_id: Mapped[int | None]  # the one job that may write a proposal; any other is fenced off
-    charged_job_id: Mapped[
-        int | None
-    ]  # the job that a model call was paid for, while it is not refunded
-    import_id: Mapped[int | None]  # the import it came with
+    # why the offline proposal was used, such as OVER_QUOTA
+    note: Mapped[str | None] = mapped_column(String(30))
+    failure: Mapped[str | None] = mapped_column(
+        String(300)
+    )  # why enrichment failed, in words for users
+    job_id: Mapped[int | None]  # the only job that may write a proposal
+    # the job that was charged, unless it was refunded
+    charged_job_id: Mapped[int | None]
+    import_id: Mapped[int | None]  # the import that created it
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
     confirmed_at: Mapped[datetime | None]
@@ -139,7 +135,7 @@ class SavedPage(Model):
     item_id: Mapped[int] = mapped_column(
         ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
-    url: Mapped[str] = mapped_column(Text)  # where it was found in the end
+    url: Mapped[str] = mapped_column(Text)  # after redirects
     canonical_url: Mapped[str | None] = mapped_column(Text)
     title: Mapped[str | None] = mapped_column(String(255))
     description: Mapped[str | None] = mapped_column(Text)
@@ -149,12 +145,10 @@ class SavedPage(Model):
     published_at: Mapped[datetime | None]
     image_url: Mapped[str | None] = mapped_column(Text)
     keywords: Mapped[list[str]] = mapped_column(JSON)
-    text: Mapped[str] = mapped_column(
-        long_text()
-    )  # readable text, paragraphs apart by an empty line
-    html: Mapped[str] = mapped_column(
-        long_text()
-    )  # the same for the reader view, sanitised before it was stored
+    # readable text, with an empty line between paragraphs
+    text: Mapped[str] = mapped_column(long_text())
+    # the same for the reader view, sanitised before it was stored
+    html: Mapped[str] = mapped_column(long_text())
     fetched_at: Mapped[datetime]
 
 
@@ -237,13 +231,12 @@ class TagChange(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    tag_id: Mapped[int] = mapped_column(
-        ForeignKey("tags.id", ondelete="CASCADE")
-    )  # the target of a merge, or what was deleted
+    # the target of a merge, or the deleted tag
+    tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"))
     action: Mapped[str] = mapped_column(String(10))
     at: Mapped[datetime]
     undone_at: Mapped[datetime | None]
-    details: Mapped[dict[str, Any]] = mapped_column(JSON)  # sources and whatever else undoing needs
+    details: Mapped[dict[str, Any]] = mapped_column(JSON)  # sources and what else undo needs
 
 
 class TagChangeItem(Model):
@@ -256,11 +249,11 @@ class TagChangeItem(Model):
     )
     tag_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # the tag it lost
     item_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    had_target: Mapped[bool]  # it bore the target of the merge before as well
+    had_target: Mapped[bool]  # it had the target of the merge before
     tagged_at: Mapped[datetime]
 
 
-# Why the model had no say about an item.
+# Why an item was not enriched by the model.
 
 
 class EnrichmentNotice(StrEnum):
@@ -271,7 +264,7 @@ class EnrichmentNotice(StrEnum):
     MODEL_NOT_UNDERSTOOD = "MODEL_NOT_UNDERSTOOD"
 
 
-# The assistant's budget: a counter per person and day, and the book that explains it.
+# The AI quota: a counter per user and day, and the ledger that explains it.
 
 
 class LedgerEntryKind(StrEnum):
@@ -307,7 +300,7 @@ class LedgerEntry(Model):
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
-    day: Mapped[date] = mapped_column(Date)  # the day whose counter it moved
+    day: Mapped[date] = mapped_column(Date)  # the day that was charged
     kind: Mapped[str] = mapped_column(String(10))
     action: Mapped[str] = mapped_column(String(50))
     job_id: Mapped[int]

@@ -120,7 +120,8 @@ class _Feed:
 
     _ESCAPE = re.compile(
         r"\\(?:(?P<pair>u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2})"
-        r"|(?P<unfinished>(?:u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)?\Z)"
+        r"|(?P<unfinished>(?:u[0-9a-fA-F]{0,3}"
+        r"|u[dD][89abAB][0-9a-fA-F]{2}(?:\\(?:u[0-9a-fA-F]{0,3})?)?)?\Z)"
         r"|(?P<lone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)",
         re.DOTALL,
     )

@@ -78,7 +78,10 @@ class RowReader(ABC, Generic[Row]):
     def make_row(self, where: str, fields: Fields) -> Row:
         """Return the row of a record. Raises `BadRecord`."""
 
-    def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:  # noqa: ARG002 - for subclasses
+    def name_columns(
+        self,
+        cells: Sequence[str],  # noqa: ARG002 - for subclasses
+    ) -> Sequence[str] | None:
         """Return the columns of a table without a header, or None if these cells are its header."""
         return None
 

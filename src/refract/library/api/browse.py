@@ -112,7 +112,7 @@ async def list_library(
     cursor: CursorParam = None,
     q: SearchParam = None,
     tag: TagsParam = None,
-    type: TypeParam = None,  # noqa: A002 - what the filter is called
+    type: TypeParam = None,  # noqa: A002 - name of the filter
     state: StateParam = ItemStatus.ARCHIVED,
     untagged: UntaggedParam = False,
     after: ConfirmedAfterParam = None,
@@ -136,7 +136,7 @@ async def count_filters(
     rt: Rt,
     q: SearchParam = None,
     tag: TagsParam = None,
-    type: TypeParam = None,  # noqa: A002 - what the filter is called
+    type: TypeParam = None,  # noqa: A002 - name of the filter
     state: StateParam = ItemStatus.ARCHIVED,
     untagged: UntaggedParam = False,
     after: ConfirmedAfterParam = None,

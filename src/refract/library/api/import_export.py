@@ -186,7 +186,7 @@ async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportO
 async def export_library(
     actor: ReadCaller,
     rt: Rt,
-    format: Annotated[  # noqa: A002 - the query's own word
+    format: Annotated[  # noqa: A002 - name of the parameter
         LibraryExportFormat,
         Query(description="`json` holds everything; `html` is a bookmark file for every browser."),
     ] = LibraryExportFormat.JSON,

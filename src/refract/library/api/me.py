@@ -53,7 +53,7 @@ async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt
         return QuotaOut.model_validate(await quota.get_balance(session, rt, user))
 
 
-# Standing orders for the assistant: `github.com → code`.
+# Tag rules: `github.com → code`.
 
 rules_router = api_router("/me/tag-rules", "me")
 

@@ -42,7 +42,7 @@ async def load_background(session: ReadSession, user_id: int, item_id: int) -> U
     ]
     return UserBackground(
         vocabulary=vocabulary,
-        aliases={key: name for key, name in (await session.execute(merged)).all()},  # noqa: C416 - rows are no pairs to mypy
+        aliases={row[0]: row[1] for row in (await session.execute(merged)).all()},
         rules=rules,
         neighbours=await _load_neighbours(session, user_id, item_id),
         unwanted=await _load_unwanted_keys(session, user_id, item_id),

@@ -51,7 +51,8 @@ _TAGS = {
     "ul",
 }
 _CONTROL = re.compile(
-    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f"
+    r"\u200b\u2028\u2029\u202a-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 _BLOCK = re.compile(r"</(?:p|h[1-6]|li|blockquote|pre|tr|table|ul|ol)>|<(?:br|hr) ?/?>")
 

@@ -13,7 +13,8 @@ _SENTENCE = re.compile(
 )
 _CJK_RUN = re.compile(rf"[{CJK}]")
 
-# The most frequent words that carry no subject, language by language. Short lists do: frequency settles the rest.
+# The most frequent words without meaning of their own, by language. Short lists are enough: the
+# frequency of words does the rest.
 STOP = frozenset((Path(__file__).parent / "stop_words.txt").read_text(encoding="utf-8").split())
 _CJK_STOP = frozenset(
     "的了和是在我有他这中大来上个们到说地为子时道要就出会可也你对生能而得着下自之年过后作里用成所然家种多经去学如都同现当没起还发好看进两些其理本天因想样只方已无开手"

@@ -51,7 +51,7 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
 
     noun = "bookmark"
     holders = frozenset({"items", "tags", "bookmarks", "results", "data"})
-    max_record = 16 * 1024 * 1024  # our own records carry the saved page
+    max_record = 16 * 1024 * 1024  # records of Refract contain the saved page
 
     def __init__(self, source: TextSource, kind: Kind) -> None:
         super().__init__(source)

@@ -1,5 +1,6 @@
 """Rows become items, a batch per transaction. Importing the same rows again changes nothing."""
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -316,25 +317,23 @@ async def _add_aliases(
 
 
 async def _apply_tags(
-    session: WriteSession, wanted: Mapping[int, Sequence[int]], now: datetime
+    session: WriteSession, tags_by_item: Mapping[int, Sequence[int]], now: datetime
 ) -> None:
     """Tag new items. Tags that are deleted at this very moment are left out."""
-    numbers = {tag_id for tag_ids in wanted.values() for tag_id in tag_ids}
-    if not numbers:
+    named = {tag_id for tag_ids in tags_by_item.values() for tag_id in tag_ids}
+    if not named:
         return
-    owner = await session.scalar(select(Item.user_id).where(Item.id == next(iter(wanted))))
-    held = await personal_tags.lock_tags(session, int(owner or 0), numbers)
-    live = {tag_id for tag_id, tag in held.items() if tag.deleted_at is None}
-    rows = [
-        {"item_id": item_id, "tag_id": tag_id, "created_at": now}
-        for item_id, tag_ids in wanted.items()
+    owner = await session.scalar(select(Item.user_id).where(Item.id == next(iter(tags_by_item))))
+    locked = await personal_tags.lock_tags(session, int(owner or 0), named)
+    live = {tag_id for tag_id, tag in locked.items() if tag.deleted_at is None}
+    pairs = [
+        (item_id, tag_id)
+        for item_id, tag_ids in tags_by_item.items()
         for tag_id in sorted(set(tag_ids) & live)
     ]
+    rows = [{"item_id": item_id, "tag_id": tag_id, "created_at": now} for item_id, tag_id in pairs]
     await insert_rows(session, ItemTag, rows)
-    counts: dict[int, int] = {}
-    for row in rows:
-        counts[int(row["tag_id"])] = counts.get(int(row["tag_id"]), 0) + 1  # type: ignore[call-overload]
-    await adjust_usage(session, counts, now)
+    await adjust_usage(session, Counter(tag_id for _, tag_id in pairs), now)
 
 
 async def stop_running_import(

@@ -46,9 +46,8 @@ class LibraryImport(Model):
     created: Mapped[int]
     existing: Mapped[int]
     refused: Mapped[int]
-    made_tags: Mapped[dict[str, Any]] = mapped_column(
-        JSON
-    )  # ids of tags that it made or revived: a roll-back removes those left unused
+    # ids of tags that it created or revived: a roll-back removes those left unused
+    made_tags: Mapped[dict[str, Any]] = mapped_column(JSON)
     created_at: Mapped[datetime]
     finished_at: Mapped[datetime | None]
 
@@ -66,9 +65,9 @@ class ImportRow(Model):
         ForeignKey("imports.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    place: Mapped[str] = mapped_column(String(40))  # where in the file
-    shown: Mapped[str] = mapped_column(Text)  # enough to recognise it
+    place: Mapped[str] = mapped_column(String(40))  # in the file
+    shown: Mapped[str] = mapped_column(Text)  # an excerpt
     outcome: Mapped[str] = mapped_column(String(10))
     why: Mapped[str | None] = mapped_column(Text)
     item_id: Mapped[int | None]
-    content: Mapped[str | None] = mapped_column(long_text())  # as long as it waits
+    content: Mapped[str | None] = mapped_column(long_text())  # until it is imported

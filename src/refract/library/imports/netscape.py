@@ -190,6 +190,6 @@ def _end_of(buffer: str, start: int) -> int:
     if buffer[start + 1 : start + 2] in ("!", "?"):
         return buffer.find(">", start) + 1 or -1
     if start + 1 < len(buffer) and not (buffer[start + 1].isalpha() or buffer[start + 1] == "/"):
-        return start + 1  # a sign, not a tag
+        return start + 1  # a less-than sign, not a tag
     found = _END.match(buffer, start + 1)
     return found.end() if found else -1

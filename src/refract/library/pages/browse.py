@@ -32,14 +32,14 @@ SearchText = Annotated[str | None, Query(max_length=200)]
 
 
 @router.get("/app/library")
-async def library_page(  # noqa: PLR0913, PLR0917 - each filter is one
+async def library_page(  # noqa: PLR0913, PLR0917 - one per filter
     request: Request,
     actor: ReadCaller,
     rt: Rt,
     cursor: CursorParam = None,
     q: SearchText = None,
     tag: SearchText = None,
-    type: Annotated[str, Query(max_length=20)] = "",  # noqa: A002 - what the filter is called
+    type: Annotated[str, Query(max_length=20)] = "",  # noqa: A002 - name of the filter
     untagged: bool = False,
     discarded: bool = False,
 ) -> Response:

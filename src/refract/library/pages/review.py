@@ -47,7 +47,7 @@ async def render_waiting_count(request: Request, actor: ReadCaller, rt: Rt) -> R
 
 
 @router.post("/app/review/{item_id}")
-async def decide_item(  # noqa: PLR0913, PLR0917 - each field of the form is one
+async def decide_item(  # noqa: PLR0913, PLR0917 - one per form field
     item_id: Id,
     request: Request,
     actor: WriteCaller,

@@ -248,7 +248,7 @@ async def _list_by_date(
         at, number = position
         question = question.where(
             moment <= at, or_(moment < at, Item.id < number)
-        )  # the first bound lets planners begin in the middle
+        )  # the first bound lets planners start in the middle
     return list(await session.scalars(question.order_by(moment.desc(), Item.id.desc()).limit(most)))
 
 

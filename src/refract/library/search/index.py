@@ -51,7 +51,7 @@ async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
         )
         if size <= MAX_INLINE_CHARACTERS:
             rows = _build_token_rows(items, tags, pages)
-        else:  # a page may have a hundred thousand words, which are looked at one by one
+        else:  # a page may have a hundred thousand words
             rows = await asyncio.to_thread(_build_token_rows, items, tags, pages)
         await write_tokens(session, rows)
 

@@ -33,8 +33,10 @@ _TOKEN_SHARES_SQL = text("""
     SELECT sought.token, COALESCE(SUM(known.share), 0) AS share
     FROM unnest(CAST(:tokens AS text[])) AS sought (token)
     LEFT JOIN (
-        SELECT unnest(CAST(CAST(most_common_elems AS text) AS text[])) AS element, unnest(most_common_elem_freqs) AS share
-        FROM pg_stats WHERE schemaname = current_schema() AND tablename = 'item_search' AND attname = 'tokens'
+        SELECT unnest(CAST(CAST(most_common_elems AS text) AS text[])) AS element,
+            unnest(most_common_elem_freqs) AS share
+        FROM pg_stats
+        WHERE schemaname = current_schema() AND tablename = 'item_search' AND attname = 'tokens'
     ) AS known ON starts_with(known.element, sought.token)
     GROUP BY sought.token
 """)
@@ -87,7 +89,7 @@ def build_match_clause(
         return and_(
             build_match_clause(dialect, indexed),
             func.ts_match_vq(ItemSearch.__table__.c.tokens, rest),
-        )  # as a function no index knows it
+        )  # as a function it would not use the index
     spelled: Any = asked.to_query(dialect)
     if dialect == "sqlite":
         return literal_column("item_search_fts").op("MATCH", is_comparison=True)(spelled)

@@ -65,7 +65,7 @@ async def apply_tags(held: LockedItem, tag_ids: list[int] | None, names: list[st
 def _replace_text(held: LockedItem, text: str) -> None:
     item, seen = held.item, recognize_text(text)
     if seen.url_digest != item.url_digest:
-        item.canonical_digest = None  # it was another page's
+        item.canonical_digest = None  # it belonged to another page
     item.text, item.type, item.url, item.url_digest, item.site = (
         text,
         seen.type.value,
@@ -75,7 +75,7 @@ def _replace_text(held: LockedItem, text: str) -> None:
     )
 
 
-# Which tags somebody means by ids and names.
+# Tags and suggestions by ids and names.
 
 
 async def resolve_tags(

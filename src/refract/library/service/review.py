@@ -114,7 +114,7 @@ async def retry_item(held: LockedItem) -> LockedItem:
     return held
 
 
-# Filing without asking, for those who want it so.
+# Auto-approval, for users who turned it on.
 
 
 async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> bool:
@@ -140,7 +140,7 @@ async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> b
     return True
 
 
-# Taking the latest change back.
+# Undo of the latest change.
 
 
 async def undo_item(held: LockedItem) -> LockedItem:
@@ -166,13 +166,10 @@ async def _restore_item(held: LockedItem, last: ItemUndo) -> None:
     for name in CONTENT_FIELDS:
         setattr(held.item, name, before[name])
     await _restore_suggestions(held, before["suggestions"])
-    await held.set_tags(
-        {int(tag_id) for tag_id in before["tags"]}
-    )  # what was merged since comes as its target, what was deleted not at all
-    if last.action in (
-        "confirmed",
-        "discarded",
-    ):  # any other change left the item in its state, which may have moved on since
+    # a tag merged since is replaced by its target, a deleted one left out
+    await held.set_tags({int(tag_id) for tag_id in before["tags"]})
+    if last.action in {"confirmed", "discarded"}:
+        # no other change affects the status, which may have changed since
         await _restore_status(held, before)
 
 
@@ -189,7 +186,7 @@ async def _restore_status(held: LockedItem, before: dict[str, Any]) -> None:
 
 async def _restore_suggestions(held: LockedItem, statuses: dict[str, str]) -> None:
     for one in held.suggestions:
-        known = statuses.get(str(one.id), SuggestionStatus.PENDING)  # proposed since
+        known = statuses.get(str(one.id), SuggestionStatus.PENDING)  # suggested since
         if one.status != known:
             one.status, one.reviewed_at = (
                 known,

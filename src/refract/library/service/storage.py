@@ -49,7 +49,7 @@ async def charge_capture(session: WriteSession, rt: Runtime, user: User) -> None
 
 
 async def add_usage(session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage) -> None:
-    """Count what is new. Raises `ItemLimitReached` or `StorageLimitReached`, and then nothing was counted."""
+    """Add usage. Raises `ItemLimitReached` or `StorageLimitReached`; then nothing is added."""
     if not await try_to_add_usage(session, rt, user_id, more):
         stored = await _read_usage(session, user_id)
         limit = rt.settings.items_per_person

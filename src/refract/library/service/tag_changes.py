@@ -181,7 +181,7 @@ async def _remove_target(session: WriteSession, target: Tag, change: TagChange) 
     lost = delete(ItemTag).where(ItemTag.tag_id == target.id, ItemTag.created_at <= change.at)
     if session.dialect == "sqlite":
         lost = lost.where(ItemTag.item_id.in_(select(TagChangeItem.item_id).where(gained)))
-    else:  # joined: MariaDB would ask such a subquery anew for each row, and read all items of the change each time
+    else:  # joined: MariaDB would run a subquery for each row, and read all items of the change
         lost = lost.where(ItemTag.item_id == TagChangeItem.item_id, gained)
     await session.execute(lost.execution_options(**_NO_SYNC))
 
