@@ -17,6 +17,8 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 
+from refract.core.net.errors import FetchError
+from refract.core.net.metadata import UnreadablePage
 from refract.web.catalogues import DOMAIN
 from refract.web.i18n import LOCALES
 
@@ -81,10 +83,20 @@ def extract_messages() -> Catalog:
         place = str(path.relative_to(SOURCE))
         for _, text, comments, context in found:
             catalogue.add(text, locations=[(place, 0)], auto_comments=comments, context=context)
+    for error in {FetchError, UnreadablePage, *_iter_subclasses(FetchError)}:
+        place = f"{error.__module__.removeprefix('refract.').replace('.', '/')}.py"
+        catalogue.add(" ".join((error.__doc__ or "").split()), locations=[(place, 0)])
     for message in catalogue:
         message.locations = sorted(set(message.locations))
         message.flags.clear()  # placeholders are the same everywhere and checked by our own test
     return catalogue
+
+
+def _iter_subclasses(error: type[FetchError]) -> Iterator[type[FetchError]]:
+    """Yield the errors of fetches: their docstrings are stored with items and shown on pages."""
+    for subclass in error.__subclasses__():
+        yield subclass
+        yield from _iter_subclasses(subclass)
 
 
 def update_catalogue(template: Catalog, folder: str, known: Catalog | None = None) -> Catalog:
