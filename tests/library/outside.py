@@ -1,4 +1,4 @@
-"""Servers in threads, for tests whose Refract is another process: twenty pages, and a model that takes its time."""
+"""Servers in threads, for tests whose Refract is another process: twenty pages and a slow model."""
 
 import json
 import threading
@@ -35,9 +35,9 @@ TOPICS = {
 
 
 def twenty_pages() -> dict[str, str]:
-    """Five pages on each of four topics, every topic with its keyword.
+    """Return five pages on each of four topics, every topic with its keyword.
 
-    Their numbers are words: a digit might begin the port in their addresses.
+    Their numbers are words: a digit might begin the port in their URLs.
     """
     return {
         f"/{topic}/{number}": page(
@@ -69,7 +69,7 @@ def pages_by_thread(pages: dict[str, str]) -> Iterator[str]:
 
 
 class SlowModel:
-    """Counts the questions; answers none of them before `go` is set."""
+    """Counts requests; answers none of them before `go` is set."""
 
     def __init__(self) -> None:
         self.asked = threading.Semaphore(0)

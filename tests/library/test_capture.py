@@ -1,4 +1,4 @@
-"""Taking things in: what a text is, what commits together, what is here already."""
+"""Capture: the type of a text, what is committed together, and duplicates."""
 
 import asyncio
 from datetime import timedelta
@@ -135,7 +135,21 @@ async def test_shapes_of_the_api(as_ada: AsyncClient) -> None:
         "remaining": "50",
     }
     assert body["tags"][0] == {"id": body["tags"][0]["id"], "name": "Engines", "color": "#6B7280"}
-    wanted = {"id", "text", "url", "title", "summary", "type", "status", "enrichment", "created_at", "updated_at", "confirmed_at", "tags", "suggestions"}  # fmt: skip  # noqa: E501
+    wanted = {
+        "id",
+        "text",
+        "url",
+        "title",
+        "summary",
+        "type",
+        "status",
+        "enrichment",
+        "created_at",
+        "updated_at",
+        "confirmed_at",
+        "tags",
+        "suggestions",
+    }
     assert wanted <= set(body)
     assert (body["url"], body["type"], body["status"]) == (
         "https://example.com/a",

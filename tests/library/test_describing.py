@@ -1,4 +1,4 @@
-"""The offline tier's parts, without a database: sentences, summaries, phrases, rules, examples."""
+"""Parts of the offline tier, without a database: sentences, summaries, phrases, rules, examples."""
 
 import pytest
 

@@ -1,6 +1,7 @@
-"""Exports of much hold up nobody: they are written in slices, the long ones in a thread.
+"""Large exports do not block the event loop: they are written in batches, long ones in a thread.
 
-The finding: an account's export took up to 118 ms of the event loop at a time; one item with its page may have a megabyte.
+The finding: an account's export took up to 118 ms of the event loop at a time; one item with its
+page may have a megabyte.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Pages that do not come, come late or should not be asked for; workers that die over them."""
+"""Pages that cannot be fetched, are slow or must not be fetched, and workers that die."""
 
 import asyncio
 from dataclasses import replace

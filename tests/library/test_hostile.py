@@ -1,4 +1,4 @@
-"""Pages that want more than to be read: markup in every field, and texts that give orders. Two hundred of them."""
+"""Two hundred hostile pages: markup in every field, and texts with instructions for a model."""
 
 import json
 from collections.abc import Callable
@@ -78,6 +78,10 @@ FILLER = (
 )
 
 
+def _json_ld(payload: str) -> str:
+    return json.dumps({"@type": "Article", "headline": payload, "keywords": [payload]})
+
+
 def _page(place: str, payload: str) -> str:
     quoted = payload.replace("&", "&amp;").replace('"', "&quot;")
     head = {
@@ -95,8 +99,7 @@ def _page(place: str, payload: str) -> str:
             f' property="article:tag" content="{quoted}">'
         ),
         "json-ld": (
-            "<title>t</title><script"
-            f' type="application/ld+json">{json.dumps({"@type": "Article", "headline": payload, "keywords": [payload]})}</script>'
+            f'<title>t</title><script type="application/ld+json">{_json_ld(payload)}</script>'
         ),
         "canonical": (
             f'<title>t</title><link rel="canonical" href="{quoted}"><meta property="og:image"'
@@ -112,7 +115,8 @@ def _page(place: str, payload: str) -> str:
     )
     return (
         "<!doctype"
-        f" html><html><head>{head}</head><body><article>{heading}{FILLER}{body}{FILLER}</article></body></html>"
+        f" html><html><head>{head}</head>"
+        f"<body><article>{heading}{FILLER}{body}{FILLER}</article></body></html>"
     )
 
 

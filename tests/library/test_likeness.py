@@ -1,4 +1,4 @@
-"""Texts are alike by the words they share, and rare words count for more."""
+"""Texts are similar by the words they share, and rare words count for more."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who waits for whom: a change of one item and a change of a tag on many do not."""
+"""Locks: a change of one item and a change of a tag on many items do not wait for each other."""
 
 import pytest
 from sqlalchemy import select
@@ -14,7 +14,7 @@ from tests.tags import items
 
 @pytest.mark.parametrize("database", ["postgresql"], indirect=True)
 async def test_a_merge_does_not_wait_for_whoever_changes_an_item(rt: Runtime, ada: User) -> None:
-    """It would wait for five seconds and give up; and if the other one then wanted the tags, both would wait for each other."""
+    """It would give up after five seconds, or deadlock if the other one needs the tags."""
     async with rt.db.write() as session:
         item = await items.item(session, rt, ada, "k8s", "Other")
         source, target = [await items.tag(session, rt, ada, name) for name in ("k8s", "Kubernetes")]

@@ -1,4 +1,4 @@
-"""A state machine over items, suggestions, tags and undo, against a model that a person can read."""
+"""A state machine over items, suggestions, tags and undo, against a readable model."""
 
 from collections import Counter
 from copy import deepcopy
@@ -29,7 +29,7 @@ NAMES = ("engines", "coal", "mills")
 
 @dataclass
 class Now:
-    """What the model believes of an item."""
+    """The expected state of an item."""
 
     status: str
     title: str | None = None
@@ -45,7 +45,7 @@ class Believed:
 
 
 class Review(Machine):
-    """Ada captures and decides; the assistant proposes or fails."""
+    """Ada captures and decides; enrichment succeeds or fails."""
 
     @initialize()
     def begin(self) -> None:
@@ -107,8 +107,18 @@ class Review(Machine):
             kept |= {"tag_ids": [], "new_tags": sorted(tags)}
         allowed = believed.now.status in ("READY_TO_CONFIRM", "FAILED")
 
-        self._expect(None if allowed else InvalidStateTransition, self._on(number, service.confirm_item, lambda ids: ItemConfirmation(
-            accept=[ids[name] for name in accept], reject=[ids[name] for name in reject], **kept)))  # fmt: skip
+        self._expect(
+            None if allowed else InvalidStateTransition,
+            self._on(
+                number,
+                service.confirm_item,
+                lambda ids: ItemConfirmation(
+                    accept=[ids[name] for name in accept],
+                    reject=[ids[name] for name in reject],
+                    **kept,
+                ),
+            ),
+        )
 
         if allowed:
             self._changed(number, "confirmed")
@@ -150,7 +160,7 @@ class Review(Machine):
 
         self._expect(
             None if allowed else InvalidStateTransition,
-            self._on(number, service.edit_item, lambda _: ItemPatch(**changes)),  # type: ignore[arg-type]
+            self._on(number, service.edit_item, lambda _: ItemPatch.model_validate(changes)),
         )
 
         if allowed:
@@ -236,13 +246,18 @@ class Review(Machine):
                     .join(ItemTag, ItemTag.tag_id == Tag.id)
                     .group_by(Tag.name)
                 )
-                true = {name: number for name, number in (await session.execute(borne)).all()}  # noqa: C416 - rows are no pairs to mypy
+                true = {row[0]: row[1] for row in (await session.execute(borne)).all()}
             sources = {item.id: item.title_source == "USER" for item in items}
             found = {
-                card.id: Now(card.status, card.title, sources[card.id], {tag.name for tag in card.tags},
-                             {one.name: one.status.value for one in card.suggestions})
+                card.id: Now(
+                    card.status,
+                    card.title,
+                    sources[card.id],
+                    {tag.name for tag in card.tags},
+                    {one.name: one.status.value for one in card.suggestions},
+                )
                 for card in cards
-            }  # fmt: skip
+            }
             return found, flags, counted, true
 
         if not hasattr(self, "items"):

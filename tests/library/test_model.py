@@ -1,4 +1,4 @@
-"""The model tier over HTTP: a model that behaves, one that does not, and what an item says about it."""
+"""The model tier over HTTP: a model that works, one that does not, and what an item shows then."""
 
 import asyncio
 import json
@@ -27,7 +27,7 @@ OFFLINE = ("READY_TO_CONFIRM", "SYSTEM", "How steam engines work")
 
 
 async def _books(rt: Runtime) -> tuple[int, list[tuple[str, str | None]]]:
-    """The counter, and the ledger that must explain it."""
+    """Return the counter, and the ledger that must explain it."""
     async with rt.db.read() as session:
         used = await session.scalar(select(QuotaDay.used)) or 0
         entries = list(await session.scalars(select(LedgerEntry).order_by(LedgerEntry.id)))

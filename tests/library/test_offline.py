@@ -1,4 +1,4 @@
-"""The offline tier, end to end: capture, fetch, read, propose."""
+"""The offline tier, end to end: capture, fetch, extract, suggest."""
 
 from refract.core.runtime import Runtime
 from refract.jobs.worker import JobWorker

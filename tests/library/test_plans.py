@@ -1,4 +1,4 @@
-"""No question about items reads a whole table, and a long page costs as many questions as a short one."""
+"""No query of items reads a whole table, and a long page needs as many queries as a short one."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -26,7 +26,7 @@ Question = Callable[[ReadSession], Awaitable[Any]]
 
 
 async def _fill(rt: Runtime) -> tuple[User, list[int]]:
-    """Items of many people, a third of them waiting, each with a suggestion and a page."""
+    """Create items of many users, a third of them pending, each with a suggestion and a page."""
     states = (ItemStatus.ARCHIVED, ItemStatus.READY_TO_CONFIRM, ItemStatus.DISCARDED)
     now = rt.clock.now()
     async with rt.db.write() as session:
@@ -34,26 +34,51 @@ async def _fill(rt: Runtime) -> tuple[User, list[int]]:
     ids = list(range(1_000, 1_000 + COUNT))
     items = [
         {
-            "id": number, "user_id": people[number % PEOPLE].id, "text": f"https://example.com/{number}", "url_digest": f"{number:032x}",
-            "canonical_digest": f"{number:032x}", "type": "ARTICLE", "status": states[number // PEOPLE % 3].value,
-            "pending": number // PEOPLE % 3 == 1, "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1,
+            "id": number,
+            "user_id": people[number % PEOPLE].id,
+            "text": f"https://example.com/{number}",
+            "url_digest": f"{number:032x}",
+            "canonical_digest": f"{number:032x}",
+            "type": "ARTICLE",
+            "status": states[number // PEOPLE % 3].value,
+            "pending": number // PEOPLE % 3 == 1,
+            "created_at": now,
+            "updated_at": now,
+            "confirmed_at": now,
+            "version": 1,
         }
         for number in ids
-    ]  # fmt: skip
+    ]
     suggestions = [
         {
-            "id": number, "user_id": people[number % PEOPLE].id, "item_id": number, "name": f"n{number}", "normalised_name": f"n{number}",
-            "source": "AI", "confidence": 0.5, "reason": "r", "status": "REJECTED" if number % 9 == 0 else "PENDING", "created_at": now,
+            "id": number,
+            "user_id": people[number % PEOPLE].id,
+            "item_id": number,
+            "name": f"n{number}",
+            "normalised_name": f"n{number}",
+            "source": "AI",
+            "confidence": 0.5,
+            "reason": "r",
+            "status": "REJECTED" if number % 9 == 0 else "PENDING",
+            "created_at": now,
         }
         for number in ids
-    ]  # fmt: skip
+    ]
     tags = [
         {
-            "id": number, "scope": "personal", "owner_id": one.id, "space": one.id, "key": "t", "name": "t", "name_key": "t",
-            "color": "#6B7280", "usage_count": 1, "created_at": now,
+            "id": number,
+            "scope": "personal",
+            "owner_id": one.id,
+            "space": one.id,
+            "key": "t",
+            "name": "t",
+            "name_key": "t",
+            "color": "#6B7280",
+            "usage_count": 1,
+            "created_at": now,
         }
         for number, one in enumerate(people, 1)
-    ]  # fmt: skip
+    ]
     borne = [
         {"item_id": number, "tag_id": number % PEOPLE + 1, "created_at": now} for number in ids
     ]
@@ -63,8 +88,12 @@ async def _fill(rt: Runtime) -> tuple[User, list[int]]:
     ]
     async with rt.db.write() as session:
         filled: list[tuple[Any, list[dict[str, Any]]]] = [
-            (Tag, tags), (Item, items), (Suggestion, suggestions), (SavedPage, pages), (ItemTag, borne),
-        ]  # fmt: skip
+            (Tag, tags),
+            (Item, items),
+            (Suggestion, suggestions),
+            (SavedPage, pages),
+            (ItemTag, borne),
+        ]
         for model, rows in filled:
             for some in iter_batches(rows, 2_000):
                 await insert_rows(session, model, some)

@@ -1,4 +1,4 @@
-"""The budget: exact under any crowd, explained by its ledger, given back once."""
+"""The AI quota: exact under concurrency, explained by its ledger, refunded once."""
 
 import asyncio
 import re

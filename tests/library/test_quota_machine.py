@@ -1,4 +1,7 @@
-"""The budget against a model: charges, refunds, days, plans, limits of a day; the counter and the ledger always tell the same."""
+"""A state machine over the quota: charges, refunds, days, plans, limits of a day.
+
+The counter and the ledger always agree.
+"""
 
 from dataclasses import dataclass, replace
 from datetime import date
@@ -28,7 +31,7 @@ class Charge:
 
 
 class Budgets(Machine):
-    """Two people and an administrator, over some days."""
+    """Two users and an administrator, over some days."""
 
     @initialize()
     def begin(self) -> None:
@@ -78,7 +81,7 @@ class Budgets(Machine):
 
     @rule(data=st.data())
     def refund(self, data: st.DataObject) -> None:
-        """Of whatever was charged, on whatever day; or of something that never was."""
+        """Refund any charge of any day, or one that never was."""
         job = data.draw(st.sampled_from([*self.charges, 7]))
 
         async def give_back() -> bool:

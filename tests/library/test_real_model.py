@@ -1,4 +1,7 @@
-"""The model tier against a real model (135 million parameters) behind a real server. Its prose is weak, its protocol is not."""
+"""The model tier against a real model (135 million parameters) behind a real server.
+
+Its prose is weak, its protocol is not.
+"""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""The person decides: every step and every state, and what each leaves behind."""
+"""Review: every decision in every status, and its effects."""
 
 import pytest
 from httpx import AsyncClient, Response
@@ -122,8 +122,10 @@ async def test_confirm_keeps_what_the_person_keeps(
     )
     assert sorted(tag["name"] for tag in kept["tags"]) == ["Engines", "History", "Old"]
     assert {one["name"]: (one["status"], one["existing"]) for one in kept["suggestions"]} == {
-        "Engines": ("ACCEPTED", True), "Coal": ("REJECTED", False), "Mills": ("PENDING", False),
-    }  # fmt: skip
+        "Engines": ("ACCEPTED", True),
+        "Coal": ("REJECTED", False),
+        "Mills": ("PENDING", False),
+    }
     async with rt.db.read() as session:
         usage = {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))}
     assert usage == {"Engines": 1, "History": 1, "Old": 1}

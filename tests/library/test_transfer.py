@@ -1,4 +1,4 @@
-"""Imports and exports through the API and the jobs: dry run, report, duplicates, stop, roll-back, and there and back again."""
+"""Imports and exports by API and jobs: dry run, report, duplicates, stop, roll-back, round trip."""
 
 import json
 from typing import Any
@@ -81,9 +81,19 @@ async def test_an_import_tells_of_every_row_and_can_be_repeated_and_taken_back(
     ]
 
     done = await bring(rt, client, as_ada, content, name="bookmarks.html")
-    assert {key: done[key] for key in ("kind", "name", "status", "total", "created", "existing", "refused", "waiting")} == {
-        "kind": "netscape", "name": "bookmarks.html", "status": "DONE", "total": 5, "created": 4, "existing": 0, "refused": 1, "waiting": 0,
-    }  # fmt: skip
+    assert {
+        key: done[key]
+        for key in ("kind", "name", "status", "total", "created", "existing", "refused", "waiting")
+    } == {
+        "kind": "netscape",
+        "name": "bookmarks.html",
+        "status": "DONE",
+        "total": 5,
+        "created": 4,
+        "existing": 0,
+        "refused": 1,
+        "waiting": 0,
+    }
     refused = (
         await client.get(
             f"{IMPORTS}/{done['id']}/rows", headers=as_ada, params={"outcome": "REFUSED"}
@@ -196,7 +206,10 @@ async def test_a_roll_back_ends_an_import_and_removes_what_it_did(
 async def test_tags_of_several_imports_go_with_the_last_of_them(
     rt: Runtime, client: AsyncClient, as_ada: dict[str, str], ada: User
 ) -> None:
-    """An import that was cut off and the one that went on are two: the first made the tags, the second bears them too."""
+    """An interrupted import and the one that resumes it are two imports.
+
+    The first created the tags, and both use them.
+    """
     async with rt.db.write() as session:
         gone = await items.tag(session, rt, ada, "revived")
         gone.deleted_at = rt.clock.now()
@@ -243,12 +256,16 @@ async def test_what_is_exported_imports_back_equal(
         as_bob = by_key(await make.key(session, rt, bob))
         saved: list[Item] = []
         for text, title, summary in (
-            ('https://example.com/a?b=1&c="2"', 'A & <b>"quoted"</b>', "Lines\nand <i>marks</i> & more"),
+            (
+                'https://example.com/a?b=1&c="2"',
+                'A & <b>"quoted"</b>',
+                "Lines\nand <i>marks</i> & more",
+            ),
             ("A thought.\n\n  with  spaces, commas & <tags>", "A thought", None),
             ("https://example.org/ü", None, None),
             ("https://example.org/same", "https://example.org/same", None),
             ("日本語 😀 \u202e", "=1+1", "&amp;"),
-        ):  # fmt: skip
+        ):
             clock.advance(61.5)
             seen = recognize_text(text)
             fields = {
@@ -297,7 +314,7 @@ async def test_what_is_exported_imports_back_equal(
 
 
 async def _facts(rt: Runtime, owner: User, form: LibraryExportFormat) -> list[Any]:
-    """Everything an export of this form is to keep, in the order of capture."""
+    """Return everything that an export of this form must keep, in the order of capture."""
     text = "".join(
         [piece async for piece in stream_library(rt, owner.id, LibraryExportFormat.JSON)]
     )

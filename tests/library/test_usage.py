@@ -1,6 +1,7 @@
-"""A library has its share of the storage.
+"""The storage of a library is limited.
 
-The finding: items were unlimited, and a capture cost nothing but its request: one person could fill the disk and the queue.
+The finding: items were unlimited, and a capture cost nothing but its request: one user could fill
+the disk and the queue.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ async def _save(
 
 
 async def _stored(rt: Runtime, user: User) -> StorageUsage:
-    """What is said to be there, which must be what is there."""
+    """Return the recorded usage, after a check that it is the measured one."""
     async with rt.db.read() as session:
         said, real = (
             await service_storage.get_usage(session, user.id),

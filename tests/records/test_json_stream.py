@@ -17,7 +17,7 @@ from refract.records.values import check_text
 
 HOLDERS = frozenset({"items", "data"})
 CHUNK = 64 * 1024
-"""What ijson reads at once."""
+"""Bytes that ijson reads at once."""
 
 
 def records_of(text: str | bytes, **options: Any) -> list[Any]:
@@ -37,7 +37,7 @@ def until_broken(records: JsonRecords) -> tuple[list[Any], str]:
 
 
 class Repeated(io.RawIOBase):
-    """A file that is too long to be written down: a head, a unit so many times, a tail."""
+    """A file too long to be written: a head, a unit many times, a tail."""
 
     def __init__(self, head: bytes, unit: bytes, times: int, tail: bytes = b"") -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class Repeated(io.RawIOBase):
 
 
 def peak_of(records: JsonRecords) -> tuple[int, int, str]:
-    """Return how many records there are, the most memory it took to read them, and where they break."""
+    """Return the number of records, the peak memory to read them, and where they break."""
     count, broken = 0, ""
     tracemalloc.start()
     try:
@@ -174,7 +174,7 @@ def test_nesting_up_to_the_limit_is_read() -> None:
     ],
 )
 def test_a_record_without_an_end_is_given_up(head: bytes, unit: bytes) -> None:
-    """Nothing of a gigabyte is read behind the limit, and no more than the record is in memory."""
+    """Nothing of a gigabyte is read after the limit, and no more than the record is in memory."""
     gigabyte = Repeated(head, unit, 1024**3 // len(unit))
 
     found, reason = until_broken(reader_of(gigabyte))
@@ -203,7 +203,7 @@ def test_the_limit_of_a_record_is_a_choice() -> None:
 def test_no_more_than_a_record_is_in_memory(
     head: bytes, unit: bytes, times: int, tail: bytes, count: int
 ) -> None:
-    """Ten megabytes; a chunk of them is 64 kB, which the events of its values take several times."""
+    """Ten megabytes in chunks of 64 kB, which the events of its values take several times."""
     found, peak, broken = peak_of(
         reader_of(Repeated(head, unit, times, tail), value_holders={"links"})
     )
@@ -224,7 +224,7 @@ def test_escapes_across_chunks_are_whole(size: int) -> None:
     [r"\ud800", r"\udc00", r"\ud800\u0041", r"\udc00\ud800", r"\uD83D\uD83D\uDE00", r"\\\ud800"],
 )
 def test_half_a_character_costs_its_record_alone(lone: str) -> None:
-    """The C back end would replace it by another character, or give up the file."""
+    """The C back end would replace it by another character, or fail on the whole file."""
     half, good, broken = records_of(
         f'[{{"a": "x{lone}y"}}, {{"a": "fine \\\\ud800"}}, {{"a": "{lone}"}}]'
     )

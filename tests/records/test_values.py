@@ -1,4 +1,4 @@
-"""Moments and texts as other systems write them."""
+"""Times and texts as other systems write them."""
 
 from datetime import UTC, datetime
 from typing import Any

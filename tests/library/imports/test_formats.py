@@ -1,4 +1,4 @@
-"""Bookmark files as rows: every system that is read, and files that mean no good."""
+"""Bookmark files as rows: every supported system, and hostile files."""
 
 import io
 import json
@@ -169,7 +169,7 @@ def test_folders_may_be_nested_as_deep_as_they_like() -> None:
     ],
 )
 def test_hostile_markup_is_read_to_its_end(piece: str) -> None:
-    """Whatever looked back over all that came before would not end."""
+    """A parser that looked back over everything before would not end."""
     rows, _ = read(
         '<DL><DT><A HREF="https://a.test/">x</A>' + piece * (200_000 // len(piece)), Kind.NETSCAPE
     )

@@ -1,6 +1,7 @@
-"""No file that somebody brings holds up the event loop.
+"""No uploaded file blocks the event loop.
 
-The finding: a dry run of four megabytes cost up to 11.6 s of CPU, in stretches on the event loop and without turns between people.
+The finding: a dry run of four megabytes cost up to 11.6 s of CPU, in stretches on the event loop
+and without turns between users.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""No question about the library reads a whole table: list, filters, search, similar items, tags, imports."""
+"""No query of the library reads a whole table: list, filters, search, similar, tags, imports."""
 
 from typing import Any
 

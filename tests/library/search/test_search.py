@@ -1,4 +1,4 @@
-"""The library's list and search: one set of questions, the same answers on three databases."""
+"""The library's list and search: one set of queries with the same results on three databases."""
 
 from collections.abc import Awaitable, Callable
 
@@ -54,18 +54,72 @@ BOOKS = {
     "h": {"title": "हिन्दी भाषा", "text": "한국어 문서 ไทย", "tags": []},
 }
 QUESTIONS = {
-    "cafe": "ae", "café": "a", "CAFÉ": "a", "caf": "ae", "cafe\u0301": "a", "allen": "a", "w": "abe", "film": "a",
-    "postgres": "be", "postgres queue": "b", "queue postgres": "b", "post que": "b", "postgresql": "e", "ostgres": "",
-    "of": "cb", "the of and a in is it to": "c", "a": "", "i": "c",
-    "日本": "d", "本語": "d", "語の本": "d", "本": "d", "日語": "", "東京": "d", "図書館": "d", "京": "d",
-    "100%": "b", "%": "", "_": "", "'": "", '"skip locked"': "b", "union select --": "e", "\\": "", "' or 1=1": "",
-    "strasse": "f", "STRASSENBAHN": "f", "z": "f", "zz": "f", "zzz": "", "zeb": "f",
-    "github": "g", "repo": "g", "https": "", "www": "",
-    "हिन्दी": "h", "हि": "h", "한국": "h", "국어": "h", "ไทย": "h",
-    "#Databases": "eb", "#databases postgres": "be", "#data": "eb", '#"machine learning"': "b", "#machine-learning": "b", "#nothing": "",
-    "databases": "eb", "machine": "b", "-postgres databases": "", "postgres -queue": "e", "-cafe #databases": "b", "-#databases cafe": "a",
-}  # fmt: skip
-"""Each question with the items it finds: words of the title or a tag first, then of the rest, the latest of each first."""
+    "cafe": "ae",
+    "café": "a",
+    "CAFÉ": "a",
+    "caf": "ae",
+    "cafe\u0301": "a",
+    "allen": "a",
+    "w": "abe",
+    "film": "a",
+    "postgres": "be",
+    "postgres queue": "b",
+    "queue postgres": "b",
+    "post que": "b",
+    "postgresql": "e",
+    "ostgres": "",
+    "of": "cb",
+    "the of and a in is it to": "c",
+    "a": "",
+    "i": "c",
+    "日本": "d",
+    "本語": "d",
+    "語の本": "d",
+    "本": "d",
+    "日語": "",
+    "東京": "d",
+    "図書館": "d",
+    "京": "d",
+    "100%": "b",
+    "%": "",
+    "_": "",
+    "'": "",
+    '"skip locked"': "b",
+    "union select --": "e",
+    "\\": "",
+    "' or 1=1": "",
+    "strasse": "f",
+    "STRASSENBAHN": "f",
+    "z": "f",
+    "zz": "f",
+    "zzz": "",
+    "zeb": "f",
+    "github": "g",
+    "repo": "g",
+    "https": "",
+    "www": "",
+    "हिन्दी": "h",
+    "हि": "h",
+    "한국": "h",
+    "국어": "h",
+    "ไทย": "h",
+    "#Databases": "eb",
+    "#databases postgres": "be",
+    "#data": "eb",
+    '#"machine learning"': "b",
+    "#machine-learning": "b",
+    "#nothing": "",
+    "databases": "eb",
+    "machine": "b",
+    "-postgres databases": "",
+    "postgres -queue": "e",
+    "-cafe #databases": "b",
+    "-#databases cafe": "a",
+}
+"""Searches with the items they find.
+
+Matches in the title or a tag come first, then others, the latest of each first.
+"""
 EXACT = {question: found for question, found in QUESTIONS.items() if question not in ("w", "a")}
 
 
@@ -73,7 +127,7 @@ EXACT = {question: found for question, found in QUESTIONS.items() if question no
 async def test_a_common_word_is_looked_for_in_the_rows_that_a_rare_one_leaves(
     rt: Runtime, ada: User, clock: ManualClock
 ) -> None:
-    """Once PostgreSQL has statistics; what is found is the same."""
+    """The results are the same once PostgreSQL has statistics."""
     async with rt.db.write() as session:
         for number in range(120):
             await items.item(

@@ -1,4 +1,4 @@
-"""What is typed into the search box, and how each database is asked."""
+"""Parsed searches, and their queries for each database."""
 
 import pytest
 from hypothesis import given, settings
