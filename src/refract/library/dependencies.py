@@ -39,8 +39,8 @@ async def lock_own_item(
         )
 
 
-async def render_item(held: LockedItem, response: Response) -> ItemOut:
+async def render_item(locked: LockedItem, response: Response) -> ItemOut:
     """Return the item as it is now. Called inside the transaction of the change."""
-    out = await serialize_item(held.session, held.item)
+    out = await serialize_item(locked.session, locked.item)
     response.headers["ETag"] = make_etag(out.version)
     return out

@@ -62,8 +62,8 @@ async def stream_library(
     async for entries in iter_item_batches(
         rt, user_id, with_pages=export_format is LibraryExportFormat.JSON
     ):
-        for some in _iter_chunks(entries):
-            yield await rt.singleton(WorkThreadPool).run(writer.items, some)
+        for chunk in _iter_chunks(entries):
+            yield await rt.singleton(WorkThreadPool).run(writer.items, chunk)
     yield writer.tail()
 
 
@@ -74,12 +74,12 @@ async def iter_item_batches(
     last = -1
     while True:
         async with rt.db.read() as session:
-            question = select(Item).where(
+            query = select(Item).where(
                 Item.user_id == user_id, Item.id > last, Item.status != ItemStatus.DISCARDED
             )
             items = list(
                 await session.scalars(
-                    question.order_by(Item.id).limit(PAGE_BATCH_SIZE if with_pages else BATCH_SIZE)
+                    query.order_by(Item.id).limit(PAGE_BATCH_SIZE if with_pages else BATCH_SIZE)
                 )
             )
             ids = [item.id for item in items]
@@ -93,18 +93,18 @@ async def iter_item_batches(
 
 def _iter_chunks(entries: Sequence[ExportedItem]) -> Iterator[Sequence[ExportedItem]]:
     """Split entries so that a chunk has at most one long page."""
-    some: list[ExportedItem] = []
+    chunk: list[ExportedItem] = []
     size = 0
     for entry in entries:
-        some.append(entry)
+        chunk.append(entry)
         size += len(entry.item.text) + (
             len(entry.page.text) + len(entry.page.html) if entry.page is not None else 0
         )
         if size > MAX_CHUNK_CHARACTERS:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
 
 
 async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int, SavedPage]:

@@ -20,14 +20,14 @@ from refract.tags.service import adjust_usage
 async def get_item_tags(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[Tag]]:
     """Return the tags of each item, by name."""
     found: dict[int, list[Tag]] = {item_id: [] for item_id in item_ids}
-    for some in iter_batches(item_ids):
-        borne = (
+    for batch in iter_batches(item_ids):
+        query = (
             select(ItemTag.item_id, Tag)
             .join(Tag, Tag.id == ItemTag.tag_id)
-            .where(ItemTag.item_id.in_(some))
+            .where(ItemTag.item_id.in_(batch))
             .order_by(Tag.name_key)
         )
-        for item_id, tag in (await session.execute(borne)).all():
+        for item_id, tag in (await session.execute(query)).all():
             found[item_id].append(tag)
     return found
 
@@ -39,21 +39,23 @@ async def set_item_tags(
 
     A tag that was merged meanwhile is replaced by its target, one that was deleted is left out.
     """
-    wanted, borne = set(tag_ids), await _load_tag_ids(session, item)
-    if wanted == borne:
-        return borne
-    wanted = await _lock_existing_tags(session, item.user_id, wanted, borne)
-    borne = await _load_tag_ids(session, item)  # again, now that they are locked
-    if gone := borne - wanted:
-        lost = delete(ItemTag).where(ItemTag.item_id == item.id, ItemTag.tag_id.in_(gone))
-        await session.execute(lost.execution_options(synchronize_session=False))
+    requested, current = set(tag_ids), await _load_tag_ids(session, item)
+    if requested == current:
+        return current
+    requested = await _lock_existing_tags(session, item.user_id, requested, current)
+    current = await _load_tag_ids(session, item)  # again, now that they are locked
+    if removed := current - requested:
+        statement = delete(ItemTag).where(ItemTag.item_id == item.id, ItemTag.tag_id.in_(removed))
+        await session.execute(statement.execution_options(synchronize_session=False))
     rows = [
         {"item_id": item.id, "tag_id": tag_id, "created_at": now}
-        for tag_id in sorted(wanted - borne)
+        for tag_id in sorted(requested - current)
     ]
     await insert_if_absent(session, ItemTag, rows)
-    await adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(wanted - borne, 1), now)
-    return wanted
+    await adjust_usage(
+        session, dict.fromkeys(removed, -1) | dict.fromkeys(requested - current, 1), now
+    )
+    return requested
 
 
 async def _load_tag_ids(session: ReadSession, item: Item) -> set[int]:
@@ -61,19 +63,23 @@ async def _load_tag_ids(session: ReadSession, item: Item) -> set[int]:
 
 
 async def _lock_existing_tags(
-    session: WriteSession, user_id: int, wanted: set[int], borne: set[int]
+    session: WriteSession, user_id: int, requested: set[int], current: set[int]
 ) -> set[int]:
     """Lock current and requested tags; return those that still exist."""
-    held = await personal_tags.lock_tags(session, user_id, wanted | borne)
-    lost = {
-        held[tag_id].key
-        for tag_id in wanted
-        if tag_id in held and held[tag_id].deleted_at is not None
+    locked = await personal_tags.lock_tags(session, user_id, requested | current)
+    deleted_keys = {
+        locked[tag_id].key
+        for tag_id in requested
+        if tag_id in locked and locked[tag_id].deleted_at is not None
     }
-    live = {tag_id for tag_id in wanted if tag_id in held and held[tag_id].deleted_at is None}
-    if not lost:
+    live = {
+        tag_id for tag_id in requested if tag_id in locked and locked[tag_id].deleted_at is None
+    }
+    if not deleted_keys:
         return live
-    merged = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(lost))
+    merged = select(TagAlias.tag_id).where(
+        TagAlias.space == user_id, TagAlias.key.in_(deleted_keys)
+    )
     targets = await personal_tags.lock_tags(
         session, user_id, set(await session.scalars(merged)) - live
     )

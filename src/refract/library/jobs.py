@@ -110,7 +110,7 @@ async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
         user = await session.get_one(User, item.user_id)
         # a page that was fetched before is not fetched again
         again = job.resumed or (job.claim is not None and job.claim.attempt > 1)
-        kept = await session.get(SavedPage, item.id) if again else None
+        page = await session.get(SavedPage, item.id) if again else None
         url = item.url if item.type == ItemType.ARTICLE else None
         preferences = Preferences.model_validate(user.preferences)
         return EnrichmentTask(
@@ -119,42 +119,42 @@ async def _load_task(rt: Runtime, job: EnrichItem) -> EnrichmentTask | None:
             url,
             preferences,
             item.charged_job_id is not None,
-            _to_extracted_page(kept) if kept else None,
+            _to_extracted_page(page) if page else None,
         )
 
 
-def _to_extracted_page(kept: SavedPage) -> ExtractedPage:
+def _to_extracted_page(page: SavedPage) -> ExtractedPage:
     return ExtractedPage(
-        url=kept.url,
-        canonical_url=kept.canonical_url,
-        title=kept.title,
-        description=kept.description,
-        author=kept.author,
-        site=kept.site,
-        language=kept.language,
-        published_at=kept.published_at,
-        image_url=kept.image_url,
-        keywords=tuple(kept.keywords),
-        text=kept.text,
-        html=kept.html,
+        url=page.url,
+        canonical_url=page.canonical_url,
+        title=page.title,
+        description=page.description,
+        author=page.author,
+        site=page.site,
+        language=page.language,
+        published_at=page.published_at,
+        image_url=page.image_url,
+        keywords=tuple(page.keywords),
+        text=page.text,
+        html=page.html,
     )
 
 
-async def _handle_fetch_error(rt: Runtime, job: EnrichItem, wrong: FetchError) -> None:
+async def _handle_fetch_error(rt: Runtime, job: EnrichItem, error: FetchError) -> None:
     """Retry transient errors; mark the item as failed after the third attempt or any other error.
 
     A page that was fetched before stays.
     """
     attempt = job.claim.attempt if job.claim is not None else MAX_TRIES
     # without the URL: what a user saves is private
-    _log.info("page_not_fetched", item=str(job.item_id), kind=wrong.kind)
-    if wrong.again and attempt < MAX_TRIES:
-        raise TryAgain(wrong.kind.upper(), wrong.message) from wrong
+    _log.info("page_not_fetched", item=str(job.item_id), kind=error.kind)
+    if error.again and attempt < MAX_TRIES:
+        raise TryAgain(error.kind.upper(), error.message) from error
     async with rt.db.write() as session:
         await finish_job(session, job)
         item = await service.lock_item_for_job(session, job)
         if item is not None:
-            await service.mark_failed(session, rt, item, wrong.message)
+            await service.mark_failed(session, rt, item, error.message)
 
 
 async def _store_draft(
@@ -236,20 +236,20 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
         dead = select(Job.id, Job.payload).where(
             Job.status == JobStatus.DEAD, Job.kind == EnrichItem.kind, Job.finished_at > recent
         )
-        buried = {
+        dead_jobs = {
             int(payload["item_id"]): job_id
             for job_id, payload in (await session.execute(dead)).all()
         }
         waiting = select(Item.id, Item.job_id).where(
-            Item.id.in_(list(buried)), Item.status == ItemStatus.ENRICHING
+            Item.id.in_(list(dead_jobs)), Item.status == ItemStatus.ENRICHING
         )
         stuck = (
             [
                 item_id
                 for item_id, job_id in (await session.execute(waiting)).all()
-                if buried[item_id] == job_id
+                if dead_jobs[item_id] == job_id
             ]
-            if buried
+            if dead_jobs
             else []
         )
     for item_id in stuck:
@@ -258,7 +258,7 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
             if (
                 item is not None
                 and item.status == ItemStatus.ENRICHING
-                and item.job_id == buried[item_id]
+                and item.job_id == dead_jobs[item_id]
             ):
                 await service.mark_failed(
                     session, rt, item, mark("Processing stopped unexpectedly. Try again.")

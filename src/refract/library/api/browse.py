@@ -123,9 +123,13 @@ async def list_library(
     With `q`: items whose title and tags have all words come first, and the latest captured first in
     each group.
     """
-    shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
+    library_filter = LibraryFilter(
+        actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q
+    )
     async with rt.db.read() as session:
-        page = await list_items(session, CursorCodec(rt.secret), shelf, limit=limit, cursor=cursor)
+        page = await list_items(
+            session, CursorCodec(rt.secret), library_filter, limit=limit, cursor=cursor
+        )
         items = await serialize_items(session, page.items)
     return LibraryPage(items=items, next_cursor=page.next_cursor, approximate=page.approximate)
 
@@ -143,12 +147,16 @@ async def count_filters(
     before: ConfirmedBeforeParam = None,
 ) -> LibraryFilters:
     """Count the items that each further filter would leave: by type, by tag, without tags."""
-    shelf = LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
+    library_filter = LibraryFilter(
+        actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q
+    )
     async with rt.db.read() as session:
-        facets = await count_facets(session, shelf)
+        facets = await count_facets(session, library_filter)
     tags = [
-        LibraryTagCount(tag=ItemTagOut(id=one.id, name=one.name, color=one.color), items=count)
-        for one, count in facets.tags
+        LibraryTagCount(
+            tag=ItemTagOut(id=item_tag.id, name=item_tag.name, color=item_tag.color), items=count
+        )
+        for item_tag, count in facets.tags
     ]
     types = [TypeCount(type=ItemType(kind), items=count) for kind, count in facets.types.items()]
     return LibraryFilters(total=facets.total, types=types, tags=tags, untagged=facets.untagged)

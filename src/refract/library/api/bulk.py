@@ -32,19 +32,19 @@ router = api_router("/items", "items")
 @large_body
 @large_response
 async def capture_items(
-    asked: ItemsCreate, actor: WriteCaller, rt: Rt, response: Response
+    body: ItemsCreate, actor: WriteCaller, rt: Rt, response: Response
 ) -> ItemsResult:
     """Save up to 200 texts, or a pasted list of URLs.
 
     A text that can't be saved does not affect the others.
     """
-    texts = [*asked.texts, *split_paste(asked.paste or "")]
+    texts = [*body.texts, *split_paste(body.paste or "")]
     if not texts:
         raise EmptyText
     shared: dict[str, Any] = {
-        "enrich": asked.enrich,
-        "tag_ids": asked.tag_ids,
-        "new_tags": asked.new_tags,
+        "enrich": body.enrich,
+        "tag_ids": body.tag_ids,
+        "new_tags": body.new_tags,
     }
     rows = [_parse_item(text, shared) for text in texts[:MAX_BULK_ITEMS]]
     async with rt.db.write() as session:
@@ -56,7 +56,7 @@ async def capture_items(
         cards = dict(
             zip(
                 made,
-                await serialize_items(session, [one.item for one in made.values()]),
+                await serialize_items(session, [captured.item for captured in made.values()]),
                 strict=True,
             )
         )
@@ -79,11 +79,14 @@ def _parse_item(text: str, shared: dict[str, Any]) -> ItemCreate | RefractError:
         return ValidationFailed(errors=list_field_errors(exc.errors()))
 
 
-def _build_row_error(row: RefractError) -> ItemRowError:
+def _build_row_error(error: RefractError) -> ItemRowError:
     return ItemRowError(
-        code=row.code,
-        detail=row.message,
-        errors=[{"field": one.field, "message": one.message} for one in row.errors],
+        code=error.code,
+        detail=error.message,
+        errors=[
+            {"field": field_error.field, "message": field_error.message}
+            for field_error in error.errors
+        ],
     )
 
 

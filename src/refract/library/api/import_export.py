@@ -117,8 +117,8 @@ async def import_file(
                 rt.clock.now(),
             )
     async with rt.db.write() as session:
-        one = await start_import(session, rt, actor.user, file, name)
-        return ImportBegun(**_build_import_out(one).model_dump(), rows=[])
+        started = await start_import(session, rt, actor.user, file, name)
+        return ImportBegun(**_build_import_out(started).model_dump(), rows=[])
 
 
 @router.get("/imports")
@@ -129,7 +129,8 @@ async def list_imports(
     async with rt.db.read() as session:
         page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, limit, cursor)
     return ImportPage(
-        items=[_build_import_out(one) for one in page.items], next_cursor=page.next_cursor
+        items=[_build_import_out(library_import) for library_import in page.items],
+        next_cursor=page.next_cursor,
     )
 
 
@@ -202,39 +203,42 @@ async def export_library(
     return StreamingResponse(begun, media_type=MEDIA_TYPES[format], headers=headers)
 
 
-def _build_preview(trial: ImportPreview, name: str | None, now: datetime) -> ImportBegun:
+def _build_preview(preview: ImportPreview, name: str | None, now: datetime) -> ImportBegun:
     return ImportBegun(
         id=None,
-        kind=trial.kind,
+        kind=preview.kind,
         name=name,
         status=None,
-        total=trial.total,
-        created=trial.created,
-        existing=trial.existing,
-        refused=trial.refused,
+        total=preview.total,
+        created=preview.created,
+        existing=preview.existing,
+        refused=preview.refused,
         waiting=0,
         created_at=now,
         finished_at=None,
-        rows=[ImportRowOut.model_validate(row) for row in trial.rows],
+        rows=[ImportRowOut.model_validate(row) for row in preview.rows],
     )
 
 
-def _build_import_out(one: LibraryImport) -> ImportOut:
+def _build_import_out(library_import: LibraryImport) -> ImportOut:
     waiting = (
-        one.total - one.created - one.existing - one.refused
-        if one.status == ImportStatus.RUNNING
+        library_import.total
+        - library_import.created
+        - library_import.existing
+        - library_import.refused
+        if library_import.status == ImportStatus.RUNNING
         else 0
     )
     return ImportOut(
-        id=one.id,
-        kind=Kind(one.kind),
-        name=one.name,
-        status=ImportStatus(one.status),
-        total=one.total,
-        created=one.created,
-        existing=one.existing,
-        refused=one.refused,
+        id=library_import.id,
+        kind=Kind(library_import.kind),
+        name=library_import.name,
+        status=ImportStatus(library_import.status),
+        total=library_import.total,
+        created=library_import.created,
+        existing=library_import.existing,
+        refused=library_import.refused,
         waiting=waiting,
-        created_at=one.created_at,
-        finished_at=one.finished_at,
+        created_at=library_import.created_at,
+        finished_at=library_import.finished_at,
     )

@@ -102,8 +102,8 @@ async def change_item(
 
     Omitted fields are unchanged; what you write is never overwritten by suggestions.
     """
-    async with lock_own_item(rt, actor, item_id, if_match) as held:
-        return await render_item(await service.edit_item(held, changes), response)
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        return await render_item(await service.edit_item(locked, changes), response)
 
 
 @router.delete("/{item_id}", status_code=204, responses=problems(*ITEM_ERRORS))
@@ -111,6 +111,6 @@ async def delete_item(
     item_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> Response:
     """Discard an item. It can be undone within 24 hours."""
-    async with lock_own_item(rt, actor, item_id, if_match) as held:
-        await service.discard_item(held)
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        await service.discard_item(locked)
     return Response(status_code=204)

@@ -43,13 +43,15 @@ async def read_usage(actor: ReadCaller, rt: Rt) -> UsageOut:
 
 
 @quota_admin_router.put("", responses=problems(AccountNotFound))
-async def set_quota(user_id: Id, wish: QuotaOverride, actor: AdminCaller, rt: Rt) -> QuotaOut:
+async def set_quota(user_id: Id, override: QuotaOverride, actor: AdminCaller, rt: Rt) -> QuotaOut:
     """Set a user's limit for one day, or reset it to their plan's.
 
     Returns their balance of today.
     """
     async with rt.db.write() as session:
-        user = await quota.override_limit(session, rt, actor.user, user_id, wish.day, wish.limit)
+        user = await quota.override_limit(
+            session, rt, actor.user, user_id, override.day, override.limit
+        )
         return QuotaOut.model_validate(await quota.get_balance(session, rt, user))
 
 
@@ -72,8 +74,8 @@ async def list_rules(actor: ReadCaller, rt: Rt) -> RuleList:
 
 @rules_router.put("", responses=problems(InvalidRule, InvalidTag))
 @large_body
-async def replace_rules(wish: RulesPut, actor: WriteCaller, rt: Rt) -> RuleList:
+async def replace_rules(body: RulesPut, actor: WriteCaller, rt: Rt) -> RuleList:
     """Replace all your rules."""
     async with rt.db.write() as session:
-        rules = await service.replace_rules(session, rt, actor.user.id, wish.items)
+        rules = await service.replace_rules(session, rt, actor.user.id, body.items)
         return RuleList(items=[RuleOut.model_validate(rule) for rule in rules])

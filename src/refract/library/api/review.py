@@ -27,16 +27,16 @@ async def confirm_item(
     actor: WriteCaller,
     rt: Rt,
     response: Response,
-    kept: ItemConfirmation | None = None,
+    confirmation: ItemConfirmation | None = None,
     if_match: IfMatchHeader = None,
 ) -> ItemOut:
     """Save an item to the library with the given fields.
 
     `tag_ids` is the full set of tags; if omitted, they stay.
     """
-    async with lock_own_item(rt, actor, item_id, if_match) as held:
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
         return await render_item(
-            await service.confirm_item(held, kept or ItemConfirmation()), response
+            await service.confirm_item(locked, confirmation or ItemConfirmation()), response
         )
 
 
@@ -53,8 +53,8 @@ async def decide_suggestions(
 
     A rejected name is not suggested again.
     """
-    async with lock_own_item(rt, actor, item_id, if_match) as held:
-        return await render_item(await service.decide_suggestions(held, decision), response)
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        return await render_item(await service.decide_suggestions(locked, decision), response)
 
 
 @router.post("/discard", responses=problems(*ITEM_ERRORS))
@@ -62,8 +62,8 @@ async def discard_item(
     item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
 ) -> ItemOut:
     """Discard an item and stop its processing. It can be undone within 24 hours."""
-    async with lock_own_item(rt, actor, item_id, if_match) as held:
-        return await render_item(await service.discard_item(held), response)
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        return await render_item(await service.discard_item(locked), response)
 
 
 @router.post("/retry", responses=problems(*ITEM_ERRORS))
@@ -71,12 +71,12 @@ async def retry_item(
     item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
 ) -> ItemOut:
     """Retry a failed item. It is not charged again."""
-    async with lock_own_item(rt, actor, item_id, if_match) as held:
-        return await render_item(await service.retry_item(held), response)
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        return await render_item(await service.retry_item(locked), response)
 
 
 @router.post("/undo", responses=problems(ItemNotFound, NothingToUndo, StorageLimitReached))
 async def undo_item(item_id: Id, actor: WriteCaller, rt: Rt, response: Response) -> ItemOut:
     """Undo the latest change of an item, within 24 hours. Undoing a capture discards it."""
-    async with lock_own_item(rt, actor, item_id) as held:
-        return await render_item(await service.undo_item(held), response)
+    async with lock_own_item(rt, actor, item_id) as locked:
+        return await render_item(await service.undo_item(locked), response)

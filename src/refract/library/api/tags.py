@@ -152,14 +152,14 @@ async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
 
 
 @router.post("/merge", responses=problems(TagNotFound, NothingToMerge))
-async def merge_tags(asked: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
+async def merge_tags(merge: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
     """Merge several of your tags.
 
     The target keeps its name, and the names of the others become its aliases.
     """
     async with rt.db.write() as session:
         changed = await tag_changes.merge_tags(
-            session, rt.ids, actor.user.id, asked.target, asked.sources, rt.clock.now()
+            session, rt.ids, actor.user.id, merge.target, merge.sources, rt.clock.now()
         )
         await enqueue_reindex_change(session, rt, actor.user.id, changed.change_id)
         return await _build_tag_out(session, changed.tag)

@@ -59,12 +59,12 @@ async def _load_neighbours(session: ReadSession, user_id: int, item_id: int) -> 
     rows = (await session.execute(newest)).all()
     tags: dict[int, list[str]] = {row.id: [] for row in rows}
     if rows:
-        borne = (
+        query = (
             select(ItemTag.item_id, Tag.name)
             .join(Tag, Tag.id == ItemTag.tag_id)
             .where(ItemTag.item_id.in_(list(tags)))
         )
-        for number, name in (await session.execute(borne)).all():
+        for number, name in (await session.execute(query)).all():
             tags[number].append(name)
     return await asyncio.to_thread(_build_neighbours, rows, tags)
 
@@ -90,9 +90,9 @@ async def _load_unwanted_keys(session: ReadSession, user_id: int, item_id: int) 
     refused = select(Suggestion.normalised_name).where(
         Suggestion.user_id == user_id, Suggestion.status == SuggestionStatus.REJECTED
     )
-    borne = (
+    query = (
         select(Tag.key).join(ItemTag, ItemTag.tag_id == Tag.id).where(ItemTag.item_id == item_id)
     )
     return frozenset(await session.scalars(refused.distinct())) | frozenset(
-        await session.scalars(borne)
+        await session.scalars(query)
     )

@@ -152,15 +152,15 @@ def _find_json_ld(tree: LexborHTMLParser) -> dict[str, Any]:
             value = json.loads(node.text()[:100_000])
         except (ValueError, RecursionError):
             continue
-        for one in _iter_objects(value):
-            kind = one.get("@type")
+        for candidate in _iter_objects(value):
+            kind = candidate.get("@type")
             if any(
                 str(name).endswith(("Article", "Posting", "WebPage", "Report"))
                 for name in (kind if isinstance(kind, list) else [kind])
             ):
                 return {
                     name: inner
-                    for name, inner in one.items()
+                    for name, inner in candidate.items()
                     if isinstance(inner, str | list | dict)
                 }
     return {}
@@ -171,8 +171,8 @@ def _iter_objects(value: Any) -> Iterator[dict[str, Any]]:
         yield value
         yield from _iter_objects(value.get("@graph"))
     elif isinstance(value, list):
-        for one in value[:50]:
-            yield from _iter_objects(one)
+        for member in value[:50]:
+            yield from _iter_objects(member)
 
 
 def _get_name(value: Any) -> str | None:

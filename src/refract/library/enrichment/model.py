@@ -87,34 +87,38 @@ class ModelClient:
         async with self._slots:
             try:
                 async with asyncio.timeout(self._timeout):
-                    answer = await self._describe_with_repair(build_messages(material, background))
+                    description = await self._describe_with_repair(
+                        build_messages(material, background)
+                    )
             except (TimeoutError, httpx.TimeoutException) as exc:
                 raise ModelFailed(EnrichmentNotice.MODEL_TOO_SLOW, type(exc).__name__) from exc
             except (httpx.HTTPError, httpx.InvalidURL, OSError) as exc:
                 raise ModelFailed(
                     EnrichmentNotice.MODEL_UNAVAILABLE, f"{type(exc).__name__}: {exc}"[:300]
                 ) from exc
-        return _build_proposal(answer, background)
+        return _build_proposal(description, background)
 
-    async def _describe_with_repair(self, asked: list[dict[str, str]]) -> ModelDescription:
-        said = await self._complete(asked)
+    async def _describe_with_repair(self, messages: list[dict[str, str]]) -> ModelDescription:
+        response = await self._complete(messages)
         try:
-            return parse_response(said)
+            return parse_response(response)
         except ValueError as exc:
             why = _format_reason(exc)
         try:
-            return parse_response(await self._complete(build_repair_messages(asked, said, why)))
+            return parse_response(
+                await self._complete(build_repair_messages(messages, response, why))
+            )
         except ValueError as exc:
             raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, _format_reason(exc)) from exc
 
-    async def _complete(self, asked: list[dict[str, str]]) -> str:
+    async def _complete(self, messages: list[dict[str, str]]) -> str:
         """Send one request.
 
         If the endpoint does not support structured output, do without from then on.
         """
         body: dict[str, Any] = {
             "model": self._name,
-            "messages": asked,
+            "messages": messages,
             "temperature": 0.2,
             "max_tokens": MAX_TOKENS,
             "stream": False,
@@ -151,19 +155,21 @@ class ModelClient:
 
 def _parse_content(body: bytes) -> str:
     try:
-        said = json.loads(body)["choices"][0]["message"]["content"]
+        content = json.loads(body)["choices"][0]["message"]["content"]
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as exc:
         raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "not a chat completion") from exc
-    if not isinstance(said, str):
+    if not isinstance(content, str):
         raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "no text in the answer")
-    return said
+    return content
 
 
-def _build_proposal(answer: ModelDescription, background: UserBackground) -> EnrichmentProposal:
+def _build_proposal(
+    description: ModelDescription, background: UserBackground
+) -> EnrichmentProposal:
     """Use the user's own names for tags, and leave out those they have rejected."""
     tags: dict[str, SuggestedTag] = {}
-    for said in answer.tags:
-        name = background.aliases.get(personal_key(said), said)
+    for tag in description.tags:
+        name = background.aliases.get(personal_key(tag), tag)
         key = personal_key(name)
         if key in background.unwanted or key in tags:
             continue
@@ -173,12 +179,14 @@ def _build_proposal(answer: ModelDescription, background: UserBackground) -> Enr
         tags[key] = SuggestedTag(
             background.vocabulary.get(key, name), confidence, reason, SuggestionSource.AI
         )
-    return EnrichmentProposal(answer.title, answer.summary, list(tags.values()), Enrichment.AI)
+    return EnrichmentProposal(
+        description.title, description.summary, list(tags.values()), Enrichment.AI
+    )
 
 
-def _format_reason(wrong: ValueError) -> str:
-    if isinstance(wrong, ValidationError):
+def _format_reason(error: ValueError) -> str:
+    if isinstance(error, ValidationError):
         return "; ".join(
-            f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in wrong.errors()[:5]
+            f"{'.'.join(map(str, detail['loc']))}: {detail['msg']}" for detail in error.errors()[:5]
         )
-    return str(wrong)
+    return str(error)

@@ -30,26 +30,27 @@ def score_tags(
     near = [(likeness, tags) for likeness, tags in near if likeness >= _MIN_SIMILARITY]
     if not near:
         return []
-    said: defaultdict[str, float] = defaultdict(float)
+    scores: defaultdict[str, float] = defaultdict(float)
     times: Counter[str] = Counter(tag for _, tags in near for tag in tags)
     whole = _sum_words_by_tag(neighbours, times)
     for likeness, tags in near:
         for tag in tags:
-            said[tag] += likeness
-    together = {tag: mine.cosine(space.vector(whole[tag])) for tag in said}
-    total = sum(said.values()) + sum(together.values())
+            scores[tag] += likeness
+    together = {tag: mine.cosine(space.vector(whole[tag])) for tag in scores}
+    total = sum(scores.values()) + sum(together.values())
     found = [
-        (tag, _compute_confidence(said[tag] + together[tag], total, together[tag]), times[tag])
-        for tag in said
+        (tag, _compute_confidence(scores[tag] + together[tag], total, together[tag]), times[tag])
+        for tag in scores
     ]
     return sorted(
-        (one for one in found if one[1] >= _MIN_CONFIDENCE), key=lambda one: (-one[1], one[0])
+        (scored for scored in found if scored[1] >= _MIN_CONFIDENCE),
+        key=lambda scored: (-scored[1], scored[0]),
     )
 
 
-def _compute_confidence(said: float, total: float, together: float) -> float:
+def _compute_confidence(score: float, total: float, together: float) -> float:
     """Return a high confidence if one tag alone matches, and matches clearly."""
-    return round(0.3 + 0.6 * said / total * sqrt(min(1.0, together / _CERTAIN_SIMILARITY)), 2)
+    return round(0.3 + 0.6 * score / total * sqrt(min(1.0, together / _CERTAIN_SIMILARITY)), 2)
 
 
 def _sum_words_by_tag(

@@ -71,21 +71,31 @@ def suggest_tags(material: EnrichmentInput, background: UserBackground) -> list[
     Tags that the user has rejected, or that the item has already, are left out.
     """
     best: dict[str, SuggestedTag] = {}
-    for one in _iter_candidates(material, background):
+    for candidate in _iter_candidates(material, background):
         try:
-            name = check_personal(background.aliases.get(personal_key(one.name), one.name))
+            name = check_personal(
+                background.aliases.get(personal_key(candidate.name), candidate.name)
+            )
         except InvalidTag:
             continue
         key = personal_key(name)
         name = background.vocabulary.get(key, name)
         if key not in background.unwanted and (
-            key not in best or best[key].confidence < one.confidence
+            key not in best or best[key].confidence < candidate.confidence
         ):
-            best[key] = SuggestedTag(name, one.confidence, one.reason[:200], one.source)
+            best[key] = SuggestedTag(
+                name, candidate.confidence, candidate.reason[:200], candidate.source
+            )
     ranked = sorted(best.items(), key=lambda pair: (-pair[1].confidence, pair[0]))
-    known = [one for key, one in ranked if key in background.vocabulary or one.confidence >= 0.9]
+    known = [
+        candidate
+        for key, candidate in ranked
+        if key in background.vocabulary or candidate.confidence >= 0.9
+    ]
     new = [
-        one for key, one in ranked if not (key in background.vocabulary or one.confidence >= 0.9)
+        candidate
+        for key, candidate in ranked
+        if not (key in background.vocabulary or candidate.confidence >= 0.9)
     ]
     return [
         *known[:MAX_KNOWN_TAGS],

@@ -17,16 +17,16 @@ def extract_key_phrases(title: str, text: str, limit: int = 3) -> list[str]:
     """Return the best phrases. Few, and rather none than a poor one: each would be a new tag."""
     text = text[:_MAX_TEXT_LENGTH]
     found = _score_chinese(title, text) if is_cjk(f"{title} {text}") else _score_latin(title, text)
-    kept: list[str] = []
+    phrases: list[str] = []
     for phrase, _ in found.most_common(limit * 4):
         if not any(
             fold_text(phrase) in fold_text(other) or fold_text(other) in fold_text(phrase)
-            for other in kept
+            for other in phrases
         ):
-            kept.append(phrase)
-        if len(kept) == limit:
+            phrases.append(phrase)
+        if len(phrases) == limit:
             break
-    return kept
+    return phrases
 
 
 def _score_latin(title: str, text: str) -> Counter[str]:
@@ -40,9 +40,15 @@ def _score_latin(title: str, text: str) -> Counter[str]:
             scores[spellings[fold_text(clean)]] += 1
     words = [fold_text(word) for word in _LATIN.findall(text)]
     pairs = Counter(pairwise(words))
-    for (one, other), times in pairs.items():
-        if times >= 3 and one not in STOP and other not in STOP and len(one) > 2 and len(other) > 2:
-            scores[f"{one} {other}"] += times
+    for (first, second), times in pairs.items():
+        if (
+            times >= 3
+            and first not in STOP
+            and second not in STOP
+            and len(first) > 2
+            and len(second) > 2
+        ):
+            scores[f"{first} {second}"] += times
     single = Counter(word for word in words if len(word) > 3 and word not in STOP)
     for word, times in single.items():
         if times >= 3 and stem(word) in in_title:

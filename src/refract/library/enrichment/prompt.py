@@ -126,15 +126,17 @@ def build_messages(material: EnrichmentInput, background: UserBackground) -> lis
     ]
 
 
-def build_repair_messages(asked: list[dict[str, str]], said: str, why: str) -> list[dict[str, str]]:
+def build_repair_messages(
+    messages: list[dict[str, str]], response: str, why: str
+) -> list[dict[str, str]]:
     """Return the request for a second and last attempt."""
     complaint = (
         f"That is not acceptable: {why}. Answer again with the JSON object alone, within its"
         " limits."
     )
     return [
-        *asked,
-        {"role": "assistant", "content": said[:2000]},
+        *messages,
+        {"role": "assistant", "content": response[:2000]},
         {"role": "user", "content": complaint},
     ]
 

@@ -109,5 +109,5 @@ def _score_sentence(
     return (shared + 0.5) / (len(words) + 4) * (1.5 if place == 0 else 1.2 if place < 3 else 1.0)
 
 
-def _compute_overlap(one: set[str], other: set[str]) -> float:
-    return len(one & other) / max(1, min(len(one), len(other)))
+def _compute_overlap(first: set[str], second: set[str]) -> float:
+    return len(first & second) / max(1, min(len(first), len(second)))

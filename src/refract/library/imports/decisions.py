@@ -91,14 +91,14 @@ async def decide_rows(
         if row.recognised is None:
             found[number] = RowDecision(RowOutcome.CREATED)
             continue
-        mark = row.digest or f"{row.moment}\n{row.note}"
-        here = known.get(row.digest) if row.digest else notes.get(row.note or "")
-        if here is not None:
-            found[number] = RowDecision(RowOutcome.EXISTS, None, here)
-        elif mark in earlier.seen:
+        key = row.digest or f"{row.moment}\n{row.note}"
+        known_id = known.get(row.digest) if row.digest else notes.get(row.note or "")
+        if known_id is not None:
+            found[number] = RowDecision(RowOutcome.EXISTS, None, known_id)
+        elif key in earlier.seen:
             found[number] = RowDecision(RowOutcome.EXISTS, "Duplicate in file.")
         else:
-            earlier.seen.add(mark)
+            earlier.seen.add(key)
             found[number] = RowDecision(RowOutcome.CREATED, row.remarks)
     return found
 
@@ -114,14 +114,14 @@ async def _find_known_pages(
     session: ReadSession, user_id: int, digests: Sequence[str]
 ) -> dict[str | None, int]:
     found: dict[str | None, int] = {}
-    for some in iter_batches(sorted(set(digests))):
-        question = select(Item.url_digest, Item.id).where(
-            Item.user_id == user_id, Item.url_digest.in_(some)
+    for batch in iter_batches(sorted(set(digests))):
+        query = select(Item.url_digest, Item.id).where(
+            Item.user_id == user_id, Item.url_digest.in_(batch)
         )
-        kept = await session.execute(
-            question.where(Item.status != ItemStatus.DISCARDED).order_by(Item.id.desc())
+        rows = await session.execute(
+            query.where(Item.status != ItemStatus.DISCARDED).order_by(Item.id.desc())
         )
-        found |= {row.url_digest: row.id for row in kept.all()}
+        found |= {row.url_digest: row.id for row in rows.all()}
     return found
 
 
@@ -134,13 +134,13 @@ async def _find_known_notes(
     """
     moments = sorted({min(row.moment or now, now) for row in rows if not row.waiting})
     found: dict[str, int] = {}
-    for some in iter_batches(moments):
-        question = select(Item.text, Item.id).where(
+    for batch in iter_batches(moments):
+        query = select(Item.text, Item.id).where(
             Item.user_id == user_id, Item.status == ItemStatus.ARCHIVED, Item.type == ItemType.NOTE
         )
         found |= {
             row.text: row.id
-            for row in (await session.execute(question.where(Item.confirmed_at.in_(some)))).all()
+            for row in (await session.execute(query.where(Item.confirmed_at.in_(batch)))).all()
         }
     waiting = {row.note for row in rows if row.waiting}
     if waiting:

@@ -49,7 +49,7 @@ async def create_import(
     session: WriteSession, rt: Runtime, user_id: int, kind: str, name: str | None
 ) -> LibraryImport:
     """Create an import without rows."""
-    one = LibraryImport(
+    library_import = LibraryImport(
         id=rt.ids.next_id(),
         user_id=user_id,
         kind=kind,
@@ -63,63 +63,63 @@ async def create_import(
         created_at=rt.clock.now(),
         finished_at=None,
     )
-    session.add(one)
+    session.add(library_import)
     await session.flush()
-    return one
+    return library_import
 
 
 async def add_import_rows(
-    session: WriteSession, one: LibraryImport, rows: Sequence[BookmarkRow]
+    session: WriteSession, library_import: LibraryImport, rows: Sequence[BookmarkRow]
 ) -> None:
     """Store rows of the file until they are imported."""
-    await add_stored_rows(session, one, [to_stored_row(row) for row in rows])
+    await add_stored_rows(session, library_import, [to_stored_row(row) for row in rows])
 
 
 async def add_stored_rows(
-    session: WriteSession, one: LibraryImport, rows: Sequence[StoredRow]
+    session: WriteSession, library_import: LibraryImport, rows: Sequence[StoredRow]
 ) -> None:
     """Store rows that were prepared in an extraction process."""
-    waiting = {"import_id": one.id, "outcome": RowOutcome.WAITING, "item_id": None}
+    waiting = {"import_id": library_import.id, "outcome": RowOutcome.WAITING, "item_id": None}
     numbered = [
         {**waiting, "number": number, **row._asdict()}
-        for number, row in enumerate(rows, start=one.total + 1)
+        for number, row in enumerate(rows, start=library_import.total + 1)
     ]
     await insert_rows(session, ImportRow, numbered)
-    one.total += len(rows)
+    library_import.total += len(rows)
     await session.flush()
 
 
 async def import_batch(rt: Runtime, import_id: int) -> bool:
     """Import the next waiting rows and commit; return whether there may be more."""
     async with rt.db.write() as session:
-        one = await _lock_import(session, import_id)
-        if one is None or one.status != ImportStatus.RUNNING:
+        library_import = await _lock_import(session, import_id)
+        if library_import is None or library_import.status != ImportStatus.RUNNING:
             return False
         waiting = select(ImportRow).where(
             ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING
         )
-        some = _limit_batch(
+        batch = _limit_batch(
             await session.scalars(waiting.order_by(ImportRow.number).limit(BATCH_SIZE))
         )
-        if not some:
-            one.status, one.finished_at = ImportStatus.DONE, rt.clock.now()
+        if not batch:
+            library_import.status, library_import.finished_at = ImportStatus.DONE, rt.clock.now()
             return False
         rows = {
-            row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in some
+            row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in batch
         }
-        verdicts = await _create_items(session, rt, one, rows)
-        for row in some:
-            verdict = verdicts[row.number]
+        decisions = await _create_items(session, rt, library_import, rows)
+        for row in batch:
+            decision = decisions[row.number]
             row.outcome, row.why, row.item_id, row.content = (
-                verdict.outcome,
-                verdict.why,
-                verdict.item_id,
+                decision.outcome,
+                decision.why,
+                decision.item_id,
                 None,
             )
-        outcomes = [verdict.outcome for verdict in verdicts.values()]
-        one.created += outcomes.count(RowOutcome.CREATED)
-        one.existing += outcomes.count(RowOutcome.EXISTS)
-        one.refused += outcomes.count(RowOutcome.REFUSED)
+        outcomes = [decision.outcome for decision in decisions.values()]
+        library_import.created += outcomes.count(RowOutcome.CREATED)
+        library_import.existing += outcomes.count(RowOutcome.EXISTS)
+        library_import.refused += outcomes.count(RowOutcome.REFUSED)
         return True
 
 
@@ -128,14 +128,14 @@ def _limit_batch(rows: Iterable[ImportRow]) -> list[ImportRow]:
 
     One may have a page of megabytes.
     """
-    some: list[ImportRow] = []
+    batch: list[ImportRow] = []
     size = 0
     for row in rows:
         size += len(row.content or "")
-        if some and size > MAX_BATCH_CHARACTERS:
+        if batch and size > MAX_BATCH_CHARACTERS:
             break
-        some.append(row)
-    return some
+        batch.append(row)
+    return batch
 
 
 async def preview_rows(
@@ -168,51 +168,54 @@ async def _lock_import(session: WriteSession, import_id: int) -> LibraryImport |
 
 
 async def _create_items(
-    session: WriteSession, rt: Runtime, one: LibraryImport, rows: Mapping[int, BookmarkRow]
+    session: WriteSession,
+    rt: Runtime,
+    library_import: LibraryImport,
+    rows: Mapping[int, BookmarkRow],
 ) -> dict[int, RowDecision]:
     now = rt.clock.now()
-    weighed = {number: classify_row(row) for number, row in rows.items()}
-    verdicts = await decide_rows(session, one.user_id, weighed, SeenRows(), now)
+    classified = {number: classify_row(row) for number, row in rows.items()}
+    decisions = await decide_rows(session, library_import.user_id, classified, SeenRows(), now)
     created = [
-        number for number, verdict in verdicts.items() if verdict.outcome is RowOutcome.CREATED
+        number for number, decision in decisions.items() if decision.outcome is RowOutcome.CREATED
     ]
     bookmarks = {number: row for number in created if isinstance(row := rows[number], Bookmark)}
     tag_rows = [row for number in created if isinstance(row := rows[number], TagRow)]
-    numbers = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
-    made = [
-        _build_item(one, numbers[number], row, weighed[number].recognised, now)
+    item_ids = dict(zip(bookmarks, rt.ids.next_ids(len(bookmarks)), strict=True))
+    items = [
+        _build_item(library_import, item_ids[number], row, classified[number].recognised, now)
         for number, row in bookmarks.items()
     ]
-    asked = (
-        build_page_row(numbers[number], row, now)
+    page_rows = (
+        build_page_row(item_ids[number], row, now)
         for number, row in bookmarks.items()
         if row.page is not None
     )
-    pages = [page for page in asked if page is not None]
-    stored = _measure_storage(made, pages)
-    if not await storage.has_free_storage(session, rt, one.user_id, stored):
-        verdicts |= dict.fromkeys(bookmarks, RowDecision(RowOutcome.REFUSED, LIBRARY_FULL_MESSAGE))
-        bookmarks, numbers, made, pages, stored = {}, {}, [], [], storage.StorageUsage()
-    tags = await _ensure_tags(session, rt.ids, one, bookmarks, tag_rows, now)
-    await insert_rows(session, Item, made)
+    pages = [page for page in page_rows if page is not None]
+    stored = _measure_storage(items, pages)
+    if not await storage.has_free_storage(session, rt, library_import.user_id, stored):
+        decisions |= dict.fromkeys(bookmarks, RowDecision(RowOutcome.REFUSED, LIBRARY_FULL_MESSAGE))
+        bookmarks, item_ids, items, pages, stored = {}, {}, [], [], storage.StorageUsage()
+    tags = await _ensure_tags(session, rt.ids, library_import, bookmarks, tag_rows, now)
+    await insert_rows(session, Item, items)
     await insert_rows(session, SavedPage, pages)
     await _apply_tags(
         session,
         {
-            numbers[number]: [tags[name].id for name in row.tags]
+            item_ids[number]: [tags[name].id for name in row.tags]
             for number, row in bookmarks.items()
         },
         now,
     )
-    await index_items(session, list(numbers.values()))
-    await storage.adjust_usage(session, one.user_id, stored)
+    await index_items(session, list(item_ids.values()))
+    await storage.adjust_usage(session, library_import.user_id, stored)
     return {
         number: (
-            RowDecision(verdict.outcome, verdict.why, numbers[number])
-            if number in numbers
-            else verdict
+            RowDecision(decision.outcome, decision.why, item_ids[number])
+            if number in item_ids
+            else decision
         )
-        for number, verdict in verdicts.items()
+        for number, decision in decisions.items()
     }
 
 
@@ -227,7 +230,11 @@ def _measure_storage(
 
 
 def _build_item(
-    one: LibraryImport, item_id: int, row: Bookmark, seen: RecognisedText | None, now: datetime
+    library_import: LibraryImport,
+    item_id: int,
+    row: Bookmark,
+    seen: RecognisedText | None,
+    now: datetime,
 ) -> dict[str, Any]:
     if seen is None:
         problem = "a row that was not weighed"
@@ -236,7 +243,7 @@ def _build_item(
     status = ItemStatus.READY_TO_CONFIRM if row.waiting else ItemStatus.ARCHIVED
     return {
         "id": item_id,
-        "user_id": one.user_id,
+        "user_id": library_import.user_id,
         "text": row.text,
         "url": seen.url,
         "url_digest": seen.url_digest,
@@ -254,7 +261,7 @@ def _build_item(
         "failure": None,
         "job_id": None,
         "charged_job_id": None,
-        "import_id": one.id,
+        "import_id": library_import.id,
         "created_at": min(row.created_at or row.confirmed_at or now, now),
         "updated_at": now,
         "confirmed_at": get_confirmed_at(row, now),
@@ -265,7 +272,7 @@ def _build_item(
 async def _ensure_tags(
     session: WriteSession,
     ids: IdSource,
-    one: LibraryImport,
+    library_import: LibraryImport,
     bookmarks: Mapping[int, Bookmark],
     tag_rows: Sequence[TagRow],
     now: datetime,
@@ -282,23 +289,23 @@ async def _ensure_tags(
     if not names:
         return {}
     before = await personal_tags.find_tags_by_key(
-        session, one.user_id, {personal_key(name) for name in names}
+        session, library_import.user_id, {personal_key(name) for name in names}
     )
-    gone = {tag.id for tag in before.values() if tag.deleted_at is not None}
-    found = await personal_tags.ensure_tags(session, ids, one.user_id, names, now)
+    deleted_ids = {tag.id for tag in before.values() if tag.deleted_at is not None}
+    found = await personal_tags.ensure_tags(session, ids, library_import.user_id, names, now)
     known = {tag.id for tag in before.values()}
     made = sorted({tag.id for tag in found.values()} - known)
-    one.made_tags = {
-        "made": [*one.made_tags["made"], *map(str, made)],
+    library_import.made_tags = {
+        "made": [*library_import.made_tags["made"], *map(str, made)],
         "revived": [
-            *one.made_tags["revived"],
-            *(str(number) for number in sorted({tag.id for tag in found.values()} & gone)),
+            *library_import.made_tags["revived"],
+            *(str(number) for number in sorted({tag.id for tag in found.values()} & deleted_ids)),
         ],
     }
     for row in tag_rows:
         if found[row.name].id in made:
             found[row.name].color = row.color
-        await _add_aliases(session, one.user_id, found[row.name], row, now)
+        await _add_aliases(session, library_import.user_id, found[row.name], row, now)
     await session.flush()
     return found
 
@@ -337,19 +344,21 @@ async def _apply_tags(
 
 
 async def stop_running_import(
-    session: WriteSession, one: LibraryImport, now: datetime
+    session: WriteSession, library_import: LibraryImport, now: datetime
 ) -> LibraryImport:
     """Stop an import; items that were imported stay."""
-    held = await _lock_import(session, one.id) or one
-    if held.status == ImportStatus.RUNNING:
-        held.status, held.finished_at = ImportStatus.STOPPED, now
-        left = (
+    locked = await _lock_import(session, library_import.id) or library_import
+    if locked.status == ImportStatus.RUNNING:
+        locked.status, locked.finished_at = ImportStatus.STOPPED, now
+        statement = (
             update(ImportRow)
-            .where(ImportRow.import_id == one.id, ImportRow.outcome == RowOutcome.WAITING)
+            .where(
+                ImportRow.import_id == library_import.id, ImportRow.outcome == RowOutcome.WAITING
+            )
             .values(content=None)
         )
-        await session.execute(left.execution_options(synchronize_session=False))
-    return held
+        await session.execute(statement.execution_options(synchronize_session=False))
+    return locked
 
 
 async def count_waiting_rows(session: ReadSession, import_id: int) -> int:

@@ -26,9 +26,9 @@ async def roll_back_import(rt: Runtime, job: RollBackImport) -> None:
 @handles(EndImport)
 async def end_import(rt: Runtime, job: EndImport) -> None:
     async with rt.db.write() as session:
-        one = await session.get(LibraryImport, job.import_id)
-        if one is not None:
-            await stop_running_import(session, one, rt.clock.now())
+        library_import = await session.get(LibraryImport, job.import_id)
+        if library_import is not None:
+            await stop_running_import(session, library_import, rt.clock.now())
 
 
 HANDLERS = (run_import, roll_back_import, end_import)

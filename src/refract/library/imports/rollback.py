@@ -22,17 +22,17 @@ _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
 
 
 async def mark_rolling_back(
-    session: WriteSession, one: LibraryImport, now: datetime
+    session: WriteSession, library_import: LibraryImport, now: datetime
 ) -> LibraryImport:
     """Mark an import as rolling back.
 
     Nothing is added to it any more, and its items are removed in batches.
     """
-    held = await stop_running_import(session, one, now)
-    if held.status == ImportStatus.ROLLED_BACK:
+    stopped = await stop_running_import(session, library_import, now)
+    if stopped.status == ImportStatus.ROLLED_BACK:
         raise ImportClosed(status="rolled back", remedy="there is nothing left of it")
-    held.status = ImportStatus.ROLLING_BACK
-    return held
+    stopped.status = ImportStatus.ROLLING_BACK
+    return stopped
 
 
 async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
@@ -44,10 +44,10 @@ async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
             .with_for_update()
             .execution_options(populate_existing=True)
         )
-        one = await session.scalar(row)
-        if one is None or one.status != ImportStatus.ROLLING_BACK:
+        library_import = await session.scalar(row)
+        if library_import is None or library_import.status != ImportStatus.ROLLING_BACK:
             return False
-        some = list(
+        item_ids = list(
             await session.scalars(
                 select(Item.id)
                 .where(Item.import_id == import_id)
@@ -55,14 +55,14 @@ async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
                 .limit(BATCH_SIZE)
             )
         )
-        if some:
-            await delete_items(session, rt, one.user_id, some)
+        if item_ids:
+            await delete_items(session, rt, library_import.user_id, item_ids)
             return True
-        await _delete_tags(session, rt, one)
+        await _delete_tags(session, rt, library_import)
         await session.execute(
             delete(ImportRow).where(ImportRow.import_id == import_id).execution_options(**_NO_SYNC)
         )
-        one.status, one.finished_at = ImportStatus.ROLLED_BACK, rt.clock.now()
+        library_import.status, library_import.finished_at = ImportStatus.ROLLED_BACK, rt.clock.now()
         return False
 
 
@@ -70,33 +70,33 @@ async def delete_items(
     session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]
 ) -> None:
     """Delete items with everything that belongs to them, and adjust the counts of their tags."""
-    borne = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
-    await personal_tags.lock_tags(session, user_id, set(await session.scalars(borne)))
+    tag_ids = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
+    await personal_tags.lock_tags(session, user_id, set(await session.scalars(tag_ids)))
     counts = (
         select(ItemTag.tag_id, func.count())
         .where(ItemTag.item_id.in_(item_ids))
         .group_by(ItemTag.tag_id)
     )
     changes = {tag_id: -number for tag_id, number in (await session.execute(counts)).all()}
-    gone = await storage.measure_usage(session, user_id, item_ids)
+    freed = await storage.measure_usage(session, user_id, item_ids)
     await session.execute(delete(Item).where(Item.id.in_(item_ids)).execution_options(**_NO_SYNC))
     await adjust_usage(session, changes, rt.clock.now())
-    await storage.adjust_usage(session, user_id, storage.StorageUsage(-gone.items, -gone.bytes))
+    await storage.adjust_usage(session, user_id, storage.StorageUsage(-freed.items, -freed.bytes))
 
 
-async def _delete_tags(session: WriteSession, rt: Runtime, one: LibraryImport) -> None:
+async def _delete_tags(session: WriteSession, rt: Runtime, library_import: LibraryImport) -> None:
     """Remove new tags and delete revived ones again, if no item and no alias uses them.
 
     A tag that items of another import use is transferred to it, and is removed with the last of
     them.
     """
-    made = {int(number) for number in one.made_tags["made"]}
-    revived = {int(number) for number in one.made_tags["revived"]}
-    held = await personal_tags.lock_tags(session, one.user_id, made | revived)
-    unused = [tag for tag in held.values() if not tag.usage_count]
+    made = {int(number) for number in library_import.made_tags["made"]}
+    revived = {int(number) for number in library_import.made_tags["revived"]}
+    tags = await personal_tags.lock_tags(session, library_import.user_id, made | revived)
+    unused = [tag for tag in tags.values() if not tag.usage_count]
     vanishing = [tag.id for tag in unused if tag.id in made]
     meant = select(TagAlias.tag_id).where(
-        TagAlias.tag_id.in_(vanishing), TagAlias.created_at < one.created_at
+        TagAlias.tag_id.in_(vanishing), TagAlias.created_at < library_import.created_at
     )
     kept = set(await session.scalars(meant)) if vanishing else set()
     await session.execute(
@@ -105,19 +105,23 @@ async def _delete_tags(session: WriteSession, rt: Runtime, one: LibraryImport) -
     for tag in unused:
         if tag.id in revived and tag.deleted_at is None:
             tag.deleted_at = rt.clock.now()
-    for tag in held.values():
+    for tag in tags.values():
         if tag.usage_count:
-            await _reassign_tag(session, one, tag.id, "made" if tag.id in made else "revived")
+            await _reassign_tag(
+                session, library_import, tag.id, "made" if tag.id in made else "revived"
+            )
     await session.flush()
 
 
-async def _reassign_tag(session: WriteSession, one: LibraryImport, tag_id: int, how: str) -> None:
+async def _reassign_tag(
+    session: WriteSession, library_import: LibraryImport, tag_id: int, how: str
+) -> None:
     bearers = (
         select(func.max(Item.import_id))
         .join(ItemTag, ItemTag.item_id == Item.id)
         .where(ItemTag.tag_id == tag_id)
     )
-    heir = await session.scalar(bearers.where(Item.import_id != one.id))
+    heir = await session.scalar(bearers.where(Item.import_id != library_import.id))
     if heir is None:
         return
     row = (

@@ -67,87 +67,96 @@ async def preview_file(
     With `only_left_out`, it has only rows that would be skipped.
     """
     earlier = SeenRows()
-    told: list[PreviewRow] = []
+    preview_rows: list[PreviewRow] = []
     outcomes: Counter[RowOutcome] = Counter()
     number = 0
-    for some in _iter_batches(file.iter_rows()):
-        verdicts = await decide_rows(
-            session, user_id, {at: row.classified for at, row in enumerate(some)}, earlier, now
+    for batch in _iter_batches(file.iter_rows()):
+        decisions = await decide_rows(
+            session,
+            user_id,
+            {index: row.classified for index, row in enumerate(batch)},
+            earlier,
+            now,
         )
-        for at, row in enumerate(some):
-            verdict = verdicts[at]
+        for index, row in enumerate(batch):
+            decision = decisions[index]
             number += 1
-            outcomes[verdict.outcome] += 1
-            if len(told) < MAX_PREVIEW_ROWS and not (
-                only_left_out and verdict.outcome is RowOutcome.CREATED
+            outcomes[decision.outcome] += 1
+            if len(preview_rows) < MAX_PREVIEW_ROWS and not (
+                only_left_out and decision.outcome is RowOutcome.CREATED
             ):
-                told.append(
+                preview_rows.append(
                     PreviewRow(
-                        number, row.place, row.shown, verdict.outcome, verdict.why, verdict.item_id
+                        number,
+                        row.place,
+                        row.shown,
+                        decision.outcome,
+                        decision.why,
+                        decision.item_id,
                     )
                 )
         await asyncio.sleep(0)
     created, existing, refused = (
         outcomes[outcome] for outcome in (RowOutcome.CREATED, RowOutcome.EXISTS, RowOutcome.REFUSED)
     )
-    return ImportPreview(file.kind, number, created, existing, refused, told)
+    return ImportPreview(file.kind, number, created, existing, refused, preview_rows)
 
 
 async def start_import(
     session: WriteSession, rt: Runtime, user: User, file: UploadedRows, name: str | None
 ) -> LibraryImport:
     """Store the rows of a file; a worker imports them."""
-    one = await create_import(session, rt, user.id, file.kind, name)
-    for some in _iter_batches(file.iter_stored_rows()):
-        await add_stored_rows(session, one, some)
+    library_import = await create_import(session, rt, user.id, file.kind, name)
+    for batch in _iter_batches(file.iter_stored_rows()):
+        await add_stored_rows(session, library_import, batch)
         await asyncio.sleep(0)
-    await enqueue_import(session, rt, user.id, one.id)
-    await audit.record_event(session, rt, "library.import", actor=user, target=str(one.id))
-    return one
+    await enqueue_import(session, rt, user.id, library_import.id)
+    await audit.record_event(
+        session, rt, "library.import", actor=user, target=str(library_import.id)
+    )
+    return library_import
 
 
 def _iter_batches(rows: Iterator[UploadRowT]) -> Iterator[list[UploadRowT]]:
-    while some := list(islice(rows, _BATCH_SIZE)):
-        yield some
+    while batch := list(islice(rows, _BATCH_SIZE)):
+        yield batch
 
 
 async def start_rollback(
     session: WriteSession, rt: Runtime, user: User, import_id: int
 ) -> LibraryImport:
     """Remove what an import created; a worker does so."""
-    one = await mark_rolling_back(
+    library_import = await mark_rolling_back(
         session, await get_own_import(session, user.id, import_id), rt.clock.now()
     )
     await enqueue_rollback(session, rt, user.id, import_id)
     await audit.record_event(
         session, rt, "library.import_rolled_back", actor=user, target=str(import_id)
     )
-    return one
+    return library_import
 
 
 async def get_own_import(session: ReadSession, user_id: int, import_id: int) -> LibraryImport:
-    one = await session.scalar(
+    library_import = await session.scalar(
         select(LibraryImport).where(LibraryImport.id == import_id, LibraryImport.user_id == user_id)
     )
-    if one is None:
+    if library_import is None:
         raise ImportNotFound
-    return one
+    return library_import
 
 
 async def list_own_imports(
     session: ReadSession, cursors: CursorCodec, user_id: int, limit: int, cursor: str | None
 ) -> Page[LibraryImport]:
     """Return the user's imports, newest first."""
-    question = ["imports", user_id]
-    wanted = select(LibraryImport).where(LibraryImport.user_id == user_id)
+    binding = ["imports", user_id]
+    query = select(LibraryImport).where(LibraryImport.user_id == user_id)
     if cursor:
-        wanted = wanted.where(
-            build_after_clause(
-                [LibraryImport.id], cursors.decode(question, cursor), descending=True
-            )
+        query = query.where(
+            build_after_clause([LibraryImport.id], cursors.decode(binding, cursor), descending=True)
         )
-    rows = list(await session.scalars(wanted.order_by(LibraryImport.id.desc()).limit(limit + 1)))
-    return cursors.build_page(question, rows, limit, lambda one: [one.id])
+    rows = list(await session.scalars(query.order_by(LibraryImport.id.desc()).limit(limit + 1)))
+    return cursors.build_page(binding, rows, limit, lambda library_import: [library_import.id])
 
 
 async def list_rows(
@@ -159,15 +168,15 @@ async def list_rows(
     cursor: str | None,
 ) -> Page[ImportRow]:
     """Return the rows of an import with their outcome, in the order of the file."""
-    question = ["import", import_id, outcome]
-    wanted = select(ImportRow).where(ImportRow.import_id == import_id)
+    binding = ["import", import_id, outcome]
+    query = select(ImportRow).where(ImportRow.import_id == import_id)
     if outcome is not None:
-        wanted = wanted.where(ImportRow.outcome == outcome)
+        query = query.where(ImportRow.outcome == outcome)
     if cursor:
-        wanted = wanted.where(
+        query = query.where(
             build_after_clause(
-                [ImportRow.number], cursors.decode(question, cursor), descending=False
+                [ImportRow.number], cursors.decode(binding, cursor), descending=False
             )
         )
-    rows = list(await session.scalars(wanted.order_by(ImportRow.number).limit(limit + 1)))
-    return cursors.build_page(question, rows, limit, lambda row: [row.number])
+    rows = list(await session.scalars(query.order_by(ImportRow.number).limit(limit + 1)))
+    return cursors.build_page(binding, rows, limit, lambda row: [row.number])

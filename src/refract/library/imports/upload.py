@@ -157,18 +157,18 @@ def _format_stored_row(row: BookmarkRow) -> tuple[str, str]:
 
 
 def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
-    weighed = classify_row(row)
-    moment = weighed.moment.isoformat() if weighed.moment else None
+    classified = classify_row(row)
+    moment = classified.moment.isoformat() if classified.moment else None
     facts = [
-        weighed.refused,
-        weighed.recognised is not None,
-        weighed.digest,
+        classified.refused,
+        classified.recognised is not None,
+        classified.digest,
         moment,
-        weighed.waiting,
-        weighed.remarks,
+        classified.waiting,
+        classified.remarks,
     ]
     return json.dumps([row.where, make_excerpt(row.text, MAX_SHOWN), *facts]), json.dumps(
-        weighed.note
+        classified.note
     )
 
 

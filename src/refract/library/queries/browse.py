@@ -64,37 +64,37 @@ class _LibraryQuery:
 
     library_filter: LibraryFilter
     terms: SearchTerms | None
-    wanted: ColumnElement[bool]
+    condition: ColumnElement[bool]
     sections: Sequence[TokenMatch] = field(default=())
 
 
 async def list_items(
     session: ReadSession,
     cursors: CursorCodec,
-    shelf: LibraryFilter,
+    library_filter: LibraryFilter,
     *,
     limit: int,
     cursor: str | None,
 ) -> LibraryItemPage:
     """Return a page, by at most three queries for the items and two more for tags given by name."""
-    bound = ["library", asdict(shelf)]
-    position = cursors.decode(bound, cursor) if cursor else None
-    asked = await _build_query(session, shelf)
-    if asked is None:
+    binding = ["library", asdict(library_filter)]
+    position = cursors.decode(binding, cursor) if cursor else None
+    query = await _build_query(session, library_filter)
+    if query is None:
         return LibraryItemPage([], None)
-    if not asked.sections:
-        rows = await _list_by_date(session, asked, position, limit + 1)
+    if not query.sections:
+        rows = await _list_by_date(session, query, position, limit + 1)
         page = cursors.build_page(
-            bound, rows, limit, lambda item: [_get_item_date(item, shelf), item.id]
+            binding, rows, limit, lambda item: [_get_item_date(item, library_filter), item.id]
         )
         return LibraryItemPage(page.items, page.next_cursor)
-    found = await _list_by_words(session, asked, position, limit + 1)
-    if not found and position is None and asked.terms is not None and asked.terms.words:
+    found = await _list_by_words(session, query, position, limit + 1)
+    if not found and position is None and query.terms is not None and query.terms.words:
         near = await find_near_titles(
-            session, shelf.user_id, asked.terms.words, asked.wanted, limit
+            session, library_filter.user_id, query.terms.words, query.condition, limit
         )
         return LibraryItemPage(near, None, approximate=bool(near))
-    marked = cursors.build_page(bound, found, limit, lambda row: [row[0], row[1].id])
+    marked = cursors.build_page(binding, found, limit, lambda row: [row[0], row[1].id])
     return LibraryItemPage([item for _, item in marked.items], marked.next_cursor)
 
 
@@ -108,12 +108,12 @@ class LibraryFacets:
     tags: Sequence[tuple[Tag, int]]
 
 
-async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFacets:
+async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> LibraryFacets:
     """Count the filters over everything that matches, by four queries."""
-    asked = await _build_query(session, shelf)
-    if asked is None:
+    query = await _build_query(session, library_filter)
+    if query is None:
         return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [])
-    ids = _select_all_ids(session, asked)
+    ids = _select_all_ids(session, query)
     types = dict.fromkeys(ItemType, 0) | {
         ItemType(kind): count
         for kind, count in (
@@ -128,8 +128,12 @@ async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFac
         or 0
     )
     count = func.count().label("items")
-    borne = select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
-    found = await session.execute(borne.order_by(count.desc(), ItemTag.tag_id).limit(MAX_FACETS))
+    tag_counts = (
+        select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
+    )
+    found = await session.execute(
+        tag_counts.order_by(count.desc(), ItemTag.tag_id).limit(MAX_FACETS)
+    )
     counts = {row.tag_id: row.items for row in found.all()}
     tags = (
         {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))}
@@ -146,41 +150,45 @@ async def count_facets(session: ReadSession, shelf: LibraryFilter) -> LibraryFac
 
 async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:
     """Return the first matches for the search over all features, ordered as in the library."""
-    asked = await _build_query(session, LibraryFilter(user_id, q=q))
-    if asked is None:
+    query = await _build_query(session, LibraryFilter(user_id, q=q))
+    if query is None:
         return []
-    if not asked.sections:
-        return await _list_by_date(session, asked, None, limit)
-    return [item for _, item in await _list_by_words(session, asked, None, limit)]
+    if not query.sections:
+        return await _list_by_date(session, query, None, limit)
+    return [item for _, item in await _list_by_words(session, query, None, limit)]
 
 
-async def _build_query(session: ReadSession, shelf: LibraryFilter) -> _LibraryQuery | None:
+async def _build_query(session: ReadSession, library_filter: LibraryFilter) -> _LibraryQuery | None:
     """Return None if nothing can match: a tag does not exist, or the search has no word in it."""
-    wanted = [Item.user_id == shelf.user_id, Item.status == shelf.state]
-    terms = parse_terms(shelf.q) if shelf.q and shelf.q.strip() else None
+    conditions = [Item.user_id == library_filter.user_id, Item.status == library_filter.state]
+    terms = parse_terms(library_filter.q) if library_filter.q and library_filter.q.strip() else None
     if terms is not None and terms.is_empty:
         return None
-    if shelf.type is not None:
-        wanted.append(Item.type == shelf.type)
-    moment = _get_date_column(shelf)
-    wanted += [moment >= shelf.after] if shelf.after is not None else []
-    wanted += [moment < shelf.before] if shelf.before is not None else []
-    wanted += [
-        _build_tag_clause(await _find_tag(session, shelf.user_id, tag))
-        for tag in dict.fromkeys(shelf.tags)
+    if library_filter.type is not None:
+        conditions.append(Item.type == library_filter.type)
+    moment = _get_date_column(library_filter)
+    conditions += [moment >= library_filter.after] if library_filter.after is not None else []
+    conditions += [moment < library_filter.before] if library_filter.before is not None else []
+    conditions += [
+        _build_tag_clause(await _find_tag(session, library_filter.user_id, tag))
+        for tag in dict.fromkeys(library_filter.tags)
     ]
-    if shelf.untagged:
-        wanted.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
+    if library_filter.untagged:
+        conditions.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
     for name in terms.tags if terms else ():
-        wanted.append(_build_tag_clause(await find_tags_by_name(session, shelf.user_id, name)))
+        conditions.append(
+            _build_tag_clause(await find_tags_by_name(session, library_filter.user_id, name))
+        )
     for name in terms.without_tags if terms else ():
-        wanted.append(~_build_tag_clause(await find_tags_by_name(session, shelf.user_id, name)))
+        conditions.append(
+            ~_build_tag_clause(await find_tags_by_name(session, library_filter.user_id, name))
+        )
     sections: list[TokenMatch] = []
     if terms is not None and terms.has_words:
-        sections = [match_title(shelf.user_id, terms)] if terms.words else []
-        sections.append(match_any_field(shelf.user_id, terms))
+        sections = [match_title(library_filter.user_id, terms)] if terms.words else []
+        sections.append(match_any_field(library_filter.user_id, terms))
         await prepare_search(session)
-    return _LibraryQuery(shelf, terms, and_(*wanted), sections)
+    return _LibraryQuery(library_filter, terms, and_(*conditions), sections)
 
 
 async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> list[int]:
@@ -197,15 +205,17 @@ async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> li
         spaced.replace(" ", "-"),
         spaced.replace(" ", "_"),
     }
-    own = select(Tag.id).where(Tag.space == user_id, Tag.key.in_(names), Tag.deleted_at.is_(None))
-    meant = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(names))
-    found = [*await session.scalars(own.order_by(Tag.id)), *await session.scalars(meant)]
+    by_name = select(Tag.id).where(
+        Tag.space == user_id, Tag.key.in_(names), Tag.deleted_at.is_(None)
+    )
+    by_alias = select(TagAlias.tag_id).where(TagAlias.space == user_id, TagAlias.key.in_(names))
+    found = [*await session.scalars(by_name.order_by(Tag.id)), *await session.scalars(by_alias)]
     if not found:
-        begun = Tag.key.startswith(name, autoescape=True)
+        by_prefix = Tag.key.startswith(name, autoescape=True)
         found = list(
             await session.scalars(
                 select(Tag.id)
-                .where(Tag.space == user_id, begun, Tag.deleted_at.is_(None))
+                .where(Tag.space == user_id, by_prefix, Tag.deleted_at.is_(None))
                 .order_by(Tag.id)
             )
         )
@@ -230,69 +240,71 @@ def _build_tag_clause(tag_ids: Sequence[int]) -> ColumnElement[bool]:
     )
 
 
-def _get_date_column(shelf: LibraryFilter) -> Any:
+def _get_date_column(library_filter: LibraryFilter) -> Any:
     """Return the column that dates items: of those not confirmed, the time of capture."""
-    return Item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else Item.created_at
+    return Item.confirmed_at if library_filter.state is ItemStatus.ARCHIVED else Item.created_at
 
 
-def _get_item_date(item: Item, shelf: LibraryFilter) -> datetime | None:
-    return item.confirmed_at if shelf.state is ItemStatus.ARCHIVED else item.created_at
+def _get_item_date(item: Item, library_filter: LibraryFilter) -> datetime | None:
+    return item.confirmed_at if library_filter.state is ItemStatus.ARCHIVED else item.created_at
 
 
 async def _list_by_date(
-    session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int
+    session: ReadSession, query: _LibraryQuery, position: Sequence[Any] | None, limit: int
 ) -> list[Item]:
-    moment = _get_date_column(asked.library_filter)
-    question = select(Item).where(asked.wanted)
+    moment = _get_date_column(query.library_filter)
+    statement = select(Item).where(query.condition)
     if position is not None:
         at, number = position
-        question = question.where(
+        statement = statement.where(
             moment <= at, or_(moment < at, Item.id < number)
         )  # the first bound lets planners start in the middle
-    return list(await session.scalars(question.order_by(moment.desc(), Item.id.desc()).limit(most)))
+    return list(
+        await session.scalars(statement.order_by(moment.desc(), Item.id.desc()).limit(limit))
+    )
 
 
 async def _list_by_words(
-    session: ReadSession, asked: _LibraryQuery, position: Sequence[Any] | None, most: int
+    session: ReadSession, query: _LibraryQuery, position: Sequence[Any] | None, limit: int
 ) -> list[tuple[int, Item]]:
     """Return items with the number of their section.
 
     An item of an earlier section is not repeated.
     """
-    first, behind = (position[0], position[1]) if position is not None else (0, None)
+    first, after_id = (position[0], position[1]) if position is not None else (0, None)
     rows: list[tuple[int, Item]] = []
-    for number in range(first, len(asked.sections)):
-        question = await _build_section_query(
+    for number in range(first, len(query.sections)):
+        statement = await _build_section_query(
             session,
-            asked,
+            query,
             number,
             [item.id for _, item in rows] if position is None and number else None,
         )
         ids = await _list_ids(
-            session, question, behind if number == first else None, most - len(rows)
+            session, statement, after_id if number == first else None, limit - len(rows)
         )
         items = {item.id: item for item in await _load_items(session, ids)}
         rows += [(number, items[item_id]) for item_id in ids if item_id in items]
-        if len(rows) >= most:
+        if len(rows) >= limit:
             break
     return rows
 
 
 async def _list_ids(
-    session: ReadSession, question: Select[int], behind: int | None, most: int
+    session: ReadSession, statement: Select[int], after_id: int | None, limit: int
 ) -> list[int]:
     """Return the next matches of a section.
 
     Only ids are sorted; the items are loaded by another query.
     """
     _, item_id = get_search_source(session.dialect)
-    if behind is not None:
-        question = question.where(item_id < behind)
-    return list(await session.scalars(question.order_by(item_id.desc()).limit(most)))
+    if after_id is not None:
+        statement = statement.where(item_id < after_id)
+    return list(await session.scalars(statement.order_by(item_id.desc()).limit(limit)))
 
 
 async def _build_section_query(
-    session: ReadSession, asked: _LibraryQuery, number: int, before: Sequence[int] | None
+    session: ReadSession, query: _LibraryQuery, number: int, before: Sequence[int] | None
 ) -> Select[int]:
     """Return the query of a section.
 
@@ -300,33 +312,33 @@ async def _build_section_query(
     again.
     """
     indexed, item_id = get_search_source(session.dialect)
-    question = (
-        select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(asked.wanted)
+    statement = (
+        select(item_id).select_from(indexed).join(Item, Item.id == item_id).where(query.condition)
     )
-    section = asked.sections[number]
+    section = query.sections[number]
     if before is not None:
         section = section.without_exception()
-        question = question.where(item_id.not_in(before)) if before else question
-    return question.where(
+        statement = statement.where(item_id.not_in(before)) if before else statement
+    return statement.where(
         build_match_clause(session.dialect, section, await find_common_tokens(session, section))
     )
 
 
 async def _load_items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
     found: list[Item] = []
-    for some in iter_batches(ids):
-        found += await session.scalars(select(Item).where(Item.id.in_(some)))
+    for batch in iter_batches(ids):
+        found += await session.scalars(select(Item).where(Item.id.in_(batch)))
     return found
 
 
-def _select_all_ids(session: ReadSession, asked: _LibraryQuery) -> Select[int]:
-    if not asked.sections:
-        return select(Item.id).where(asked.wanted)
+def _select_all_ids(session: ReadSession, query: _LibraryQuery) -> Select[int]:
+    if not query.sections:
+        return select(Item.id).where(query.condition)
     indexed, item_id = get_search_source(session.dialect)
-    matches = build_match_clause(session.dialect, asked.sections[-1].without_exception())
+    matches = build_match_clause(session.dialect, query.sections[-1].without_exception())
     return (
         select(item_id)
         .select_from(indexed)
         .join(Item, Item.id == item_id)
-        .where(asked.wanted, matches)
+        .where(query.condition, matches)
     )

@@ -48,22 +48,22 @@ async def list_pending_items(
     cursor: str | None,
 ) -> Page[Item]:
     """Return items that are being processed or wait for review, newest first."""
-    question = ["pending", user_id, status]
-    wanted = select(Item).where(Item.user_id == user_id, Item.pending)
+    binding = ["pending", user_id, status]
+    query = select(Item).where(Item.user_id == user_id, Item.pending)
     if status is not None:
-        wanted = wanted.where(Item.status == status)
+        query = query.where(Item.status == status)
     if cursor:
-        wanted = wanted.where(
-            build_after_clause([Item.id], cursors.decode(question, cursor), descending=True)
+        query = query.where(
+            build_after_clause([Item.id], cursors.decode(binding, cursor), descending=True)
         )
-    rows = (await session.scalars(wanted.order_by(Item.id.desc()).limit(limit + 1))).all()
-    return cursors.build_page(question, rows, limit, lambda item: [item.id])
+    rows = (await session.scalars(query.order_by(Item.id.desc()).limit(limit + 1))).all()
+    return cursors.build_page(binding, rows, limit, lambda item: [item.id])
 
 
 async def count_pending_items(session: ReadSession, user_id: int) -> int:
     """Return how many items are pending, counted no further than pages show."""
-    some = select(Item.id).where(Item.user_id == user_id, Item.pending).limit(100).subquery()
-    return await session.scalar(select(func.count()).select_from(some)) or 0
+    pending = select(Item.id).where(Item.user_id == user_id, Item.pending).limit(100).subquery()
+    return await session.scalar(select(func.count()).select_from(pending)) or 0
 
 
 async def get_suggestions(
@@ -77,8 +77,8 @@ async def get_suggestions(
             .where(Suggestion.item_id.in_(item_ids))
             .order_by(Suggestion.confidence.desc(), Suggestion.id)
         )
-        for one in await session.scalars(ordered):
-            found[one.item_id].append(one)
+        for suggestion in await session.scalars(ordered):
+            found[suggestion.item_id].append(suggestion)
     return found
 
 
@@ -108,10 +108,12 @@ async def find_duplicates(
     }
     if not digests:
         return {}
-    kept = (Item.user_id == user_id, Item.status != ItemStatus.DISCARDED)
-    by_url = select(Item.id, Item.url_digest).where(*kept, Item.url_digest.in_(sorted(digests)))
+    conditions = (Item.user_id == user_id, Item.status != ItemStatus.DISCARDED)
+    by_url = select(Item.id, Item.url_digest).where(
+        *conditions, Item.url_digest.in_(sorted(digests))
+    )
     by_canonical = select(Item.id, Item.canonical_digest).where(
-        *kept, Item.canonical_digest.in_(sorted(digests))
+        *conditions, Item.canonical_digest.in_(sorted(digests))
     )
     first: dict[str, int] = {}
     for item_id, digest in (await session.execute(union_all(by_url, by_canonical))).all():

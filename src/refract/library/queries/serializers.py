@@ -19,7 +19,7 @@ async def serialize_items(session: ReadSession, items: Sequence[Item]) -> list[I
     ids = [item.id for item in items]
     tags = await get_item_tags(session, ids)
     suggestions = await queries_items.get_suggestions(session, ids)
-    names = {one.normalised_name for each in suggestions.values() for one in each}
+    names = {suggestion.normalised_name for each in suggestions.values() for suggestion in each}
     known = (
         {
             key
@@ -64,11 +64,11 @@ def _build_item_out(
     )
 
 
-def _build_suggestion_out(one: Suggestion, *, existing: bool) -> SuggestionOut:
+def _build_suggestion_out(suggestion: Suggestion, *, existing: bool) -> SuggestionOut:
     return SuggestionOut.model_validate(
         {
             **{
-                name: getattr(one, name)
+                name: getattr(suggestion, name)
                 for name in SuggestionOut.model_fields
                 if name != "existing"
             },

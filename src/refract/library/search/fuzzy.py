@@ -24,7 +24,7 @@ async def find_near_titles(
     session: ReadSession,
     user_id: int,
     words: Sequence[str],
-    wanted: ColumnElement[bool],
+    condition: ColumnElement[bool],
     limit: int,
 ) -> list[Item]:
     """Return items whose title or host is similar to every word, most similar first.
@@ -51,8 +51,8 @@ async def find_near_titles(
         (func.word_similarity(word, title) for word in words[1:]),
         func.word_similarity(words[0], title),
     )
-    question = select(Item).where(Item.user_id == user_id, wanted, *near)
-    return list(await session.scalars(question.order_by(score.desc(), Item.id.desc()).limit(limit)))
+    query = select(Item).where(Item.user_id == user_id, condition, *near)
+    return list(await session.scalars(query.order_by(score.desc(), Item.id.desc()).limit(limit)))
 
 
 def _build_contains_clause(

@@ -39,14 +39,14 @@ async def index_item(session: WriteSession, item: Item) -> None:
 
 async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
     """Index several items, by four statements per two hundred. Deleted ones are left out."""
-    for some in iter_batches(sorted(item_ids), _BATCH_SIZE):
+    for batch in iter_batches(sorted(item_ids), _BATCH_SIZE):
         fields = select(
             Item.id, Item.user_id, Item.title, Item.summary, Item.text, Item.url, Item.site
-        ).where(Item.id.in_(some))
+        ).where(Item.id.in_(batch))
         items = (await session.execute(fields)).all()
-        tags = await _load_tag_names(session, some)
-        pages = await _load_pages(session, some)
-        size = sum(len(one.text) for one in items) + sum(
+        tags = await _load_tag_names(session, batch)
+        pages = await _load_pages(session, batch)
+        size = sum(len(item.text) for item in items) + sum(
             len(text or "") for page in pages.values() for text in page
         )
         if size <= MAX_INLINE_CHARACTERS:
@@ -65,10 +65,10 @@ async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) ->
 
 
 async def remove_from_index(session: WriteSession, item_ids: Sequence[int]) -> None:
-    for some in iter_batches(item_ids):
+    for batch in iter_batches(item_ids):
         await session.execute(
             delete(ItemSearch)
-            .where(ItemSearch.item_id.in_(some))
+            .where(ItemSearch.item_id.in_(batch))
             .execution_options(synchronize_session=False)
         )
 
@@ -100,20 +100,20 @@ def _build_token_rows(
     ]
 
 
-def _build_item_tokens(one: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
-    address = _SCHEME.sub("", one.url) if one.url else None
-    text = address or one.text
-    return build_tokens(one.user_id, [one.title, *tags], [one.summary, text, one.site, *page])
+def _build_item_tokens(item: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
+    address = _SCHEME.sub("", item.url) if item.url else None
+    text = address or item.text
+    return build_tokens(item.user_id, [item.title, *tags], [item.summary, text, item.site, *page])
 
 
 async def _load_tag_names(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[str]]:
     found: dict[int, list[str]] = {}
-    borne = (
+    query = (
         select(ItemTag.item_id, Tag.name)
         .join(Tag, Tag.id == ItemTag.tag_id)
         .where(ItemTag.item_id.in_(item_ids))
     )
-    for item_id, name in (await session.execute(borne.order_by(Tag.id))).all():
+    for item_id, name in (await session.execute(query.order_by(Tag.id))).all():
         found.setdefault(item_id, []).append(name)
     return found
 

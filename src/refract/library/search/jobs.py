@@ -129,11 +129,11 @@ async def _reindex_in_batches(rt: Runtime, items_after: Callable[[int], Select[i
     last = 0
     while True:
         async with rt.db.write() as session:
-            some = list(await session.scalars(items_after(last).limit(_BATCH_SIZE)))
-            if not some:
+            item_ids = list(await session.scalars(items_after(last).limit(_BATCH_SIZE)))
+            if not item_ids:
                 return
-            await index_items(session, some)
-        last = some[-1]
+            await index_items(session, item_ids)
+        last = item_ids[-1]
         await rt.clock.sleep(YIELD_SECONDS)
 
 

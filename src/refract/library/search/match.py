@@ -62,35 +62,38 @@ def get_search_source(dialect: Dialect) -> tuple[FromClause, ColumnElement[int]]
     return ItemSearch.__table__, ItemSearch.__table__.c.item_id
 
 
-async def find_common_tokens(session: ReadSession, asked: TokenMatch) -> frozenset[str]:
+async def find_common_tokens(session: ReadSession, token_match: TokenMatch) -> frozenset[str]:
     """Return tokens whose posting list costs more than checking the rows that rarer tokens leave.
 
     PostgreSQL only: GIN collects all items of a prefix before it compares. The share of each token
     is taken from the planner's statistics.
     """
-    if session.dialect != "postgresql" or len(asked.every) < 2:
+    if session.dialect != "postgresql" or len(token_match.every) < 2:
         return frozenset()
-    rows = (await session.execute(_TOKEN_SHARES_SQL, {"tokens": list(asked.every)})).all()
+    rows = (await session.execute(_TOKEN_SHARES_SQL, {"tokens": list(token_match.every)})).all()
     shares = {row.token: max(row.share, _UNKNOWN_SHARE) for row in rows}
     rarest = min(shares.values())
     return frozenset(token for token, share in shares.items() if share >= _MIN_SHARE_RATIO * rarest)
 
 
 def build_match_clause(
-    dialect: Dialect, asked: TokenMatch, seen: Collection[str] = ()
+    dialect: Dialect, token_match: TokenMatch, seen: Collection[str] = ()
 ) -> ColumnElement[bool]:
     """Return the condition for rows with these words.
 
     PostgreSQL checks tokens in `seen` on the rows instead of in its index.
     """
     if dialect == "postgresql" and seen:
-        indexed = replace(asked, every=[one for one in asked.every if one not in seen])
-        rest = cast(" & ".join(f"{one}:*" for one in asked.every if one in seen), TSQUERY)
-        return and_(
-            build_match_clause(dialect, indexed),
-            func.ts_match_vq(ItemSearch.__table__.c.tokens, rest),
-        )  # as a function it would not use the index
-    spelled: Any = asked.to_query(dialect)
+        indexed = replace(
+            token_match, every=[token for token in token_match.every if token not in seen]
+        )
+        rest = cast(
+            " & ".join(f"{token}:*" for token in token_match.every if token in seen), TSQUERY
+        )
+        # the function, unlike the operator, does not use the index
+        checked = func.ts_match_vq(ItemSearch.__table__.c.tokens, rest)
+        return and_(build_match_clause(dialect, indexed), checked)
+    spelled: Any = token_match.to_query(dialect)
     if dialect == "sqlite":
         return literal_column("item_search_fts").op("MATCH", is_comparison=True)(spelled)
     tokens = ItemSearch.__table__.c.tokens
@@ -99,6 +102,6 @@ def build_match_clause(
     found = match(tokens, against=spelled).in_boolean_mode()
     return (
         found
-        if asked.exception is None
-        else and_(found, not_(build_match_clause(dialect, asked.exception)))
+        if token_match.exception is None
+        else and_(found, not_(build_match_clause(dialect, token_match.exception)))
     )

@@ -32,13 +32,13 @@ async def find_similar_items(
     """
     tags = [tag.name for tag in (await get_item_tags(session, [item.id]))[item.id]]
     mine = _build_features(item, tags)
-    telling = _select_words([*tags, item.title or "", item.summary or ""])
-    if not telling:
+    distinctive = _select_words([*tags, item.title or "", item.summary or ""])
+    if not distinctive:
         return []
-    ids = await _find_candidate_ids(session, item, telling)
+    ids = await _find_candidate_ids(session, item, distinctive)
     items = list(await session.scalars(select(Item).where(Item.id.in_(ids)))) if ids else []
-    borne = await get_item_tags(session, [one.id for one in items])
-    names = {one.id: [tag.name for tag in borne[one.id]] for one in items}
+    tags_by_item = await get_item_tags(session, ids)
+    names = {item_id: [tag.name for tag in found] for item_id, found in tags_by_item.items()}
     return (await asyncio.to_thread(_score_items, mine, items, names))[:limit]
 
 
@@ -58,11 +58,11 @@ def _score_items(
 
 async def _find_candidate_ids(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
     indexed, item_id = get_search_source(session.dialect)
-    asked = TokenMatch(item.user_id, any_of=[encode_word(TITLE, word) for word in words])
-    question = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
+    match = TokenMatch(item.user_id, any_of=[encode_word(TITLE, word) for word in words])
+    query = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
     others = (Item.user_id == item.user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item.id)
-    question = question.where(*others, build_match_clause(session.dialect, asked))
-    return list(await session.scalars(question.order_by(item_id.desc()).limit(MAX_CANDIDATES)))
+    query = query.where(*others, build_match_clause(session.dialect, match))
+    return list(await session.scalars(query.order_by(item_id.desc()).limit(MAX_CANDIDATES)))
 
 
 def _select_words(texts: Iterable[str]) -> list[str]:

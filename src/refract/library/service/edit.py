@@ -20,30 +20,30 @@ from refract.tags import personal_tags
 from refract.tags.queries import find_tags_by_id
 
 
-async def edit_item(held: LockedItem, changes: ItemPatch) -> LockedItem:
+async def edit_item(locked: LockedItem, changes: ItemPatch) -> LockedItem:
     """Change the fields that are given.
 
     Fields that a user wrote are not overwritten by enrichment.
     """
-    held.require_status(
+    locked.require_status(
         "edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
     )
     named = get_given_fields(changes)
-    set_own_fields(held, named)
+    set_own_fields(locked, named)
     if named.get("text") is not None:
-        _replace_text(held, named["text"])
+        _replace_text(locked, named["text"])
     if named.get("tag_ids") is not None or named.get("new_tags"):
-        await apply_tags(held, named.get("tag_ids"), named.get("new_tags", []))
-    await held.save("changed")
-    return held
+        await apply_tags(locked, named.get("tag_ids"), named.get("new_tags", []))
+    await locked.save("changed")
+    return locked
 
 
-def set_own_fields(held: LockedItem, named: dict[str, Any]) -> None:
+def set_own_fields(locked: LockedItem, named: dict[str, Any]) -> None:
     """Set title and summary to what the user gave.
 
     Null clears one, and enrichment may fill it again.
     """
-    item = held.item
+    item = locked.item
     if "title" in named and named["title"] != item.title:
         item.title, item.title_source = (
             named["title"],
@@ -56,14 +56,16 @@ def set_own_fields(held: LockedItem, named: dict[str, Any]) -> None:
         )
 
 
-async def apply_tags(held: LockedItem, tag_ids: list[int] | None, names: list[str]) -> None:
+async def apply_tags(locked: LockedItem, tag_ids: list[int] | None, names: list[str]) -> None:
     """Set the tags of an item. `tag_ids` is the full set, None keeps it; tags named are added."""
-    chosen = await resolve_tags(held.session, held.rt, held.item.user_id, tag_ids or [], names)
-    await held.set_tags(chosen if tag_ids is not None else held.tag_ids | chosen)
+    chosen = await resolve_tags(
+        locked.session, locked.rt, locked.item.user_id, tag_ids or [], names
+    )
+    await locked.set_tags(chosen if tag_ids is not None else locked.tag_ids | chosen)
 
 
-def _replace_text(held: LockedItem, text: str) -> None:
-    item, seen = held.item, recognize_text(text)
+def _replace_text(locked: LockedItem, text: str) -> None:
+    item, seen = locked.item, recognize_text(text)
     if seen.url_digest != item.url_digest:
         item.canonical_digest = None  # it belonged to another page
     item.text, item.type, item.url, item.url_digest, item.site = (
@@ -109,7 +111,7 @@ def resolve_suggestions(
     suggestions: Sequence[Suggestion], accept: Collection[int], reject: Collection[int]
 ) -> tuple[list[Suggestion], list[Suggestion]]:
     """Return the suggestions to accept and to reject. Raises if an id is unknown or in both."""
-    known = {one.id: one for one in suggestions}
+    known = {suggestion.id: suggestion for suggestion in suggestions}
     for suggestion_id in (*accept, *reject):
         if suggestion_id not in known:
             raise UnknownSuggestion(suggestion_id=suggestion_id)

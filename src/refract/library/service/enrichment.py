@@ -174,24 +174,24 @@ async def _store_suggestions(
         )
 
 
-async def _drop_weak_suggestions(session: WriteSession, others: Sequence[Suggestion]) -> None:
+async def _drop_weak_suggestions(session: WriteSession, suggestions: Sequence[Suggestion]) -> None:
     weak = [
-        one.id
-        for one in others
-        if one.status == SuggestionStatus.PENDING
-        and one.confidence < _WEAK_CONFIDENCE
-        and one.source == "SYSTEM"
+        suggestion.id
+        for suggestion in suggestions
+        if suggestion.status == SuggestionStatus.PENDING
+        and suggestion.confidence < _WEAK_CONFIDENCE
+        and suggestion.source == "SYSTEM"
     ]
     if weak:
         await session.execute(delete(Suggestion).where(Suggestion.id.in_(weak)))
 
 
-def _strengthen_suggestion(known: Suggestion, one: SuggestedTag) -> None:
+def _strengthen_suggestion(known: Suggestion, proposed: SuggestedTag) -> None:
     """Raise the confidence of a suggestion that both tiers made."""
-    if known.status == SuggestionStatus.PENDING and known.source != one.source:
-        known.reason = f"{known.reason}{REASON_SEPARATOR}{one.reason}"[:200]
-        known.confidence = round(min(0.97, max(known.confidence, one.confidence) + 0.1), 2)
-        known.source = one.source.value
+    if known.status == SuggestionStatus.PENDING and known.source != proposed.source:
+        known.reason = f"{known.reason}{REASON_SEPARATOR}{proposed.reason}"[:200]
+        known.confidence = round(min(0.97, max(known.confidence, proposed.confidence) + 0.1), 2)
+        known.source = proposed.source.value
 
 
 async def mark_failed(session: WriteSession, rt: Runtime, item: Item, why: str) -> None:

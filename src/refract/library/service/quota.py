@@ -78,10 +78,10 @@ async def get_balances(
 ) -> dict[int, QuotaBalance]:
     """Return today's balance of several users, by one query."""
     today, resets_at = _get_today(rt)
-    asked = select(QuotaDay).where(
+    query = select(QuotaDay).where(
         QuotaDay.user_id.in_([user.id for user in users]), QuotaDay.day == today
     )
-    rows = {row.user_id: row for row in await session.scalars(asked)}
+    rows = {row.user_id: row for row in await session.scalars(query)}
     return {
         user.id: _build_balance(rt.settings, user, rows.get(user.id), resets_at) for user in users
     }
@@ -95,14 +95,14 @@ async def list_todays_entries(
     The title is None if the item is gone.
     """
     today, _ = _get_today(rt)
-    called = func.coalesce(Item.title, func.substr(Item.text, 1, 60))
-    asked = select(LedgerEntry, called).outerjoin(Item, Item.id == LedgerEntry.item_id)
-    asked = (
-        asked.where(LedgerEntry.user_id == user_id, LedgerEntry.day == today)
+    title_column = func.coalesce(Item.title, func.substr(Item.text, 1, 60))
+    query = select(LedgerEntry, title_column).outerjoin(Item, Item.id == LedgerEntry.item_id)
+    query = (
+        query.where(LedgerEntry.user_id == user_id, LedgerEntry.day == today)
         .order_by(LedgerEntry.id.desc())
         .limit(limit)
     )
-    return [(entry, title) for entry, title in await session.execute(asked)]
+    return [(entry, title) for entry, title in await session.execute(query)]
 
 
 async def charge_quota(

@@ -32,86 +32,92 @@ from refract.library.service.lock import (
 )
 
 
-async def confirm_item(held: LockedItem, kept: ItemConfirmation) -> LockedItem:
+async def confirm_item(locked: LockedItem, confirmation: ItemConfirmation) -> LockedItem:
     """Save an item to the library with the given fields. Other suggestions stay pending."""
-    held.require_status("confirmed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
-    named = {name: value for name, value in get_given_fields(kept).items() if value is not None}
-    set_own_fields(held, {name: named[name] for name in ("title", "summary") if name in named})
+    locked.require_status("confirmed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
+    named = {
+        name: value for name, value in get_given_fields(confirmation).items() if value is not None
+    }
+    set_own_fields(locked, {name: named[name] for name in ("title", "summary") if name in named})
     await _apply_decision(
-        held, kept.accept, kept.reject, named.get("tag_ids"), named.get("new_tags", [])
+        locked,
+        confirmation.accept,
+        confirmation.reject,
+        named.get("tag_ids"),
+        named.get("new_tags", []),
     )
-    await archive_item(held)
-    return held
+    await archive_item(locked)
+    return locked
 
 
-async def archive_item(held: LockedItem) -> None:
-    item = held.item
+async def archive_item(locked: LockedItem) -> None:
+    item = locked.item
     if not item.title:
         item.title, item.title_source = extract_first_line(item.text), FieldSource.SYSTEM.value
     item.enrichment = item.enrichment or Enrichment.MANUAL.value
-    item.confirmed_at, item.job_id, item.failure = held.now, None, None
+    item.confirmed_at, item.job_id, item.failure = locked.now, None, None
     item.set_status(ItemStatus.ARCHIVED)
-    await held.save("confirmed")
+    await locked.save("confirmed")
 
 
-async def decide_suggestions(held: LockedItem, decision: SuggestionDecision) -> LockedItem:
+async def decide_suggestions(locked: LockedItem, decision: SuggestionDecision) -> LockedItem:
     """Accept or reject suggestions; the status of the item stays."""
-    held.require_status(
+    locked.require_status(
         "reviewed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED, ItemStatus.ARCHIVED
     )
-    await _apply_decision(held, decision.accept, decision.reject, None, [])
-    await held.save("decided")
-    return held
+    await _apply_decision(locked, decision.accept, decision.reject, None, [])
+    await locked.save("decided")
+    return locked
 
 
 async def _apply_decision(
-    held: LockedItem,
+    locked: LockedItem,
     accept: Collection[int],
     reject: Collection[int],
     tag_ids: list[int] | None,
     names: list[str],
 ) -> None:
-    taken, refused = resolve_suggestions(held.suggestions, accept, reject)
-    set_suggestion_status(held, taken, SuggestionStatus.ACCEPTED)
-    set_suggestion_status(held, refused, SuggestionStatus.REJECTED)
+    taken, refused = resolve_suggestions(locked.suggestions, accept, reject)
+    set_suggestion_status(locked, taken, SuggestionStatus.ACCEPTED)
+    set_suggestion_status(locked, refused, SuggestionStatus.REJECTED)
     if taken or names or tag_ids is not None:
-        await apply_tags(held, tag_ids, [*names, *(one.name for one in taken)])
+        await apply_tags(locked, tag_ids, [*names, *(suggestion.name for suggestion in taken)])
 
 
 def set_suggestion_status(
-    held: LockedItem, suggestions: Sequence[Suggestion], answer: SuggestionStatus
+    locked: LockedItem, suggestions: Sequence[Suggestion], status: SuggestionStatus
 ) -> None:
-    for one in suggestions:
-        if one.status not in (SuggestionStatus.PENDING, answer):
+    for suggestion in suggestions:
+        if suggestion.status not in (SuggestionStatus.PENDING, status):
             raise InvalidStateTransition(
-                what="suggestion", state=one.status, action=answer.lower(), allowed="undo"
+                what="suggestion", state=suggestion.status, action=status.lower(), allowed="undo"
             )
-        one.status, one.reviewed_at = answer.value, held.now
+        suggestion.status, suggestion.reviewed_at = status.value, locked.now
 
 
-async def discard_item(held: LockedItem) -> LockedItem:
+async def discard_item(locked: LockedItem) -> LockedItem:
     """Discard an item.
 
     Its job may not write any more. Its tags are removed, and undo restores them.
     """
-    held.require_status(
+    locked.require_status(
         "discarded", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
     )
-    await held.set_tags(set())
-    held.item.job_id = None
-    held.item.set_status(ItemStatus.DISCARDED)
-    await held.save("discarded")
-    return held
+    await locked.set_tags(set())
+    locked.item.job_id = None
+    locked.item.set_status(ItemStatus.DISCARDED)
+    await locked.save("discarded")
+    return locked
 
 
-async def retry_item(held: LockedItem) -> LockedItem:
+async def retry_item(locked: LockedItem) -> LockedItem:
     """Enrich a failed item again. It is not charged a second time."""
-    held.require_status("tried again", ItemStatus.FAILED)
-    held.item.failure = None
-    held.item.set_status(ItemStatus.ENRICHING)
-    await enqueue_enrichment(held.session, held.rt, held.item)
-    await held.save_without_undo()
-    return held
+    locked.require_status("tried again", ItemStatus.FAILED)
+    locked.item.failure = None
+    locked.item.set_status(ItemStatus.ENRICHING)
+    await enqueue_enrichment(locked.session, locked.rt, locked.item)
+    await locked.save_without_undo()
+    return locked
 
 
 # Auto-approval, for users who turned it on.
@@ -126,69 +132,69 @@ async def auto_confirm_item(session: WriteSession, rt: Runtime, item: Item) -> b
     threshold = Preferences.model_validate(user.preferences).auto_confirm
     if threshold is None:
         return False
-    held = await lock_item(session, rt, user.id, item.id)
+    locked = await lock_item(session, rt, user.id, item.id)
     sure = [
-        one
-        for one in held.suggestions
-        if one.status == SuggestionStatus.PENDING and one.confidence >= threshold
+        suggestion
+        for suggestion in locked.suggestions
+        if suggestion.status == SuggestionStatus.PENDING and suggestion.confidence >= threshold
     ]
     if not sure:
         return False
-    set_suggestion_status(held, sure, SuggestionStatus.ACCEPTED)
-    await apply_tags(held, None, [one.name for one in sure])
-    await archive_item(held)
+    set_suggestion_status(locked, sure, SuggestionStatus.ACCEPTED)
+    await apply_tags(locked, None, [suggestion.name for suggestion in sure])
+    await archive_item(locked)
     return True
 
 
 # Undo of the latest change.
 
 
-async def undo_item(held: LockedItem) -> LockedItem:
+async def undo_item(locked: LockedItem) -> LockedItem:
     """Restore the item as it was before its latest change, within 24 hours.
 
     Undoing a capture discards it.
     """
-    last = await get_undo(held.session, held.item.id)
-    if last is None or held.now - last.at > UNDO_WINDOW:
+    last = await get_undo(locked.session, locked.item.id)
+    if last is None or locked.now - last.at > UNDO_WINDOW:
         raise NothingToUndo
     if last.action == "captured":
-        await held.set_tags(set())
-        held.item.job_id = None
-        held.item.set_status(ItemStatus.DISCARDED)
+        await locked.set_tags(set())
+        locked.item.job_id = None
+        locked.item.set_status(ItemStatus.DISCARDED)
     else:
-        await _restore_item(held, last)
-    await held.save_without_undo()
-    return held
+        await _restore_item(locked, last)
+    await locked.save_without_undo()
+    return locked
 
 
-async def _restore_item(held: LockedItem, last: ItemUndo) -> None:
+async def _restore_item(locked: LockedItem, last: ItemUndo) -> None:
     before = last.before
     for name in CONTENT_FIELDS:
-        setattr(held.item, name, before[name])
-    await _restore_suggestions(held, before["suggestions"])
+        setattr(locked.item, name, before[name])
+    await _restore_suggestions(locked, before["suggestions"])
     # a tag merged since is replaced by its target, a deleted one left out
-    await held.set_tags({int(tag_id) for tag_id in before["tags"]})
+    await locked.set_tags({int(tag_id) for tag_id in before["tags"]})
     if last.action in {"confirmed", "discarded"}:
         # no other change affects the status, which may have changed since
-        await _restore_status(held, before)
+        await _restore_status(locked, before)
 
 
-async def _restore_status(held: LockedItem, before: dict[str, Any]) -> None:
+async def _restore_status(locked: LockedItem, before: dict[str, Any]) -> None:
     for name in STATUS_FIELDS:
-        setattr(held.item, name, before[name])
-    held.item.confirmed_at = (
+        setattr(locked.item, name, before[name])
+    locked.item.confirmed_at = (
         datetime.fromisoformat(before["confirmed_at"]) if before["confirmed_at"] else None
     )
-    held.item.set_status(ItemStatus(before["status"]))
-    if held.status == ItemStatus.ENRICHING:
-        await enqueue_enrichment(held.session, held.rt, held.item)
+    locked.item.set_status(ItemStatus(before["status"]))
+    if locked.status == ItemStatus.ENRICHING:
+        await enqueue_enrichment(locked.session, locked.rt, locked.item)
 
 
-async def _restore_suggestions(held: LockedItem, statuses: dict[str, str]) -> None:
-    for one in held.suggestions:
-        known = statuses.get(str(one.id), SuggestionStatus.PENDING)  # suggested since
-        if one.status != known:
-            one.status, one.reviewed_at = (
+async def _restore_suggestions(locked: LockedItem, statuses: dict[str, str]) -> None:
+    for suggestion in locked.suggestions:
+        known = statuses.get(str(suggestion.id), SuggestionStatus.PENDING)  # suggested since
+        if suggestion.status != known:
+            suggestion.status, suggestion.reviewed_at = (
                 known,
-                None if known == SuggestionStatus.PENDING else one.reviewed_at,
+                None if known == SuggestionStatus.PENDING else suggestion.reviewed_at,
             )

@@ -103,15 +103,15 @@ async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None
     of_page = _build_byte_length(session, SavedPage.text) + _build_byte_length(
         session, SavedPage.html
     )
-    asked = select(func.count(), func.sum(size), func.sum(func.coalesce(of_page, 0)))
-    asked = (
-        asked.select_from(Item)
+    query = select(func.count(), func.sum(size), func.sum(func.coalesce(of_page, 0)))
+    query = (
+        query.select_from(Item)
         .outerjoin(SavedPage, SavedPage.item_id == Item.id)
         .where(Item.user_id == user_id)
     )
     if item_ids is not None:
-        asked = asked.where(Item.id.in_(item_ids))
-    items, texts, pages = (await session.execute(asked)).one()
+        query = query.where(Item.id.in_(item_ids))
+    items, texts, pages = (await session.execute(query)).one()
     return StorageUsage(items, int(texts or 0) + int(pages or 0))
 
 

@@ -67,33 +67,41 @@ async def merge_tags(
 
     It replaces them on their items, and their names become its aliases.
     """
-    wanted = sorted(set(source_ids))
-    if not wanted or target_id in wanted:
+    sorted_ids = sorted(set(source_ids))
+    if not sorted_ids or target_id in sorted_ids:
         raise NothingToMerge
-    held = await personal_tags.lock_tags(session, user_id, [target_id, *wanted])
-    if len(held) != len(wanted) + 1 or any(tag.deleted_at is not None for tag in held.values()):
+    locked = await personal_tags.lock_tags(session, user_id, [target_id, *sorted_ids])
+    if len(locked) != len(sorted_ids) + 1 or any(
+        tag.deleted_at is not None for tag in locked.values()
+    ):
         raise TagNotFound
-    target, sources = held[target_id], [held[number] for number in wanted]
-    moved = await _repoint_aliases(session, wanted, target_id)
+    target, sources = locked[target_id], [locked[number] for number in sorted_ids]
+    moved = await _repoint_aliases(session, sorted_ids, target_id)
     change = await _record_change(
         session,
         ids,
         target,
         "merge",
-        {"sources": [str(number) for number in wanted], "aliases": moved},
+        {"sources": [str(number) for number in sorted_ids], "aliases": moved},
         now,
     )
     for source in sources:
         await _record_items(session, change, source.id, target_id)
-    await _move_items(session, wanted, target_id)
+    await _move_items(session, sorted_ids, target_id)
     aliases = [
-        {"space": user_id, "key": one.key, "tag_id": target_id, "name": one.name, "created_at": now}
-        for one in sorted(sources, key=lambda one: one.key)
+        {
+            "space": user_id,
+            "key": source.key,
+            "tag_id": target_id,
+            "name": source.name,
+            "created_at": now,
+        }
+        for source in sorted(sources, key=lambda source: source.key)
     ]
     await insert_if_absent(session, TagAlias, aliases)
     for source in sources:
         source.deleted_at, source.usage_count = now, 0
-    used = [tag.last_used_at for tag in held.values() if tag.last_used_at is not None]
+    used = [tag.last_used_at for tag in locked.values() if tag.last_used_at is not None]
     target.last_used_at = max(used, default=None)
     await session.flush()
     await _recount_usage(session, [target])
@@ -154,11 +162,11 @@ async def _undo_merge(session: WriteSession, target: Tag, change: TagChange) -> 
     numbers = [int(number) for number in change.details["sources"]]
     sources = list((await personal_tags.lock_tags(session, target.space, numbers)).values())
     if target.deleted_at is not None or any(
-        [await _is_alias_of_another(session, one, target.id) for one in sources]
+        [await _is_alias_of_another(session, source, target.id) for source in sources]
     ):
         raise NoTagChange(hours=UNDO_HOURS)
     names = delete(TagAlias).where(
-        TagAlias.space == target.space, TagAlias.key.in_([one.key for one in sources])
+        TagAlias.space == target.space, TagAlias.key.in_([source.key for source in sources])
     )
     await session.execute(names.where(TagAlias.tag_id == target.id).execution_options(**_NO_SYNC))
     for key, owner in change.details["aliases"].items():
@@ -271,7 +279,7 @@ async def _repoint_aliases(
 
 async def _restore_tag(session: WriteSession, change: TagChange, tag_id: int) -> None:
     """Put a tag back on the items that lost it and still are in the library."""
-    borne = exists().where(ItemTag.item_id == TagChangeItem.item_id, ItemTag.tag_id == tag_id)
+    has_tag = exists().where(ItemTag.item_id == TagChangeItem.item_id, ItemTag.tag_id == tag_id)
     rows = (
         select(TagChangeItem.item_id, TagChangeItem.tag_id, TagChangeItem.tagged_at)
         .join(Item, Item.id == TagChangeItem.item_id)
@@ -279,7 +287,7 @@ async def _restore_tag(session: WriteSession, change: TagChange, tag_id: int) ->
             TagChangeItem.change_id == change.id,
             TagChangeItem.tag_id == tag_id,
             Item.status != ItemStatus.DISCARDED,
-            ~borne,
+            ~has_tag,
         )
     )
     await session.execute(insert(ItemTag).from_select(["item_id", "tag_id", "created_at"], rows))
