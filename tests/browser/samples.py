@@ -11,7 +11,7 @@ from refract.clicks.verify import Reconciliation
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
 from refract.jobs.models import Job
-from refract.library.imports import Kind as FileKind
+from refract.library.imports import BookmarkFileFormat
 from refract.library.imports.models import LibraryImport, RowOutcome
 from refract.library.imports.service import ImportPreview, PreviewRow
 from refract.library.queries.browse import LibraryFacets
@@ -772,7 +772,7 @@ IMPORTS = [
     )
 ]
 TRIAL = ImportPreview(
-    FileKind.NETSCAPE, 3, 1, 1, 1,
+    BookmarkFileFormat.NETSCAPE, 3, 1, 1, 1,
     [
         PreviewRow(1, "bookmark 1", "https://example.com/", RowOutcome.CREATED, None, None),
         PreviewRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "Duplicate in file.", 1),

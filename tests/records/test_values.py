@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from refract.records.errors import BadRecord
-from refract.records.values import check_text, clip_text, guess_moment, parse_moment, plain_text
+from refract.records.values import check_text, clip_text, guess_moment, parse_moment, to_plain_text
 
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -52,7 +52,7 @@ def test_a_guess_before_1970_is_none(value: Any) -> None:
 
 @pytest.mark.parametrize("value", [True, {}, [], {"a": 1}])
 def test_text_is_no_structure(value: Any) -> None:
-    for read in (plain_text, guess_moment):
+    for read in (to_plain_text, guess_moment):
         with pytest.raises(BadRecord, match="Expected text, found"):
             read(value)
 

@@ -19,7 +19,7 @@ from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity import audit
 from refract.library.imports.saved_pages import PAGE_FIELDS
-from refract.library.imports.systems import NOTE
+from refract.library.imports.systems import NOTE_URL_PREFIX
 from refract.library.item_tags import get_item_tags
 from refract.library.models import Item, ItemStatus, SavedPage
 from refract.tags.models import Tag
@@ -192,7 +192,7 @@ class _HtmlWriter:
     def _format_item(self, entry: ExportedItem) -> str:
         item = entry.item
         facts = {
-            "HREF": item.url or NOTE + quote(item.text, safe=""),
+            "HREF": item.url or NOTE_URL_PREFIX + quote(item.text, safe=""),
             "ADD_DATE": str(int(item.created_at.timestamp())),
             "CREATED_AT": _format_time(item.created_at),
             "CONFIRMED_AT": _format_time(item.confirmed_at),

@@ -37,23 +37,23 @@ class CsvTable:
         heading = source.head.split("\n", 1)[0]
         self.delimiter = max(_DELIMITERS, key=heading.count)
 
-    def records(self) -> Iterator[CsvRecord]:
+    def iter_records(self) -> Iterator[CsvRecord]:
         """Yield the records that are not empty."""
         while True:
             self._taken = []
             try:
-                cells = next(csv.reader(self._feed(), delimiter=self.delimiter, strict=True))
+                cells = next(csv.reader(self._iter_lines(), delimiter=self.delimiter, strict=True))
             except StopIteration:
                 return
             except _LineTooLong:
-                yield self._broken("The line is too long.")
+                yield self._make_broken_record("The line is too long.")
             except csv.Error as exc:
-                yield self._broken(f"The line is not valid CSV: {exc}.")
+                yield self._make_broken_record(f"The line is not valid CSV: {exc}.")
             else:
                 if cells:
                     yield CsvRecord(self._taken[0].number, cells)
 
-    def _broken(self, problem: str) -> CsvRecord:
+    def _make_broken_record(self, problem: str) -> CsvRecord:
         """Return a broken record.
 
         An unclosed quote runs on into good lines: they are read again.
@@ -62,7 +62,7 @@ class CsvTable:
         self._ahead.extendleft(reversed(rest))
         return CsvRecord(first.number, problem=problem, text=first.text[:200].strip())
 
-    def _feed(self) -> Iterator[str]:
+    def _iter_lines(self) -> Iterator[str]:
         size = 0
         while True:
             line = self._ahead.popleft() if self._ahead else next(self._lines, None)

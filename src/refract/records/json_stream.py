@@ -52,59 +52,59 @@ class JsonRecords:
         try:
             event, _ = next(self._events)
             if event == "start_array":
-                yield from self._elements()
+                yield from self._iter_elements()
             elif event == "start_map":
-                yield from self._members(1)
+                yield from self._iter_members(1)
             else:
                 raise BrokenFile("it is neither a list nor an object")
-            for _ in self._events:  # text behind the end is an error of the parser
+            for _ in self._events:  # the parser raises an error if text follows
                 pass
         except JSONError as exc:
-            raise BrokenFile(_reason(exc)) from exc
+            raise BrokenFile(_format_reason(exc)) from exc
 
-    def _members(self, depth: int) -> Iterator[Any]:
+    def _iter_members(self, depth: int) -> Iterator[Any]:
         for event, key in self._events:
             if event == "end_map":
                 return
             kind, _ = next(self._events)
             if key in self._holders and kind == "start_array":
-                yield from self._elements()
+                yield from self._iter_elements()
             elif key in self._value_holders and kind == "start_map":
-                yield from self._values()
+                yield from self._iter_values()
             elif key in self._holders and kind == "start_map" and depth < _MAX_HOLDER_DEPTH:
-                yield from self._members(depth + 1)
+                yield from self._iter_members(depth + 1)
             else:
-                self._skip(kind)
+                self._skip_value(kind)
 
-    def _elements(self) -> Iterator[Any]:
+    def _iter_elements(self) -> Iterator[Any]:
         for event, value in self._events:
             if event == "end_array":
                 return
-            yield self._build(event, value)
+            yield self._build_record(event, value)
 
-    def _values(self) -> Iterator[Any]:
+    def _iter_values(self) -> Iterator[Any]:
         for event, _ in self._events:
             if event == "end_map":
                 return
-            yield self._build(*next(self._events))
+            yield self._build_record(*next(self._events))
 
-    def _build(self, event: str, value: Any) -> Any:
+    def _build_record(self, event: str, value: Any) -> Any:
         """Return the record that begins with this event."""
         self._feed.begin_record()
         builder, depth = ObjectBuilder(), 0
         while True:
-            depth = _descend(depth, event)
+            depth = _update_depth(depth, event)
             builder.event(event, value)
             if not depth:
                 return builder.value
             event, value = next(self._events)
 
-    def _skip(self, event: str) -> None:
+    def _skip_value(self, event: str) -> None:
         """Read a value that holds no records without keeping it."""
         depth = 0
         while True:
             self._feed.begin_record()
-            depth = _descend(depth, event)
+            depth = _update_depth(depth, event)
             if not depth:
                 return
             event, _ = next(self._events)
@@ -168,7 +168,7 @@ class _Feed:
             return self._SURROGATES.sub(INVALID_TEXT, text).encode()
 
 
-def _descend(depth: int, event: str) -> int:
+def _update_depth(depth: int, event: str) -> int:
     if event in _STARTS:
         if depth == MAX_DEPTH:
             raise BrokenFile("it is nested too deeply")
@@ -176,7 +176,7 @@ def _descend(depth: int, event: str) -> int:
     return depth - 1 if event in _ENDS else depth
 
 
-def _reason(exc: JSONError) -> str:
+def _format_reason(exc: JSONError) -> str:
     """Return the first line of the parser's message; the rest marks the place."""
     message = exc.args[0]
     first = (

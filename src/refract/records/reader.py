@@ -53,7 +53,7 @@ class RowReader(ABC, Generic[Row]):
         self._read: Callable[[Fields], Any] | None = None
 
     @property
-    def nothing_found(self) -> str:
+    def nothing_found_message(self) -> str:
         return f"No {self.noun}s found in this file"
 
     @property
@@ -93,9 +93,9 @@ class RowReader(ABC, Generic[Row]):
             )
         return self._read(fields)
 
-    def rows_of_table(self) -> Iterator[Row | UnreadableRow]:
+    def iter_table_rows(self) -> Iterator[Row | UnreadableRow]:
         """Yield the rows of a CSV file."""
-        records = CsvTable(self.source).records()
+        records = CsvTable(self.source).iter_records()
         first = next(records, None)
         if first is None:
             raise UnreadableFile(problem="The file is empty.")
@@ -110,20 +110,20 @@ class RowReader(ABC, Generic[Row]):
             heading = [cell.strip().lower() for cell in first.cells]
         self._read = self.choose_format(heading, "The columns of the file", in_table=True)
         for record in records:
-            yield self._row_of_cells(record, heading)
+            yield self._build_row_from_cells(record, heading)
 
-    def _row_of_cells(self, record: CsvRecord, heading: Sequence[str]) -> Row | UnreadableRow:
+    def _build_row_from_cells(
+        self, record: CsvRecord, heading: Sequence[str]
+    ) -> Row | UnreadableRow:
         where = f"line {record.line}"
         if record.problem is not None:
             return UnreadableRow(where, record.problem, record.text)
         if self.is_width_strict and len(record.cells) > len(heading):
             why = f"This row has {len(record.cells)} cells, but the header has {len(heading)}."
             return UnreadableRow(where, why, _quote(record.cells))
-        return self.row_of_fields(
-            where, dict(zip(heading, record.cells, strict=False)), record.cells
-        )
+        return self.build_row(where, dict(zip(heading, record.cells, strict=False)), record.cells)
 
-    def rows_of_lines(self) -> Iterator[Row | UnreadableRow]:
+    def iter_line_rows(self) -> Iterator[Row | UnreadableRow]:
         """Yield the rows of a file with one JSON object on each line."""
         for line in self.source.lines():
             where = f"line {line.number}"
@@ -137,14 +137,14 @@ class RowReader(ABC, Generic[Row]):
                         where, f"The line is not valid JSON: {exc}.", line.text[:MAX_SHOWN].strip()
                     )
                 else:
-                    yield self._row_of_object(where, record)
+                    yield self._build_row_from_object(where, record)
 
-    def rows_of_document(self) -> Iterator[Row | UnreadableRow]:
+    def iter_document_rows(self) -> Iterator[Row | UnreadableRow]:
         """Yield the rows of a JSON document."""
         records = JsonRecords(self.source.text, self.holders, self.value_holders, self.max_record)
-        return self.rows_until_broken(records, "item", self._row_of_object)
+        return self.iter_rows_until_broken(records, "item", self._build_row_from_object)
 
-    def rows_until_broken(
+    def iter_rows_until_broken(
         self,
         records: Iterable[Item],
         place: str,
@@ -160,21 +160,19 @@ class RowReader(ABC, Generic[Row]):
                 yield make(f"{place} {number}", record)
         except BrokenFile as exc:
             if not number:
-                raise UnreadableFile(problem=f"{self.nothing_found}: {exc}.") from exc
+                raise UnreadableFile(problem=f"{self.nothing_found_message}: {exc}.") from exc
             why = f"The rest of the file is unreadable: {exc}."
             yield UnreadableRow(f"{place} {number + 1}", why)
 
-    def _row_of_object(self, where: str, record: Any) -> Row | UnreadableRow:
+    def _build_row_from_object(self, where: str, record: Any) -> Row | UnreadableRow:
         if not isinstance(record, Mapping):
             return UnreadableRow(
                 where, f"Not an object with the fields of a {self.noun}.", _quote([record])
             )
         fields = {str(name).strip().lower(): value for name, value in record.items()}
-        return self.row_of_fields(where, fields, record.values())
+        return self.build_row(where, fields, record.values())
 
-    def row_of_fields(
-        self, where: str, fields: Fields, shown: Iterable[Any]
-    ) -> Row | UnreadableRow:
+    def build_row(self, where: str, fields: Fields, shown: Iterable[Any]) -> Row | UnreadableRow:
         """Return the row of a record, or one that says why there is none and quotes `shown`."""
         try:
             check_text(fields)

@@ -16,7 +16,7 @@ _MAX_SECONDS = 1e11
 """The year 5138: a larger number has a smaller unit."""
 
 
-def plain_text(value: Any) -> str:
+def to_plain_text(value: Any) -> str:
     """Return a value as text. JSON may have numbers where text is meant, such as a code `123`.
 
     Raises `BadRecord` for booleans, lists and objects.
@@ -40,7 +40,7 @@ def parse_moment(value: Any, name: str) -> datetime | None:
 
     Raises `BadRecord` for any other text.
     """
-    text = plain_text(value).strip()
+    text = to_plain_text(value).strip()
     if not text or text.startswith("0000-00-00"):
         return None
     try:
@@ -57,7 +57,7 @@ def guess_moment(value: Any) -> datetime | None:
 
     The number may also count milliseconds or microseconds.
     """
-    text = plain_text(value).strip()
+    text = to_plain_text(value).strip()
     if not _EPOCH_SECONDS.fullmatch(text):
         try:
             moment = parse_moment(text, "")

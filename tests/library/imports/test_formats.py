@@ -10,19 +10,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refract.library.imports import Bookmark, BookmarkRow, Kind, TagRow, open_rows
+from refract.library.imports import Bookmark, BookmarkFileFormat, BookmarkRow, TagRow, open_rows
 from refract.records.errors import UnreadableFile
 from refract.records.reader import UnreadableRow
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "imports" / "library"
 
 
-def read(data: bytes | str, kind: Kind = Kind.AUTO) -> tuple[list[BookmarkRow], Kind]:
+def read(
+    data: bytes | str, kind: BookmarkFileFormat = BookmarkFileFormat.AUTO
+) -> tuple[list[BookmarkRow], BookmarkFileFormat]:
     rows = open_rows(io.BytesIO(data.encode() if isinstance(data, str) else data), kind)
     return list(rows), rows.kind
 
 
-def sample(name: str, kind: Kind) -> list[BookmarkRow]:
+def sample(name: str, kind: BookmarkFileFormat) -> list[BookmarkRow]:
     rows, found = read((SAMPLES / name).read_bytes())
     assert found is kind
     assert read((SAMPLES / name).read_bytes(), kind) == (rows, kind)
@@ -34,7 +36,7 @@ def good(rows: list[BookmarkRow]) -> list[Bookmark]:
 
 
 def test_a_browser_s_bookmarks() -> None:
-    rows = sample("chrome.html", Kind.NETSCAPE)
+    rows = sample("chrome.html", BookmarkFileFormat.NETSCAPE)
     bread, soup, pinboard, single = good(rows)
     assert (bread.text, bread.title, bread.tags) == (
         "https://example.com/bread?a=1&b=2",
@@ -58,13 +60,13 @@ def test_a_browser_s_bookmarks() -> None:
 
 
 def test_pocket() -> None:
-    long, untitled = good(sample("pocket.csv", Kind.POCKET))
+    long, untitled = good(sample("pocket.csv", BookmarkFileFormat.POCKET))
     assert (long.title, long.tags) == ("An article, long", ("read later", "essays"))
     assert untitled.title is None
 
 
 def test_raindrop() -> None:
-    engines, plain = good(sample("raindrop.csv", Kind.RAINDROP))
+    engines, plain = good(sample("raindrop.csv", BookmarkFileFormat.RAINDROP))
     assert engines.summary == "My own\nwords\n\nWhat the page says"
     assert engines.tags == ("power", "iron", "Machines", "Steam")
     assert engines.created_at == datetime(2021, 3, 4, 5, 6, 7, tzinfo=UTC)
@@ -72,7 +74,7 @@ def test_raindrop() -> None:
 
 
 def test_linkding() -> None:
-    (ding,) = good(sample("linkding.json", Kind.LINKDING))
+    (ding,) = good(sample("linkding.json", BookmarkFileFormat.LINKDING))
     assert (ding.text, ding.title, ding.summary, ding.tags) == (
         "https://example.com/ding",
         "Ding",
@@ -83,7 +85,7 @@ def test_linkding() -> None:
 
 
 def test_karakeep() -> None:
-    kept, thought, scan = sample("karakeep.json", Kind.KARAKEEP)
+    kept, thought, scan = sample("karakeep.json", BookmarkFileFormat.KARAKEEP)
     assert isinstance(kept, Bookmark)
     assert (kept.text, kept.summary, kept.tags) == (
         "https://example.com/kept",
@@ -101,7 +103,7 @@ def test_our_own_tags() -> None:
         '{"tags": [{"name": "k", "color": "#abcdef", "aliases": ["k8s"]}], "items": [{"text": "x",'
         ' "tags": [{"name": "k"}]}]}'
     )
-    assert kind is Kind.REFRACT
+    assert kind is BookmarkFileFormat.REFRACT
     assert rows[0] == TagRow("item 1", "k", "#ABCDEF", ["k8s"])
     assert good(rows)[0].tags == ("k",)
 
@@ -171,7 +173,8 @@ def test_folders_may_be_nested_as_deep_as_they_like() -> None:
 def test_hostile_markup_is_read_to_its_end(piece: str) -> None:
     """A parser that looked back over everything before would not end."""
     rows, _ = read(
-        '<DL><DT><A HREF="https://a.test/">x</A>' + piece * (200_000 // len(piece)), Kind.NETSCAPE
+        '<DL><DT><A HREF="https://a.test/">x</A>' + piece * (200_000 // len(piece)),
+        BookmarkFileFormat.NETSCAPE,
     )
     assert isinstance(rows[0], Bookmark)
 
@@ -189,7 +192,7 @@ def test_no_more_than_a_bookmark_is_in_memory() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.binary(max_size=300))
 def test_nothing_that_can_be_sent_breaks_a_reader(data: bytes) -> None:
-    for kind in Kind:
+    for kind in BookmarkFileFormat:
         try:
             rows, _ = read(data, kind)
         except UnreadableFile:

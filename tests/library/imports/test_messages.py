@@ -2,7 +2,7 @@
 
 import pytest
 
-from refract.library.imports import BookmarkRow, Kind
+from refract.library.imports import BookmarkFileFormat, BookmarkRow
 from refract.library.imports.decisions import classify_row
 from refract.library.imports.importer import LIBRARY_FULL_MESSAGE
 from refract.library.imports.messages import translate_place, translate_problem
@@ -83,10 +83,12 @@ def test_every_sentence_about_a_file_is_translated(data: bytes) -> None:
     assert is_translated(caught.value.message), caught.value.message
 
 
-@pytest.mark.parametrize("kind", [Kind.POCKET, Kind.KARAKEEP])
-def test_a_file_of_another_format_than_the_chosen_one_is_translated(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [BookmarkFileFormat.POCKET, BookmarkFileFormat.KARAKEEP])
+def test_a_file_of_another_format_than_the_chosen_one_is_translated(
+    kind: BookmarkFileFormat,
+) -> None:
     with pytest.raises(UnreadableFile) as caught:
-        read('[{"foo": 1}]' if kind is Kind.KARAKEEP else "a,b\n1,2\n", kind)
+        read('[{"foo": 1}]' if kind is BookmarkFileFormat.KARAKEEP else "a,b\n1,2\n", kind)
 
     assert is_translated(caught.value.message), caught.value.message
 

@@ -28,7 +28,7 @@ from refract.core.schemas import parse_id
 from refract.core.text import make_excerpt
 from refract.library.errors import ImportNotFound
 from refract.library.export import LibraryExportFormat, stream_library
-from refract.library.imports import Bookmark, BookmarkRow, Kind, TagRow, open_rows
+from refract.library.imports import Bookmark, BookmarkFileFormat, BookmarkRow, TagRow, open_rows
 from refract.library.imports.decisions import SeenRows
 from refract.library.imports.importer import (
     BATCH_SIZE,
@@ -50,8 +50,8 @@ def import_library(
     file: File,
     *,
     kind: Annotated[
-        Kind, typer.Option("--from", help="What wrote the file; auto finds out.")
-    ] = Kind.AUTO,
+        BookmarkFileFormat, typer.Option("--from", help="What wrote the file; auto finds out.")
+    ] = BookmarkFileFormat.AUTO,
     dry_run: DryRun = False,
     report: ReportTo = None,
     verbose: Verbose = False,
@@ -221,7 +221,12 @@ class _LibraryImporter:
     """An import that is worked on here and now, instead of by a worker."""
 
     def __init__(
-        self, rt: Runtime, user_id: int, kind: Callable[[], Kind], name: str, report: _ItemReport
+        self,
+        rt: Runtime,
+        user_id: int,
+        kind: Callable[[], BookmarkFileFormat],
+        name: str,
+        report: _ItemReport,
     ) -> None:
         self._rt, self._user_id, self._kind, self._name, self._report = (
             rt,

@@ -14,7 +14,7 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import ExportLimitReached
 from refract.library.errors import ImportClosed, ImportNotFound
 from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
-from refract.library.imports import Kind
+from refract.library.imports import BookmarkFileFormat
 from refract.library.imports.importer import stop_running_import
 from refract.library.imports.models import ImportStatus, LibraryImport, RowOutcome
 from refract.library.imports.service import (
@@ -45,7 +45,7 @@ class ImportOut(OutputSchema):
     """An import and its progress."""
 
     id: Id | None
-    kind: Kind
+    kind: BookmarkFileFormat
     name: str | None
     status: ImportStatus | None = Field(description="Null for a dry run.")
     total: int
@@ -95,7 +95,9 @@ async def import_file(
     actor: WriteCaller,
     rt: Rt,
     response: Response,
-    kind: Annotated[Kind, Query(description="What wrote the file; `auto` finds out.")] = Kind.AUTO,
+    kind: Annotated[
+        BookmarkFileFormat, Query(description="What wrote the file; `auto` finds out.")
+    ] = BookmarkFileFormat.AUTO,
     name: Annotated[
         str | None, Query(max_length=255, description="What to call it, such as the file's name.")
     ] = None,
@@ -231,7 +233,7 @@ def _build_import_out(library_import: LibraryImport) -> ImportOut:
     )
     return ImportOut(
         id=library_import.id,
-        kind=Kind(library_import.kind),
+        kind=BookmarkFileFormat(library_import.kind),
         name=library_import.name,
         status=ImportStatus(library_import.status),
         total=library_import.total,

@@ -12,18 +12,18 @@ from typing import TextIO
 from refract.core.text import unescape_html
 from refract.records.errors import BrokenFile
 
-CHUNK = 64 * 1024
-LONGEST_TAG = 512 * 1024
+CHUNK_SIZE = 64 * 1024
+MAX_TAG_LENGTH = 512 * 1024
 """Characters of a tag, which may contain an icon."""
-_LONGEST_WORDS = 20_000
-_DEEPEST = 32
+_MAX_TEXT_LENGTH = 20_000
+_MAX_DEPTH = 32
 _END = re.compile(r"""(?>[^>"']+|"[^"]*"|'[^']*')*+>""")
 _NAME = re.compile(r"(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _ATTRIBUTE = re.compile(r"""([^\s=>"'/]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s>"']++)))?""")
 
 
 @dataclass(slots=True)
-class Entry:
+class NetscapeEntry:
     """A bookmark of a file: attributes by lower-case name, texts, and the folders it is in."""
 
     attributes: dict[str, str]
@@ -49,24 +49,24 @@ class _Piece:
 
 
 @dataclass(slots=True)
-class Bookmarks:
+class NetscapeReader:
     """The bookmarks of a file, in its order."""
 
     text: TextIO
     _stack: list[_Folder] = field(default_factory=list)
     _opened: _Folder | None = None
-    _entry: Entry | None = None
+    _entry: NetscapeEntry | None = None
     _into: str = ""
     _too_deep: int = 0
 
-    def entries(self) -> Iterator[Entry]:
+    def iter_entries(self) -> Iterator[NetscapeEntry]:
         """Yield the bookmarks. Raises `BrokenFile` where a tag never ends."""
         broken: BrokenFile | None = None
         try:
-            for piece in _pieces(self.text):
+            for piece in _iter_pieces(self.text):
                 if piece.words:
-                    self._take(unescape_html(piece.words))
-                elif (done := self._turn(piece)) is not None:
+                    self._append_text(unescape_html(piece.words))
+                elif (done := self._handle_tag(piece)) is not None:
                     yield done
         except BrokenFile as exc:
             broken = exc
@@ -75,23 +75,23 @@ class Bookmarks:
         if broken is not None:
             raise broken
 
-    def _take(self, words: str) -> None:
+    def _append_text(self, words: str) -> None:
         if self._into == "folder" and self._opened is not None:
             self._opened.name = (self._opened.name + words)[:200]
         elif self._entry is not None and self._into == "title":
-            self._entry.title = (self._entry.title + words)[:_LONGEST_WORDS]
+            self._entry.title = (self._entry.title + words)[:_MAX_TEXT_LENGTH]
         elif self._entry is not None and self._into == "description":
-            self._entry.description = (self._entry.description + words)[:_LONGEST_WORDS]
+            self._entry.description = (self._entry.description + words)[:_MAX_TEXT_LENGTH]
 
-    def _turn(self, piece: _Piece) -> Entry | None:
+    def _handle_tag(self, piece: _Piece) -> NetscapeEntry | None:
         """Update the state for a tag; return the bookmark that it completes, if any."""
         tag = piece.tag
         if tag == "br" and self._into == "description":
-            self._take("\n")
+            self._append_text("\n")
         if tag not in ("a", "h3", "dl", "dd", "dt"):
             return None
         if piece.closing:
-            return self._closed(tag)
+            return self._handle_closing_tag(tag)
         if tag == "dd":
             self._into = "description"
             return None
@@ -102,20 +102,26 @@ class Bookmarks:
                 for folder in self._stack
                 if folder.name.strip() and not folder.special
             ]
-            self._entry, self._into = Entry(attributes(piece.inside), folders), "title"
+            self._entry, self._into = (
+                NetscapeEntry(parse_attributes(piece.inside), folders),
+                "title",
+            )
         elif tag == "h3":
-            named = attributes(piece.inside)
+            attributes = parse_attributes(piece.inside)
             self._opened, self._into = (
                 _Folder(
-                    "", bool(named.keys() & {"personal_toolbar_folder", "unfiled_bookmarks_folder"})
+                    "",
+                    bool(
+                        attributes.keys() & {"personal_toolbar_folder", "unfiled_bookmarks_folder"}
+                    ),
                 ),
                 "folder",
             )
         elif tag == "dl":
-            self._descend()
+            self._enter_list()
         return done
 
-    def _closed(self, tag: str) -> Entry | None:
+    def _handle_closing_tag(self, tag: str) -> NetscapeEntry | None:
         if tag in ("a", "h3"):
             self._into = ""
         elif tag == "dl":
@@ -127,16 +133,16 @@ class Bookmarks:
             return done
         return None
 
-    def _descend(self) -> None:
+    def _enter_list(self) -> None:
         """Enter a list. It belongs to the heading before it; the outermost has none."""
         folder, self._opened = self._opened or _Folder("", special=True), None
-        if len(self._stack) < _DEEPEST:
+        if len(self._stack) < _MAX_DEPTH:
             self._stack.append(folder)
         else:
             self._too_deep += 1
 
 
-def attributes(inside: str) -> dict[str, str]:
+def parse_attributes(inside: str) -> dict[str, str]:
     """Return the attributes of a tag, the first of each name.
 
     No relevant name has characters other than letters and `_`.
@@ -148,7 +154,7 @@ def attributes(inside: str) -> dict[str, str]:
     return found
 
 
-def _pieces(text: TextIO) -> Iterator[_Piece]:
+def _iter_pieces(text: TextIO) -> Iterator[_Piece]:
     """Yield texts and tags.
 
     Every character is examined a fixed number of times, however broken the file is.
@@ -159,28 +165,27 @@ def _pieces(text: TextIO) -> Iterator[_Piece]:
         if start < 0:
             if at < len(buffer):
                 yield _Piece(words=buffer[at:])
-            buffer, at = text.read(CHUNK), 0
+            buffer, at = text.read(CHUNK_SIZE), 0
             if not buffer:
                 return
             continue
         if start > at:
             yield _Piece(words=buffer[at:start])
-        end = _end_of(buffer, start)
+        end = _find_tag_end(buffer, start)
         while end < 0:
-            chunk = text.read(max(CHUNK, len(buffer) - start))
-            if not chunk or len(buffer) - start > LONGEST_TAG:
+            chunk = text.read(max(CHUNK_SIZE, len(buffer) - start))
+            if not chunk or len(buffer) - start > MAX_TAG_LENGTH:
                 raise BrokenFile("a tag is never closed" if not chunk else "a tag is too long")
             buffer, start = buffer[start:] + chunk, 0
-            end = _end_of(buffer, start)
-        named = _NAME.match(buffer, start + 1)
-        if named is not None:
-            yield _Piece(
-                tag=named[2].lower(), closing=bool(named[1]), inside=buffer[named.end() : end - 1]
-            )
+            end = _find_tag_end(buffer, start)
+        name = _NAME.match(buffer, start + 1)
+        if name is not None:
+            inside = buffer[name.end() : end - 1]
+            yield _Piece(tag=name[2].lower(), closing=bool(name[1]), inside=inside)
         at = end
 
 
-def _end_of(buffer: str, start: int) -> int:
+def _find_tag_end(buffer: str, start: int) -> int:
     """Return the index after the `>` of a tag, or -1 if it is incomplete.
 
     Comments and declarations have no quotes.

@@ -8,7 +8,7 @@ from typing import Any
 
 from refract.records.errors import BadRecord
 from refract.records.reader import UnreadableRow
-from refract.records.values import clip_text, plain_text
+from refract.records.values import clip_text, to_plain_text
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_color, check_personal, personal_key
 
@@ -77,24 +77,24 @@ class BookmarkFields:
 
         It is ignored if it repeats the URL, as many systems do for want of a title.
         """
-        title = " ".join(plain_text(value).split())
+        title = " ".join(to_plain_text(value).split())
         if title and (self.own or title != self.text):
             self.title = self._cut("title", title, MAX_TITLE)
 
     def set_summary(self, *values: Any) -> None:
         """Set the summary to descriptions and notes, joined by empty lines."""
-        texts = list(dict.fromkeys(plain_text(value).strip() for value in values))
+        texts = list(dict.fromkeys(to_plain_text(value).strip() for value in values))
         summary = "\n\n".join(text for text in texts if text)
         self.summary = self._cut("summary", summary, MAX_SUMMARY) if summary else None
 
     def set_note(self, value: Any) -> None:
-        self.text = self._cut("text", plain_text(value).strip(), MAX_TEXT)
+        self.text = self._cut("text", to_plain_text(value).strip(), MAX_TEXT)
 
     def add_tags(self, names: Iterable[Any]) -> None:
         """Add names that are valid tags, each once."""
         known = {personal_key(name) for name in self.tags}
         for name in names:
-            typed = _WHITE.sub(" ", plain_text(name)).strip()
+            typed = _WHITE.sub(" ", to_plain_text(name)).strip()
             if not typed:
                 continue
             try:
@@ -131,8 +131,8 @@ def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:
     """Return a tag of a file of Refract. Raises `BadRecord`."""
     try:
         name, color = (
-            check_personal(plain_text(record.get("name"))),
-            check_color(plain_text(record.get("color"))),
+            check_personal(to_plain_text(record.get("name"))),
+            check_color(to_plain_text(record.get("color"))),
         )
         aliases = record.get("aliases") or []
         return TagRow(
@@ -140,7 +140,7 @@ def read_tag(where: str, record: Mapping[str, Any]) -> TagRow:
             name,
             color,
             (
-                [check_personal(plain_text(alias)) for alias in aliases]
+                [check_personal(to_plain_text(alias)) for alias in aliases]
                 if isinstance(aliases, list)
                 else []
             ),

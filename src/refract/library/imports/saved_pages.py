@@ -7,7 +7,7 @@ from typing import Any
 from refract.library.imports.rows import Bookmark
 from refract.library.reader_view import sanitize_html
 from refract.records.errors import BadRecord
-from refract.records.values import guess_moment, plain_text
+from refract.records.values import guess_moment, to_plain_text
 
 PAGE_FIELDS = (
     "url",
@@ -53,7 +53,7 @@ def build_page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any]
     page = row.page
     try:
         words = {
-            name: plain_text(page.get(name))[: _MAX_LENGTHS.get(name, _MAX_TEXT_LENGTH)] or None
+            name: to_plain_text(page.get(name))[: _MAX_LENGTHS.get(name, _MAX_TEXT_LENGTH)] or None
             for name in PAGE_FIELDS
             if name != "keywords"
         }

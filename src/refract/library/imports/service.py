@@ -17,7 +17,7 @@ from refract.identity import audit
 from refract.identity.models import User
 from refract.library.errors import ImportNotFound
 from refract.library.imports.decisions import SeenRows, decide_rows
-from refract.library.imports.formats import Kind
+from refract.library.imports.formats import BookmarkFileFormat
 from refract.library.imports.importer import add_stored_rows, create_import
 from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
 from refract.library.imports.payloads import enqueue_import, enqueue_rollback
@@ -46,7 +46,7 @@ class PreviewRow:
 class ImportPreview:
     """The outcome that a file would have, with its first thousand rows or the first to skip."""
 
-    kind: Kind
+    kind: BookmarkFileFormat
     total: int
     created: int
     existing: int

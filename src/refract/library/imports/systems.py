@@ -8,10 +8,10 @@ from urllib.parse import unquote
 from refract.library.imports.rows import BookmarkFields
 from refract.records.errors import BadRecord
 from refract.records.reader import Fields
-from refract.records.values import guess_moment, plain_text
+from refract.records.values import guess_moment, to_plain_text
 
-BookmarkFormat = Callable[[Fields], BookmarkFields]
-NOTE = "data:text/plain;charset=utf-8,"
+BookmarkReader = Callable[[Fields], BookmarkFields]
+NOTE_URL_PREFIX = "data:text/plain;charset=utf-8,"
 """The URL of a note in a bookmark file: browsers show its text."""
 _WEB = re.compile(r"\s*https?://", re.IGNORECASE)
 _ROOTS = frozenset(
@@ -36,24 +36,24 @@ _ROOTS = frozenset(
 
 
 def read_netscape(record: Fields) -> BookmarkFields:
-    """Read a bookmark of a browser, as `netscape.Bookmarks` finds it."""
-    named = record["attributes"]
-    bookmark = BookmarkFields(own="created_at" in named)
-    href = named.get("href", "").strip()
-    if href.lower().startswith(NOTE):
-        bookmark.own = True  # no other system writes one
-        bookmark.set_note(unquote(href[len(NOTE) :]))
+    """Read a bookmark of a browser, as `netscape.NetscapeReader` finds it."""
+    attributes = record["attributes"]
+    bookmark = BookmarkFields(own="created_at" in attributes)
+    href = attributes.get("href", "").strip()
+    if href.lower().startswith(NOTE_URL_PREFIX):
+        bookmark.own = True  # no other system writes notes
+        bookmark.set_note(unquote(href[len(NOTE_URL_PREFIX) :]))
     else:
-        bookmark.text = _address(href)
+        bookmark.text = _parse_url(href)
     bookmark.set_title(record["title"])
     bookmark.set_summary(record["description"])
-    bookmark.add_tags(named.get("tags", "").split(","))
-    bookmark.add_tags(_folders(record["folders"]))
+    bookmark.add_tags(attributes.get("tags", "").split(","))
+    bookmark.add_tags(_drop_root_folders(record["folders"]))
     bookmark.created_at = guess_moment(
-        named.get("created_at") or named.get("add_date") or named.get("time_added")
+        attributes.get("created_at") or attributes.get("add_date") or attributes.get("time_added")
     )
-    bookmark.confirmed_at = guess_moment(named.get("confirmed_at")) or bookmark.created_at
-    bookmark.waiting = named.get("waiting") == "1"
+    bookmark.confirmed_at = guess_moment(attributes.get("confirmed_at")) or bookmark.created_at
+    bookmark.waiting = attributes.get("waiting") == "1"
     return bookmark
 
 
@@ -62,9 +62,9 @@ def read_pocket(record: Fields) -> BookmarkFields:
 
     Tags are separated by `|`, in older files by commas.
     """
-    bookmark = BookmarkFields(text=_address(record.get("url")))
+    bookmark = BookmarkFields(text=_parse_url(record.get("url")))
     bookmark.set_title(record.get("title"))
-    tags = plain_text(record.get("tags"))
+    tags = to_plain_text(record.get("tags"))
     bookmark.add_tags(tags.split("|" if "|" in tags else ","))
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("time_added"))
     return bookmark
@@ -72,27 +72,29 @@ def read_pocket(record: Fields) -> BookmarkFields:
 
 def read_raindrop(record: Fields) -> BookmarkFields:
     """Read `id,title,note,excerpt,url,folder,tags,created,cover,highlights,favorite`."""
-    bookmark = BookmarkFields(text=_address(record.get("url")))
+    bookmark = BookmarkFields(text=_parse_url(record.get("url")))
     bookmark.set_title(record.get("title"))
     bookmark.set_summary(record.get("note"), record.get("excerpt"))
-    bookmark.add_tags(plain_text(record.get("tags")).split(","))
+    bookmark.add_tags(to_plain_text(record.get("tags")).split(","))
     bookmark.add_tags(
-        _folders([part.strip() for part in plain_text(record.get("folder")).split("/")])
+        _drop_root_folders(
+            [part.strip() for part in to_plain_text(record.get("folder")).split("/")]
+        )
     )
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("created"))
-    if plain_text(record.get("highlights")).strip():
+    if to_plain_text(record.get("highlights")).strip():
         bookmark.remarks.append("highlights are not imported")
     return bookmark
 
 
 def read_linkding(record: Fields) -> BookmarkFields:
     """Read a bookmark of the REST API."""
-    bookmark = BookmarkFields(text=_address(record.get("url")))
+    bookmark = BookmarkFields(text=_parse_url(record.get("url")))
     bookmark.set_title(record.get("title") or record.get("website_title"))
     bookmark.set_summary(
         record.get("notes"), record.get("description") or record.get("website_description")
     )
-    bookmark.add_tags(_list(record.get("tag_names")))
+    bookmark.add_tags(_to_list(record.get("tag_names")))
     bookmark.created_at = bookmark.confirmed_at = guess_moment(record.get("date_added"))
     return bookmark
 
@@ -107,23 +109,23 @@ def read_karakeep(record: Fields) -> BookmarkFields:
     elif content.get("type") == "asset":
         raise BadRecord("Files are not supported, only links and text.")
     else:
-        bookmark.text = _address(content.get("url") or record.get("url"))
+        bookmark.text = _parse_url(content.get("url") or record.get("url"))
     bookmark.set_title(record.get("title") or content.get("title"))
     bookmark.set_summary(record.get("note"), record.get("summary"))
-    bookmark.add_tags(_list(record.get("tags")))
+    bookmark.add_tags(_to_list(record.get("tags")))
     bookmark.created_at = bookmark.confirmed_at = guess_moment(
         record.get("createdat") or record.get("createdAt")
     )
     return bookmark
 
 
-def read_ours(record: Fields) -> BookmarkFields:
+def read_refract(record: Fields) -> BookmarkFields:
     """Read a record of Refract's own export."""
     bookmark = BookmarkFields(own=True)
     bookmark.set_note(record.get("text") or record.get("url"))
     bookmark.set_title(record.get("title"))
     bookmark.set_summary(record.get("summary"))
-    bookmark.add_tags(_list(record.get("tags")))
+    bookmark.add_tags(_to_list(record.get("tags")))
     bookmark.created_at, bookmark.confirmed_at = (
         guess_moment(record.get("created_at")),
         guess_moment(record.get("confirmed_at")),
@@ -134,8 +136,8 @@ def read_ours(record: Fields) -> BookmarkFields:
     return bookmark
 
 
-def _address(value: Any) -> str:
-    text = plain_text(value).strip()
+def _parse_url(value: Any) -> str:
+    text = to_plain_text(value).strip()
     if not text:
         raise BadRecord("No URL.")
     if not _WEB.match(text):
@@ -148,14 +150,14 @@ def _address(value: Any) -> str:
     return text
 
 
-def _list(value: Any) -> list[str]:
+def _to_list(value: Any) -> list[str]:
     if not isinstance(value, list):
-        return [plain_text(value)] if value else []
+        return [to_plain_text(value)] if value else []
     return [
-        plain_text(one.get("name")) if isinstance(one, Mapping) else plain_text(one)
-        for one in value
+        to_plain_text(member.get("name")) if isinstance(member, Mapping) else to_plain_text(member)
+        for member in value
     ]
 
 
-def _folders(names: Any) -> list[str]:
+def _drop_root_folders(names: Any) -> list[str]:
     return [name for name in names if name.lower() not in _ROOTS]

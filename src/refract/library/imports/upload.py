@@ -21,7 +21,7 @@ from refract.core.extraction.tasks import (
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
 from refract.library.imports.decisions import ClassifiedRow, classify_row
-from refract.library.imports.formats import Kind, open_rows
+from refract.library.imports.formats import BookmarkFileFormat, open_rows
 from refract.library.imports.rows import BookmarkRow
 from refract.library.imports.stored_rows import StoredRow, to_stored_row
 from refract.library.models import ItemType
@@ -66,7 +66,7 @@ class UploadedRows:
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
         *self._pieces, last = pieces
-        self.kind = Kind(json.loads(last))
+        self.kind = BookmarkFileFormat(json.loads(last))
 
     def iter_stored_rows(self) -> Iterator[StoredRow]:
         """Yield rows to store, each parsed when it is needed."""
@@ -96,7 +96,7 @@ class UploadedRows:
 
 
 async def read_upload(
-    rt: Runtime, user_id: int, body: bytes, kind: Kind, *, preview: bool
+    rt: Runtime, user_id: int, body: bytes, kind: BookmarkFileFormat, *, preview: bool
 ) -> UploadedRows:
     """Return the rows of a file, for a dry run or to be stored.
 
@@ -131,7 +131,7 @@ def _write_rows(
 ) -> Iterator[bytes]:
     piece = b""
     try:
-        rows = open_rows(io.BytesIO(body), Kind(kind))
+        rows = open_rows(io.BytesIO(body), BookmarkFileFormat(kind))
         for number, row in enumerate(rows):
             if number == MAX_UPLOAD_ROWS:
                 raise TaskRefused(

@@ -13,7 +13,7 @@ from refract.core.schemas import Id
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
-from refract.library.imports import Kind
+from refract.library.imports import BookmarkFileFormat
 from refract.library.imports.importer import stop_running_import
 from refract.library.imports.messages import translate_place, translate_problem
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
@@ -58,7 +58,7 @@ async def import_bookmarks(
     actor: WriteCaller,
     rt: Rt,
     file: Annotated[UploadFile | None, File()] = None,
-    kind: Annotated[str, Form(max_length=20)] = Kind.AUTO,
+    kind: Annotated[str, Form(max_length=20)] = BookmarkFileFormat.AUTO,
     try_out: Annotated[str, Form(max_length=5)] = "",
 ) -> Response:
     """Start an import, or preview it."""
@@ -68,7 +68,11 @@ async def import_bookmarks(
         )
     name = file.filename[:255]
     try:
-        file_format = Kind(kind) if kind in list(Kind) else Kind.AUTO
+        file_format = (
+            BookmarkFileFormat(kind)
+            if kind in list(BookmarkFileFormat)
+            else BookmarkFileFormat.AUTO
+        )
         content = await read_upload(
             rt, actor.user.id, await file.read(), file_format, preview=bool(try_out)
         )

@@ -110,9 +110,11 @@ class LinkRows(RowReader[Candidate]):
 
     def __iter__(self) -> Iterator[LinkRow]:
         if self._shape is LinkFileFormat.CSV:
-            return self.rows_of_table()
+            return self.iter_table_rows()
         return (
-            self.rows_of_lines() if self._shape is LinkFileFormat.JSONL else self.rows_of_document()
+            self.iter_line_rows()
+            if self._shape is LinkFileFormat.JSONL
+            else self.iter_document_rows()
         )
 
     def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:

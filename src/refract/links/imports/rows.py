@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from refract.records.reader import UnreadableRow
-from refract.records.values import clip_text, plain_text
+from refract.records.values import clip_text, to_plain_text
 
 MAX_TITLE = 200
 MAX_NOTES = 2000
@@ -50,5 +50,5 @@ class LinkFields:
 
     def set_text(self, name: str, value: Any, limit: int) -> None:
         """Set a title or notes from another system, shortened to our limits."""
-        if text := plain_text(value).strip():
+        if text := to_plain_text(value).strip():
             self.given[name] = clip_text(name, text, limit, self.remarks)

@@ -16,7 +16,7 @@ from refract.links.schemas import MAX_TAGS
 from refract.names.grammar import is_random_code
 from refract.records.errors import BadRecord
 from refract.records.reader import Fields
-from refract.records.values import parse_moment, plain_text
+from refract.records.values import parse_moment, to_plain_text
 from refract.tags.errors import InvalidTag
 from refract.tags.grammar import check_shared
 
@@ -38,7 +38,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
             link.given[name] = [value] if isinstance(value, str) else value
     link.given["expires_at"] = parse_moment(fields.get("expires_at"), "expires_at")
     link.number = _parse_id(fields.get("id"))
-    link.code = code if is_random_code(code := plain_text(fields.get("code")).strip()) else None
+    link.code = code if is_random_code(code := to_plain_text(fields.get("code")).strip()) else None
     _apply_state(link, fields.get("status"))
     return link
 
@@ -46,7 +46,7 @@ def read_refract(fields: Fields, _now: datetime) -> LinkFields:
 def read_refract_cells(fields: Fields, now: datetime) -> LinkFields:
     """Read the same from the cells of a table, which are all text."""
     cells: dict[str, Any] = {
-        name: unescape_formula(plain_text(value)) for name, value in fields.items()
+        name: unescape_formula(to_plain_text(value)) for name, value in fields.items()
     }
     cells = {name: value for name, value in cells.items() if value.strip()}
     for name in ("names", "name", "tags", "tag"):
@@ -69,23 +69,23 @@ def read_yourls(fields: Fields, _now: datetime) -> LinkFields:
     """
     keyword = _first_value(fields, "keyword", "source")
     name = (
-        plain_text(keyword).strip().strip("/")
+        to_plain_text(keyword).strip().strip("/")
         if keyword is not None
         else _last_segment(fields.get("shorturl"))
     )
     link = _start_foreign_record(_first_value(fields, "url", "target"), name)
-    title = plain_text(fields.get("title"))
+    title = to_plain_text(fields.get("title"))
     link.set_text("title", "" if title == "NULL" else title, MAX_TITLE)
     return link
 
 
 def read_shlink(fields: Fields, now: datetime) -> LinkFields:
     """Read a short URL of its REST API, or a line of the web client's export."""
-    code = plain_text(fields.get("shortcode")).strip()
+    code = to_plain_text(fields.get("shortcode")).strip()
     link = _start_foreign_record(fields.get("longurl"), code or _parse_path(fields.get("shorturl")))
     link.set_text("title", fields.get("title"), MAX_TITLE)
     tags = fields.get("tags")
-    _apply_tags(link, tags if isinstance(tags, list) else _split_values(plain_text(tags)))
+    _apply_tags(link, tags if isinstance(tags, list) else _split_values(to_plain_text(tags)))
     if fields.get("forwardquery") is not None:
         link.given["forward_query"] = bool(fields["forwardquery"])
     meta = _object(fields.get("meta"), "meta")
@@ -108,8 +108,8 @@ def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
 
     The description becomes the title, or notes if it is too long.
     """
-    link = _start_foreign_record(fields.get("target"), plain_text(fields.get("address")).strip())
-    description = plain_text(fields.get("description")).strip()
+    link = _start_foreign_record(fields.get("target"), to_plain_text(fields.get("address")).strip())
+    description = to_plain_text(fields.get("description")).strip()
     if len(description) <= MAX_TITLE and "\n" not in description:
         link.set_text("title", description, MAX_TITLE)
     else:
@@ -129,7 +129,7 @@ def _start_foreign_record(destination: Any, name: str) -> LinkFields:
         problem = "It has no short code."
         raise BadRecord(problem)
     literal = (
-        plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
+        to_plain_text(destination).strip().replace("{", "%7B").replace("}", "%7D")
     )  # braces are placeholders only here
     return LinkFields({"destination": literal, "names": [name]})
 
@@ -157,7 +157,7 @@ def _apply_tags(link: LinkFields, tags: Iterable[Any]) -> None:
     good: list[str] = []
     for tag in tags:
         try:
-            good.append(check_shared(plain_text(tag)))
+            good.append(check_shared(to_plain_text(tag)))
         except InvalidTag as exc:
             link.remarks.append(exc.message.rstrip("."))
     if len(good) > MAX_TAGS:
@@ -199,9 +199,9 @@ def _split_values(text: str) -> list[str]:
 
 def _parse_path(address: Any) -> str:
     try:
-        return unquote(urlsplit(plain_text(address).strip()).path).strip("/")
+        return unquote(urlsplit(to_plain_text(address).strip()).path).strip("/")
     except ValueError as exc:
-        problem = f'"{plain_text(address)[:60]}" is not a short URL.'
+        problem = f'"{to_plain_text(address)[:60]}" is not a short URL.'
         raise BadRecord(problem) from exc
 
 
