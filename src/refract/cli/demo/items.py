@@ -109,7 +109,10 @@ PENDING_SAMPLES = (
         "Response times: the three limits",
         "A tenth of a second, a second, ten.",
         "",
-        (("design", 0.77, "On 2 similar items"), ("performance", 0.49, "Mentioned 3 times in the text")),
+        (
+            ("design", 0.77, "On 2 similar items"),
+            ("performance", 0.49, "Mentioned 3 times in the text"),
+        ),
     ),
 )
 
