@@ -48,7 +48,7 @@ async def test_bookmarks_are_tried_out_brought_watched_and_taken_back(
     content = (SAMPLES / "chrome.html").read_bytes()
     tried = await upload(client, browser, content, try_out="true")
     assert (tried.status_code, await count(rt)) == (200, 0)
-    assert "nothing was changed" in tried.text
+    assert "Nothing has been imported yet" in tried.text
     assert "javascript" in tried.text, "what would not come is told"
 
     begun = await upload(client, browser, content)

@@ -90,7 +90,7 @@ def test_what_shlink_knows_of_a_short_url() -> None:
     first, later, over = good(rows_of((SAMPLES / "shlink_api.json").read_bytes()))
 
     assert first.given["tags"] == ["news"]
-    assert 'The tag "c++" cannot be used' in first.remarks[0]
+    assert 'The tag "c++" is invalid' in first.remarks[0]
     assert first.given["forward_query"] is True
     assert first.given["expires_at"] == datetime(2099, 12, 31, 22, 59, 59, tzinfo=UTC)
     assert later.disabled
