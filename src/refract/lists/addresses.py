@@ -26,26 +26,26 @@ async def check_addresses(
     rt: Runtime, client: ListClient, typed: Sequence[str]
 ) -> list[CheckedAddress | RefractError]:
     """Return for each URL, in order, the checked address or the reason for refusing it."""
-    read = [_parse_address(text) for text in typed]
-    good = [index for index, one in enumerate(read) if isinstance(one, CheckedAddress)]
-    judged = await check_destinations(
-        rt, [one.href for one in read if isinstance(one, CheckedAddress)]
+    parsed = [_parse_address(text) for text in typed]
+    good = [index for index, address in enumerate(parsed) if isinstance(address, CheckedAddress)]
+    verdicts = await check_destinations(
+        rt, [address.href for address in parsed if isinstance(address, CheckedAddress)]
     )
-    answers: list[CheckedAddress | RefractError] = list(read)
-    for index, verdict in zip(good, judged, strict=True):
-        address = read[index]
+    results: list[CheckedAddress | RefractError] = list(parsed)
+    for index, verdict in zip(good, verdicts, strict=True):
+        address = parsed[index]
         if isinstance(verdict, CheckedDestination) and isinstance(address, CheckedAddress):
-            answers[index] = replace(
+            results[index] = replace(
                 address,
                 flag_reason=verdict.flag_reason,
                 unchecked=verdict.unchecked,
                 host=verdict.host,
             )
         elif isinstance(verdict, LinkLoop) and isinstance(address, CheckedAddress):
-            answers[index] = await _resolve_own_link(rt, client, address, verdict)
+            results[index] = await _resolve_own_link(rt, client, address, verdict)
         elif isinstance(verdict, RefractError):
-            answers[index] = verdict
-    return answers
+            results[index] = verdict
+    return results
 
 
 def _parse_address(text: str) -> CheckedAddress | RefractError:

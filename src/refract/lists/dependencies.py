@@ -144,9 +144,9 @@ async def add_entry_batch(
 ) -> EntriesResult:
     """Add the URLs that passed, each with its own result; those over the limit are refused."""
     await service.lock_draft(session, client.caller, list_id)
-    good = [index for index, one in enumerate(found) if isinstance(one, CheckedAddress)]
+    good = [index for index, checked in enumerate(found) if isinstance(checked, CheckedAddress)]
     refused: dict[int, RefractError] = {
-        index: one for index, one in enumerate(found) if isinstance(one, RefractError)
+        index: checked for index, checked in enumerate(found) if isinstance(checked, RefractError)
     }
     if client.is_anonymous:
         limit = rt.settings.anonymous_entries_per_hour
@@ -156,8 +156,8 @@ async def add_entry_batch(
         late = RateLimited(limit=limit or 0, per="an hour", retry_after=3600 // (limit or 1))
         refused |= dict.fromkeys(good[granted:], late)
         good = good[:granted]
-    wanted = [one for index in good if isinstance(one := found[index], CheckedAddress)]
-    entries = await service.add_entries(session, space, client.caller, list_id, wanted)
+    accepted = [checked for index in good if isinstance(checked := found[index], CheckedAddress)]
+    entries = await service.add_entries(session, space, client.caller, list_id, accepted)
     await enqueue_entry_jobs(session, rt, entries, client.caller.user_id)
     outs = await _build_entry_outs(session, rt, entries)
     by_index = {index: outs[entry.id] for index, entry in zip(good, entries, strict=True)}

@@ -107,8 +107,8 @@ async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
     if not rt.singleton(DestinationChecker).has_checks:
         return  # checks have been disabled since
     async with rt.db.read() as session:
-        wanted = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids))
-        hrefs = dict((await session.execute(wanted)).all())
+        query = select(ListEntry.id, ListEntry.href).where(ListEntry.id.in_(job.entry_ids))
+        hrefs = dict((await session.execute(query)).all())
     if not await _check_entries(rt, hrefs):
         code = "CHECK_UNAVAILABLE"
         raise TryAgain(code, "The checking service gave no answer.")

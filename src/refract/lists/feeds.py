@@ -106,8 +106,8 @@ def join_addresses(found: Sequence[PublicEntry]) -> str:
 
 
 def _build_feed_url(found: PublicList, kind: str, base_url: str) -> str:
-    asked = "" if found.edition == found.latest_edition else f"?edition={found.edition}"
-    return f"{base_url}/{found.slug}.{kind}{asked}"
+    query = "" if found.edition == found.latest_edition else f"?edition={found.edition}"
+    return f"{base_url}/{found.slug}.{kind}{query}"
 
 
 def _build_item_id(found: PublicList, entry: PublicEntry) -> str:

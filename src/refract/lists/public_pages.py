@@ -72,29 +72,36 @@ class PublicLists:
         return await self._rt.singleton(WorkThreadPool).run(self._build_page, *found)
 
     def _build_page(
-        self, about: PublishedEdition, shown: Sequence[ResolvedEntry]
+        self, published: PublishedEdition, shown: Sequence[ResolvedEntry]
     ) -> PublicListPage:
-        one = about.details.link_list
-        asked = "" if one.edition == about.latest_edition else f"?edition={one.edition}"
-        seen = build_public_list(one, about.latest_edition, shown, self._base)
+        link_list = published.details.link_list
+        query = (
+            "" if link_list.edition == published.latest_edition else f"?edition={link_list.edition}"
+        )
+        public = build_public_list(link_list, published.latest_edition, shown, self._base)
         context = {
-            "list": seen,
-            "heading": get_title(seen),
+            "list": public,
+            "heading": get_title(public),
             "entries": [
-                _build_entry_context(line, f"/{one.slug}/{line.entry.position}{asked}")
+                _build_entry_context(line, f"/{link_list.slug}/{line.entry.position}{query}")
                 for line in shown
             ],
-            "address": build_list_url(one, about.latest_edition, self._base),
-            "feeds": {kind: f"/{one.slug}.{kind}{asked}" for kind in FEEDS},
-            "qr_url": f"/{one.slug}.qr",
-            "card_url": f"{self._base}/{one.slug}.png{asked}",
-            "all_addresses": join_addresses(seen.entries),
-            "older": about.previous_edition,
-            "newer": about.next_edition,
-            "indexed": one.owner_id is not None,
+            "address": build_list_url(link_list, published.latest_edition, self._base),
+            "feeds": {kind: f"/{link_list.slug}.{kind}{query}" for kind in FEEDS},
+            "qr_url": f"/{link_list.slug}.qr",
+            "card_url": f"{self._base}/{link_list.slug}.png{query}",
+            "all_addresses": join_addresses(public.entries),
+            "older": published.previous_edition,
+            "newer": published.next_edition,
+            "indexed": link_list.owner_id is not None,
         }
         return PublicListPage(
-            one.id, one.slug or "", get_title(seen), context, robots_headers(one), one.owner_id
+            link_list.id,
+            link_list.slug or "",
+            get_title(public),
+            context,
+            robots_headers(link_list),
+            link_list.owner_id,
         )
 
     async def get_feed(
@@ -110,18 +117,20 @@ class PublicLists:
         )
 
     def _build_feed(
-        self, kind: str, known: str, about: PublishedEdition, shown: Sequence[ResolvedEntry]
+        self, kind: str, known: str, published: PublishedEdition, shown: Sequence[ResolvedEntry]
     ) -> Response:
         write, media_type = FEEDS[kind]
         body = write(
-            build_public_list(about.details.link_list, about.latest_edition, shown, self._base),
+            build_public_list(
+                published.details.link_list, published.latest_edition, shown, self._base
+            ),
             self._base,
         ).encode()
         etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
         headers = {
             "ETag": etag,
             "Cache-Control": CACHE_CONTROL,
-            **robots_headers(about.details.link_list),
+            **robots_headers(published.details.link_list),
         }
         if etag in known:
             return Response(status_code=304, headers=headers)
@@ -130,11 +139,15 @@ class PublicLists:
     async def get_card(self, holder: int, edition: int | None, network: str) -> Response | None:
         """Return the share image. Other sites may embed it."""
         async with self._rt.db.read() as session:
-            about = await queries.find_published_edition(session, holder, edition)
-            count = await queries.count_entries(session, about.details.link_list.id) if about else 0
-        if about is None:
+            published = await queries.find_published_edition(session, holder, edition)
+            count = (
+                await queries.count_entries(session, published.details.link_list.id)
+                if published
+                else 0
+            )
+        if published is None:
             return None
-        found = about.details.link_list
+        found = published.details.link_list
         address = f"{self._base.split('://', 1)[-1]}/{found.slug}"
         facts = f"{count} {'link' if count == 1 else 'links'}"
         given = {"address": address, "facts": facts, "palette": get_palette(found)}
@@ -153,14 +166,14 @@ class PublicLists:
         if not (place.isascii() and place.isdigit() and len(place) < 6 and place[0] != "0"):
             return None
         async with self._rt.db.read() as session:
-            about = await queries.find_published_edition(session, holder, edition)
-            if about is None:
+            published = await queries.find_published_edition(session, holder, edition)
+            if published is None:
                 return None
             rows = await queries.list_entries(
-                session, about.details.link_list.id, position=int(place)
+                session, published.details.link_list.id, position=int(place)
             )
             blocked = await self._rt.singleton(BlockedDomainCache).load_at(
-                session, about.details.epoch
+                session, published.details.epoch
             )
         shown = resolve_entries(rows, blocked, self._rt.clock.now())
         return (
@@ -175,27 +188,27 @@ class PublicLists:
         self, holder: int, edition: int | None
     ) -> tuple[PublishedEdition, list[ResolvedEntry]] | None:
         async with self._rt.db.read() as session:
-            about = await queries.find_published_edition(session, holder, edition)
-            if about is None:
+            published = await queries.find_published_edition(session, holder, edition)
+            if published is None:
                 return None
-            rows = await queries.list_entries(session, about.details.link_list.id)
+            rows = await queries.list_entries(session, published.details.link_list.id)
             blocked = await self._rt.singleton(BlockedDomainCache).load_at(
-                session, about.details.epoch
+                session, published.details.epoch
             )
-        return about, await self._rt.singleton(WorkThreadPool).run(
+        return published, await self._rt.singleton(WorkThreadPool).run(
             resolve_entries, rows, blocked, self._rt.clock.now()
         )
 
 
 def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str) -> dict[str, Any]:
     """Return the context of a draft's preview. Its links go to the destinations, uncounted."""
-    seen = build_public_list(found, found.edition or 1, shown, base_url)
+    public = build_public_list(found, found.edition or 1, shown, base_url)
     return {
-        "list": seen,
-        "heading": get_title(seen) or gettext("Untitled list"),
+        "list": public,
+        "heading": get_title(public) or gettext("Untitled list"),
         "entries": [_build_entry_context(line, line.href) for line in shown],
-        "address": f"{base_url}/{seen.slug}",
-        "all_addresses": join_addresses(seen.entries),
+        "address": f"{base_url}/{public.slug}",
+        "all_addresses": join_addresses(public.entries),
         "older": None,
         "newer": None,
         "draft": str(found.id),

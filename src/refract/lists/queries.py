@@ -57,7 +57,7 @@ async def list_entries(
 
     `ids` and `position` select some of them.
     """
-    wanted = (
+    query = (
         select(ListEntry, Link, ListTotals.total_clicks)
         .outerjoin(Link, Link.id == ListEntry.link_id)
         .outerjoin(ListTotals, ListTotals.target_id == ListEntry.id)
@@ -65,12 +65,12 @@ async def list_entries(
         .order_by(ListEntry.position)
     )
     if ids is not None:
-        wanted = wanted.where(ListEntry.id.in_(sorted(ids)))
+        query = query.where(ListEntry.id.in_(sorted(ids)))
     if position is not None:
-        wanted = wanted.where(ListEntry.position == position)
+        query = query.where(ListEntry.position == position)
     rows: list[EntryRow] = []
     # In batches: building a thousand objects would block the event loop for too long.
-    found = await session.stream(wanted.execution_options(yield_per=_BATCH_SIZE))
+    found = await session.stream(query.execution_options(yield_per=_BATCH_SIZE))
     async for batch in found.partitions():
         rows += [EntryRow(entry, link, clicks or 0) for entry, link, clicks in batch]
         await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def load_lists_page(
     """Return the caller's lists, newest first, each with its number of entries and views."""
     question = ["lists", caller.user_id, caller.creator, status, q]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
-    wanted = (
+    query = (
         select(LinkList, counted, ListTotals.total_clicks)
         .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
         .where(caller.filter_own_lists(), NOT_DELETED, *_build_conditions(status, q))
@@ -138,10 +138,8 @@ async def load_lists_page(
     )
     if cursor:
         (before,) = cursors.decode(question, cursor)
-        wanted = wanted.where(LinkList.id < before)
-    rows = [
-        (found, count or 0, views or 0) for found, count, views in await session.execute(wanted)
-    ]
+        query = query.where(LinkList.id < before)
+    rows = [(found, count or 0, views or 0) for found, count, views in await session.execute(query)]
     return cursors.build_page(question, rows, limit, lambda row: (row[0].id,))
 
 
@@ -190,7 +188,7 @@ async def load_all_lists_page(
         str(filters.removed_since),
     ]
     counted = select(func.count()).where(ListEntry.list_id == LinkList.id).scalar_subquery()
-    wanted = (
+    query = (
         select(LinkList, User, counted, ListTotals.total_clicks)
         .outerjoin(User, User.id == LinkList.owner_id)
         .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
@@ -200,10 +198,10 @@ async def load_all_lists_page(
     )
     if cursor:
         (before,) = cursors.decode(question, cursor)
-        wanted = wanted.where(LinkList.id < before)
+        query = query.where(LinkList.id < before)
     rows = [
         ListRow(found, owner, count or 0, views or 0)
-        for found, owner, count, views in await session.execute(wanted)
+        for found, owner, count, views in await session.execute(query)
     ]
     hosts = await list_hosts(session, [row.link_list.id for row in rows[:limit]])
     rows = [replace(row, hosts=hosts.get(row.link_list.id, ())) for row in rows]
@@ -239,14 +237,14 @@ async def list_hosts(
     session: ReadSession, list_ids: Sequence[int], limit: int = 20
 ) -> dict[int, tuple[str, ...]]:
     """Return the hosts that each list leads to, in the order of its entries."""
-    wanted = (
+    query = (
         select(ListEntry.list_id, ListEntry.host)
         .where(ListEntry.list_id.in_(list_ids))
         .group_by(ListEntry.list_id, ListEntry.host)
         .order_by(ListEntry.list_id, func.min(ListEntry.position))
     )
     found: dict[int, list[str]] = {}
-    for list_id, host in await session.execute(wanted) if list_ids else ():
+    for list_id, host in await session.execute(query) if list_ids else ():
         found.setdefault(list_id, []).append(host)
     return {list_id: tuple(hosts[:limit]) for list_id, hosts in found.items()}
 
@@ -260,11 +258,11 @@ async def find_published_list(session: ReadSession, slug: str) -> LinkList | Non
 
 async def find_removed_list(session: ReadSession, slug: str) -> LinkList | None:
     """Return the list that was published under a name and deleted last."""
-    wanted = select(LinkList).where(
+    query = select(LinkList).where(
         LinkList.slug == slug, LinkList.status == ListStatus.PUBLISHED, ~NOT_DELETED
     )
     return await session.scalar(
-        wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(1)
+        query.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(1)
     )
 
 
@@ -278,16 +276,16 @@ async def list_recently_deleted(
     held = (
         select(Name.key).where(Name.kind == NameTarget.LIST, Name.target_id == LinkList.id).exists()
     )
-    wanted = select(LinkList, held).where(
+    query = select(LinkList, held).where(
         caller.filter_own_lists(), LinkList.deleted_at > since, LinkList.deleted_by_admin.is_(False)
     )
     rows = await session.execute(
-        wanted.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(limit)
+        query.order_by(LinkList.deleted_at.desc(), LinkList.edition.desc()).limit(limit)
     )
-    told: dict[tuple[int, datetime | None], tuple[LinkList, bool]] = {}
+    by_deletion: dict[tuple[int, datetime | None], tuple[LinkList, bool]] = {}
     for found, holds in rows:
-        told.setdefault((found.family_id, found.deleted_at), (found, holds))
-    return list(told.values())
+        by_deletion.setdefault((found.family_id, found.deleted_at), (found, holds))
+    return list(by_deletion.values())
 
 
 async def list_claimable(session: ReadSession, creator: str | None) -> list[LinkList]:
@@ -331,7 +329,7 @@ async def find_published_edition(
         .where(others, sibling.edition > LinkList.edition)
         .scalar_subquery()
     )
-    wanted = (
+    query = (
         _select_details()
         .add_columns(current.edition, older, newer)
         .join(current, current.family_id == LinkList.family_id)
@@ -343,7 +341,7 @@ async def find_published_edition(
         )
         .where(LinkList.id == current.id if edition is None else LinkList.edition == edition)
     )
-    row = (await session.execute(wanted)).one_or_none()
+    row = (await session.execute(query)).one_or_none()
     if row is None:
         return None
     found, views, epoch, latest, before, after = row
@@ -372,10 +370,10 @@ async def find_open_edition(session: ReadSession, family_id: int) -> LinkList | 
 
 async def find_pending_entry(session: ReadSession, entry_id: int) -> tuple[str, int | None] | None:
     """Return URL and list owner of an entry that is not fetched yet, unless its list is deleted."""
-    wanted = select(ListEntry.href, LinkList.owner_id).join(
+    query = select(ListEntry.href, LinkList.owner_id).join(
         LinkList, LinkList.id == ListEntry.list_id
     )
-    pending = wanted.where(
+    pending = query.where(
         ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING, NOT_DELETED
     )
     row = (await session.execute(pending)).one_or_none()
@@ -413,12 +411,12 @@ async def find_due_entries(
 
 async def find_abandoned_drafts(session: ReadSession, before: datetime, limit: int) -> list[int]:
     """Return the ids of drafts without an owner that were last changed before a time."""
-    wanted = select(LinkList.id).where(
+    query = select(LinkList.id).where(
         LinkList.status == ListStatus.DRAFT,
         LinkList.owner_id.is_(None),
         LinkList.updated_at < before,
     )
-    return list(await session.scalars(wanted.order_by(LinkList.updated_at).limit(limit)))
+    return list(await session.scalars(query.order_by(LinkList.updated_at).limit(limit)))
 
 
 async def find_long_deleted(session: ReadSession, before: datetime, limit: int) -> list[int]:

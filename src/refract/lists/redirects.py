@@ -106,7 +106,7 @@ class PublicListHandler:
 
 def _parse_edition(query: str) -> int | None:
     """Return the requested edition: None for the latest, 0 (never used) if it is invalid."""
-    asked = QueryParams(query.encode("utf-8", "replace").decode()).get("edition")
-    if asked is None:
+    value = QueryParams(query.encode("utf-8", "replace").decode()).get("edition")
+    if value is None:
         return None
-    return int(asked) if asked.isascii() and asked.isdigit() and 0 < len(asked) < 7 else 0
+    return int(value) if value.isascii() and value.isdigit() and 0 < len(value) < 7 else 0

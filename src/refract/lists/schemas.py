@@ -202,5 +202,5 @@ class PublicList(OutputSchema):
 
 
 def build_entry_error(refused: Any) -> EntryError:
-    errors = [{"field": one.field, "message": one.message} for one in refused.errors]
+    errors = [{"field": error.field, "message": error.message} for error in refused.errors]
     return EntryError(code=refused.code, detail=refused.message, errors=errors)

@@ -1,1 +1,1 @@
-"""Abuse reports: anybody may report a link or a list, administrators decide."""
+"""Abuse reports: anyone may report a link or list, administrators decide."""

@@ -45,14 +45,14 @@ async def poll_entries(
     waiting: Annotated[str, Query(max_length=25_000)] = "",
 ) -> Response:
     """Return those of the waiting entries whose metadata has arrived, for the page to swap in."""
-    asked = {int(one) for one in waiting.split(",") if one.isdigit() and len(one) < 20}
+    requested = {int(part) for part in waiting.split(",") if part.isdigit() and len(part) < 20}
     async with rt.db.read() as session:
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
     out = await build_resolved_list(rt, seen, shown)
-    ours = [entry for entry in out.entries if entry.id in asked]
-    fresh = [entry for entry in ours if entry.fetch_status != FetchStatus.PENDING]
-    still = [str(entry.id) for entry in ours if entry.fetch_status == FetchStatus.PENDING]
+    entries = [entry for entry in out.entries if entry.id in requested]
+    fresh = [entry for entry in entries if entry.fetch_status != FetchStatus.PENDING]
+    pending = [str(entry.id) for entry in entries if entry.fetch_status == FetchStatus.PENDING]
     bound = client.creator or ""
     return render_fragment(
         request,
@@ -61,7 +61,7 @@ async def poll_entries(
         bound=bound,
         list=out,
         fresh=fresh,
-        waiting=still,
+        waiting=pending,
     )
 
 
@@ -96,7 +96,7 @@ async def add_entries(
 
 
 @router.post("/app/lists/{list_id}/entries/{entry_id}")
-async def change_entry(  # noqa: PLR0913, PLR0917 - each field of the form is one
+async def change_entry(  # noqa: PLR0913, PLR0917 - one per form field
     list_id: Id,
     entry_id: Id,
     request: Request,
@@ -158,7 +158,7 @@ async def reorder_entries(
     order: Annotated[str, Form(max_length=25_000)] = "",
 ) -> Response:
     """Save the order of the entries after dragging."""
-    ids = [int(one) for one in order.split(",") if one.isdigit() and len(one) < 20]
+    ids = [int(part) for part in order.split(",") if part.isdigit() and len(part) < 20]
     async with rt.db.write() as session:
         await service.reorder_entries(session, client.caller, list_id, ids, rt.clock.now())
     return Response(status_code=204)

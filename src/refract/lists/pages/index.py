@@ -89,7 +89,7 @@ async def _render_lists(
                 session, client.caller, rt.clock.now() - service.UNDO_WINDOW
             )
         )
-    kept = {"q": q} if q else {}
+    parameters = {"q": q} if q else {}
     return await render_client_page(
         request,
         rt,
@@ -102,17 +102,22 @@ async def _render_lists(
         ],
         claimable=format_titles(waiting),
         deleted=[
-            {"id": str(one.id), "title": one.title, "slug": one.slug, "held": held}
-            for one, held in deleted
+            {
+                "id": str(link_list.id),
+                "title": link_list.title,
+                "slug": link_list.slug,
+                "held": held,
+            }
+            for link_list, held in deleted
         ],
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
         next_url=(
-            f"/app/lists?{urlencode({**kept, 'cursor': page.next_cursor})}"
+            f"/app/lists?{urlencode({**parameters, 'cursor': page.next_cursor})}"
             if page.next_cursor
             else None
         ),
-        first_url=f"/app/lists?{urlencode(kept)}" if cursor else None,
+        first_url=f"/app/lists?{urlencode(parameters)}" if cursor else None,
         **context,
     )
 

@@ -37,7 +37,7 @@ async def choose_list(
 
 
 @router.post("/app/lists/add")
-async def add_to_list(  # noqa: PLR0913, PLR0917 - each field of the form is one
+async def add_to_list(  # noqa: PLR0913, PLR0917 - one per form field
     request: Request,
     actor: WriteCaller,
     client: WriteListClient,

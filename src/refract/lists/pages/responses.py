@@ -87,32 +87,35 @@ async def rerender_list(
     client: ListClient,
     rt: Runtime,
     list_id: int,
-    wrong: Exception,
+    error: Exception,
     field: str,
     values: dict[str, str],
 ) -> Response:
     """Render the page again with the input and its error. Raise if the list is not accessible."""
-    if isinstance(wrong, RefractError) and (wrong.status in (401, 403, 404) or wrong.status >= 500):
-        raise wrong
+    if isinstance(error, RefractError) and (error.status in (401, 403, 404) or error.status >= 500):
+        raise error
     return await render_list(
         request,
         client,
         rt,
         list_id,
-        status=get_error_status(wrong),
-        errors=get_field_errors(wrong, field),
+        status=get_error_status(error),
+        errors=get_field_errors(error, field),
         values=values,
     )
 
 
-def get_error_status(wrong: Exception) -> int:
-    return wrong.status if isinstance(wrong, RefractError) else 422
+def get_error_status(error: Exception) -> int:
+    return error.status if isinstance(error, RefractError) else 422
 
 
-def get_field_errors(wrong: Exception, field: str) -> dict[str, str]:
-    if isinstance(wrong, ValidationError):
-        return {one.field: one.message for one in list_field_errors(wrong.errors())}
-    return {field: translate_error(wrong) if isinstance(wrong, RefractError) else str(wrong)}
+def get_field_errors(error: Exception, field: str) -> dict[str, str]:
+    if isinstance(error, ValidationError):
+        return {
+            field_error.field: field_error.message
+            for field_error in list_field_errors(error.errors())
+        }
+    return {field: translate_error(error) if isinstance(error, RefractError) else str(error)}
 
 
 # Pasted URLs: parsed, counted, and returned to the form when they are rejected.
@@ -143,6 +146,8 @@ def format_result(result: EntriesResult) -> str:
 
 def collect_rejected(typed: list[str], result: EntriesResult) -> dict[str, Any]:
     """Return the rejected URLs and the reasons, for the form."""
-    bad = [(typed[one.index], one.error.detail) for one in result.results if one.error is not None]
-    said = "; ".join(f"{url[:60]}: {why}" for url, why in bad[:3])
-    return {"values": {"urls": "\n".join(url for url, _ in bad)}, "errors": {"urls": said}}
+    rejected = [
+        (typed[row.index], row.error.detail) for row in result.results if row.error is not None
+    ]
+    message = "; ".join(f"{url[:60]}: {why}" for url, why in rejected[:3])
+    return {"values": {"urls": "\n".join(url for url, _ in rejected)}, "errors": {"urls": message}}

@@ -48,20 +48,24 @@ async def delete_editions(
     family = await lock_family(session, list_id)
     found = await lock_list(session, caller, list_id)
     by_admin = caller.as_admin(found)
-    going = [found]
+    targets = [found]
     if await names.hold_names(session, NameTarget.LIST, found.id, now + UNDO_WINDOW):
         published = [
-            one for one in family if one.deleted_at is None and one.status == ListStatus.PUBLISHED
+            sibling
+            for sibling in family
+            if sibling.deleted_at is None and sibling.status == ListStatus.PUBLISHED
         ]
-        going = [one for one in family if one.deleted_at is None] if by_admin else published
-    for one in going:
-        one.deleted_at = now
-        one.deleted_by_admin = by_admin
-        record_change(session, caller, one, "deleted", now)
-        log_action(session, ids, one, ListEvent.DELETE, now)
+        targets = (
+            [sibling for sibling in family if sibling.deleted_at is None] if by_admin else published
+        )
+    for sibling in targets:
+        sibling.deleted_at = now
+        sibling.deleted_by_admin = by_admin
+        record_change(session, caller, sibling, "deleted", now)
+        log_action(session, ids, sibling, ListEvent.DELETE, now)
     await session.flush()
     if found.status == ListStatus.PUBLISHED:
-        await feed.publish_changes(session, [build_change(one) for one in going])
+        await feed.publish_changes(session, [build_change(sibling) for sibling in targets])
     return found
 
 
@@ -74,22 +78,23 @@ async def undo_delete(
     """
     family = await lock_family(session, list_id)
     found, now = await _lock_deleted(session, space, caller, list_id), space.clock.now()
-    gone = [one for one in family if one.deleted_at == found.deleted_at]
-    latest = max((one.edition or 0 for one in family), default=0)
+    restored = [sibling for sibling in family if sibling.deleted_at == found.deleted_at]
+    latest = max((sibling.edition or 0 for sibling in family), default=0)
     if (
         found.slug is not None
         and found.edition == latest
         and not await names.hold_names(session, NameTarget.LIST, found.id, None)
     ):
         await names.claim_names_for(session, space, NameTarget.LIST, found.id, [found.slug])
-    for one in gone:
-        one.deleted_at, one.deleted_by_admin = None, False
-        record_change(session, caller, one, "restored", now)
-        if one.status == ListStatus.PUBLISHED:
-            log_action(session, space.ids, one, ListEvent.PUBLISH, now)
+    for sibling in restored:
+        sibling.deleted_at, sibling.deleted_by_admin = None, False
+        record_change(session, caller, sibling, "restored", now)
+        if sibling.status == ListStatus.PUBLISHED:
+            log_action(session, space.ids, sibling, ListEvent.PUBLISH, now)
     await session.flush()
     await feed.publish_changes(
-        session, [build_change(one) for one in gone if one.status == ListStatus.PUBLISHED]
+        session,
+        [build_change(sibling) for sibling in restored if sibling.status == ListStatus.PUBLISHED],
     )
     return found
 
@@ -134,7 +139,9 @@ async def purge_old_lists(session: WriteSession, now: datetime, limit: int = _BA
     before = now - RETENTION
     ids = await queries.find_long_deleted(session, before, limit)
     ids += [
-        one for one in await queries.find_abandoned_drafts(session, before, limit) if one not in ids
+        draft_id
+        for draft_id in await queries.find_abandoned_drafts(session, before, limit)
+        if draft_id not in ids
     ]
     await erase_lists(session, ids)
     return len(ids)
@@ -142,17 +149,17 @@ async def purge_old_lists(session: WriteSession, now: datetime, limit: int = _BA
 
 async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
     """Erase lists and entries, and release the names. Click events are anonymous and stay."""
-    for some in iter_batches(list(ids)):
+    for batch in iter_batches(list(ids)):
         entries = list(
-            await session.scalars(select(ListEntry.id).where(ListEntry.list_id.in_(some)))
+            await session.scalars(select(ListEntry.id).where(ListEntry.list_id.in_(batch)))
         )
-        for targets in iter_batches([*some, *entries]):
+        for targets in iter_batches([*batch, *entries]):
             await session.execute(delete(ListTotals).where(ListTotals.target_id.in_(targets)))
-        await session.execute(delete(ListEntry).where(ListEntry.list_id.in_(some)))
+        await session.execute(delete(ListEntry).where(ListEntry.list_id.in_(batch)))
         await session.execute(
-            delete(Name).where(Name.kind == NameTarget.LIST, Name.target_id.in_(some))
+            delete(Name).where(Name.kind == NameTarget.LIST, Name.target_id.in_(batch))
         )
-        await session.execute(delete(LinkList).where(LinkList.id.in_(some)))
+        await session.execute(delete(LinkList).where(LinkList.id.in_(batch)))
 
 
 async def purge_actions(session: WriteSession, now: datetime, limit: int = 1_000) -> int:
@@ -171,8 +178,8 @@ async def purge_actions(session: WriteSession, now: datetime, limit: int = 1_000
 
 async def clear_slugs(session: WriteSession, ids: Sequence[int]) -> None:
     """Remove the names of lists from the log; it keeps that they were published or deleted."""
-    for some in iter_batches(list(ids)):
-        nameless = update(ListAction).where(ListAction.list_id.in_(some)).values(slug=None)
+    for batch in iter_batches(list(ids)):
+        nameless = update(ListAction).where(ListAction.list_id.in_(batch)).values(slug=None)
         await session.execute(nameless.execution_options(synchronize_session=False))
 
 
@@ -189,10 +196,10 @@ async def erase_user_lists(
     lists = [(list_id, status) for list_id, status in await session.execute(mine)]
     for list_id, status in lists:
         if status == ListStatus.PUBLISHED:
-            still = await session.scalar(
+            live_id = await session.scalar(
                 select(LinkList.id).where(LinkList.id == list_id, queries.NOT_DELETED)
             )
-            if still is not None:  # else it was deleted with a later edition
+            if live_id is not None:  # else it was deleted with a later edition
                 await delete_editions(session, ids, who, list_id, now)
                 await names.release_names(session, NameTarget.LIST, list_id)
     await erase_lists(session, [list_id for list_id, status in lists if status == ListStatus.DRAFT])

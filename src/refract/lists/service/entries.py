@@ -50,8 +50,8 @@ async def add_entries(
     now = space.clock.now()
     numbers = space.ids.next_ids(len(addresses))
     added = [
-        _build_entry(number, list_id, one, count + place, now)
-        for place, (number, one) in enumerate(zip(numbers, addresses, strict=True), 1)
+        _build_entry(number, list_id, address, count + place, now)
+        for place, (number, address) in enumerate(zip(numbers, addresses, strict=True), 1)
     ]
     session.add_all(added)
     if added:
@@ -138,8 +138,8 @@ async def move_entry(
 ) -> None:
     """Move an entry up (negative) or down, at most to the end of the list."""
     await lock_draft(session, caller, list_id)
-    wanted = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
-    ids = list(await session.scalars(wanted))
+    query = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
+    ids = list(await session.scalars(query))
     if entry_id not in ids:
         raise EntryNotFound
     place = ids.index(entry_id)
@@ -220,16 +220,16 @@ async def record_checks(
 ) -> None:
     """Record the checks of entries. Safe ones lose only the flag `unchecked`."""
     unchecked = or_(ListEntry.flag_reason.is_(None), ListEntry.flag_reason == FlagReason.UNCHECKED)
-    for some in iter_batches(sorted(safe)):
-        await session.execute(_update_entries(ListEntry.id.in_(some)).values(checked_at=now))
+    for batch in iter_batches(sorted(safe)):
+        await session.execute(_update_entries(ListEntry.id.in_(batch)).values(checked_at=now))
         await session.execute(
-            _update_entries(ListEntry.id.in_(some), ListEntry.flagged, unchecked).values(
+            _update_entries(ListEntry.id.in_(batch), ListEntry.flagged, unchecked).values(
                 flagged=False, flag_reason=None
             )
         )
-    for some in iter_batches(sorted(bad)):
+    for batch in iter_batches(sorted(bad)):
         await session.execute(
-            _update_entries(ListEntry.id.in_(some)).values(checked_at=now, dangerous=True)
+            _update_entries(ListEntry.id.in_(batch)).values(checked_at=now, dangerous=True)
         )
 
 

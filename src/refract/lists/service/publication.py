@@ -60,8 +60,8 @@ async def publish_list(
     ):
         raise EmptyList
     now = space.clock.now()
-    await _take_name(session, space, found, [one.id for one in family])
-    found.edition = 1 + max((one.edition or 0 for one in family), default=0)
+    await _take_name(session, space, found, [sibling.id for sibling in family])
+    found.edition = 1 + max((sibling.edition or 0 for sibling in family), default=0)
     found.status = ListStatus.PUBLISHED.value
     found.published_at = now
     record_change(session, caller, found, "published", now)
@@ -123,8 +123,8 @@ async def create_edition(
     found = await lock_list(session, caller, list_id)
     if found.status != ListStatus.PUBLISHED:
         raise ListNotPublished
-    if (begun := await queries.find_open_edition(session, found.family_id)) is not None:
-        return begun, False
+    if (existing := await queries.find_open_edition(session, found.family_id)) is not None:
+        return existing, False
     now, number = space.clock.now(), space.ids.next_id()
     draft = LinkList(
         id=number,
