@@ -785,10 +785,10 @@ IMPORT: dict[str, Any] = {
 
 
 PAGES: dict[str, Page] = {
-    "landing": page("home/landing.html", "Refract", path="/", stranger_lists="publish"),
-    "landing-off": page("home/landing.html", "Refract", path="/", stranger_lists="off"),
+    "landing": page("home/landing.html", "Refract", path="/", anonymous_lists="publish"),
+    "landing-off": page("home/landing.html", "Refract", path="/", anonymous_lists="off"),
     "landing-links-only": page(
-        "home/landing.html", "Refract", path="/", stranger_lists="off", areas=["links", "settings"]
+        "home/landing.html", "Refract", path="/", anonymous_lists="off", areas=["links", "settings"]
     ),
     "signin": page("identity/sign_in.html", "Sign in", path="/auth/sign-in"),
     "signin-failed": page(

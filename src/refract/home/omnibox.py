@@ -12,7 +12,7 @@ from starlette.responses import RedirectResponse, Response
 from refract.core.lookalikes import to_ascii_url
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
-from refract.home import omnibox_parser as reading
+from refract.home import omnibox_parser
 from refract.home.search import SearchKind, search_all
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalReadCaller, ReadCaller, WriteCaller
@@ -58,22 +58,22 @@ async def list_options(
     request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText = ""
 ) -> Response:
     """Return the suggestions. The first is what Enter does."""
-    meaning = reading.parse_input(q)
+    intent = omnibox_parser.parse_input(q)
     areas = [area for area in request.app.state.areas if area != "admin" or actor.is_admin]
-    options = await _build_options(rt, actor, meaning, areas) if meaning.kind != "nothing" else []
+    options = await _build_options(rt, actor, intent, areas) if intent.kind != "nothing" else []
     return render_fragment(request, actor, "home/_omnibox_options.html", options=options)
 
 
 async def _build_options(
-    rt: Runtime, actor: Caller, meaning: reading.OmniboxIntent, areas: list[str]
+    rt: Runtime, actor: Caller, intent: omnibox_parser.OmniboxIntent, areas: list[str]
 ) -> list[OmniboxOption]:
     """Build the suggestions. The number of queries does not depend on the data."""
-    if meaning.kind == "shorten":
+    if intent.kind == "shorten":
         rest = [
             OmniboxOption(
                 gettext("Create with a custom name…"),
                 "square-pen",
-                f"/app/links/new?{urlencode({'destination': meaning.text})}",
+                f"/app/links/new?{urlencode({'destination': intent.text})}",
             )
         ]
         if "library" in areas:
@@ -81,32 +81,32 @@ async def _build_options(
                 OmniboxOption(gettext("Save to library"), "bookmark-plus", post="/app/items")
             )
         found = await _build_hit_options(
-            rt, actor, meaning.text.split("://", 1)[-1].rstrip("/"), areas
+            rt, actor, intent.text.split("://", 1)[-1].rstrip("/"), areas
         )
-        return [OmniboxOption(gettext("Shorten {url}", url=meaning.text), "link"), *rest, *found]
-    if meaning.kind == "tag":
+        return [OmniboxOption(gettext("Shorten {url}", url=intent.text), "link"), *rest, *found]
+    if intent.kind == "tag":
         return [
-            OmniboxOption(gettext("Links tagged {tag}", tag=meaning.text), "tag"),
-            *await _build_tag_options(rt, actor, meaning.text),
+            OmniboxOption(gettext("Links tagged {tag}", tag=intent.text), "tag"),
+            *await _build_tag_options(rt, actor, intent.text),
         ]
-    names = await _build_name_options(rt, actor, meaning.text)
-    exact = meaning.kind == "open" or any(
-        name.label[1:].casefold() == meaning.text.casefold() for name in names
+    names = await _build_name_options(rt, actor, intent.text)
+    exact = intent.kind == "open" or any(
+        name.label[1:].casefold() == intent.text.casefold() for name in names
     )
     opens, finds = (
-        gettext("Open /{name}", name=meaning.text),
-        gettext("Search for “{text}”", text=meaning.text),
+        gettext("Open /{name}", name=intent.text),
+        gettext("Search for “{text}”", text=intent.text),
     )
     first = OmniboxOption(opens, "arrow-up-right") if exact else OmniboxOption(finds, "search")
-    names = [name for name in names if name.label[1:].casefold() != meaning.text.casefold()]
-    if meaning.kind == "open":
+    names = [name for name in names if name.label[1:].casefold() != intent.text.casefold()]
+    if intent.kind == "open":
         return [first, *names]
-    found = await _build_hit_options(rt, actor, meaning.text, areas)
+    found = await _build_hit_options(rt, actor, intent.text, areas)
     commands = [
         OmniboxOption(str(command.label), command.icon, command.href, group=gettext("Go to"))
-        for command in reading.find_commands(meaning.text, areas)
+        for command in omnibox_parser.find_commands(intent.text, areas)
     ]
-    if "library" in areas and " " in meaning.text:
+    if "library" in areas and " " in intent.text:
         commands.append(
             OmniboxOption(
                 gettext("Save as note"),
@@ -115,7 +115,7 @@ async def _build_options(
                 group=gettext("Actions"),
             )
         )
-    return [first, *names, *found, *await _build_tag_options(rt, actor, meaning.text), *commands]
+    return [first, *names, *found, *await _build_tag_options(rt, actor, intent.text), *commands]
 
 
 async def _build_name_options(rt: Runtime, actor: Caller, text: str) -> list[OmniboxOption]:
@@ -194,23 +194,23 @@ async def submit_omnibox(
     request: Request, actor: WriteCaller, rt: Rt, q: Annotated[str, Form(max_length=10_000)] = ""
 ) -> Response:
     """Shorten a URL, open a name, filter by a tag, or search for anything else."""
-    meaning = reading.parse_input(q)
-    if meaning.kind == "nothing":
+    intent = omnibox_parser.parse_input(q)
+    if intent.kind == "nothing":
         return RedirectResponse("/", 303)
-    if meaning.kind == "shorten":
-        made, errors = await link_pages.shorten_url(rt, actor, meaning.text)
+    if intent.kind == "shorten":
+        made, errors = await link_pages.shorten_url(rt, actor, intent.text)
         if made is None:
             return link_pages.render_form(
-                request, actor, rt, status=422, values={"destination": meaning.text}, errors=errors
+                request, actor, rt, status=422, values={"destination": intent.text}, errors=errors
             )
         return RedirectResponse(f"/?created={made}", 303)
-    if meaning.kind == "tag":
-        return RedirectResponse(f"/app/links?{urlencode({'tag': meaning.text[:200]})}", 303)
-    name = meaning.text.split("/", 1)[0]
-    known = await _resolve_name(request, actor, rt, name) if " " not in meaning.text else None
-    if known or meaning.kind == "open":
-        return RedirectResponse(f"/{quote(meaning.text, safe='/%?=&+.-_~')}", 303)
-    return RedirectResponse(f"/app/search?{urlencode({'q': meaning.text[:200]})}", 303)
+    if intent.kind == "tag":
+        return RedirectResponse(f"/app/links?{urlencode({'tag': intent.text[:200]})}", 303)
+    name = intent.text.split("/", 1)[0]
+    target = await _resolve_name(request, actor, rt, name) if " " not in intent.text else None
+    if target or intent.kind == "open":
+        return RedirectResponse(f"/{quote(intent.text, safe='/%?=&+.-_~')}", 303)
+    return RedirectResponse(f"/app/search?{urlencode({'q': intent.text[:200]})}", 303)
 
 
 async def _resolve_name(
@@ -258,11 +258,11 @@ async def search_page(
 @router.get("/app/go")
 async def open_name(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText = "") -> Response:
     """Open a browser keyword: `go jira PROJ-1` opens /jira/PROJ-1. Without such a name, search."""
-    path = reading.parse_go_path(q)
+    path = omnibox_parser.parse_go_path(q)
     if not path:
         return RedirectResponse("/", 303)
-    known = await _resolve_name(request, actor, rt, path.split("/", 1)[0])
-    if known is None and " " in q.strip():
+    target = await _resolve_name(request, actor, rt, path.split("/", 1)[0])
+    if target is None and " " in q.strip():
         return RedirectResponse(f"/app/search?{urlencode({'q': q.strip()[:200]})}", 303)
     return RedirectResponse(f"/{quote(path, safe='/%+.-_~')}", 303)
 
@@ -280,7 +280,7 @@ async def suggest_names(
     async with rt.db.read() as session:
         asker = who(actor) if actor else None
         found = await queries.suggest_names(
-            session, reading.parse_go_path(q), asker, rt.clock.now(), 8
+            session, omnibox_parser.parse_go_path(q), asker, rt.clock.now(), 8
         )
     base = rt.settings.public_url
     names = [name for name, _ in found]

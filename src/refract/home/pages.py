@@ -39,7 +39,7 @@ async def home_page(
             None,
             "home/landing.html",
             page_title="Refract",
-            stranger_lists=rt.settings.effective_anonymous_lists,
+            anonymous_lists=rt.settings.effective_anonymous_lists,
         )
     links = await link_pages.load_newest_rows(rt, actor, MAX_LATEST_LINKS)
     made = next((link for link in links if link["id"] == created), None)

@@ -94,7 +94,9 @@ async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: R
 
 
 @router.put("/order", responses=problems(ListNotFound, ListImmutable, OrderMismatch))
-async def reorder(list_id: Id, order: EntryOrder, client: WriteListClient, rt: Rt) -> ListOut:
+async def reorder_entries(
+    list_id: Id, order: EntryOrder, client: WriteListClient, rt: Rt
+) -> ListOut:
     """Set the order of the entries. It must contain each of them exactly once."""
     async with rt.db.write() as session:
         await service.reorder_entries(

@@ -164,7 +164,7 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
     "/{list_id}/slug", responses=problems(*_BAD_SLUG, ListNotFound, ListImmutable, SlugLocked)
 )
 @large_response
-async def wish_slug(
+async def set_list_name(
     list_id: Id, body: SlugIn, client: WriteListClient, rt: Rt, space: Space
 ) -> ListOut:
     """Set the name for a draft. It is not reserved before the draft is published."""
@@ -201,7 +201,7 @@ async def publish_list(
     | {200: {"model": ListOut, "description": "The draft already existed."}},
 )
 @large_response
-async def new_edition(
+async def create_list_edition(
     list_id: Id, client: WriteListClient, rt: Rt, space: Space, response: Response
 ) -> ListOut:
     """Create a draft of the next edition: a copy that takes over the name when it is published."""
