@@ -43,7 +43,7 @@ BARS = {
     ),
     "S4": Bar(
         "scripts, formulas and headers in what people write",
-        ("library/test_hostile.py", "lists/test_looks.py", "browser/test_hostile.py"),
+        ("library/test_hostile.py", "lists/test_appearance.py", "browser/test_hostile.py"),
     ),
     "S5": Bar(
         "tokens and claims that are forged",

@@ -18,7 +18,7 @@ from refract.lists.access import ListCaller
 from tests import make
 from tests.client import by_cookie, on_sqlite
 from tests.conftest import make_settings
-from tests.lists.asking import creator
+from tests.lists.clients import creator
 from tests.people import ada, bob
 from tests.redirect.nodes import open_place
 

@@ -12,7 +12,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
-from tests.lists.asking import creator, published
+from tests.lists.clients import creator, published
 from tests.people import ada, bob, root
 
 __all__ = ["ada", "bob", "root"]

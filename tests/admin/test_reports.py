@@ -18,7 +18,7 @@ from refract.reports.jobs import PurgeReports, purge_reports
 from refract.reports.models import Report
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
-from tests.lists.asking import code, creator, published
+from tests.lists.clients import code, creator, published
 from tests.people import ada, bob, root
 
 __all__ = ["ada", "bob", "root"]

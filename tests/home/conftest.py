@@ -1,4 +1,4 @@
-"""Who the tests about home speak of."""
+"""Users of the tests of home."""
 
 from tests.people import ada, bob, cleo, root
 

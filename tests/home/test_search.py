@@ -1,4 +1,4 @@
-"""One search over everything that is mine, and nothing of anybody else's; in a number of queries that does not grow."""
+"""Search across the caller's own links, lists and items, with a constant number of queries."""
 
 from typing import Any
 
@@ -114,7 +114,7 @@ async def test_pages_cost_the_same_at_3_and_at_300_links(
 async def test_the_command_bar_never_leads_to_another_site(
     rt: Runtime, client: AsyncClient, ada: User, typed: str
 ) -> None:
-    """Security review, Low: `//evil.test` was answered with `Location: //evil.test`."""
+    """Security review, Low: `//evil.test` redirected to `//evil.test`."""
     async with rt.db.write() as session:
         cookie = by_cookie(rt, await make.cookie(session, rt, ada))
 

@@ -1,4 +1,4 @@
-"""What other programs hand over: phones put an address anywhere."""
+"""The share target: phones put the URL into any field."""
 
 import pytest
 from httpx import AsyncClient

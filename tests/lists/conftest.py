@@ -1,4 +1,4 @@
-"""Who the tests about lists speak of."""
+"""Users of the tests of lists."""
 
 from tests.people import ada, bob, cleo, root
 

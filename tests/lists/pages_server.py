@@ -1,4 +1,4 @@
-"""A web server on loopback with the pages that real ones have: good, odd, slow, huge and hostile."""
+"""A web server on loopback with good, odd, slow, huge and hostile pages."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,7 +30,7 @@ async def silence(_writer: asyncio.StreamWriter) -> None:
 
 
 async def huge(writer: asyncio.StreamWriter) -> None:
-    """Fifty megabytes, the title first."""
+    """Send fifty megabytes, the title first."""
     writer.write(
         b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length:"
         b" 52428800\r\n\r\n<title>Huge</title>"
@@ -41,7 +41,7 @@ async def huge(writer: asyncio.StreamWriter) -> None:
 
 
 def held(gate: asyncio.Event, then: Answer, reached: asyncio.Event) -> Answer:
-    """Answers when the test says so."""
+    """Return a handler that responds when the test opens the gate."""
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         reached.set()

@@ -1,6 +1,6 @@
-"""People without an account: what `REFRACT_ANONYMOUS_LISTS` lets them do with lists.
+"""Lists without an account, as `REFRACT_ANONYMOUS_LISTS` allows them.
 
-The finding: anybody could publish `/company-login` on the operator's domain, indexed by search
+The finding: anyone could publish `/company-login` on the operator's domain, indexed by search
 engines, and no setting could forbid it (security review, finding 2; operations review, 2.5).
 """
 
@@ -15,7 +15,7 @@ from refract.identity.models import User
 from refract.lists.models import LinkList
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
-from tests.lists.asking import code, creator, new_list, published, read
+from tests.lists.clients import code, creator, new_list, published, read
 
 pytestmark = on_sqlite
 URL = "https://example.com/page"

@@ -1,4 +1,7 @@
-"""The contract of the seed (A0), call by call: every status and every error code, under our names and the codes of the specification."""
+"""The API contract of the seed (A0): every status and every error code of each call.
+
+Names are ours, codes are those of the specification.
+"""
 
 import uuid
 from datetime import timedelta
@@ -16,7 +19,7 @@ from refract.lists.models import LinkList, ListAction
 from refract.names.models import Name
 from tests import make
 from tests.client import by_key, on_sqlite
-from tests.lists.asking import code, creator, new_list, published, read
+from tests.lists.clients import code, creator, new_list, published, read
 
 ME = creator(str(uuid.uuid4()))
 SOMEBODY_ELSE = creator(str(uuid.uuid4()))
@@ -33,9 +36,18 @@ async def test_create_with_an_empty_body_gives_an_empty_draft_and_a_cookie(
 
     assert response.status_code == 201
     made = response.json()
-    assert {name: made[name] for name in ("status", "slug", "title", "description", "published_at", "url", "entries")} == {
-        "status": "draft", "slug": None, "title": None, "description": None, "published_at": None, "url": None, "entries": [],
-    }  # fmt: skip
+    assert {
+        name: made[name]
+        for name in ("status", "slug", "title", "description", "published_at", "url", "entries")
+    } == {
+        "status": "draft",
+        "slug": None,
+        "title": None,
+        "description": None,
+        "published_at": None,
+        "url": None,
+        "entries": [],
+    }
     assert made["created_at"] == made["updated_at"] == "2026-06-01T12:00:00Z"
     cookie = response.headers["set-cookie"]
     token = cookie.split(";")[0].removeprefix("refract_creator=")
@@ -87,8 +99,10 @@ async def test_read_gives_the_list_with_its_entries_in_order(client: AsyncClient
     entries = (await read(client, ME, made["id"]))["entries"]
 
     assert [(one["position"], one["duplicate"], one["fetch_status"]) for one in entries] == [
-        (1, False, "pending"), (2, False, "pending"), (3, True, "pending"),
-    ]  # fmt: skip
+        (1, False, "pending"),
+        (2, False, "pending"),
+        (3, True, "pending"),
+    ]
     assert entries[2]["url"] == f"{URL}/?utm_source=x#top"
     assert entries[2]["normalized_url"] == entries[0]["normalized_url"] == URL
     assert set(entries[0]) >= {
@@ -177,10 +191,19 @@ async def test_addresses_are_kept_as_typed_and_compared_normalised(client: Async
 
 
 BAD = [
-    "", "   ", "nothing", "ftp://example.com/", "javascript:alert(1)", "https://user:pw@example.com/", "https://", "https://exa mple.com/",
-    "https://example.com/" + "x" * 2000, "https://example.com/\nx", "http://good\\@evil.example/",
+    "",
+    "   ",
+    "nothing",
+    "ftp://example.com/",
+    "javascript:alert(1)",
+    "https://user:pw@example.com/",
+    "https://",
+    "https://exa mple.com/",
+    "https://example.com/" + "x" * 2000,
+    "https://example.com/\nx",
+    "http://good\\@evil.example/",
     "https://" + "a." * 500 + "example/",
-]  # fmt: skip
+]
 
 
 @on_sqlite
@@ -516,10 +539,16 @@ async def test_everybody_reads_a_published_list(client: AsyncClient) -> None:
 
     assert response.status_code == 200
     assert response.json() == {
-        "slug": "reading", "title": "Reading", "description": None, "palette": "cobalt", "edition": 1, "latest_edition": 1,
-        "published_at": "2026-06-01T12:00:00Z", "url": "http://go.test/reading",
+        "slug": "reading",
+        "title": "Reading",
+        "description": None,
+        "palette": "cobalt",
+        "edition": 1,
+        "latest_edition": 1,
+        "published_at": "2026-06-01T12:00:00Z",
+        "url": "http://go.test/reading",
         "entries": [{"position": 1, "url": URL, "title": None, "description": None, "image": None}],
-    }  # fmt: skip
+    }
     assert entry not in response.text
 
 

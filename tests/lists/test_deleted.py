@@ -1,6 +1,6 @@
-"""Deleted lists: the name is kept for the 24 hours of undo, unless its owner releases it (SPEC 20).
+"""Deleted lists: the name is reserved for 24 hours, unless its owner releases it (SPEC 20).
 
-Before, a deleted list freed its name at once and could not be brought back.
+Before, a deleted list released its name immediately and could not be restored.
 """
 
 from datetime import timedelta
@@ -15,7 +15,7 @@ from refract.lists.jobs import ReleaseNames, release_names
 from refract.names.models import Name
 from tests import make
 from tests.client import by_key, on_sqlite
-from tests.lists.asking import code, creator, published
+from tests.lists.clients import code, creator, published
 
 HTML = {"Accept": "text/html"}
 
@@ -131,7 +131,8 @@ async def test_the_next_edition_of_a_deleted_list_takes_the_name_back(
 
     await client.post(f"/api/v1/lists/{second['id']}/publish", headers=mine)
 
-    rt.clock.advance(timedelta(days=2).total_seconds())  # type: ignore[attr-defined]  # a clock of the test's
+    seconds = timedelta(days=2).total_seconds()
+    rt.clock.advance(seconds)  # type: ignore[attr-defined]  # a test clock
     await release_names(rt, ReleaseNames())
     assert (await client.get("/reading", headers=HTML)).status_code == 200
 
@@ -188,7 +189,7 @@ async def test_deleting_an_account_frees_its_names_at_once(
 async def test_no_door_calls_a_deleted_list_published(
     client: AsyncClient, rt: Runtime, ada: User
 ) -> None:
-    """`POST /resolve` and the QR code still answered for its name."""
+    """The finding: `POST /resolve` and the QR code still knew its name."""
     async with rt.db.write() as session:
         root = await make.admin(session, rt)
     mine, theirs = await _key(rt, ada), await _key(rt, root, admin=True)

@@ -1,4 +1,4 @@
-"""Editions: a draft that takes over the name, and older ones that stay readable."""
+"""Editions: a draft takes over the name, and older editions stay available."""
 
 from httpx import AsyncClient
 from sqlalchemy import select
@@ -12,7 +12,7 @@ from refract.lists.models import LinkList, ListAction, ListEntry
 from refract.names.models import Name
 from tests import make
 from tests.client import on_sqlite
-from tests.lists.asking import code, creator, new_list, published, read
+from tests.lists.clients import code, creator, new_list, published, read
 
 A, B, C = (f"https://example.com/{letter}" for letter in "abc")
 

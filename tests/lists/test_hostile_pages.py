@@ -1,7 +1,8 @@
 """No page that a list entry or the new-link form names can hold up the event loop.
 
-The finding: a stranger's list entry whose page is 810 bytes (`<div>` 104,857 times, compressed) froze every redirect for
-112 s, since the page was parsed on the loop; `/app/links/look` did the same for whoever pasted such an address.
+The finding: an anonymous list entry whose page is 810 bytes (`<div>` 104,857 times, compressed)
+blocked every redirect for 112 s, since the page was parsed on the event loop. `/app/links/look` did
+the same for users who pasted such a URL.
 """
 
 import gzip

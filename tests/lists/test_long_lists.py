@@ -1,6 +1,6 @@
-"""A list of a thousand entries is read by strangers without holding up anybody else.
+"""A list of a thousand entries is served without blocking the event loop.
 
-The finding: its page took up to 118 ms of the event loop, its feeds, the builder and the API up to 60 ms.
+The finding: its page took up to 118 ms of the loop; its feeds, the builder and the API up to 60 ms.
 """
 
 from pathlib import Path

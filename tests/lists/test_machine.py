@@ -1,4 +1,4 @@
-"""A state machine: drafts, publishing, editions, deletion and claim, against a model a person can read."""
+"""A state machine of drafts, publication, editions, deletion and claims, against a model."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -39,8 +39,8 @@ Step = Callable[[WriteSession, int], Awaitable[Any]]
 
 
 @dataclass
-class Shelf:
-    """What the model believes a list to be. `owner` is a person or a cookie."""
+class ModelList:
+    """A list in the model. `owner` is a user or a cookie."""
 
     owner: str
     family: int
@@ -55,7 +55,7 @@ class Shelf:
 
 
 class Lists(Machine):
-    """Two people, two cookies, three names that they all want."""
+    """Two users and two cookies that compete for three names."""
 
     @initialize()
     def people(self) -> None:
@@ -67,7 +67,7 @@ class Lists(Machine):
 
         self.run(begin())
         self.space = make.space(self.rt)
-        self.lists: dict[int, Shelf] = {}
+        self.lists: dict[int, ModelList] = {}
         self.names: dict[str, int] = {}
 
     def _who(self, actor: str) -> ListCaller:
@@ -75,7 +75,7 @@ class Lists(Machine):
             ListCaller(self.users[actor].id) if actor in self.users else ListCaller(creator=actor)
         )
 
-    def _pick(self, choice: int) -> tuple[int, Shelf]:
+    def _pick(self, choice: int) -> tuple[int, ModelList]:
         return list(self.lists.items())[choice % len(self.lists)]
 
     def _try(self, call: Call) -> tuple[Refusal, Any]:
@@ -90,13 +90,13 @@ class Lists(Machine):
 
     def _expect(
         self, choice: int, actor: str, wrong: Refusal, call: Step
-    ) -> tuple[int, Shelf, Any]:
-        """Nobody but the maker finds the list; for the maker, what the model says."""
-        list_id, shelf = self._pick(choice)
-        expected = ListNotFound if shelf.deleted or shelf.owner != actor else wrong
+    ) -> tuple[int, ModelList, Any]:
+        """Return what the model expects: only the owner finds the list."""
+        list_id, model = self._pick(choice)
+        expected = ListNotFound if model.deleted or model.owner != actor else wrong
         refused, made = self._try(lambda session: call(session, list_id))
-        assert refused == expected, f"{actor}: {refused} instead of {expected} for {shelf}"
-        return list_id, shelf, made if expected is None else _REFUSED
+        assert refused == expected, f"{actor}: {refused} instead of {expected} for {model}"
+        return list_id, model, made if expected is None else _REFUSED
 
     @rule(actor=st.sampled_from(ACTORS), entries=st.integers(0, 2))
     def create(self, actor: str, entries: int) -> None:
@@ -106,7 +106,7 @@ class Lists(Machine):
         urls = [f"https://example.com/{number}" for number in range(entries)]
         refused, made = self._try(lambda session: make.list_of(session, self.rt, who, *urls))
         assert refused is None
-        self.lists[made.id] = Shelf(actor, made.id, self._ids(made.id))
+        self.lists[made.id] = ModelList(actor, made.id, self._ids(made.id))
 
     def _ids(self, list_id: int) -> list[int]:
         async def read() -> list[int]:
@@ -118,10 +118,10 @@ class Lists(Machine):
     @precondition(lambda self: self.lists)
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS))
     def add(self, choice: int, actor: str) -> None:
-        _, shelf = self._pick(choice)
-        wrong = None if shelf.draft else ListImmutable
+        _, model = self._pick(choice)
+        wrong = None if model.draft else ListImmutable
         address = make.address("https://example.com/more")
-        found, shelf, made = self._expect(
+        found, model, made = self._expect(
             choice,
             actor,
             wrong,
@@ -130,15 +130,15 @@ class Lists(Machine):
             ),
         )
         if made is not _REFUSED:
-            shelf.entries = self._ids(found)
+            model.entries = self._ids(found)
 
     @precondition(lambda self: self.lists)
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS), place=st.integers(0, 3))
     def remove(self, choice: int, actor: str, place: int) -> None:
-        _, shelf = self._pick(choice)
-        target = shelf.entries[place] if place < len(shelf.entries) else 1
-        wrong = (None if target != 1 else EntryNotFound) if shelf.draft else ListImmutable
-        _, shelf, made = self._expect(
+        _, model = self._pick(choice)
+        target = model.entries[place] if place < len(model.entries) else 1
+        wrong = (None if target != 1 else EntryNotFound) if model.draft else ListImmutable
+        _, model, made = self._expect(
             choice,
             actor,
             wrong,
@@ -147,17 +147,17 @@ class Lists(Machine):
             ),
         )
         if made is not _REFUSED:
-            shelf.entries.remove(target)
+            model.entries.remove(target)
 
     @precondition(lambda self: self.lists)
     @rule(
         choice=st.integers(0), actor=st.sampled_from(ACTORS), broken=st.booleans(), data=st.data()
     )
     def reorder(self, choice: int, actor: str, broken: bool, data: st.DataObject) -> None:
-        _, shelf = self._pick(choice)
-        wanted = data.draw(st.permutations(shelf.entries)) + ([1] if broken else [])
-        wrong = (OrderMismatch if broken else None) if shelf.draft else ListImmutable
-        _, shelf, made = self._expect(
+        _, model = self._pick(choice)
+        wanted = data.draw(st.permutations(model.entries)) + ([1] if broken else [])
+        wrong = (OrderMismatch if broken else None) if model.draft else ListImmutable
+        _, model, made = self._expect(
             choice,
             actor,
             wrong,
@@ -166,7 +166,7 @@ class Lists(Machine):
             ),
         )
         if made is not _REFUSED:
-            shelf.entries = list(wanted)
+            model.entries = list(wanted)
 
     @precondition(lambda self: self.lists)
     @rule(
@@ -175,11 +175,11 @@ class Lists(Machine):
         title=st.sampled_from([None, "x", "y"]),
     )
     def rename(self, choice: int, actor: str, title: str | None) -> None:
-        _, shelf = self._pick(choice)
+        _, model = self._pick(choice)
         self._expect(
             choice,
             actor,
-            None if shelf.draft else ListImmutable,
+            None if model.draft else ListImmutable,
             lambda session, number: service.edit_list(
                 session, self._who(actor), number, ListPatch(title=title), self.clock.now()
             ),
@@ -190,13 +190,13 @@ class Lists(Machine):
         choice=st.integers(0), actor=st.sampled_from(ACTORS), slug=st.sampled_from([*SLUGS, None])
     )
     def wish(self, choice: int, actor: str, slug: str | None) -> None:
-        number, shelf = self._pick(choice)
+        number, model = self._pick(choice)
         wrong: Refusal = SlugTaken if slug in self.names else None
-        if not shelf.draft:
+        if not model.draft:
             wrong = ListImmutable
-        elif shelf.family != number:
+        elif model.family != number:
             wrong = SlugLocked
-        _, shelf, made = self._expect(
+        _, model, made = self._expect(
             choice,
             actor,
             wrong,
@@ -205,21 +205,21 @@ class Lists(Machine):
             ),
         )
         if made is not _REFUSED:
-            shelf.slug = slug
+            model.slug = slug
 
     @precondition(lambda self: self.lists)
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS))
     def publish(self, choice: int, actor: str) -> None:
-        number, shelf = self._pick(choice)
-        family = {key for key, one in self.lists.items() if one.family == shelf.family}
+        number, model = self._pick(choice)
+        family = {key for key, one in self.lists.items() if one.family == model.family}
         wrong: Refusal = None
-        if not shelf.draft:
+        if not model.draft:
             wrong = ListImmutable
-        elif not shelf.entries:
+        elif not model.entries:
             wrong = EmptyList
-        elif shelf.slug in self.names and self.names[shelf.slug] not in family:
+        elif model.slug in self.names and self.names[model.slug] not in family:
             wrong = SlugTaken
-        _, shelf, made = self._expect(
+        _, model, made = self._expect(
             choice,
             actor,
             wrong,
@@ -228,23 +228,23 @@ class Lists(Machine):
             ),
         )
         if made is not _REFUSED:
-            shelf.slug = made.slug
-            shelf.edition = 1 + max([self.lists[key].edition or 0 for key in family])
+            model.slug = made.slug
+            model.edition = 1 + max([self.lists[key].edition or 0 for key in family])
             self.names[made.slug] = number
 
     @precondition(lambda self: self.lists)
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS))
     def begin_edition(self, choice: int, actor: str) -> None:
-        _, shelf = self._pick(choice)
+        _, model = self._pick(choice)
         begun = [
             key
             for key, one in self.lists.items()
-            if one.family == shelf.family and one.draft and not one.deleted
+            if one.family == model.family and one.draft and not one.deleted
         ]
-        _, shelf, made = self._expect(
+        _, model, made = self._expect(
             choice,
             actor,
-            ListNotPublished if shelf.draft else None,
+            ListNotPublished if model.draft else None,
             lambda session, number: service.create_edition(
                 session, self.space, self._who(actor), number
             ),
@@ -253,8 +253,8 @@ class Lists(Machine):
             draft, new = made
             assert new == (not begun)
             if new:
-                self.lists[draft.id] = Shelf(
-                    shelf.owner, shelf.family, self._ids(draft.id), shelf.slug
+                self.lists[draft.id] = ModelList(
+                    model.owner, model.family, self._ids(draft.id), model.slug
                 )
             else:
                 assert draft.id == begun[0]
@@ -263,7 +263,7 @@ class Lists(Machine):
     @rule(choice=st.integers(0), actor=st.sampled_from(ACTORS))
     def delete(self, choice: int, actor: str) -> None:
         who, now = self._who(actor), self.clock.now()
-        number, shelf, made = self._expect(
+        number, model, made = self._expect(
             choice,
             actor,
             None,
@@ -271,11 +271,11 @@ class Lists(Machine):
         )
         if made is _REFUSED:
             return
-        shelf.deleted = True
+        model.deleted = True
         if number in self.names.values():
             self.names = {slug: holder for slug, holder in self.names.items() if holder != number}
             for one in self.lists.values():
-                one.deleted = one.deleted or (one.family == shelf.family and not one.draft)
+                one.deleted = one.deleted or (one.family == model.family and not one.draft)
 
     @rule(person=st.sampled_from(["ada", "bob"]), cookie=st.sampled_from(COOKIES))
     def claim(self, person: str, cookie: str) -> None:
@@ -309,16 +309,18 @@ class Lists(Machine):
         names, rows, places = self.run(read())
         assert names == self.names
         assert set(rows) == set(self.lists)
-        for key, shelf in self.lists.items():
+        for key, model in self.lists.items():
             row = rows[key]
             assert (row.status, row.edition, row.deleted_at is not None) == (
-                "draft" if shelf.draft else "published", shelf.edition, shelf.deleted,
-            )  # fmt: skip
-            assert row.slug == shelf.slug
-            assert places[key] == list(enumerate(shelf.entries, 1))
-            assert self._who(shelf.owner).is_owner_of(row)
+                "draft" if model.draft else "published",
+                model.edition,
+                model.deleted,
+            )
+            assert row.slug == model.slug
+            assert places[key] == list(enumerate(model.entries, 1))
+            assert self._who(model.owner).is_owner_of(row)
             assert not any(
-                self._who(other).is_owner_of(row) for other in ACTORS if other != shelf.owner
+                self._who(other).is_owner_of(row) for other in ACTORS if other != model.owner
             )
 
 

@@ -1,4 +1,7 @@
-"""What a page says of itself, fetched in the background: every ending is success or failure, the entry stays, and people's words win."""
+"""Page metadata, fetched in the background.
+
+Every fetch ends as success or failure, the entry stays, and edits by users win.
+"""
 
 import asyncio
 from pathlib import Path
@@ -20,7 +23,7 @@ from tests import make
 from tests.client import on_sqlite
 from tests.conftest import make_settings
 from tests.fetching import settings, web
-from tests.lists.asking import creator, new_list, read
+from tests.lists.clients import creator, new_list, read
 from tests.lists.pages_server import Site, held, huge, page, redirect, silence
 from tests.waiting import PATIENCE
 
@@ -47,20 +50,41 @@ async def _entry(rt: Runtime, entry_id: int) -> ListEntry:
 
 
 GOOD = {
-    "/entities": (page(b"<title>Tom &amp; Jerry&#8217;s &lt;b&gt;</title><meta name=description content='A &quot;b&quot;'>"),
-                  ("Tom & Jerry’s <b>", 'A "b"')),
-    "/latin": (page("<title>Käse</title>".encode("latin-1"), kind="text/html; charset=iso-8859-1"), ("Käse", None)),
-    "/meta": (page('<meta charset="shift_jis"><title>読書会</title>'.encode("shift_jis"), kind="text/html"), ("読書会", None)),
-    "/koi8": (page("<title>Привет</title>".encode("koi8-r"), kind="text/html; charset=KOI8-R"), ("Привет", None)),
-    "/og": (page(b'<title>Plain</title><meta property="og:title" content="Shown"><meta property="og:description" content="About">'),
-            ("Shown", "About")),
+    "/entities": (
+        page(
+            b"<title>Tom &amp; Jerry&#8217;s &lt;b&gt;</title>"
+            b"<meta name=description content='A &quot;b&quot;'>"
+        ),
+        ("Tom & Jerry’s <b>", 'A "b"'),
+    ),
+    "/latin": (
+        page("<title>Käse</title>".encode("latin-1"), kind="text/html; charset=iso-8859-1"),
+        ("Käse", None),
+    ),
+    "/meta": (
+        page(
+            '<meta charset="shift_jis"><title>読書会</title>'.encode("shift_jis"), kind="text/html"
+        ),
+        ("読書会", None),
+    ),
+    "/koi8": (
+        page("<title>Привет</title>".encode("koi8-r"), kind="text/html; charset=KOI8-R"),
+        ("Привет", None),
+    ),
+    "/og": (
+        page(
+            b'<title>Plain</title><meta property="og:title" content="Shown">'
+            b'<meta property="og:description" content="About">'
+        ),
+        ("Shown", "About"),
+    ),
     "/bare": (page(b"<p>no head at all"), (None, None)),
     "/empty": (page(b""), (None, None)),
     "/blank": (page(b"<title>  \n </title>"), (None, None)),
     "/lines": (page(b"<title>\n  Two\n\t lines  </title>"), ("Two lines", None)),
     "/hop": (redirect("/og"), ("Shown", "About")),
     "/huge": (huge, ("Huge", None)),
-}  # fmt: skip
+}
 BAD = {
     "/404": page(b"<title>Not here</title>", status="404 Not Found"),
     "/500": page(b"<title>Broken</title>", status="500 Oops"),

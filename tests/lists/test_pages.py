@@ -1,4 +1,4 @@
-"""Lists in the browser, without script: forms that work for people and for strangers, and keep what was typed."""
+"""Pages of lists without JavaScript: forms work with and without an account and keep input."""
 
 import re
 import uuid
@@ -13,7 +13,7 @@ from refract.lists.models import ListEntry
 from refract.web import csrf
 from tests import make
 from tests.client import by_cookie, on_sqlite
-from tests.lists.asking import creator, new_list, published, read
+from tests.lists.clients import creator, new_list, published, read
 
 pytestmark = on_sqlite
 HTML = {"Accept": "text/html"}

@@ -1,4 +1,4 @@
-"""A published list under its name: the page, its feeds, entries that redirect, what is counted, and what every process forgets."""
+"""Published lists: page, feeds, redirects of entries, counts, and invalidation across processes."""
 
 import json
 import re
@@ -29,7 +29,7 @@ from tests import make
 from tests.client import by_key, on_sqlite
 from tests.links.many import gather_statistics
 from tests.links.test_plans import _faults
-from tests.lists.asking import code, creator, new_list, published, read
+from tests.lists.clients import code, creator, new_list, published, read
 
 HTML = {"Accept": "text/html"}
 A, B, C = (f"https://example.com/{letter}" for letter in "abc")
@@ -259,8 +259,15 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(
     me = creator()
     draft = await new_list(client, me)
 
-    for url in ("http://go.test/", "http://go.test/hidden", "http://go.test/jira", "http://go.test/nothing", "http://go.test/fine/more",
-                "http://go.test/fine?x=1", "http://go.test:8000/fine"):  # fmt: skip
+    for url in (
+        "http://go.test/",
+        "http://go.test/hidden",
+        "http://go.test/jira",
+        "http://go.test/nothing",
+        "http://go.test/fine/more",
+        "http://go.test/fine?x=1",
+        "http://go.test:8000/fine",
+    ):
         refused = await client.post(
             f"/api/v1/lists/{draft['id']}/entries", headers=me, json={"url": url}
         )
@@ -272,7 +279,7 @@ async def test_our_own_addresses_are_no_entries_unless_a_link_can_be_followed(
 
 @pytest.fixture
 def statements(rt: Runtime) -> Iterator[list[str]]:
-    """Every question that goes through the pool; the redirect engine counts its own."""
+    """Return every query of the pool; the redirect engine counts its own."""
     asked: list[str] = []
     stop = count_statements(
         rt.db.read_engine,
@@ -330,7 +337,7 @@ async def test_a_list_page_takes_three_questions_at_any_size(
 async def test_no_question_about_lists_reads_a_whole_table(
     client: AsyncClient, rt: Runtime, ada: User
 ) -> None:
-    """By the databases' own plans, with enough rows that a scan would be cheaper nowhere."""
+    """Check query plans, with so many rows that a scan is never cheaper."""
     for number in range(6):
         await _with_entries(rt, ada, 400, f"list-{number}")
     await gather_statistics(rt, "names, lists, list_entries, list_totals, links")
@@ -374,7 +381,7 @@ async def test_a_node_that_only_redirects_shows_lists_as_well(
 async def test_a_host_that_imitates_another_is_shown_in_ascii_everywhere(
     client: AsyncClient, rt: Runtime, ada: User
 ) -> None:
-    """The finding: the page showed `pаypal.com` (with a Cyrillic а) in its own letters, under any title."""
+    """The finding: the page showed `pаypal.com` (with a Cyrillic а) in its own letters."""
     (address,) = await check_addresses(rt, ListClient(None, None, ""), ["https://pаypal.com/login"])
     assert isinstance(address, service.CheckedAddress)
     async with rt.db.write() as session:

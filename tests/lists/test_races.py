@@ -1,4 +1,7 @@
-"""Many hands at once: one slug has one winner and leaves no orphan, and positions run from 1 to n whatever eight clients do."""
+"""Concurrent changes: a name has one winner and leaves no orphan.
+
+Positions run from 1 to n whatever eight clients do.
+"""
 
 import asyncio
 import random
@@ -30,7 +33,7 @@ A = "https://example.com/a"
 
 @asynccontextmanager
 async def processes(rt: Runtime, count: int) -> AsyncIterator[list[Runtime]]:
-    """Each with a connection pool and a worker id of its own, as if it were a process of its own."""
+    """Return runtimes with their own connection pool and worker id, as separate processes have."""
     own = [
         Runtime(
             settings=rt.settings,
@@ -49,7 +52,7 @@ async def processes(rt: Runtime, count: int) -> AsyncIterator[list[Runtime]]:
 
 
 async def _until_done(rt: Runtime, step: Callable[[WriteSession], Awaitable[object]]) -> str:
-    """What one client sees; a busy database is asked again, as the API does."""
+    """Run a change as the API does: retry while the database is busy."""
     for _ in range(50):
         try:
             async with rt.db.write() as session:
@@ -110,15 +113,17 @@ async def test_a_publisher_that_lost_may_retry_under_another_name(rt: Runtime, a
             await make.list_of(session, rt, who, A),
             await make.list_of(session, rt, who, A),
         )
-        for one in (first, second):
-            await service.set_draft_slug(session, space, who, one.id, "reading")
+        for draft in (first, second):
+            await service.set_draft_slug(session, space, who, draft.id, "reading")
     results = await asyncio.gather(
         *(
             _until_done(
                 rt,
-                lambda session, one=one: service.publish_list(session, space, who, one.id),  # type: ignore[misc]
+                lambda session, draft=draft: service.publish_list(  # type: ignore[misc]
+                    session, space, who, draft.id
+                ),
             )
-            for one in (first, second)
+            for draft in (first, second)
         )
     )
     assert sorted(results) == ["SlugTaken", "done"]
@@ -201,7 +206,7 @@ async def test_eight_clients_add_remove_and_reorder(rt: Runtime, ada: User) -> N
 async def test_two_editions_published_at_once_come_one_after_the_other(
     rt: Runtime, ada: User
 ) -> None:
-    """Both drafts of one list: each takes the name over, and the numbers do not repeat."""
+    """Publish two drafts of one list: each takes over the name, and edition numbers are unique."""
     space, who = make.space(rt), ListCaller(ada.id)
     async with rt.db.write() as session:
         first = await make.list_of(session, rt, who, A)
@@ -213,12 +218,12 @@ async def test_two_editions_published_at_once_come_one_after_the_other(
         results = await asyncio.gather(
             *(
                 _until_done(
-                    one,
-                    lambda session, one=one, draft=draft: service.publish_list(  # type: ignore[misc]
-                        session, make.space(one), who, draft.id
+                    process,
+                    lambda session, rt=process, draft=draft: service.publish_list(  # type: ignore[misc]
+                        session, make.space(rt), who, draft.id
                     ),
                 )
-                for one, draft in zip(own, drafts, strict=True)
+                for process, draft in zip(own, drafts, strict=True)
             )
         )
 

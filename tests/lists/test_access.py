@@ -1,4 +1,4 @@
-"""Who may touch a list: the maker's cookie, or the person it belongs to, and nobody besides."""
+"""Access to lists: only the creator's cookie or the owner."""
 
 import asyncio
 import uuid
@@ -13,7 +13,7 @@ from refract.identity.models import AuditEntry, User
 from refract.lists.models import LinkList
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
-from tests.lists.asking import code, creator, new_list, published, read
+from tests.lists.clients import code, creator, new_list, published, read
 
 URL = "https://example.com/page"
 
@@ -241,7 +241,7 @@ async def test_strangers_of_one_network_share_their_limits(
 
 
 async def test_the_first_of_a_network_may_come_together(client: AsyncClient) -> None:
-    """Their bucket is made by one of them; the others wait for it."""
+    """One of them creates the bucket; the others wait for it."""
     answers = await asyncio.gather(
         *(client.post("/api/v1/lists", headers=creator()) for _ in range(6))
     )

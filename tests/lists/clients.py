@@ -1,4 +1,4 @@
-"""Strangers with cookies, as browsers have them."""
+"""Clients of lists: headers of browsers with a creator cookie, and helpers that create lists."""
 
 import uuid
 from typing import Any
@@ -12,7 +12,7 @@ ORIGIN = {"Origin": "http://go.test"}
 
 
 def creator(token: str | None = None, *, proven: bool = True) -> dict[str, str]:
-    """The headers of a browser that holds a creator cookie."""
+    """Return the headers of a browser with a creator cookie."""
     headers = {"Cookie": f"{CREATOR_COOKIE.base_name}={token or uuid.uuid4()}"}
     return headers | ORIGIN if proven else headers
 
@@ -20,7 +20,7 @@ def creator(token: str | None = None, *, proven: bool = True) -> dict[str, str]:
 async def new_list(
     client: AsyncClient, headers: dict[str, str], *urls: str, **given: Any
 ) -> dict[str, Any]:
-    """A draft with these entries."""
+    """Create a draft with these entries."""
     made = await client.post("/api/v1/lists", headers=headers, json=given or None)
     assert made.status_code == 201, made.text
     for url in urls:

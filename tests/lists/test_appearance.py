@@ -1,4 +1,4 @@
-"""How a public list looks: its colours, and the picture that others show beside a link to it."""
+"""Appearance of public lists: palettes and share images."""
 
 import re
 import struct
@@ -12,14 +12,14 @@ from refract.lists import card
 from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_COLOURS, PALETTE_NAMES, Palette
 from refract.web.static_files import STATIC
 from tests.client import on_sqlite
-from tests.lists.asking import code, creator, new_list, published, read
+from tests.lists.clients import code, creator, new_list, published, read
 
 HTML = {"Accept": "text/html"}
 A = "https://example.com/a"
 
 
 def pixels(png: bytes) -> tuple[list[bytes], list[str]]:
-    """Rows of places in the palette, and the colours there."""
+    """Return rows of palette indexes, and the colours of the palette."""
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     at, parts = 8, {}
     while at < len(png):
@@ -47,7 +47,7 @@ def drawn(
 
 
 def inked(rows: list[bytes]) -> list[int]:
-    """Which rows have large letters in full ink on them."""
+    """Return the rows that contain large letters in full ink."""
     return [
         number
         for number, row in enumerate(rows[180:500], 180)

@@ -1,4 +1,4 @@
-"""What is meant by what is typed: pure."""
+"""Parsing of omnibox input."""
 
 import pytest
 
@@ -60,5 +60,5 @@ def test_the_path_behind_a_keyword(typed: str, path: str) -> None:
     ["//evil.test", "/ /evil.test", "/\t/evil.test", "go// /evil.test", "/\u2003//evil.test"],
 )
 def test_a_keyword_never_leads_to_another_site(typed: str) -> None:
-    """The finding: spaces were turned into slashes last, so `/app/go?q=/%09/evil.test` redirected to `//evil.test`."""
+    """The finding: spaces became slashes last, so `/app/go?q=/%09/evil.test` left the site."""
     assert parse_go_path(typed) == "evil.test"
