@@ -218,12 +218,12 @@ async def test_two_editions_published_at_once_come_one_after_the_other(
         results = await asyncio.gather(
             *(
                 _until_done(
-                    process,
-                    lambda session, rt=process, draft=draft: service.publish_list(  # type: ignore[misc]
+                    node,
+                    lambda session, rt=node, draft=draft: service.publish_list(  # type: ignore[misc]
                         session, make.space(rt), who, draft.id
                     ),
                 )
-                for process, draft in zip(own, drafts, strict=True)
+                for node, draft in zip(own, drafts, strict=True)
             )
         )
 
