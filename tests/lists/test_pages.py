@@ -121,7 +121,7 @@ async def test_what_cannot_be_added_stays_in_the_box_with_its_reason(client: Asy
         f"/app/lists/{found['id']}/entries", headers=me, data={"urls": "\n".join([A] * 201)}
     )
     assert many.status_code == 422
-    assert "At most 200 addresses" in many.text
+    assert "at most 200 URLs" in many.text
 
 
 async def test_a_refusal_shows_the_page_again(client: AsyncClient) -> None:

@@ -219,8 +219,8 @@ async def test_two_editions_published_at_once_come_one_after_the_other(
             *(
                 _until_done(
                     node,
-                    lambda session, rt=node, draft=draft: service.publish_list(  # type: ignore[misc]
-                        session, make.space(rt), who, draft.id
+                    lambda session, rt=node, new=draft: service.publish_list(  # type: ignore[misc]
+                        session, make.space(rt), who, new.id
                     ),
                 )
                 for node, draft in zip(own, drafts, strict=True)
