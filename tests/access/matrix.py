@@ -398,6 +398,7 @@ ROWS: dict[str, Row] = {
     "POST /app/admin/lists/{list_id}/undo": Row(ADMIN_WRITE),
     "GET /app/admin/people": Row(ADMIN_READ),
     "GET /app/admin/audit": Row(ADMIN_READ),
+    "GET /app/admin/links": Row(ADMIN_READ),
     "POST /app/admin/people/{user_id}/delete": Row(ADMIN_WRITE, form={"links": "delete"}),
     "POST /app/admin/people/{user_id}/{step}": Row(ADMIN_WRITE),
     "GET /api/v1/admin/blocked-domains": Row(ADMIN_READ),

@@ -38,15 +38,23 @@ async def test_it_is_disabled_from_the_same_place(
     async with rt.db.write() as session:
         link_id = (await make.link(session, rt, ada, "https://bücher.example/", name="evil")).id
         browser = by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
-    page = await client.get("/app/links?owner=all&q=xn--bcher-kva.example", headers=browser)
+    path = "/app/admin/links?q=xn--bcher-kva.example"
+    page = await client.get(path, headers=browser)
     assert f'value="{link_id}"' in page.text
     assert 'value="disable"' in page.text
+    assert 'href="/app/admin/links" aria-current="page"' in page.text
+    assert "ada@example.com" in page.text
 
     done = await client.post(
-        "/app/links/bulk", headers=browser, data={"act": "disable", "ids": [str(link_id)]}
+        "/app/links/bulk",
+        headers=browser | {"Referer": rt.settings.public_url + path},
+        data={"act": "disable", "ids": [str(link_id)]},
     )
 
-    assert done.status_code == 303
+    assert (done.status_code, done.headers["location"]) == (303, path)
+    disabled = await client.get("/app/admin/links?status=disabled", headers=browser)
+    assert 'value="enable"' in disabled.text
+    assert "No matching links" in (await client.get(f"{path}&status=active", headers=browser)).text
     assert (await client.get("/evil")).status_code == 410
     async with rt.db.read() as session:
         lines = set(

@@ -119,7 +119,8 @@ async def test_the_screen_finds_removes_and_restores(
     await client.post(f"{path}/undo", headers=browser)
     assert (await client.get("/prizes", headers=HTML)).status_code == 200
     assert (
-        "No list matches" in (await client.get("/app/admin/lists?q=nowhere", headers=browser)).text
+        "No matching lists"
+        in (await client.get("/app/admin/lists?q=nowhere", headers=browser)).text
     )
 
 

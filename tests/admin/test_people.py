@@ -196,3 +196,18 @@ async def test_a_refusal_is_told_on_the_screen(
 
     assert (page.status_code, "last active administrator" in page.text) == (409, True)
     assert (heirless.status_code, "no active person" in heirless.text) == (404, True)
+
+
+@on_sqlite
+async def test_a_change_is_confirmed_with_its_undo(rt: Runtime, client: AsyncClient) -> None:
+    ada, _ = await _person(rt, "ada", nickname="Ada")
+    async with rt.db.write() as session:
+        admin = await make.admin(session, rt, "rita")
+        browser = by_cookie(rt, await make.cookie(session, rt, admin)) | {"Accept": "text/html"}
+
+    done = await client.post(f"/app/admin/people/{ada.id}/suspend", headers=browser)
+
+    cookies = {"Cookie": f"{browser['Cookie']}; {done.headers['set-cookie'].split(';')[0]}"}
+    after = (await client.get("/app/admin/people", headers=browser | cookies)).text
+    assert "Suspended Ada" in after
+    assert f'action="/app/admin/people/{ada.id}/restore"' in after

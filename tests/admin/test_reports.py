@@ -290,7 +290,7 @@ async def test_the_screen_shows_the_queue_and_offers_undo(
     assert (done.status_code, done.headers["location"]) == (303, "/app/admin/reports")
     said = {"Cookie": f"{browser['Cookie']}; {done.headers['set-cookie'].split(';')[0]}"}
     after = await client.get("/app/admin/reports?status=closed", headers=browser | said)
-    assert "/evil is disabled." in after.text
+    assert "Disabled /evil" in after.text
     assert "Link disabled" in after.text
     assert re.search(r'action="/app/links/\d+/enable"', after.text)
 

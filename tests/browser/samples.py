@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from refract.admin.pages.audit import ACTION_LABELS
 from refract.clicks.verify import Reconciliation
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
@@ -221,7 +222,12 @@ SETTINGS: dict[str, Any] = {
     "confirm_word": "delete",
     "budget": {
         "model": True,
-        "storage": {"items": "1,284 of 100,000", "bytes": "12.3 MB of 5 GB"},
+        "storage": {
+            "items": 1284,
+            "max_items": 100_000,
+            "bytes": "12.3 MB",
+            "max_bytes": "5 GB",
+        },
         "standing": {
             "used": 37,
             "limit": 50,
@@ -241,15 +247,15 @@ SETTINGS: dict[str, Any] = {
                 "back": True,
                 "title": HOSTILE,
                 "href": "/app/library/2",
-                "why": "the model did not answer",
+                "why": "the model did not respond",
             },
-            {"at": NOW, "back": False, "title": "something that is gone", "href": None, "why": ""},
+            {"at": NOW, "back": False, "title": "Deleted item", "href": None, "why": ""},
         ],
     },
 }
 SPENT: dict[str, Any] = {
     "model": True,
-    "storage": {"items": "1", "bytes": "0 B"},
+    "storage": {"items": 1, "max_items": None, "bytes": "0 B", "max_bytes": None},
     "standing": {"used": 50, "limit": 50, "remaining": 0, "resets_at": NOW},
     "entries": [],
 }
@@ -294,21 +300,31 @@ TURNING: dict[str, Any] = {
     "first_url": None,
     "today": "2026-03-14",
 }
-WRONG = {"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."}
+WRONG = {"name": "Give the key a name.", "confirm": "Type “delete” to confirm."}
 AUDIT = [
     {
         "at": NOW,
-        "actor_id": 361890234523648,
+        "label": ACTION_LABELS["key.created"],
         "action": "key.created",
         "target": "refract_4fG7h2Kq",
         "detail": None,
+        "actor": HOSTILE,
     },
     {
         "at": NOW,
-        "actor_id": None,
+        "label": ACTION_LABELS["credentials.refused"],
         "action": "credentials.refused",
         "target": None,
         "detail": "14 attempts",
+        "actor": None,
+    },
+    {
+        "at": NOW,
+        "label": "unheard.of",
+        "action": "unheard.of",
+        "target": "1",
+        "detail": None,
+        "actor": 361890234523648,
     },
 ]
 HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
@@ -607,6 +623,20 @@ ALL_LISTS = [
     },
     PUBLISHED | {"owner_id": None, "owner_email": None, "hosts": [], "removed_at": NOW},
 ]
+ALL_LINKS = [
+    {
+        "id": str(number),
+        "names": [link["name"]] if number != 2 else [],
+        "code": "x7Kq",
+        "title": link["title"],
+        "destination": link["destination"],
+        "status": link["state"],
+        "owners": [{"email": "ada@example.com"}] if number else [],
+        "total_clicks": link["clicks"],
+        "created_at": NOW,
+    }
+    for number, link in enumerate(LINKS)
+]
 DELETED_LISTS = [
     {"id": "1", "title": "Books", "slug": "books", "held": True},
     {"id": "2", "title": HOSTILE, "slug": None, "held": False},
@@ -806,6 +836,12 @@ PAGES: dict[str, Page] = {
         providers=PROVIDERS,
         reason="Sign-in failed: it took too long. Start again.",
     ),
+    "signin-restricted": page(
+        "identity/sign_in.html",
+        "Sign in",
+        path="/auth/sign-in",
+        purpose="/roadmap is restricted. Sign in to open it.",
+    ),
     "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),
     "error": page("error.html", "Something broke", **ERROR),
@@ -893,7 +929,7 @@ PAGES: dict[str, Page] = {
         SAM,
         path="/app/settings",
         keys=[],
-        errors={"name": "Give the key a name.", "confirm": "Type delete to show that you mean it."},
+        errors={"name": "Give the key a name.", "confirm": "Type “delete” to confirm."},
         **(SETTINGS | {"budget": NO_MODEL}),
     ),
     "settings-new-key": page(
@@ -1029,6 +1065,39 @@ PAGES: dict[str, Page] = {
         show="",
         **TURNING,
     ),
+    "admin-links": page(
+        "admin/links.html",
+        "Links",
+        ADA,
+        path="/app/admin/links",
+        here="links",
+        links=ALL_LINKS,
+        q="",
+        status="",
+        **TURNING,
+    ),
+    "admin-links-none": page(
+        "admin/links.html",
+        "Links",
+        ADA,
+        path="/app/admin/links",
+        here="links",
+        links=[],
+        q="x",
+        status="disabled",
+        **TURNING,
+    ),
+    "admin-links-empty": page(
+        "admin/links.html",
+        "Links",
+        ADA,
+        path="/app/admin/links",
+        here="links",
+        links=[],
+        q="",
+        status="",
+        **TURNING,
+    ),
     "lists-deleted": page(
         "lists/index.html",
         "Lists",
@@ -1043,7 +1112,8 @@ PAGES: dict[str, Page] = {
         ADA,
         path="/app/admin/audit",
         here="audit",
-        lines=AUDIT,
+        entries=AUDIT,
+        days=90,
         **TURNING,
     ),
     "admin-audit-none": page(
@@ -1052,7 +1122,8 @@ PAGES: dict[str, Page] = {
         ADA,
         path="/app/admin/audit",
         here="audit",
-        lines=[],
+        entries=[],
+        days=90,
         **TURNING,
     ),
     "links": page("links/index.html", "Links", ADA, path="/app/links", **table(LINKS)),

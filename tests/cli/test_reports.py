@@ -38,7 +38,7 @@ def test_reports_are_listed_and_dismissed(tmp_path: Path) -> None:
         True,
         True,
     )  # both were cut, and dismiss needs the id
-    assert reports("dismiss", group["id"]) == (0, "Reports of /evil are dismissed.\n")
+    assert reports("dismiss", group["id"]) == (0, "Dismissed reports of /evil\n")
     assert reports("list") == (0, "No reports.\n")
     assert "dismiss" in reports("list", "--closed")[1]
     assert reports("dismiss", "nonsense") == (1, "Report not found.\n")

@@ -161,6 +161,36 @@ async def test_no_secret_and_no_address_stays_behind(
 
 
 @on_sqlite
+async def test_the_time_zone_follows_the_browser_until_one_is_chosen(
+    rt: Runtime, client: AsyncClient
+) -> None:
+    """The form used to store UTC with every other change (walk through the screens, finding 7)."""
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt, "ada")
+        browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+
+    async def save(**form: str) -> str | None:
+        saved = await client.post(
+            "/app/settings/profile", headers=browser, data={"nickname": "Ada"} | form
+        )
+        assert saved.status_code == 303
+        me = (await client.get("/api/v1/me", headers=browser)).json()
+        zone: str | None = me["preferences"]["time_zone"]
+        return zone
+
+    assert (
+        '<option value="" selected>Same as browser</option>'
+        in (await client.get("/app/settings", headers=browser))
+        .text.partition('name="time_zone"')[2]
+        .partition("</select>")[0]
+    )
+    assert await save(time_zone="") is None
+    assert await save(time_zone="Asia/Tokyo") == "Asia/Tokyo"
+    assert await save() == "Asia/Tokyo", "a form without the field leaves it alone"
+    assert await save(time_zone="") is None
+
+
+@on_sqlite
 async def test_the_profile_form_keeps_what_was_typed_and_says_what_is_wrong(
     rt: Runtime, client: AsyncClient
 ) -> None:
@@ -211,7 +241,7 @@ async def test_the_profile_form_keeps_what_was_typed_and_says_what_is_wrong(
     )
     assert right.status_code == 303
     unsure = await client.post("/app/settings/delete", headers=browser, data={"confirm": "yes"})
-    assert (unsure.status_code, "Type delete" in unsure.text) == (422, True)
+    assert (unsure.status_code, "Type “delete” to confirm" in unsure.text) == (422, True)
     async with rt.db.read() as reading:
         row = await reading.get_one(User, ada.id)
     assert (row.nickname, row.preferences) == ("Countess", {

@@ -188,11 +188,11 @@ async def test_the_settings_show_the_budget_and_what_it_went_to(
     after = (await as_ada.get("/app/settings")).text
 
     assert _shown_quota(spent) == ("2", "2")
-    assert "Used up" in spent
+    assert "Daily limit reached" in spent
     assert "First &lt;b&gt;thought&lt;/b&gt;" in spent
     assert "Third thought" not in spent
     assert _shown_quota(after) == ("1", "2")
-    assert "given back: the model took too long" in after
+    assert "Refunded: the model took too long" in after
     assert 'datetime="2026-' in after
 
 
@@ -203,7 +203,7 @@ async def test_without_a_model_there_is_no_budget_to_show(
     await _allow_settings(rt, as_ada, ada)
     page = (await as_ada.get("/app/settings", headers={"Accept": "text/html"})).text
 
-    assert "No model is set up here" in page
+    assert "No AI model connected" in page
     assert _shown_quota(page) is None
 
 
@@ -223,7 +223,7 @@ async def test_an_administrator_gives_somebody_another_limit_for_a_day(
         async with rt.db.read() as session:
             return (await quota.get_balance(session, rt, ada)).limit
 
-    assert "assistant today" in (await client.get("/app/admin/people", headers=root)).text
+    assert "AI 0/2 today" in (await client.get("/app/admin/people", headers=root)).text
     assert (
         await client.post(path, headers=root, data={"day": str(today), "limit": "7"})
     ).status_code == 303

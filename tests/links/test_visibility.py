@@ -52,6 +52,10 @@ async def test_everyone_signed_in_may_follow_a_signed_in_link(
 
     stranger = await client.get("/plan", headers=PAGE)
     assert (stranger.status_code, stranger.headers["location"]) == (302, "/auth/sign-in")
+    cookie = {"Cookie": stranger.headers["set-cookie"].split(";")[0]}
+    sign_in = (await client.get("/auth/sign-in", headers=PAGE | cookie)).text
+    assert "/plan is restricted. Sign in to open it." in sign_in
+    assert "is restricted" not in (await client.get("/auth/sign-in", headers=PAGE)).text
     for path in ("/plan", "/plan+", "/plan.qr", f"/{link.code}"):
         assert (await client.get(path)).status_code == 401
     for headers in (as_bob, key):

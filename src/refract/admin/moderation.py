@@ -1,4 +1,4 @@
-"""What administrators do about reports. The caller opens the transaction."""
+"""Decisions on abuse reports. The caller opens the transaction."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -19,10 +19,11 @@ from refract.reports import queries, service
 from refract.reports.errors import ActionNotApplicable
 from refract.reports.models import Report
 from refract.reports.queries import ReportTarget
+from refract.web.i18n import gettext
 
 
 class ReportAction(StrEnum):
-    """What can be done about the reports of one target."""
+    """An action on the reports of one target."""
 
     DISMISS = "dismiss"
     REOPEN = "reopen"
@@ -34,7 +35,7 @@ class ReportAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ReportDecision:
-    """What was done, in a sentence, and the address of ours that takes it back."""
+    """A decision, a message about it, and the path that undoes it by POST."""
 
     report: Report
     message: str
@@ -49,7 +50,10 @@ async def decide_report(
     action: ReportAction,
     domain: str | None = None,
 ) -> ReportDecision:
-    """Act on what was reported and close its reports, or only one of both. Everything goes into the audit log."""
+    """Act on the target and close its reports; dismissing and reopening change the reports alone.
+
+    Each decision is recorded in the audit log.
+    """
     report = await service.lock_report(session, report_id)
     target = (await queries.load_targets(session, [report]))[report.target_id]
     decision = await _apply_action(session, rt, by, report, target, action, domain)
@@ -73,23 +77,26 @@ async def _apply_action(
     action: ReportAction,
     domain: str | None,
 ) -> ReportDecision:
-    now = rt.clock.now()
+    now, name = rt.clock.now(), f"/{report.name}"
     match action:
         case ReportAction.DISMISS:
             return ReportDecision(
                 report,
-                f"Reports of /{report.name} are dismissed.",
+                gettext("Dismissed reports of {name}", name=name),
                 f"/app/admin/reports/{report.id}/reopen",
             )
         case ReportAction.REOPEN:
-            return ReportDecision(report, f"Reports of /{report.name} are open again.", None)
+            message = gettext("Reopened reports of {name}", name=name)
+            return ReportDecision(report, message, None)
         case ReportAction.DISABLE_LINK:
             _require_kind(report, NameTarget.LINK, "only a link can be disabled")
             await links.disable_link(
                 session, LinkActor(by.id, is_admin=True), report.target_id, now
             )
             return ReportDecision(
-                report, f"/{report.name} is disabled.", f"/app/links/{report.target_id}/enable"
+                report,
+                gettext("Disabled {name}", name=name),
+                f"/app/links/{report.target_id}/enable",
             )
         case ReportAction.UNPUBLISH_LIST:
             _require_kind(report, NameTarget.LIST, "only a list can be unpublished")
@@ -98,17 +105,17 @@ async def _apply_action(
             )
             undo = f"/app/admin/lists/{report.target_id}/undo"
             return ReportDecision(
-                report, f"/{report.name} is removed. You can undo this for 24 hours.", undo
+                report, gettext("Deleted {name}. You can restore it for 24 hours.", name=name), undo
             )
         case ReportAction.SUSPEND_OWNER:
             if target.owner is None:
-                raise ActionNotApplicable(why="nobody with an account owns it")
+                raise ActionNotApplicable(why="it has no owner with an account")
             person = await change_person(
                 session, rt, by, target.owner.id, PersonPatch(status="suspended")
             )
             undo = f"/app/admin/people/{person.id}/restore"
             return ReportDecision(
-                report, f"{person.public_name or person.email} is suspended.", undo
+                report, gettext("Suspended {name}", name=person.chosen_name or person.email), undo
             )
         case ReportAction.BLOCK_DOMAIN:
             host = _choose_domain(target, domain)
@@ -116,7 +123,7 @@ async def _apply_action(
             row = await blocked_domains.block_domain(session, host, reason=reason, by=by.id, at=now)
             return ReportDecision(
                 report,
-                f"{row.domain} is blocked.",
+                gettext("Blocked {domain}", domain=row.domain),
                 f"/app/admin/blocked-domains/{row.domain}/remove",
             )
 
@@ -127,11 +134,11 @@ def _require_kind(report: Report, kind: NameTarget, why: str) -> None:
 
 
 def _choose_domain(target: ReportTarget, domain: str | None) -> str:
-    """Return the domain to block: the one named, or the only host that the target leads to."""
+    """Return the domain to block: the named one, or the only host of the target."""
     if domain:
         return domain
     if len(target.hosts) == 1:
         return target.hosts[0]
     raise ActionNotApplicable(
-        why="it leads to several hosts, so name the domain" if target.hosts else "it leads nowhere"
+        why="it has several hosts, so name the domain" if target.hosts else "it has no destination"
     )

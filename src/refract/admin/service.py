@@ -32,7 +32,7 @@ async def change_person(
         if getattr(user, field) != value:
             setattr(user, field, value)
             if field == "role":
-                user.admin_by_setting = None  # given or taken by hand, which the setting respects
+                user.admin_by_setting = None  # set by hand: leaving ADMINS no longer removes it
             await audit.record_event(
                 session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value
             )

@@ -104,11 +104,15 @@ def demote(whom: UserArgument, data_dir: DataDir = None) -> None:
 def suspend(
     whom: UserArgument,
     keep_links: Annotated[
-        bool, typer.Option("--keep-links", help="Let their links and lists go on working.")
+        bool, typer.Option("--keep-links", help="Keep their links and lists working.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Refuse somebody at once, everywhere: browsers, keys and tokens. Their links and lists answer 410 until they are active again."""
+    """Suspend an account: sign it out everywhere and refuse its keys and tokens, immediately.
+
+    Links it is the primary owner of, and its lists, are on hold: visitors get a 410 page until you
+    activate the account. Nothing is deleted. With --keep-links they keep working.
+    """
     done = (
         "is suspended; links and lists go on working"
         if keep_links

@@ -46,7 +46,13 @@ class PreferencesPatch(InputSchema):
     ) = None
     time_zone: (
         Annotated[
-            str, AfterValidator(_check_time_zone), Field(max_length=64, examples=["Europe/Berlin"])
+            str,
+            AfterValidator(_check_time_zone),
+            Field(
+                max_length=64,
+                description="Zone of the days in analytics; null follows the browser.",
+                examples=["Europe/Berlin"],
+            ),
         ]
         | None
     ) = None
@@ -71,7 +77,7 @@ class Preferences(OutputSchema):
 
     locale: LanguageTag | None = None
     language: Literal["en", "zh"] = "en"
-    time_zone: str = "UTC"
+    time_zone: str | None = None
     suggestions: bool = True
     auto_confirm: float | None = None
 
@@ -115,7 +121,8 @@ class ProfileForm(BaseModel):
     locale: str | None = None
     """A language, or empty for the browser's; absent leaves the choice as it is."""
     language: str = "en"
-    time_zone: str = "UTC"
+    time_zone: str | None = None
+    """A zone, or empty for the browser's; absent leaves the choice as it is."""
     suggestions: bool = False
     auto_confirm: str | None = None
     """A confidence, or `never`; absent leaves the choice as it is."""
@@ -221,10 +228,10 @@ class SessionList(OutputSchema):
 
 
 def get_chosen_preferences(patch: PreferencesPatch | None) -> dict[str, Any]:
-    """What a patch names. Null is as good as absent, but for the choices that can be none."""
+    """Return the preferences that a patch names. Null counts as absent where a choice can't be null."""
     named = {} if patch is None else patch.model_dump(exclude_unset=True)
     return {
         name: value
         for name, value in named.items()
-        if value is not None or name in {"auto_confirm", "locale"}
+        if value is not None or name in {"auto_confirm", "locale", "time_zone"}
     }

@@ -1,12 +1,12 @@
-"""The operators' screens."""
+"""Admin pages."""
 
-from refract.admin.pages import lists, operations, people, reports
-from refract.admin.pages import people as pages_people
+from refract.admin.pages import audit, links, lists, operations, people, reports
 
 ROUTERS = (
     operations.router,
     people.router,
-    pages_people.barred_router,
+    links.router,
     lists.router,
     reports.router,
+    audit.router,
 )

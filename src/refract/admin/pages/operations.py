@@ -1,4 +1,4 @@
-"""The operators' pages: what waits, what failed, what is blocked, and whether the figures add up."""
+"""Admin pages about the installation: overview, background jobs and blocked domains."""
 
 from typing import Annotated, Any
 
@@ -22,6 +22,7 @@ from refract.links.safety.models import BlockedDomain
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.health import HealthEndpoints
+from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 DEAD_PER_PAGE = 25
@@ -29,7 +30,7 @@ DEAD_PER_PAGE = 25
 
 @router.get("/app/admin")
 async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
-    """Health with each dependency, the figures, and how much work waits."""
+    """Show health by dependency, whether all clicks are accounted for, and open jobs."""
     vitals: HealthEndpoints = request.app.state.vitals
     _, readiness = await vitals.check_readiness()
     figures = await reconcile(rt)
@@ -40,7 +41,7 @@ async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
         request,
         actor,
         "admin/index.html",
-        page_title="Admin",
+        page_title=gettext("Admin"),
         here="overview",
         readiness=readiness,
         figures=figures,
@@ -54,7 +55,7 @@ async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
 async def jobs_page(
     request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
 ) -> Response:
-    """How much waits of each kind, and what has been given up."""
+    """Show open jobs by kind, and the failed ones."""
     async with rt.db.read() as session:
         depth = await jobs.count_open_jobs(session)
         page = await jobs.list_dead_jobs(
@@ -65,7 +66,7 @@ async def jobs_page(
         request,
         actor,
         "admin/jobs.html",
-        page_title="Jobs",
+        page_title=gettext("Jobs"),
         here="jobs",
         kinds=[
             (
@@ -85,12 +86,12 @@ async def jobs_page(
 
 @router.post("/app/admin/jobs/{job_id}/retry")
 async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt) -> Response:
-    """Give a job that was given up all its tries again."""
+    """Requeue a failed job with all its attempts."""
     async with rt.db.write() as session:
         job = await service.retry_job(session, rt, actor.user, job_id)
         kind = job.kind
     response = RedirectResponse("/app/admin/jobs", 303)
-    flash.add(response, rt, f"{kind} is tried again.")
+    flash.add(response, rt, gettext("Retrying {kind}", kind=kind))
     return response
 
 
@@ -107,7 +108,7 @@ async def block_domain(
     domain: Annotated[str, Form(max_length=255)] = "",
     reason: Annotated[str, Form(max_length=500)] = "",
 ) -> Response:
-    """Block a domain: its links stop at once."""
+    """Block a domain. Its links stop working immediately."""
     try:
         async with rt.db.write() as session:
             row = await safety_blocked_domains.block_domain(
@@ -115,12 +116,17 @@ async def block_domain(
             )
             name = row.domain
     except Invalid as exc:
-        values, errors = {"domain": domain, "reason": reason}, {"domain": exc.message}
+        values, errors = {"domain": domain, "reason": reason}, {"domain": translate_error(exc)}
         return await _render_blocked(
             request, actor, rt, status=exc.status, values=values, errors=errors
         )
     response = RedirectResponse("/app/admin/blocked-domains", 303)
-    flash.add(response, rt, f"{name} is blocked.", undo=f"/app/admin/blocked-domains/{name}/remove")
+    flash.add(
+        response,
+        rt,
+        gettext("Blocked {domain}", domain=name),
+        undo=f"/app/admin/blocked-domains/{name}/remove",
+    )
     return response
 
 
@@ -133,9 +139,9 @@ async def unblock_domain(domain: str, actor: AdminCaller, rt: Rt) -> Response:
             await safety_blocked_domains.unblock_domain(
                 session, domain, by=actor.user.id, at=rt.clock.now()
             )
-        flash.add(response, rt, f"{domain[:100]} is allowed again.")
+        flash.add(response, rt, gettext("Unblocked {domain}", domain=domain[:100]))
     except NotFound as exc:
-        flash.add(response, rt, exc.message, kind="note")
+        flash.add(response, rt, translate_error(exc), kind="note")
     return response
 
 
@@ -143,7 +149,7 @@ async def _render_blocked(
     request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **context: Any
 ) -> Response:
     async with rt.db.read() as session:
-        found = list(
+        domains = list(
             await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain).limit(1_000))
         )
     return render_response(
@@ -151,8 +157,8 @@ async def _render_blocked(
         actor,
         "admin/blocked_domains.html",
         status=status,
-        page_title="Blocked domains",
+        page_title=gettext("Blocked domains"),
         here="blocked",
-        domains=found,
+        domains=domains,
         **context,
     )

@@ -1,21 +1,21 @@
-"""The operators' screens about people: who there is, what they may, and what was done. Plain forms, each step asked for again."""
+"""Admin pages of people and of deleted accounts. Plain forms; each step is confirmed."""
 
 from datetime import UTC
 from typing import Annotated, Any, Literal
-from urllib.parse import urlencode
 
 from fastapi import Form, Query, Request
 from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from refract.admin import queries, service
+from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import BarredOut, LinkDisposition, PersonPatch
 from refract.core.errors import RefractError
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
-from refract.identity import audit, tombstones
+from refract.identity import tombstones
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import AdminCaller, PersonalDataHooks
 from refract.identity.models import User
@@ -25,9 +25,10 @@ from refract.library.schemas import QuotaOverride
 from refract.library.service import quota
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.formats import format_date
+from refract.web.i18n import gettext, mark, ngettext, translate_error
 
 router = page_router()
-PER_PAGE = 25
 AccountAction = Literal["suspend", "restore", "promote", "demote", "free", "pro"]
 _ACCOUNT_PATCHES: dict[str, PersonPatch] = {
     "suspend": PersonPatch(status="suspended"),
@@ -37,6 +38,22 @@ _ACCOUNT_PATCHES: dict[str, PersonPatch] = {
     "free": PersonPatch(plan="free"),
     "pro": PersonPatch(plan="pro"),
 }
+_ACCOUNT_MESSAGES: dict[AccountAction, str] = {
+    "suspend": mark("Suspended {name}"),
+    "restore": mark("Restored {name}"),
+    "promote": mark("{name} is an administrator now"),
+    "demote": mark("{name} is no longer an administrator"),
+    "free": mark("Moved {name} to Free"),
+    "pro": mark("Moved {name} to Pro"),
+}
+_UNDO_ACTIONS: dict[AccountAction, AccountAction] = {
+    "suspend": "restore",
+    "promote": "demote",
+    "demote": "promote",
+    "free": "pro",
+    "pro": "free",
+}
+"""Restoring an account has no undo: to suspend it again is a decision about its links."""
 
 
 @router.get("/app/admin/people")
@@ -47,7 +64,7 @@ async def people_page(
     cursor: CursorParam = None,
     q: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
-    """Everybody, newest first, or those whose address matches."""
+    """Show people, newest first; `q` is a part of the email address."""
     return await _render_people(request, actor, rt, q=q, cursor=cursor)
 
 
@@ -61,22 +78,26 @@ async def delete_person(
     links: Annotated[LinkDisposition, Form()],
     heir: Annotated[str, Form()] = "",
 ) -> Response:
-    """Delete somebody's account; their own links go to the person with that address, or are deleted."""
+    """Delete an account. Links that only it owns are deleted, or go to the user `heir` (email)."""
     try:
         async with rt.db.write() as session:
-            to = (
+            new_owner_id = (
                 (await get_user_by_email(session, heir)).id
                 if links is LinkDisposition.REASSIGN and heir.strip()
                 else None
             )
             await service.delete_person(
-                session, rt, actor.user, user_id, parts, links=links, heir_id=to
+                session, rt, actor.user, user_id, parts, links=links, heir_id=new_owner_id
             )
     except RefractError as exc:
         if exc.status >= 500:
             raise
-        return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
-    return RedirectResponse("/app/admin/people", 303)
+        return await _render_people(
+            request, actor, rt, status=exc.status, problem=translate_error(exc)
+        )
+    response = RedirectResponse("/app/admin/people", 303)
+    flash.add(response, rt, gettext("Account deleted"))
+    return response
 
 
 @router.post("/app/admin/people/{user_id}/quota")
@@ -88,33 +109,41 @@ async def set_quota(
     day: Annotated[str, Form()] = "",
     limit: Annotated[str, Form()] = "",
 ) -> Response:
-    """Another limit for one day; an empty field gives the plan's back."""
+    """Set the limit of AI suggestions on one day; an empty field resets it to the plan's."""
     try:
-        wish = QuotaOverride.model_validate({"day": day, "limit": limit.strip() or None})
+        override = QuotaOverride.model_validate({"day": day, "limit": limit.strip() or None})
         async with rt.db.write() as session:
             person = await quota.override_limit(
-                session, rt, actor.user, user_id, wish.day, wish.limit
+                session, rt, actor.user, user_id, override.day, override.limit
             )
-            name = person.public_name
+            name = person.chosen_name or person.email or gettext("This person")
     except ValidationError:
         return await _render_people(
             request,
             actor,
             rt,
             status=422,
-            problem="Give a day, and a whole number up to 1,000,000 or nothing.",
+            problem=gettext("Enter a day, and a whole number up to 1,000,000 or nothing."),
         )
     except RefractError as exc:
         if exc.status >= 500:
             raise
-        return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
+        return await _render_people(
+            request, actor, rt, status=exc.status, problem=translate_error(exc)
+        )
     response = RedirectResponse("/app/admin/people", 303)
-    given = (
-        f"may ask the assistant {wish.limit} times"
-        if wish.limit is not None
-        else "has the plan’s limit again"
-    )
-    flash.add(response, rt, f"{name or 'The person'} {given} on {wish.day}.")
+    day = format_date(override.day)
+    if override.limit is None:
+        message = gettext("{name} has the plan’s limit on {day}", name=name, day=day)
+    else:
+        message = ngettext(
+            "{name} can use {n} AI suggestion on {day}",
+            "{name} can use {n} AI suggestions on {day}",
+            override.limit,
+            name=name,
+            day=day,
+        )
+    flash.add(response, rt, message)
     return response
 
 
@@ -127,41 +156,32 @@ async def change_person(
     rt: Rt,
     keep_links: Annotated[bool, Form()] = False,
 ) -> Response:
+    """Suspend or restore, promote or demote, or change the plan."""
     try:
         async with rt.db.write() as session:
-            await service.change_person(
+            user = await service.change_person(
                 session,
                 rt,
                 actor.user,
                 user_id,
                 _ACCOUNT_PATCHES[step].model_copy(update={"keep_links": keep_links}),
             )
+            name = user.chosen_name or user.email or gettext("This person")
     except RefractError as exc:
         if exc.status >= 500:
             raise
-        return await _render_people(request, actor, rt, status=exc.status, problem=exc.message)
-    return RedirectResponse("/app/admin/people", 303)
-
-
-@router.get("/app/admin/audit")
-async def audit_page(
-    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
-) -> Response:
-    """Who did what, newest first."""
-    async with rt.db.read() as session:
-        page = await audit.list_entries(
-            session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
+        return await _render_people(
+            request, actor, rt, status=exc.status, problem=translate_error(exc)
         )
-    paging = build_pager("/app/admin/audit", {}, cursor, page.next_cursor)
-    return render_response(
-        request,
-        actor,
-        "admin/audit_log.html",
-        page_title="Audit log",
-        here="audit",
-        lines=page.items,
-        **paging,
+    response = RedirectResponse("/app/admin/people", 303)
+    undo = _UNDO_ACTIONS.get(step)
+    flash.add(
+        response,
+        rt,
+        gettext(_ACCOUNT_MESSAGES[step], name=name),
+        undo=f"/app/admin/people/{user_id}/{undo}" if undo else None,
     )
+    return response
 
 
 async def _render_people(
@@ -182,23 +202,23 @@ async def _render_people(
             limit=PER_PAGE,
             cursor=cursor,
         )
-        standings = await quota.get_balances(session, rt, page.items)
+        balances = await quota.get_balances(session, rt, page.items)
     return render_response(
         request,
         actor,
         "admin/people.html",
         status=status,
-        page_title="People",
+        page_title=gettext("People"),
         here="people",
-        people=[_build_row(one, standings[one.id]) for one in page.items],
+        people=[_build_row(user, balances[user.id]) for user in page.items],
         today=rt.clock.now().astimezone(UTC).date().isoformat(),
         q=q,
         problem=problem,
-        **build_pager("/app/admin/people", {"q": q} if q else {}, cursor, page.next_cursor),
+        **build_pager("/app/admin/people", {"q": q}, cursor, page.next_cursor),
     )
 
 
-def _build_row(user: User, standing: quota.QuotaBalance) -> dict[str, Any]:
+def _build_row(user: User, balance: quota.QuotaBalance) -> dict[str, Any]:
     fields = (
         "email",
         "email_verified",
@@ -210,31 +230,19 @@ def _build_row(user: User, standing: quota.QuotaBalance) -> dict[str, Any]:
         "created_at",
         "last_sync_at",
     )
-    return {"id": str(user.id), "name": user.public_name, "quota": standing} | {
+    return {"id": str(user.id), "name": user.chosen_name, "quota": balance} | {
         field: getattr(user, field) for field in fields
     }
 
 
-def build_pager(
-    path: str, kept: dict[str, str], cursor: str | None, following: str | None
-) -> dict[str, Any]:
-    """Return the addresses of the next and the first page, for the pager."""
-    return {
-        "next_url": f"{path}?{urlencode({**kept, 'cursor': following})}" if following else None,
-        "first_url": f"{path}?{urlencode(kept)}".rstrip("?") if cursor else None,
-    }
+# Deleted accounts, whose owners can't sign up again until an administrator allows it.
 
 
-# The screen of deleted accounts whose people may not sign up again.
-
-barred_router = page_router()
-
-
-@barred_router.get("/app/admin/barred")
+@router.get("/app/admin/barred")
 async def barred_page(
     request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
 ) -> Response:
-    """Show who may not sign up again, newest first."""
+    """Show deleted accounts whose owners can't sign up again, newest first."""
     async with rt.db.read() as session:
         page = await tombstones.list_tombstones(
             session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
@@ -243,18 +251,18 @@ async def barred_page(
         request,
         actor,
         "admin/deleted_accounts.html",
-        page_title="Deleted accounts",
+        page_title=gettext("Deleted accounts"),
         here="people",
         barred=[BarredOut.from_tombstone(row) for row in page.items],
         **build_pager("/app/admin/barred", {}, cursor, page.next_cursor),
     )
 
 
-@barred_router.post("/app/admin/barred/{barred_id}/allow")
+@router.post("/app/admin/barred/{barred_id}/allow")
 async def allow_barred(barred_id: Id, actor: AdminCaller, rt: Rt) -> Response:
-    """Let somebody sign up again."""
+    """Allow the owner of a deleted account to sign up again."""
     async with rt.db.write() as session:
         await service.allow_barred(session, rt, actor.user, barred_id)
     response = RedirectResponse("/app/admin/barred", 303)
-    flash.add(response, rt, "They can sign up again.")
+    flash.add(response, rt, gettext("They can sign up again"))
     return response

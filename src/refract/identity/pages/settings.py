@@ -1,4 +1,4 @@
-"""Settings: profile and preferences, API keys, signed-in browsers, and the way out."""
+"""Settings: profile and preferences, API keys, sessions, export and account deletion."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -29,18 +29,19 @@ from refract.identity.schemas import (
     SessionOut,
     get_chosen_preferences,
 )
+from refract.web import flash
 from refract.web.dependencies import Rt, page_router
-from refract.web.i18n import LANGUAGES
+from refract.web.i18n import LANGUAGES, gettext, lazy_gettext, ngettext, translate_error
 from refract.web.problems import list_field_errors
 
 router = page_router()
 CONFIRM_WORD = "delete"
-"""What somebody types who means it."""
+"""The word that a user types to confirm the deletion of their account."""
 KEY_LIFETIMES = (
-    ("30", "In 30 days"),
-    ("90", "In 90 days"),
-    ("365", "In a year"),
-    ("never", "Never"),
+    ("30", lazy_gettext("In 30 days")),
+    ("90", lazy_gettext("In 90 days")),
+    ("365", lazy_gettext("In a year")),
+    ("never", lazy_gettext("Never")),
 )
 DEFAULT_KEY_LIFETIME = "90"
 
@@ -54,12 +55,10 @@ async def settings_page(request: Request, actor: AccountCaller, rt: Rt) -> Respo
 async def change_profile(
     request: Request, actor: AccountCaller, rt: Rt, form: Annotated[ProfileForm, Form()]
 ) -> Response:
-    """What a person says about themselves. An empty field clears what was there."""
-    preferences: dict[str, Any] = {
-        "language": form.language,
-        "time_zone": form.time_zone,
-        "suggestions": form.suggestions,
-    }
+    """Save nickname, bio, avatar and preferences. An empty field clears its value."""
+    preferences: dict[str, Any] = {"language": form.language, "suggestions": form.suggestions}
+    if form.time_zone is not None:
+        preferences["time_zone"] = form.time_zone or None
     if form.locale is not None:
         preferences["locale"] = form.locale or None
     if form.auto_confirm is not None:
@@ -71,8 +70,8 @@ async def change_profile(
         changes = ProfilePatch.model_validate({**typed, "preferences": preferences})
     except ValidationError as exc:
         errors = {
-            one.field.removeprefix("preferences."): one.message
-            for one in list_field_errors(exc.errors())
+            error.field.removeprefix("preferences."): error.message
+            for error in list_field_errors(exc.errors())
         }
         return await _render_settings(
             request,
@@ -90,29 +89,35 @@ async def change_profile(
             get_chosen_preferences(changes.preferences),
             at=rt.clock.now(),
         )
-    return RedirectResponse("/app/settings", 303)
+    response = RedirectResponse("/app/settings", 303)
+    flash.add(response, rt, gettext("Profile saved"))
+    return response
 
 
 @router.post("/app/settings/sessions/end-others")
 async def end_other_sessions(actor: AccountCaller, rt: Rt) -> Response:
-    """Sign out everywhere but here."""
+    """End every session of the user but this one."""
     async with rt.db.write() as session:
         await sessions.end_other_sessions(
             session, actor.user, actor.session.id if actor.session else None
         )
         await audit.record_event(session, rt, "sessions.ended", actor=actor.user)
-    return RedirectResponse("/app/settings#sessions-section", 303)
+    response = RedirectResponse("/app/settings#sessions-section", 303)
+    flash.add(response, rt, gettext("Signed out everywhere else"))
+    return response
 
 
 @router.post("/app/settings/sessions/{session_id}/end")
 async def end_session(session_id: Id, actor: AccountCaller, rt: Rt) -> Response:
-    """Sign one browser out."""
+    """End one session of the user."""
     async with rt.db.write() as session:
         await sessions.end_session_by_id(session, actor.user, session_id)
         await audit.record_event(
             session, rt, "session.ended", actor=actor.user, target=str(session_id)
         )
-    return RedirectResponse("/app/settings#sessions-section", 303)
+    response = RedirectResponse("/app/settings#sessions-section", 303)
+    flash.add(response, rt, gettext("Signed that browser out"))
+    return response
 
 
 @router.post("/app/settings/delete")
@@ -123,14 +128,14 @@ async def delete_my_account(
     parts: PersonalDataHooks,
     confirm: Annotated[str, Form()] = "",
 ) -> Response:
-    """Delete my account, once its own word for that was typed."""
+    """Delete the user's account if the form repeats `CONFIRM_WORD`."""
     if confirm.strip().casefold() != CONFIRM_WORD:
         return await _render_settings(
             request,
             actor,
             rt,
             status=422,
-            errors={"confirm": f"Type {CONFIRM_WORD} to show that you mean it."},
+            errors={"confirm": gettext("Type “{word}” to confirm.", word=CONFIRM_WORD)},
         )
     try:
         async with rt.db.write() as session:
@@ -139,7 +144,7 @@ async def delete_my_account(
         if exc.status >= 500:
             raise
         return await _render_settings(
-            request, actor, rt, status=exc.status, errors={"confirm": exc.message}
+            request, actor, rt, status=exc.status, errors={"confirm": translate_error(exc)}
         )
     response = RedirectResponse("/", 303)
     SESSION_COOKIE.delete(response, rt)
@@ -155,7 +160,7 @@ async def create_key(
     scopes: Annotated[list[str] | None, Form()] = None,
     days: Annotated[str, Form()] = DEFAULT_KEY_LIFETIME,
 ) -> Response:
-    """Make a key and show it, this once."""
+    """Create an API key and show it, the only time."""
     typed = {"name": name, "scopes": scopes or []}
     values = typed | {"days": days}
     if days not in dict(KEY_LIFETIMES):
@@ -165,13 +170,13 @@ async def create_key(
             rt,
             status=422,
             values=values,
-            errors={"days": "Choose when it expires."},
+            errors={"days": gettext("Choose when the key expires.")},
         )
-    ends = None if days == "never" else rt.clock.now() + timedelta(days=int(days))
+    expires_at = None if days == "never" else rt.clock.now() + timedelta(days=int(days))
     try:
-        new = KeyCreate.model_validate(typed | {"expires_at": ends})
+        new = KeyCreate.model_validate(typed | {"expires_at": expires_at})
     except ValidationError as exc:
-        errors = {str(one["loc"][0]): str(one["msg"]) for one in exc.errors()}
+        errors = _describe_key_errors(exc)
         return await _render_settings(request, actor, rt, status=422, values=values, errors=errors)
     try:
         async with rt.db.write() as session:
@@ -189,7 +194,12 @@ async def create_key(
             )
     except RefractError as exc:
         return await _render_settings(
-            request, actor, rt, status=exc.status, values=values, errors={"scopes": exc.message}
+            request,
+            actor,
+            rt,
+            status=exc.status,
+            values=values,
+            errors={"scopes": translate_error(exc)},
         )
     return await _render_settings(request, actor, rt, new_key={"name": row.name, "key": clear})
 
@@ -197,11 +207,29 @@ async def create_key(
 @router.post("/app/settings/keys/{key_id}/revoke")
 async def revoke_key(key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     async with rt.db.write() as session:
-        for row in await keys.revoke_key(session, actor.user, key_id):
+        revoked = await keys.revoke_key(session, actor.user, key_id)
+        for row in revoked:
             await audit.record_event(
                 session, rt, "key.revoked", actor=actor.user, target=row.key_prefix
             )
-    return RedirectResponse("/app/settings#keys-section", 303)
+        count = len(revoked)
+    response = RedirectResponse("/app/settings#keys-section", 303)
+    flash.add(response, rt, ngettext("Revoked {n} key", "Revoked {n} keys", count))
+    return response
+
+
+def _describe_key_errors(exc: ValidationError) -> dict[str, str]:
+    """Return what is wrong with each field of the form for a new key."""
+    known = {
+        "name": gettext("Enter a name of at most 100 characters."),
+        "scopes": gettext("Select permissions from the list."),
+    }
+    found = list_field_errors(exc.errors())
+    return {
+        field: known.get(field, error.message)
+        for error in found
+        for field in [error.field.partition(".")[0]]
+    }
 
 
 async def _render_settings(
@@ -214,10 +242,10 @@ async def _render_settings(
     **context: Any,
 ) -> HTMLResponse:
     async with rt.db.read() as session:
-        mine = await keys.list_keys(session, actor.user, include_revoked=True)
+        own_keys = await keys.list_keys(session, actor.user, include_revoked=True)
         browsers = await sessions.list_sessions(session, rt, actor.user)
-        of_person = rt.singleton(AssistantBudget).load
-        budget = await of_person(session, rt, actor.user) if of_person else None
+        load_budget = rt.singleton(AssistantBudget).load
+        budget = await load_budget(session, rt, actor.user) if load_budget else None
     scopes = [
         Scope.READ,
         Scope.WRITE,
@@ -225,24 +253,26 @@ async def _render_settings(
         Scope.ACCOUNT,
     ]
     now = rt.clock.now()
-    here = actor.session.id if actor.session else None
+    current_id = actor.session.id if actor.session else None
     return render_response(
         request,
         actor,
         "identity/settings.html",
         status=status,
-        page_title="Settings",
+        page_title=gettext("Settings"),
         profile=profile or Me.model_validate(actor.user).model_dump(),
         time_zones=sorted(available_timezones()),
         languages=[(locale.tag, locale.name) for locale in LANGUAGES.values()],
-        keys=[KeyOut.from_key(key, now) for key in mine],
-        key_names={key.id: key.name for key in mine},
-        ending_soon={key.id for key in mine if keys.is_expiring_soon(key, now)},
+        keys=[KeyOut.from_key(key, now) for key in own_keys],
+        key_names={key.id: key.name for key in own_keys},
+        ending_soon={key.id for key in own_keys if keys.is_expiring_soon(key, now)},
         key_days=KEY_LIFETIMES,
         default_key_days=DEFAULT_KEY_LIFETIME,
         sessions=[
-            SessionOut.model_validate(one).model_copy(update={"current": one.id == here})
-            for one in browsers
+            SessionOut.model_validate(browser).model_copy(
+                update={"current": browser.id == current_id}
+            )
+            for browser in browsers
         ],
         allowed_scopes=[str(scope) for scope in scopes],
         confirm_word=CONFIRM_WORD,
@@ -251,14 +281,14 @@ async def _render_settings(
     )
 
 
-# What the settings show of the assistant's budget. Who keeps it stands above and hands it in when the program is composed.
+# The AI suggestions are the library's, which imports this feature and sets the loader (app.py).
 
 BudgetLoader = Callable[[ReadSession, Runtime, User], Awaitable[dict[str, Any]]]
 
 
 class AssistantBudget:
-    """Nothing, until somebody keeps one."""
+    """The source of a user's daily AI suggestions; without a loader there is no such section."""
 
     def __init__(self, _rt: Runtime) -> None:
         self.load: BudgetLoader | None = None
-        """How a person stands today, as `identity/settings.html` wants it."""
+        """Return today's use, as `identity/settings.html` needs it."""

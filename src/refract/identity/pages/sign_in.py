@@ -37,6 +37,9 @@ from refract.web.problems import is_html_accepted
 
 router = page_router()
 ATTEMPT_COOKIE = Cookie("refract_sign_in")
+MAX_NAME_SHOWN = 80
+"""Characters of a short link's path that the page shows."""
+_OWN_PATHS = ("/app/", "/api/", "/auth/")
 CallbackParam = Annotated[str | None, Query(max_length=8192)]
 
 
@@ -268,12 +271,26 @@ def _render_sign_in_page(request: Request, refused: RefractError | None = None) 
         status=refused.status if refused else 200,
         page_title=gettext("Sign in"),
         providers=[
-            {"name": one.display_name, "href": f"/auth/oidc/{name}"}
-            for name, one in rt.settings.issuers.items()
+            {"name": issuer.display_name, "href": f"/auth/oidc/{name}"}
+            for name, issuer in rt.settings.issuers.items()
         ],
         links_enabled=rt.settings.signin_links_allowed,
         reason=translate_error(refused) if refused else None,
+        purpose=_describe_purpose(return_path.get_return_path(request, rt)),
     )
+
+
+def _describe_purpose(path: str | None) -> str | None:
+    """Return why a browser was sent here, by the path that it returns to after the sign-in."""
+    if path is None:
+        return None
+    bare = path.partition("?")[0].partition("#")[0]
+    if bare == "/app/lists" or bare.startswith("/app/lists/"):
+        return gettext("Sign in to create and publish lists.")
+    if bare.startswith(_OWN_PATHS) or bare == "/":
+        return gettext("Sign in to continue.")
+    name = bare if len(bare) <= MAX_NAME_SHOWN else f"{bare[:MAX_NAME_SHOWN]}…"
+    return gettext("{name} is restricted. Sign in to open it.", name=name)
 
 
 def _render_signed_out_page(request: Request, onward: str | None) -> Response:

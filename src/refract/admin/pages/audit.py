@@ -1,0 +1,117 @@
+"""Admin page of the audit log."""
+
+from typing import Any
+
+from fastapi import Request
+from starlette.responses import Response
+
+from refract.admin import queries
+from refract.admin.pages.pagination import PER_PAGE, build_pager
+from refract.core.pagination import CursorCodec
+from refract.identity import audit
+from refract.identity.dependencies import AdminCaller
+from refract.identity.models import AuditEntry, User
+from refract.identity.responses import render_response
+from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.i18n import LazyText, gettext, lazy_gettext
+
+router = page_router()
+PATH = "/app/admin/audit"
+ACTION_LABELS: dict[str, LazyText] = {
+    "account.allowed": lazy_gettext("Sign-up allowed again"),
+    "account.deleted": lazy_gettext("Account deleted"),
+    "account.exported": lazy_gettext("Account data exported"),
+    "account.made": lazy_gettext("Account created"),
+    "clicks.exported": lazy_gettext("Clicks exported"),
+    "credentials.refused": lazy_gettext("Invalid credentials refused"),
+    "domain.blocked": lazy_gettext("Domain blocked"),
+    "domain.unblocked": lazy_gettext("Domain unblocked"),
+    "job.retried": lazy_gettext("Job retried"),
+    "key.created": lazy_gettext("API key created"),
+    "key.revoked": lazy_gettext("API key revoked"),
+    "library.exported": lazy_gettext("Library exported"),
+    "library.import": lazy_gettext("Library import started"),
+    "library.import_rolled_back": lazy_gettext("Library import undone"),
+    "link.deleted": lazy_gettext("Link deleted"),
+    "link.disabled": lazy_gettext("Link disabled"),
+    "link.edited": lazy_gettext("Link edited"),
+    "link.enabled": lazy_gettext("Link enabled"),
+    "link.invitation_withdrawn": lazy_gettext("Co-owner invitation withdrawn"),
+    "link.name_released": lazy_gettext("Name removed from link"),
+    "link.named": lazy_gettext("Name added to link"),
+    "link.owner_added": lazy_gettext("Co-owner added"),
+    "link.owner_invited": lazy_gettext("Co-owner invited"),
+    "link.owner_removed": lazy_gettext("Co-owner removed"),
+    "link.renewed": lazy_gettext("Link expiry changed"),
+    "link.reverted": lazy_gettext("Link version restored"),
+    "link.shared": lazy_gettext("Viewer added to link"),
+    "link.transferred": lazy_gettext("Link transferred"),
+    "link.undone": lazy_gettext("Link change undone"),
+    "link.unshared": lazy_gettext("Viewer removed from link"),
+    "links.exported": lazy_gettext("Links exported"),
+    "links.held": lazy_gettext("Links put on hold"),
+    "links.released": lazy_gettext("Links no longer on hold"),
+    "list.deleted": lazy_gettext("List deleted"),
+    "list.edited": lazy_gettext("List edited"),
+    "list.edition_begun": lazy_gettext("List edition started"),
+    "list.entries_added": lazy_gettext("Links added to list"),
+    "list.entry_edited": lazy_gettext("Link of a list edited"),
+    "list.entry_removed": lazy_gettext("Link removed from list"),
+    "list.name_released": lazy_gettext("Name of a list released"),
+    "list.published": lazy_gettext("List published"),
+    "list.reordered": lazy_gettext("List reordered"),
+    "list.restored": lazy_gettext("List restored"),
+    "plan.changed": lazy_gettext("Plan changed"),
+    "profile.changed": lazy_gettext("Profile changed"),
+    "quota.changed": lazy_gettext("AI limit changed"),
+    "report.block-domain": lazy_gettext("Reported domain blocked"),
+    "report.disable-link": lazy_gettext("Reported link disabled"),
+    "report.dismiss": lazy_gettext("Report dismissed"),
+    "report.reopen": lazy_gettext("Report reopened"),
+    "report.suspend-owner": lazy_gettext("Owner of a reported page suspended"),
+    "report.unpublish-list": lazy_gettext("Reported list deleted"),
+    "role.changed": lazy_gettext("Role changed"),
+    "session.ended": lazy_gettext("Session ended"),
+    "sessions.ended": lazy_gettext("Sessions ended"),
+    "signed_in": lazy_gettext("Signed in"),
+    "signed_out": lazy_gettext("Signed out"),
+    "signin_link.made": lazy_gettext("Sign-in link created"),
+    "status.changed": lazy_gettext("Account status changed"),
+    "tag.changed": lazy_gettext("Tag changed"),
+}
+
+
+@router.get(PATH)
+async def audit_page(
+    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
+) -> Response:
+    """Show the audit log, newest first, with the names of those who acted."""
+    async with rt.db.read() as session:
+        page = await audit.list_entries(
+            session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
+        )
+        actor_ids = {entry.actor_id for entry in page.items if entry.actor_id is not None}
+        actors = await queries.load_users(session, actor_ids)
+    return render_response(
+        request,
+        actor,
+        "admin/audit_log.html",
+        page_title=gettext("Audit log"),
+        here="audit",
+        entries=[_build_row(entry, actors.get(entry.actor_id or 0)) for entry in page.items],
+        days=rt.settings.audit_days,
+        **build_pager(PATH, {}, cursor, page.next_cursor),
+    )
+
+
+def _build_row(entry: AuditEntry, actor: User | None) -> dict[str, Any]:
+    """Return an entry with its label and the name of its actor, or the id if there is no name."""
+    name = (actor.chosen_name or actor.email) if actor else None
+    return {
+        "at": entry.at,
+        "label": ACTION_LABELS.get(entry.action, entry.action),
+        "action": entry.action,
+        "target": entry.target,
+        "detail": entry.detail,
+        "actor": name or entry.actor_id,
+    }

@@ -1,0 +1,71 @@
+"""The page of the audit log: actions in words, and who acted."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+from httpx import AsyncClient
+
+import refract
+from refract.admin.moderation import ReportAction
+from refract.admin.pages.audit import ACTION_LABELS
+from refract.core.runtime import Runtime
+from refract.identity import audit
+from refract.identity.models import User
+from refract.identity.revocation_log import ALLOWED_ACTION, DELETED_ACTION
+from refract.links.history import LinkChangeAction
+from tests import make
+from tests.client import by_cookie, on_sqlite
+from tests.people import ada, root
+
+__all__ = ["ada", "root"]
+SOURCE = Path(refract.__file__).parent
+
+
+def _literal_actions() -> Iterator[str]:
+    """Return every action that the code records by its literal name."""
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            name = ast.unparse(node.func).rpartition(".")[2]
+            prefix, places = {
+                "record_event": ("", (2,)),
+                "add_entry": ("", (1,)),
+                "record_change": ("list.", (3,)),
+            }.get(name, ("", ()))
+            for place in places:
+                argument = node.args[place] if len(node.args) > place else None
+                if isinstance(argument, ast.Constant):
+                    yield f"{prefix}{argument.value}"
+            if name == "record_export" and isinstance(node.args[1], ast.Constant):
+                yield f"{node.args[1].value}.exported"
+
+
+def test_every_action_has_a_label() -> None:
+    literal = set(_literal_actions())
+    assert {"signed_in", "list.published", "domain.blocked", "library.exported"} <= literal
+    composed = {f"report.{action}" for action in ReportAction}
+    composed |= {f"link.{action}" for action in LinkChangeAction} - {"link.created"}
+    composed |= {f"{field}.changed" for field in ("status", "role", "plan")}
+
+    assert literal | composed | {ALLOWED_ACTION, DELETED_ACTION} <= ACTION_LABELS.keys()
+
+
+@on_sqlite
+async def test_entries_say_what_happened_and_who_did_it(
+    client: AsyncClient, rt: Runtime, ada: User, root: User
+) -> None:
+    async with rt.db.write() as session:
+        await audit.record_event(session, rt, "key.created", actor=ada, target="refract_4fG7")
+        await audit.record_event(session, rt, "unheard.of", detail="14 attempts")
+        browser = by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
+
+    page = (await client.get("/app/admin/audit", headers=browser)).text
+
+    assert "API key created" in page
+    assert "<code>key.created</code>" in page
+    assert f"By {ada.chosen_name or ada.email}" in page
+    assert "<code>unheard.of</code>" in page
+    german = await client.get("/app/admin/audit", headers=browser | {"Accept-Language": "de"})
+    assert "API-Schlüssel erstellt" in german.text
