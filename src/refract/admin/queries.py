@@ -1,6 +1,5 @@
 """Finding people and everybody's lists, for administrators."""
 
-from collections.abc import Collection
 from dataclasses import asdict, dataclass
 
 from sqlalchemy import Select, select
@@ -91,14 +90,6 @@ async def get_user(session: ReadSession, user_id: int) -> User:
     if found is None:
         raise AccountNotFound
     return found
-
-
-async def load_users(session: ReadSession, user_ids: Collection[int]) -> dict[int, User]:
-    """Return accounts by their ids; ids without an account are left out."""
-    if not user_ids:
-        return {}
-    users = await session.scalars(select(User).where(User.id.in_(user_ids)))
-    return {user.id: user for user in users}
 
 
 def select_by_email(folded: str) -> Select[User]:

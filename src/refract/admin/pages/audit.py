@@ -5,13 +5,13 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
-from refract.admin import queries
 from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.core.pagination import CursorCodec
 from refract.identity import audit
 from refract.identity.dependencies import AdminCaller
 from refract.identity.models import AuditEntry, User
 from refract.identity.responses import render_response
+from refract.identity.users import get_users_by_id
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.i18n import LazyText, gettext, lazy_gettext
 
@@ -91,7 +91,7 @@ async def audit_page(
             session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
         )
         actor_ids = {entry.actor_id for entry in page.items if entry.actor_id is not None}
-        actors = await queries.load_users(session, actor_ids)
+        actors = await get_users_by_id(session, actor_ids)
     return render_response(
         request,
         actor,
