@@ -1,1 +1,1 @@
-"""For whoever runs the server: people, jobs, blocked domains, health, the audit log, figures that add up."""
+"""Administration: people, reports, links, lists, jobs, blocked domains and the audit log."""

@@ -1,4 +1,4 @@
-"""What is looked after when somebody has gone."""
+"""Background jobs after the deletion of an account."""
 
 from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.core.runtime import Runtime

@@ -1,4 +1,4 @@
-"""Every feature's share in a person's data: for the export of everything and for the deletion of an account."""
+"""The personal data hooks of all features, for exports and the deletion of accounts."""
 
 from refract.library import personal_data as library_leaving
 from refract.links import personal_data as link_leaving

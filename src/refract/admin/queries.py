@@ -1,4 +1,4 @@
-"""Finding people and everybody's lists, for administrators."""
+"""Queries for people and for all lists."""
 
 from dataclasses import asdict, dataclass
 
@@ -16,7 +16,7 @@ from refract.lists.queries import AllListsFilter, ListRow, load_all_lists_page
 
 @dataclass(frozen=True, slots=True)
 class PeopleFilter:
-    """Which people. Without a status everybody but those whose account is deleted."""
+    """A filter of people. Without a status, all but deleted accounts."""
 
     q: str | None = None
     status: str | None = None
@@ -32,7 +32,7 @@ async def load_people_page(
     limit: int,
     cursor: str | None,
 ) -> Page[User]:
-    """Newest first; `q` is a part of the email address."""
+    """Return a page of people, newest first; `q` is a part of the email address."""
     question = ["people", asdict(filters)]
     wanted = select(User).order_by(User.created_at.desc(), User.id.desc()).limit(limit + 1)
     wanted = wanted.where(
@@ -67,7 +67,7 @@ async def load_admin_lists_page(
     limit: int,
     cursor: str | None,
 ) -> AdminListPage:
-    """Return everybody's lists, newest first, each with its owner and some of the hosts it leads to."""
+    """Return a page of all lists, newest first, with their owners and some of their hosts."""
     page = await load_all_lists_page(session, cursors, filters, limit=limit, cursor=cursor)
     return AdminListPage(
         items=[_build_list_out(row, base_url) for row in page.items], next_cursor=page.next_cursor
@@ -85,7 +85,7 @@ def _build_list_out(row: ListRow, base_url: str) -> AdminListOut:
 
 
 async def get_user(session: ReadSession, user_id: int) -> User:
-    """An account by its id, whatever its status."""
+    """Return an account by id, also a deleted one. Raises `AccountNotFound`."""
     found = await session.get(User, user_id)
     if found is None:
         raise AccountNotFound
@@ -93,5 +93,5 @@ async def get_user(session: ReadSession, user_id: int) -> User:
 
 
 def select_by_email(folded: str) -> Select[User]:
-    """Every account that claims an address."""
+    """Return a query for the accounts with an email address, verified or not."""
     return select(User).where(User.email_folded == folded)

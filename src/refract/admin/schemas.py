@@ -1,4 +1,4 @@
-"""What operators' calls take and give."""
+"""Schemas of the admin API."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -13,7 +13,7 @@ from refract.lists.schemas import ListSummary
 
 
 class PersonOut(OutputSchema):
-    """Somebody with an account."""
+    """An account."""
 
     id: Id
     issuer: str = Field(examples=["https://id.example.com"])
@@ -39,7 +39,7 @@ class PersonPage(OutputSchema):
 
 
 class PersonPatch(InputSchema):
-    """Absent means unchanged. Who is suspended is refused at once, everywhere."""
+    """Changes of an account; absent means unchanged. Suspension takes effect immediately."""
 
     status: Literal["active", "suspended"] | None = None
     keep_links: bool = Field(
@@ -54,7 +54,7 @@ class PersonPatch(InputSchema):
 
 
 class BarredOut(OutputSchema):
-    """A deleted account whose person may not sign up again."""
+    """A deleted account whose owner can't sign up again."""
 
     id: Id
     reference: str = Field(
@@ -84,14 +84,14 @@ class BarredPage(OutputSchema):
 
 
 class LinkDisposition(StrEnum):
-    """What becomes of links that the person owned alone."""
+    """What happens to links without co-owners."""
 
     DELETE = "delete"
     REASSIGN = "reassign"
 
 
 class JobOut(OutputSchema):
-    """A piece of work that ran out of tries and waits for a person."""
+    """A job that has failed and is not retried automatically."""
 
     id: Id
     kind: str = Field(examples=["links.recheck"])
@@ -106,7 +106,7 @@ class JobOut(OutputSchema):
 
 
 class QueueDepth(OutputSchema):
-    """How many jobs of a kind are in a state."""
+    """The number of jobs of a kind with a status."""
 
     kind: str = Field(examples=["links.recheck"])
     status: str = Field(examples=["PENDING"])
@@ -114,7 +114,7 @@ class QueueDepth(OutputSchema):
 
 
 class JobPage(OutputSchema):
-    """Dead jobs, and how full the queue is."""
+    """Failed jobs, and the depth of the queue."""
 
     items: list[JobOut]
     next_cursor: str | None
@@ -123,7 +123,7 @@ class JobPage(OutputSchema):
 
 
 class FiguresOut(OutputSchema):
-    """Clicks, counted in places that know nothing of each other: accepted = stored + pending + not kept."""
+    """Independent counts of clicks: accepted = stored + pending + not kept."""
 
     accepted: int
     stored: int
@@ -135,7 +135,7 @@ class FiguresOut(OutputSchema):
 
 
 class AdminListOut(ListSummary):
-    """A list of anybody's. Without an owner it was made by somebody without an account."""
+    """A list of any user. One without an owner was created without an account."""
 
     owner_id: Id | None
     owner_email: str | None = Field(examples=["ada@example.com"])
@@ -150,20 +150,20 @@ class AdminListOut(ListSummary):
 
 
 class AdminListPage(OutputSchema):
-    """A page of everybody's lists."""
+    """A page of all lists."""
 
     items: list[AdminListOut]
     next_cursor: str | None
 
 
 class ReportDecisionIn(InputSchema):
-    """Which domain to block, where a list leads to several."""
+    """The domain to block, where a list has several hosts."""
 
     domain: str | None = Field(default=None, max_length=255, examples=["bad.example"])
 
 
 class ReportDecisionOut(OutputSchema):
-    """What was done about the reports of a target."""
+    """A decision on the reports of a target."""
 
     id: Id
     kind: Literal["link", "list"]
@@ -172,7 +172,7 @@ class ReportDecisionOut(OutputSchema):
 
 
 class AuditOut(OutputSchema):
-    """A line of the audit log."""
+    """An entry of the audit log."""
 
     id: Id
     at: datetime

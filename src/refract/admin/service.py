@@ -1,4 +1,4 @@
-"""What operators do to accounts. The caller opens the transaction."""
+"""Changes of accounts, jobs and bans by administrators. The caller opens the transaction."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ from refract.links.safety.blocked_domains import invalidate_all
 async def change_person(
     session: WriteSession, rt: Runtime, by: User, user_id: int, changes: PersonPatch
 ) -> User:
-    """Suspend, activate, promote, demote, change the plan. Each goes into the audit log."""
+    """Suspend, activate, promote, demote, or change the plan. Each change is audited."""
     user = await _get_live_user(session, user_id)
     wanted: dict[str, Any] = changes.model_dump(
         exclude_unset=True, exclude_none=True, exclude={"keep_links"}
@@ -51,9 +51,10 @@ async def change_person(
 async def _hold_links(
     session: WriteSession, rt: Runtime, by: User, user: User, *, hold: bool
 ) -> None:
-    """Put a person's links and lists on hold, or lift the hold: one row, however many links there are.
+    """Put a user's links and lists on hold, or lift the hold: one row, however many links.
 
-    Every look-up asks for the primary owner's hold, so nothing has to be changed link by link and nothing is lost when it is lifted.
+    Every look-up reads the hold of the primary owner, so no link is changed and nothing is lost
+    when the hold is lifted.
     """
     if hold == (user.held_at is not None):
         return
@@ -75,7 +76,7 @@ async def delete_person(
     links: LinkDisposition,
     heir_id: int | None,
 ) -> None:
-    """End somebody's account; links of theirs alone are deleted, or pass to the heir."""
+    """Delete an account; links without co-owners are deleted or go to the heir."""
     user = await _get_live_user(session, user_id)
     heir = None
     if links is LinkDisposition.REASSIGN:
@@ -86,7 +87,7 @@ async def delete_person(
 
 
 async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -> Job:
-    """Give a dead job all its tries again, at once."""
+    """Requeue a failed job immediately, with all its attempts."""
     job = await jobs.retry_dead_job(session, rt, job_id)
     await audit.record_event(
         session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind
@@ -95,7 +96,7 @@ async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -
 
 
 async def allow_barred(session: WriteSession, rt: Runtime, by: User, tombstone_id: int) -> None:
-    """Let somebody sign up again whose account was deleted. Raises `BarredAccountNotFound`."""
+    """Allow the owner of a deleted account to sign up again. Raises `BarredAccountNotFound`."""
     tombstone = await tombstones.remove_tombstone(session, tombstone_id)
     await audit.record_event(session, rt, ALLOWED_ACTION, actor=by, target=str(tombstone.user_id))
 

@@ -1,1 +1,1 @@
-"""Who: people, sessions, API keys, and what each may do."""
+"""Accounts, sessions, API keys, sign-in and permissions."""

@@ -1,4 +1,4 @@
-"""One table says who may do what; the web app, the API and the command line all ask it."""
+"""Access rights by relation: one table for the web app, the API and the command line."""
 
 from enum import StrEnum
 
@@ -6,7 +6,7 @@ from refract.identity.models import User, UserRole
 
 
 class AccessRelation(StrEnum):
-    """How a person stands to an object."""
+    """The relation of a user to an object."""
 
     ADMIN = "admin"
     PRIMARY = "primary owner"
@@ -17,7 +17,7 @@ class AccessRelation(StrEnum):
 
 
 class AccessRight(StrEnum):
-    """What can be done with an object."""
+    """An operation on an object."""
 
     VIEW = "view"
     STATS = "stats"
@@ -43,7 +43,7 @@ RIGHTS: dict[AccessRelation, frozenset[AccessRight]] = {
 def get_relation(
     user: User | None, *, primary: bool = False, co_owner: bool = False, recipient: bool = False
 ) -> AccessRelation:
-    """The strongest way in which a person stands to an object."""
+    """Return the strongest relation of a user to an object."""
     if user is None:
         return AccessRelation.STRANGER
     if user.role == UserRole.ADMIN:
@@ -56,5 +56,5 @@ def get_relation(
 
 
 def is_allowed(relation: AccessRelation, right: AccessRight) -> bool:
-    """Return whether a relation allows this."""
+    """Return whether a relation includes a right."""
     return right in RIGHTS[relation]

@@ -1,4 +1,4 @@
-"""Everything that is mine, to take along; and an account that ends."""
+"""Export of a user's data, and deletion of an account."""
 
 import json
 import secrets
@@ -31,9 +31,9 @@ from refract.web.models import StoredResponse
 
 DELETED_ISSUER = "deleted"
 EXPORT_BATCH_SIZE = 200
-"""Rows of one piece of the export."""
+"""Rows of one chunk of the export."""
 REPEAT_ERASURE_AFTER = timedelta(minutes=2)
-"""When it is looked again. No request takes so long, so what had begun before the deletion has ended by then."""
+"""Delay of the second erasure. It exceeds every request, so those in flight have ended by then."""
 
 
 async def delete_account(
@@ -44,7 +44,10 @@ async def delete_account(
     *,
     by: User,
 ) -> None:
-    """End an account: the row stays without anything of the person, the features part with the rest, and nobody can come back as them."""
+    """Delete an account: anonymize its row, erase the data of every feature, add a tombstone.
+
+    The tombstone keeps the same person from signing up again. Raises `LastAdministrator`.
+    """
     user = await session.get_one(User, deletion.user.id, with_for_update=True)
     await require_other_administrator(session, user)
     await _erase_data(session, rt, deletion, hooks)
@@ -73,7 +76,10 @@ async def delete_restored_account(
     heir_id: int | None,
     bar: bool,
 ) -> bool:
-    """Delete an account that a restored backup brought back, and `bar` its person. Return False if the backup does not hold it."""
+    """Delete an account that a restored backup brought back; `bar` adds its tombstone again.
+
+    Return False if the backup does not contain the account.
+    """
     user = await session.get(User, user_id, with_for_update=True)
     if user is None or user.status == UserStatus.DELETED:
         return False
@@ -92,7 +98,7 @@ async def delete_restored_account(
 async def repeat_erasure(
     session: WriteSession, rt: Runtime, user_id: int, hooks: Sequence[PersonalDataHook]
 ) -> None:
-    """Remove what a request wrote that had been let in just before the account was deleted."""
+    """Erase what requests wrote that were authenticated just before the account was deleted."""
     user = await session.get(User, user_id, with_for_update=True)
     if user is not None and user.status == UserStatus.DELETED:
         await _erase_data(session, rt, AccountDeletion(user), hooks)
@@ -101,7 +107,7 @@ async def repeat_erasure(
 async def _erase_data(
     session: WriteSession, rt: Runtime, deletion: AccountDeletion, hooks: Sequence[PersonalDataHook]
 ) -> None:
-    """Everything but the row itself."""
+    """Erase everything but the row of the account itself."""
     user_id = deletion.user.id
     for part in hooks:
         await part.erase(session, rt, deletion)
@@ -114,7 +120,7 @@ async def _erase_data(
 
 
 def _anonymize(user: User) -> None:
-    """A pseudonym that is derived from nothing: even who knows the subject cannot find the row."""
+    """Replace personal fields. The pseudonym is random, so the subject does not lead to the row."""
     user.issuer, user.subject = DELETED_ISSUER, secrets.token_hex(16)
     user.email = user.email_folded = user.display_name = ""
     user.email_verified = False
@@ -124,7 +130,7 @@ def _anonymize(user: User) -> None:
 
 
 async def require_other_administrator(session: WriteSession, user: User) -> None:
-    """Somebody must be left who can let others in."""
+    """Raise `LastAdministrator` if the user is the only active administrator."""
     if user.role != UserRole.ADMIN or user.status != UserStatus.ACTIVE:
         return
     admins = (
@@ -140,7 +146,7 @@ async def require_other_administrator(session: WriteSession, user: User) -> None
 async def export_account(
     rt: Runtime, user: User, hooks: Sequence[PersonalDataHook]
 ) -> AsyncGenerator[str, None]:
-    """One JSON document, piece by piece: me, then a list for every part."""
+    """Yield one JSON document in chunks: the profile, then a list for every feature."""
     await audit.record_export(rt, "account", by=user.id)
     async with rt.db.read() as session:
         head = await _build_profile(session, rt, user)
@@ -197,7 +203,7 @@ def _format_time(at: Any) -> str:
 
 
 async def count_administrators(session: ReadSession) -> int:
-    """How many can act."""
+    """Return the number of active administrators."""
     active = (
         select(func.count())
         .select_from(User)

@@ -1,4 +1,4 @@
-"""`/me`, `/keys` and sessions."""
+"""API of the caller's own account: profile, sessions and API keys."""
 
 from typing import Annotated, Any
 
@@ -48,13 +48,13 @@ keys_router = api_router("/keys", "keys")
 
 @me_router.get("")
 async def read_me(actor: ReadCaller) -> Me:
-    """Who I am."""
+    """Return the profile of the caller."""
     return Me.model_validate(actor.user)
 
 
 @me_router.patch("")
 async def change_me(changes: ProfilePatch, actor: WriteCaller, rt: Rt) -> Me:
-    """Change my profile and preferences."""
+    """Update profile and preferences. Omitted fields are unchanged."""
     async with rt.db.write() as session:
         user = await users.change_profile(
             session,
@@ -68,7 +68,10 @@ async def change_me(changes: ProfilePatch, actor: WriteCaller, rt: Rt) -> Me:
 
 @me_router.delete("", status_code=204, responses=problems(LastAdmin))
 async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> Response:
-    """Delete my account, at once and for good. Links that others own too pass to them, mine alone are deleted; clicks stay."""
+    """Delete the account immediately. This can't be undone.
+
+    Co-owned links go to their co-owners, links without co-owners are deleted; click counts stay.
+    """
     async with rt.db.write() as session:
         await delete_account(session, rt, AccountDeletion(actor.user), parts, by=actor.user)
     response = Response(status_code=204)
@@ -83,7 +86,10 @@ async def delete_me(actor: AccountCaller, rt: Rt, parts: PersonalDataHooks) -> R
     responses=problems(ExportLimitReached) | _JSON_DOCUMENT,
 )
 async def export_me(actor: ReadCaller, rt: Rt, parts: PersonalDataHooks) -> StreamingResponse:
-    """Everything that is mine, as one JSON document: profile, keys, sessions, audit lines, and what every feature keeps."""
+    """Export all data of the account as one JSON document.
+
+    It contains the profile, keys, sessions and audit entries, and what every feature stores.
+    """
     pieces = export_account(rt, actor.user, parts)
     headers = {"Content-Disposition": 'attachment; filename="refract-export.json"'}
     return StreamingResponse(
@@ -95,7 +101,7 @@ async def export_me(actor: ReadCaller, rt: Rt, parts: PersonalDataHooks) -> Stre
 
 @me_router.get("/sessions")
 async def list_sessions(actor: AccountCaller, rt: Rt) -> SessionList:
-    """The browsers I am signed in with."""
+    """List the browsers that are signed in to the account."""
     async with rt.db.read() as session:
         found = await sessions.list_sessions(session, rt, actor.user)
     here = actor.session.id if actor.session else None
@@ -109,7 +115,7 @@ async def list_sessions(actor: AccountCaller, rt: Rt) -> SessionList:
 
 @me_router.delete("/sessions", status_code=204)
 async def end_all_other_sessions(actor: AccountCaller, rt: Rt) -> Response:
-    """Sign out everywhere but here."""
+    """End every session but the current one."""
     async with rt.db.write() as session:
         await sessions.end_other_sessions(
             session, actor.user, actor.session.id if actor.session else None
@@ -120,7 +126,7 @@ async def end_all_other_sessions(actor: AccountCaller, rt: Rt) -> Response:
 
 @me_router.delete("/sessions/{session_id}", status_code=204, responses=problems(SessionNotFound))
 async def end_session(session_id: Id, actor: AccountCaller, rt: Rt) -> Response:
-    """Sign one browser out."""
+    """End one session."""
     async with rt.db.write() as session:
         await sessions.end_session_by_id(session, actor.user, session_id)
         await audit.record_event(
@@ -133,7 +139,7 @@ async def end_session(session_id: Id, actor: AccountCaller, rt: Rt) -> Response:
 async def list_keys(
     actor: AccountCaller, rt: Rt, include_revoked: IncludeRevoked = False
 ) -> KeyList:
-    """My API keys, newest first."""
+    """List API keys, newest first."""
     async with rt.db.read() as session:
         found = await keys.list_keys(session, actor.user, include_revoked=include_revoked)
     return KeyList(items=[KeyOut.from_key(key, rt.clock.now()) for key in found])
@@ -146,7 +152,7 @@ async def list_keys(
     openapi_extra={"x-secret-fields": ["key"]},
 )
 async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
-    """Make an API key. The key itself is in this answer and never again."""
+    """Create an API key. Only this response contains the key itself."""
     check_key_expiry(new.expires_at, rt.clock.now())
     async with rt.db.write() as session:
         row, clear = await keys.create_key(
@@ -170,7 +176,7 @@ async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
 
 @keys_router.delete("/{key_id}", status_code=204, responses=problems(KeyNotFound))
 async def revoke_key(key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
-    """Revoke a key and the keys it made: every process refuses them from now on."""
+    """Revoke a key and the keys created with it. It takes effect immediately, in every process."""
     async with rt.db.write() as session:
         for row in await keys.revoke_key(session, actor.user, key_id):
             await audit.record_event(

@@ -1,4 +1,4 @@
-"""The audit log: who did what, and who tried in vain."""
+"""The audit log: actions and refused attempts."""
 
 from datetime import datetime, timedelta
 
@@ -15,7 +15,7 @@ from refract.jobs.models import MAINTENANCE_SHARE
 from refract.jobs.queue import enqueue
 
 ENTRY_POINT_KEY = "door"
-"""The logging context under which a command line says that it is one."""
+"""The key of the logging context that names the entry point, set by the command line."""
 
 
 def add_entry(
@@ -27,9 +27,9 @@ def add_entry(
     target: object = None,
     detail: str | None = None,
 ) -> None:
-    """Add a line, in the transaction of the change it tells of. Callers pass ids and words, never a secret.
+    """Add an entry in the transaction of the change. Callers pass ids and words, never a secret.
 
-    Where there is no request, the door that the change came through stands in its place.
+    Without a request, the entry point takes the place of the request id.
     """
     context = get_contextvars()
     session.add(
@@ -54,7 +54,7 @@ async def record_event(
     target: str | None = None,
     detail: str | None = None,
 ) -> None:
-    """Add a line at an edge, where there is a runtime at hand."""
+    """Add an entry at the current time; a revoking action also updates the revocation log."""
     add_entry(
         session,
         action,
@@ -68,7 +68,7 @@ async def record_event(
 
 
 async def record_export(rt: Runtime, what: str, *, by: int | None, target: object = None) -> None:
-    """Add a line, in a transaction of its own, before a file with people's data leaves."""
+    """Add an entry in a transaction of its own, before an export of personal data starts."""
     async with rt.db.write() as session:
         add_entry(session, f"{what}.exported", at=rt.clock.now(), actor_id=by, target=target)
 
@@ -76,7 +76,7 @@ async def record_export(rt: Runtime, what: str, *, by: int | None, target: objec
 async def list_entries(
     session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
 ) -> Page[AuditEntry]:
-    """Newest first."""
+    """Return a page of entries, newest first."""
     question = ["audit"]
     wanted = (
         select(AuditEntry).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit + 1)

@@ -1,4 +1,4 @@
-"""Who is asking, by what a request carries. For every door, also those without the web framework."""
+"""Authentication of requests by API key, token or cookie, with or without the framework."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ SESSION_COOKIE = Cookie("refract")
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """A person, and the rights that came with this request."""
+    """The user behind a request, and the scopes of their credential."""
 
     user: User
     scopes: frozenset[Scope]
@@ -29,7 +29,7 @@ class Caller:
 
     @property
     def parent_key(self) -> ParentKey | None:
-        """Return the key that asks, which bounds the keys it makes; None where a person asks."""
+        """Return the calling key, which bounds the keys it creates; None for other credentials."""
         return ParentKey(self.key_id, self.scopes) if self.key_id is not None else None
 
     @property
@@ -42,7 +42,10 @@ def get_session_token(request: Request, rt: Runtime) -> str | None:
 
 
 async def authenticate(request: Request, rt: Runtime) -> Caller | None:
-    """The person behind a key, a token or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not."""
+    """Return the caller behind a key, a token or a cookie; None for an anonymous request.
+
+    An invalid key or token raises, a stale cookie does not.
+    """
     key, token = request.headers.get("x-api-key"), _get_bearer_token(request)
     if key is None and token is not None and rt.settings.issuers and token.count(".") == 2:
         actor: Caller | None = await _authenticate_token(request, rt, token)
@@ -56,7 +59,7 @@ async def authenticate(request: Request, rt: Runtime) -> Caller | None:
 
 
 def _format_actor(user: User) -> str:
-    """Whose stored answers a request may repeat."""
+    """Return the owner of stored responses, which a request may repeat."""
     return f"user:{user.id}"
 
 
@@ -83,11 +86,11 @@ async def _authenticate_key(request: Request, rt: Runtime, clear: str) -> Caller
 
 
 async def _authenticate_token(request: Request, rt: Runtime, token: str) -> Caller:
-    """A token stands for the person, with the rights they have in a browser but for those over the account itself.
+    """Return the user of a provider's token, with all their scopes but `account`.
 
-    It counts against their own limit.
+    Requests count against the limit of the user.
     """
-    from refract.identity.oidc.accounts import (  # noqa: PLC0415 - only where an issuer is configured
+    from refract.identity.oidc.accounts import (  # noqa: PLC0415 - only with an issuer
         user_from_bearer_token,
     )
 
@@ -113,7 +116,8 @@ async def _authenticate_cookie(request: Request, rt: Runtime) -> Caller | None:
     if found is None:
         return None
     seen, user = found
-    # Before the form is read, which may be larger for known people, and the first write, which may claim an Idempotency-Key.
+    # Before the form is read, which may be larger for users, and before the first write, which
+    # may claim an Idempotency-Key.
     request.state.actor = _format_actor(user)
     if request.method not in csrf.SAFE_METHODS and not await csrf.is_valid(rt, request, token):
         raise CsrfFailed

@@ -1,4 +1,4 @@
-"""Fair shares of what a process has little of: live streams and exports, so many at a time for each person."""
+"""Limits per user on what runs at the same time in a process: live streams and exports."""
 
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator
@@ -13,7 +13,7 @@ ChunkT = TypeVar("ChunkT", str, bytes)
 
 
 class UserConcurrencyLimits:
-    """What each person has open in this process (`rt.singleton(PersonalShares)`)."""
+    """Streams and exports that each user has open in this process."""
 
     def __init__(self, rt: Runtime) -> None:
         self._settings = rt.settings
@@ -21,21 +21,21 @@ class UserConcurrencyLimits:
         self._exports: Counter[int] = Counter()
 
     def check_stream_limit(self, user_id: int) -> None:
-        """Raise `StreamLimitReached` when a person has as many streams as they may."""
+        """Raise `StreamLimitReached` if a user has as many streams open as allowed."""
         limit = self._settings.streams_per_person
         if limit is not None and self._streams[user_id] >= limit:
             raise StreamLimitReached(limit=limit, retry_after=RETRY_AFTER_SECONDS)
 
     @contextmanager
     def count_stream(self, user_id: int) -> Iterator[None]:
-        """Count a stream for as long as the block runs."""
+        """Count a stream while the block runs. Raises `StreamLimitReached`."""
         self.check_stream_limit(user_id)
         with _count_open(self._streams, user_id):
             yield
 
     @contextmanager
     def count_export(self, user_id: int) -> Iterator[None]:
-        """Count an export for as long as the block runs. Raises `ExportLimitReached`."""
+        """Count an export while the block runs. Raises `ExportLimitReached`."""
         limit = self._settings.exports_per_person
         if limit is not None and self._exports[user_id] >= limit:
             raise ExportLimitReached(limit=limit, retry_after=RETRY_AFTER_SECONDS)
@@ -57,7 +57,10 @@ def _count_open(open_now: Counter[int], user_id: int) -> Iterator[None]:
 async def start_export(
     rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]
 ) -> AsyncIterator[ChunkT]:
-    """Return an export that has begun, within its person's share: what goes wrong at once is answered as a problem."""
+    """Return an export that has produced its first chunk, and count it against the user's limit.
+
+    Errors before the first chunk are raised here, where they still become a problem document.
+    """
     counted = _limit_export(rt, user_id, pieces)
     try:
         first = await anext(counted)

@@ -1,4 +1,4 @@
-"""Who is asking: the dependencies that every protected endpoint names."""
+"""Dependencies that authenticate and authorize the caller of an endpoint."""
 
 from collections.abc import Callable, Collection, Sequence
 from typing import Annotated, Any
@@ -33,14 +33,14 @@ GUARD_ERRORS: Errors = (
     AdminRequired,
     CsrfFailed,
 )
-"""Errors that follow from asking who the caller is; no endpoint names them."""
+"""Errors of authentication and authorization; endpoints do not list them."""
 
 
 @guards(Guard(errors=_CREDENTIALS, unsafe_errors=(CsrfFailed,)))
 async def identify_caller(request: Request, rt: Rt) -> Caller | None:
-    """Return the person behind a key or a cookie; None for a stranger. A wrong key is an error, a stale cookie is not.
+    """Return the caller behind a key, token or cookie; None for an anonymous request.
 
-    One request is asked once, however many dependencies and attempts want to know.
+    An invalid key raises, a stale cookie does not. Runs once per request, for all dependencies.
     """
     known: dict[str, Any] = request.scope["state"]
     if _CALLER not in known:
@@ -100,7 +100,10 @@ _GUARDS = (_require_read, _require_write, _require_admin, _require_account, _all
 async def authorize_before_body(
     request: Request, rt: Runtime, calls: Collection[Callable[..., Any]]
 ) -> bool:
-    """Refuse a caller by headers alone, for an endpoint with these dependencies; return whether it is a known person."""
+    """Apply the guards among an endpoint's dependencies before the body is read.
+
+    Return whether the caller is authenticated.
+    """
     if identify_caller not in calls:
         return False
     actor = await identify_caller(request, rt)
@@ -133,12 +136,12 @@ SECURITY_SCHEMES = {
 }
 
 OptionalReadCaller = Annotated[Caller | None, Depends(_allow_anonymous_read)]
-"""Strangers are welcome too; but a key that may not read sees nothing of its person's."""
+"""Anonymous callers are allowed, but a key needs the scope `read`."""
 ReadCaller = Annotated[Caller, Depends(_require_read)]
 WriteCaller = Annotated[Caller, Depends(_require_write)]
 AdminCaller = Annotated[Caller, Depends(_require_admin)]
 AccountCaller = Annotated[Caller, Depends(_require_account)]
-"""Somebody in a browser, or a key with the scope `account`."""
+"""A user in a browser, or a key with the scope `account`."""
 
 
 def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:
@@ -147,4 +150,4 @@ def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:
 
 
 PersonalDataHooks = Annotated[Sequence[PersonalDataHook], Depends(_get_personal_data_hooks)]
-"""What the features above keep of a person, as `app` gathered it."""
+"""The personal data hooks of all features, as `app` collects them."""

@@ -1,4 +1,4 @@
-"""What is forgotten every day: sessions that have ended, old lines of the audit log, stored answers, full buckets."""
+"""Daily deletion of expired sessions, audit entries, stored responses and idle buckets."""
 
 from datetime import time, timedelta
 from typing import ClassVar
@@ -18,7 +18,7 @@ BUCKET_RETENTION = timedelta(hours=2)
 
 
 class DeleteExpiredRecords(JobPayload):
-    """Remove what no longer means anything."""
+    """Delete records that have expired."""
 
     kind: ClassVar[str] = "identity.forget_old"
 
@@ -46,5 +46,5 @@ PERIODIC = (
     PeriodicJob(DeleteExpiredRecords(), daily=time(3, 0)),
     PeriodicJob(
         LogRevocations(), daily=time(2, 50)
-    ),  # whatever was revoked without a line in the audit log
+    ),  # revocations without an entry in the audit log
 )

@@ -1,7 +1,7 @@
-"""How much each API key is used: counted in memory, written in batches, limited by the hour.
+"""Usage of API keys: counted in memory, written in batches, limited per hour.
 
-The limit is kept per process and squared with Redis, or with the database, once a second, so several processes together may let
-through what they answer within that second before they know of each other.
+Each process keeps its own bucket and reconciles it with Redis, or with the database, once a second.
+Several processes together may exceed the limit by what they answer within that second.
 """
 
 import asyncio
@@ -26,14 +26,14 @@ from refract.limits.service import charge_up_to
 FLUSH_INTERVAL = 1.0
 _KEY, _USER = "key:", "bearer:"
 MAX_REFUSALS = 1_000
-"""Different refusals kept apart until the next flush."""
+"""Different refusals that are counted separately until the next flush."""
 MAX_LISTED_REFUSALS = 10
-"""Different refusals that one line of the audit log names."""
+"""Different refusals that one audit entry lists."""
 RefusedCredential = tuple[str, str]
 
 
 class KeyUsageTracker:
-    """The tally of one process."""
+    """Counts of one process."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
@@ -47,13 +47,13 @@ class KeyUsageTracker:
         self._refused: Counter[RefusedCredential] = Counter()
 
     def count_key(self, key_id: int, network: str | None = None) -> list[tuple[bytes, bytes]]:
-        """Note one request; the answer is the RateLimit headers. Too many raise `RateLimited`."""
+        """Count a request and return the RateLimit headers. Raises `RateLimited`."""
         if network is not None:
             self._networks[key_id] = network
         return self._count(f"{_KEY}{key_id}", "an hour for each key")
 
     def count_user(self, user_id: int) -> list[tuple[bytes, bytes]]:
-        """The same for a provider's token: its person has one limit, however many tokens they bring."""
+        """Count a request with a provider's token; all tokens of a user share one limit."""
         return self._count(f"{_USER}{user_id}", "an hour for each person's tokens")
 
     def _count(self, name: str, per: str) -> list[tuple[bytes, bytes]]:
@@ -75,9 +75,10 @@ class KeyUsageTracker:
         ]
 
     def count_refusal(self, key_prefix: str, network: str) -> None:
-        """Note a credential that opens nothing. The audit log gets a line per flush, not per attempt.
+        """Count an invalid credential. The audit log gets one entry per flush, not per attempt.
 
-        `key_prefix` is what a key's owner sees of it, empty for anything that is not a key; `network` is anonymised.
+        `key_prefix` is the visible part of a key, empty for other credentials; `network` is
+        anonymized.
         """
         found = (key_prefix, network)
         self._refused[
@@ -85,7 +86,7 @@ class KeyUsageTracker:
         ] += 1
 
     async def flush(self) -> None:
-        """Write the tally and learn what the other processes have used."""
+        """Write the counts, and update the buckets by what other processes have used."""
         used, self._used = self._used, Counter()
         refused, self._refused = self._refused, Counter()
         if not used and not refused:
@@ -137,7 +138,7 @@ class KeyUsageTracker:
     async def _take_shared_tokens(
         self, session: WriteSession, name: str, count: int, per_hour: int
     ) -> float:
-        """What all processes have left of an hour of a key or a person, by Redis if there is one and by the database otherwise."""
+        """Return the tokens that all processes have left, from Redis or else from the database."""
         if self._redis is not None:
             with contextlib.suppress(RedisUnavailable):
                 size = float(per_hour)
@@ -149,7 +150,7 @@ class KeyUsageTracker:
         )[1]
 
     async def run(self) -> None:
-        """Flush for as long as the process runs."""
+        """Flush periodically until cancelled."""
         errors = ErrorThrottle(structlog.get_logger("refract.keys"), "key_usage_waits")
         while True:
             await asyncio.sleep(FLUSH_INTERVAL)
@@ -161,7 +162,7 @@ class KeyUsageTracker:
 
 
 def _format_refusals(refused: Counter[RefusedCredential]) -> str:
-    """Say how many attempts there were, with which keys and from where."""
+    """Return the number of attempts, in total and by key prefix and network."""
     told = refused.most_common(MAX_LISTED_REFUSALS)
     lines = [
         f"{prefix or 'no key'} from {network or 'elsewhere'}: {count}"

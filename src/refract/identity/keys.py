@@ -1,4 +1,4 @@
-"""API keys: made once, shown once, found by digest, counted in batches."""
+"""API keys: shown once, stored as digests, counted in batches."""
 
 import re
 import secrets
@@ -30,25 +30,28 @@ _CHECKSUM_LENGTH = 6
 _SHAPE = re.compile(rf"^{KEY_PREFIX}[0-9A-Za-z]{{{_BODY_LENGTH + _CHECKSUM_LENGTH}}}$")
 DEFAULT_SCOPES = (Scope.READ, Scope.WRITE)
 EXPIRY_REMINDER = timedelta(days=14)
-"""How long before its end a key is pointed out in lists."""
+"""How long before its expiry a key is highlighted in lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class ParentKey:
-    """The key that asks for a new one, with the scopes it may pass on."""
+    """The key that creates another, with the scopes it can pass on."""
 
     key_id: int
     scopes: frozenset[Scope]
 
 
 def generate_key() -> str:
-    """`refract_`, 190 random bits, and a checksum by which scanners and we tell a key from a look-alike."""
+    """Return a new key: `refract_`, 190 random bits, and a checksum.
+
+    By the checksum secret scanners and we recognize a key without a look-up.
+    """
     body = "".join(secrets.choice(ALPHABET) for _ in range(_BODY_LENGTH))
     return f"{KEY_PREFIX}{body}{_compute_checksum(body)}"
 
 
 def is_key_shaped(text: str) -> bool:
-    """Whether asking the database is worth it."""
+    """Return whether a text has the form and checksum of a key, so that a look-up is worthwhile."""
     return bool(_SHAPE.match(text)) and text[-_CHECKSUM_LENGTH:] == _compute_checksum(
         text[len(KEY_PREFIX) : -_CHECKSUM_LENGTH]
     )
@@ -68,9 +71,10 @@ async def create_key(
     expires_at: datetime | None = None,
     parent: ParentKey | None = None,
 ) -> tuple[ApiKey, str]:
-    """Create a key; return its row and its only appearance in the clear.
+    """Create a key; return its row and the key itself, which is not stored.
 
-    A key made by another key (`parent`) has no scope that the parent lacks and ends no later.
+    A key created with another key (`parent`) has no scope that the parent lacks and expires no
+    later.
     """
     wanted = list(dict.fromkeys(scopes)) or list(DEFAULT_SCOPES)
     for scope in wanted:
@@ -102,7 +106,7 @@ async def create_key(
 async def _limit_to_parent(
     session: WriteSession, rt: Runtime, user: User, parent: ParentKey, expires_at: datetime | None
 ) -> datetime | None:
-    """Return when the child ends. The lock on the person makes a revocation find the child, or stops it."""
+    """Return the child's expiry. The lock on the user orders it with a revocation of the parent."""
     await session.get_one(User, user.id, with_for_update=True)
     row = await session.get(ApiKey, parent.key_id, populate_existing=True)
     if row is None or row.status_at(rt.clock.now()) != KeyStatus.ACTIVE:
@@ -111,9 +115,9 @@ async def _limit_to_parent(
 
 
 async def find_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiKey, User] | None:
-    """Return the active key of an active person with that person, or None. Raises `KeyExpired`.
+    """Return an active key with its active user, or None. Raises `KeyExpired`.
 
-    The database is asked each time: a revoked key is refused at once, everywhere.
+    Not cached: a revoked key is refused immediately, in every process.
     """
     if not is_key_shaped(clear):
         return None
@@ -133,7 +137,7 @@ async def find_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiK
 
 
 def is_expiring_soon(key: ApiKey, at: datetime) -> bool:
-    """Return whether a key that still works ends within the time of the reminder."""
+    """Return whether an active key expires within `EXPIRY_REMINDER`."""
     return (
         key.status_at(at) == KeyStatus.ACTIVE
         and key.expires_at is not None
@@ -144,16 +148,16 @@ def is_expiring_soon(key: ApiKey, at: datetime) -> bool:
 async def list_keys(
     session: ReadSession, user: User, *, include_revoked: bool = False
 ) -> list[ApiKey]:
-    """Newest first."""
+    """Return the keys of a user, newest first."""
     statuses = [KeyStatus.ACTIVE, KeyStatus.REVOKED] if include_revoked else [KeyStatus.ACTIVE]
     wanted = select(ApiKey).where(ApiKey.user_id == user.id, ApiKey.status.in_(statuses))
     return list(await session.scalars(wanted.order_by(ApiKey.created_at.desc(), ApiKey.id.desc())))
 
 
 async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[ApiKey]:
-    """Revoke a key and those it made, and so on; return those that were not revoked before.
+    """Revoke a key and all its descendants; return those that were not revoked before.
 
-    Revoking twice is harmless; another person's key looks absent.
+    Raises `KeyNotFound`, also for a key of another user.
     """
     await session.get_one(User, user.id, with_for_update=True)
     family = _find_descendants(
@@ -183,7 +187,7 @@ def _find_descendants(rows: Iterable[ApiKey], key_id: int) -> list[ApiKey]:
 
 @dataclass(slots=True)
 class KeyUsageRecord:
-    """How a key was used since the last time that was written down."""
+    """Usage of a key since the last flush."""
 
     requests: int
     last_at: datetime
@@ -191,7 +195,7 @@ class KeyUsageRecord:
 
 
 async def record_key_usage(session: WriteSession, used: dict[int, KeyUsageRecord]) -> None:
-    """Add what was counted in memory, by key id."""
+    """Add usage by key id."""
     for key_id, usage in sorted(used.items()):
         values = {"usage_count": ApiKey.usage_count + usage.requests, "last_used_at": usage.last_at}
         network = {"last_used_network": usage.network} if usage.network else {}

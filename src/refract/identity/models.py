@@ -1,4 +1,4 @@
-"""People and what proves who they are. Nobody's password is stored, ever."""
+"""Tables of accounts and credentials. No passwords are stored."""
 
 import re
 from datetime import datetime
@@ -19,10 +19,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from refract.core.db.types import TABLE_OPTIONS, Model, text_key
 
 LOCAL_ISSUER = "local"
-"""The issuer of accounts that sign in by one-time links from the terminal."""
+"""The issuer of accounts that sign in with one-time links from the terminal."""
 
 UNNAMED_USER = "Unnamed"
-"""Shown in place of a name that the provider has not told and the user has not chosen."""
+"""Shown where neither the provider nor the user has given a name."""
 
 _ADDRESS = re.compile(r"\s*\S+@\S+\s*")
 
@@ -59,7 +59,7 @@ class Scope(StrEnum):
 
 
 class User(Model):
-    """A person, known by issuer and subject. What the issuer claims about them is untrusted text."""
+    """An account, identified by issuer and subject. Claims of the issuer are untrusted text."""
 
     __tablename__ = "users"
     __table_args__ = (
@@ -88,24 +88,24 @@ class User(Model):
     status: Mapped[str] = mapped_column(String(20), default=UserStatus.ACTIVE)
     held_at: Mapped[
         datetime | None
-    ]  # since when links and lists of this (suspended) person are on hold
+    ]  # since when the links and lists of this (suspended) user are on hold
     created_at: Mapped[datetime]
     last_sync_at: Mapped[datetime]
     admin_by_setting: Mapped[bool | None]  # the role came from ADMINS, and goes with it
 
     @property
     def chosen_name(self) -> str:
-        """Return the nickname, else the provider's name unless it is an email address, else nothing."""
+        """Return the nickname, or the provider's name unless it is an email address, or ''."""
         return self.nickname or ("" if _ADDRESS.fullmatch(self.display_name) else self.display_name)
 
     @property
     def public_name(self) -> str:
-        """Return a name that everyone signed in may read: never an email address."""
+        """Return a name that every signed-in user may see: never an email address."""
         return self.chosen_name or UNNAMED_USER
 
 
 class ApiKey(Model):
-    """A credential for programs: shown once, kept as a digest."""
+    """An API key, stored as a digest."""
 
     __tablename__ = "api_keys"
     __table_args__ = (
@@ -126,11 +126,11 @@ class ApiKey(Model):
     last_used_at: Mapped[datetime | None]
     usage_count: Mapped[int] = mapped_column(default=0)
     expires_at: Mapped[datetime | None]
-    parent_id: Mapped[int | None]  # the key that made it, of the same person
+    parent_id: Mapped[int | None]  # the key that created it, of the same user
     last_used_network: Mapped[str | None] = mapped_column(String(50))
 
     def status_at(self, at: datetime) -> KeyStatus:
-        """Return the status at a given time. Expiry takes effect at once, not when a job has run."""
+        """Return the status at a given time. Expiry needs no job to take effect."""
         if (
             self.status == KeyStatus.ACTIVE
             and self.expires_at is not None
@@ -141,7 +141,7 @@ class ApiKey(Model):
 
 
 class BrowserSession(Model):
-    """A browser that has signed in. The cookie holds the token, we hold its digest."""
+    """A signed-in browser. The cookie holds the token, the row its digest."""
 
     __tablename__ = "sessions"
     __table_args__ = (
@@ -159,13 +159,11 @@ class BrowserSession(Model):
     created_at: Mapped[datetime]
     last_seen_at: Mapped[datetime]
     expires_at: Mapped[datetime]
-    sid: Mapped[str | None] = mapped_column(
-        text_key(255)
-    )  # the provider's own name for this session
+    sid: Mapped[str | None] = mapped_column(text_key(255))  # the provider's id of its own session
 
 
 class SigninLink(Model):
-    """A one-time way in, printed on the terminal of whoever runs the server."""
+    """A one-time sign-in link, printed on the operator's terminal."""
 
     __tablename__ = "signin_links"
     __table_args__ = (
@@ -183,7 +181,7 @@ class SigninLink(Model):
 
 
 class AuditEntry(Model):
-    """Who did what, and who tried in vain. It never holds a secret."""
+    """An entry of the audit log. It never contains a secret."""
 
     __tablename__ = "audit_log"
     __table_args__ = (
@@ -202,7 +200,7 @@ class AuditEntry(Model):
 
 
 class IssuerDocuments(Model):
-    """What a provider last said about itself: its addresses and keys, kept for the hours in which it does not answer."""
+    """The last discovery document and keys of a provider, used while it is unavailable."""
 
     __tablename__ = "issuer_documents"
 
@@ -213,9 +211,9 @@ class IssuerDocuments(Model):
 
 
 class AccountTombstone(Model):
-    """An (issuer, subject) that had an account here and may not have another until an administrator allows it.
+    """A deleted account whose (issuer, subject) can't sign up again unless an administrator allows.
 
-    Only a keyed digest of the pair is kept, so the row says nothing about the person.
+    Only a keyed digest of the pair is stored, so the row does not identify a person.
     """
 
     __tablename__ = "account_tombstones"
@@ -228,7 +226,7 @@ class AccountTombstone(Model):
 
 
 class SpentToken(Model):
-    """Something that counts once (a sign-in attempt, a logout token), kept as a digest until it would expire."""
+    """A single-use value (sign-in attempt, logout token), stored as a digest until it expires."""
 
     __tablename__ = "spent_tokens"
     __table_args__ = (Index("ix_spent_tokens_expires_at", "expires_at"), TABLE_OPTIONS)

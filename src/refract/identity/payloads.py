@@ -1,4 +1,4 @@
-"""What identity asks of the background."""
+"""Payloads of the feature's background jobs."""
 
 from typing import ClassVar
 
@@ -7,13 +7,13 @@ from refract.jobs.payload import JobPayload
 
 
 class FinishAccountDeletion(JobPayload):
-    """Look again for what a deleted account left: a request that had begun before may have written after."""
+    """Erase the data of a deleted account again: a request in flight may have written more."""
 
     kind: ClassVar[str] = "identity.finish_leaving"
     user_id: Id
 
 
 class LogRevocations(JobPayload):
-    """Write new revocations to the list that a restored backup is brought up to date with."""
+    """Append new revocations to the log that is replayed after a restore."""
 
     kind: ClassVar[str] = "identity.log_revocations"

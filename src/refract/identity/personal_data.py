@@ -1,6 +1,7 @@
-"""What features keep of a person: each says how to give it out and how it leaves, and `admin.parts` gathers them.
+"""Personal data hooks: how each feature exports and erases what it stores about a user.
 
-A feature above identity writes one `Part` and `admin.parts` names it in `PARTS`; neither identity nor the other features know of it.
+A feature above identity defines a `PersonalDataHook`, and `admin.personal_data` lists it in
+`PERSONAL_DATA_HOOKS`; neither identity nor the other features import it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,24 +15,26 @@ from refract.identity.models import User
 
 @dataclass(frozen=True, slots=True)
 class AccountDeletion:
-    """Somebody whose account is being deleted, and who takes over what can be taken over; nobody when that is None."""
+    """An account that is being deleted, and the user who takes over its links, if any."""
 
     user: User
     heir: User | None = None
 
 
 ExportPersonalData = Callable[[Runtime, User], AsyncIterator[dict[str, Any]]]
-"""Everything of a person's, one JSON-ready object at a time. It opens and closes its own read sessions, so that none stays open while
-somebody reads slowly."""
+"""Yields everything of a user, one JSON-ready object at a time. It opens and closes its own read
+sessions, so that none stays open while a client reads slowly."""
 
 ErasePersonalData = Callable[[WriteSession, Runtime, AccountDeletion], Awaitable[None]]
-"""Part with a person, in the transaction that deletes the account."""
+"""Erases the data of a user, in the transaction that deletes the account."""
 
 
 @dataclass(frozen=True, slots=True)
 class PersonalDataHook:
-    """One feature's share in a person's data. `name` is its member in the export (plural, snake_case), if it has
-    anything to export."""
+    """Export and erasure of one feature's data.
+
+    `name` is its member in the export (plural, snake_case), if it has anything to export.
+    """
 
     name: str
     export: ExportPersonalData | None

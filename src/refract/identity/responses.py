@@ -1,4 +1,4 @@
-"""Pages as a person sees them: who is signed in, the proof of origin for forms, the frame round the content."""
+"""HTML responses with the user, the CSRF token and the language of the request."""
 
 import gzip
 import secrets
@@ -20,12 +20,12 @@ _MIN_COMPRESSED_BYTES = 1_000
 
 
 def get_visit_cookie(request: Request) -> str | None:
-    """What forms of strangers are bound to; it means nothing else."""
+    """Return the cookie that CSRF tokens of anonymous visitors are bound to, its only use."""
     return VISIT_COOKIE.read(request, request.app.state.rt)
 
 
 def build_user_context(user: User | None) -> dict[str, Any] | None:
-    """The person as templates know them."""
+    """Return the user for templates."""
     return (
         None
         if user is None
@@ -39,7 +39,7 @@ def build_user_context(user: User | None) -> dict[str, Any] | None:
 
 
 def get_request_locale(request: Request, actor: Caller | None) -> Locale:
-    """Return the language of a page: what the person chose, else what the browser asks for."""
+    """Return the language of a page: the user's preference, or else the browser's."""
     preference = actor.user.preferences.get("locale") if actor else None
     return choose_locale(preference, request.headers.get("accept-language", ""))
 
@@ -54,8 +54,11 @@ def render_response(
     bound: str | None = None,
     **context: Any,
 ) -> HTMLResponse:
-    """Render a page for whoever asks, with what the form before had to say. A stranger gets a cookie that the page's forms are bound to,
-    unless they have a better one (`bound`)."""
+    """Render a page, with the message of the form before it.
+
+    An anonymous visitor gets a cookie that the page's forms are bound to, unless `bound` names
+    another one.
+    """
     rt: Runtime = request.app.state.rt
     said = flash.read(request, rt)
     visit = bound or get_visit_cookie(request) or secrets.token_urlsafe(16)
@@ -92,7 +95,7 @@ def render_fragment(
     bound: str = "",
     **context: Any,
 ) -> HTMLResponse:
-    """A piece of a page, for a page that is already there."""
+    """Render a fragment of a page."""
     locale = get_request_locale(request, actor)
     with use_locale(locale):
         html = _render_template(request, actor, template, bound, page_title="", **context)
@@ -100,7 +103,10 @@ def render_fragment(
 
 
 def _make_html_response(request: Request, html: str, status: int, locale: Locale) -> HTMLResponse:
-    """Compressed where the browser can read it and it pays. What is secret in a page is masked, so its size tells nothing."""
+    """Return the response, compressed where the browser accepts it and it pays.
+
+    Secrets in a page are masked, so that its compressed size reveals nothing (BREACH).
+    """
     body = html.encode()
     headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
     if len(body) < _MIN_COMPRESSED_BYTES or "gzip" not in request.headers.get(

@@ -1,4 +1,4 @@
-"""Those who stay connected: whether they would still be let in is asked once a second, for all of them together."""
+"""Revocation of open connections: their credentials are checked together, once a second."""
 
 import asyncio
 import contextlib
@@ -23,7 +23,7 @@ Credential = tuple[CredentialModel, int]
 
 
 class WatchedCaller:
-    """Somebody who is connected. `gone` once the key, the session or the person they came with is no longer good."""
+    """A connected caller. `revoked` once the key, session or user is no longer valid."""
 
     def __init__(self, actor: Caller) -> None:
         self.credential = _get_credential(actor)
@@ -31,7 +31,7 @@ class WatchedCaller:
 
 
 class RevocationWatcher:
-    """One of these lives as long as the runtime (`rt.singleton(Standing)`); it looks only while somebody is connected."""
+    """Checks the credentials of connected callers. One per runtime; idle without connections."""
 
     def __init__(self, rt: Runtime) -> None:
         self._rt = rt
@@ -45,7 +45,7 @@ class RevocationWatcher:
 
     @asynccontextmanager
     async def watch(self, actor: Caller) -> AsyncIterator[WatchedCaller]:
-        """Keep an eye on somebody for as long as the block runs."""
+        """Watch a caller while the block runs."""
         one = WatchedCaller(actor)
         self._watched.add(one)
         if self._check_task is None or self._check_task.done():
@@ -58,7 +58,7 @@ class RevocationWatcher:
             self._watched.discard(one)
 
     async def check(self) -> None:
-        """Ask now, with one statement for each kind of credential that somebody came with."""
+        """Check all watched callers now, with one statement for each kind of credential."""
         here = list(self._watched)
         good: set[Credential] = set()
         async with self._rt.db.read() as session:
@@ -78,7 +78,7 @@ class RevocationWatcher:
     async def _check_repeatedly(self) -> None:
         while self._watched:
             await self._rt.clock.sleep(CHECK_INTERVAL)
-            with contextlib.suppress(Unavailable):  # nobody is turned away because the database is
+            with contextlib.suppress(Unavailable):  # an unavailable database closes no connections
                 await self.check()
 
 
@@ -91,7 +91,7 @@ def _get_credential(actor: Caller) -> Credential:
 
 
 def _select_valid_credentials(rt: Runtime, now: datetime) -> dict[CredentialModel, Select[int]]:
-    """By each kind of credential, those that let somebody in."""
+    """Return a query for the valid credentials of each kind."""
     active = User.status == UserStatus.ACTIVE
     return {
         ApiKey: (

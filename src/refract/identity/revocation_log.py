@@ -1,8 +1,9 @@
-"""The list of revocations beside the database, which a restored backup is brought up to date with.
+"""The revocation log, which is kept outside the database and replayed after a restore.
 
-A backup is older than the revocations that followed it. Each revoked key, each suspended, erased or barred account and each administrator
-who is one no more therefore leaves a line in `revocations.jsonl`, in the directory of archived clicks, which all workers share. Lines are
-only ever added. They hold ids and keyed digests, no names.
+A backup is older than the revocations that followed it. Each revoked key, each suspended, deleted
+or barred account and each demoted administrator therefore adds a line to `revocations.jsonl`, in
+the directory of archived clicks, which all workers share. The log is append-only. It contains ids
+and keyed digests, no names.
 """
 
 import fcntl
@@ -36,7 +37,7 @@ _ROLE_ACTION: Final = "role.changed"
 REVOKING_ACTIONS: Final = frozenset(
     {"key.revoked", _STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION}
 )
-"""Lines of the audit log after which the list is brought up to date."""
+"""Actions of the audit log after which the revocation log is updated."""
 
 Subject = Literal["key", "person", "ban", "role"]
 RevocationState = Literal[
@@ -47,9 +48,9 @@ _Key = tuple[Subject, int]
 
 
 class Revocation(NamedTuple):
-    """The state of one key, account, ban or role; all but a key are known by the id of the account.
+    """The state of a key, account, ban or role; all but keys are identified by the account's id.
 
-    `heir` is who took over the links of a deleted account, `digest` is who may not sign up again.
+    `heir` took over the links of a deleted account; `digest` identifies a barred account.
     """
 
     subject: Subject
@@ -73,7 +74,7 @@ def get_log_path(settings: Settings) -> Path:
 
 
 def read_revocations(*paths: Path) -> dict[_Key, Revocation]:
-    """Return the last state of each subject in the lists; a line that was cut off is no line."""
+    """Return the last state of each subject in the logs. Truncated lines are ignored."""
     found: dict[_Key, Revocation] = {}
     for entry in sorted(
         (entry for path in paths for entry in _read_lines(path)), key=lambda entry: entry.moment
@@ -101,7 +102,7 @@ def _read_lines(path: Path) -> Iterator[Revocation]:
 
 
 async def append_revocations(rt: Runtime) -> int:
-    """Add what the database knows and the list does not. Return how many lines were added."""
+    """Append what the database knows and the log does not. Return the number of lines."""
     async with rt.db.read() as session:
         audited = await _read_audit(session)
         revoked = [entry async for entry in _revoked(session, audited)]
@@ -143,7 +144,7 @@ def _iter_new_entries(
 
 
 async def _read_audit(session: ReadSession) -> dict[tuple[str, int], AuditEntry]:
-    """Return the last line of each action about each account."""
+    """Return the last entry of each action on each account."""
     told = (
         AuditEntry.action.in_((_STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION)),
         AuditEntry.target.is_not(None),
@@ -179,9 +180,9 @@ async def _revoked(
 
 
 def _lifted(audited: dict[tuple[str, int], AuditEntry]) -> Iterator[Revocation]:
-    """Yield what was given back, by the audit log.
+    """Yield revocations that were lifted, by the audit log.
 
-    The state alone would not do: in a restored database everybody is active whom the list knows as suspended since.
+    The state is not enough: in a restored database, accounts are active that were suspended later.
     """
     for (action, user_id), line in audited.items():
         at = line.at.isoformat()

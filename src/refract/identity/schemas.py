@@ -1,4 +1,4 @@
-"""What the account calls take and give."""
+"""Schemas of the account API and the profile form."""
 
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Self
@@ -33,7 +33,7 @@ KeyName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, 
 
 
 class PreferencesPatch(InputSchema):
-    """What a person may choose; absent means unchanged."""
+    """Preferences to change; absent means unchanged."""
 
     locale: (
         Annotated[
@@ -63,7 +63,7 @@ class PreferencesPatch(InputSchema):
             Field(
                 ge=0.5,
                 le=1,
-                description="File items by themselves from this confidence on; null never does.",
+                description="Approve items automatically from this confidence on; null never does.",
             ),
         ]
         | None
@@ -71,7 +71,7 @@ class PreferencesPatch(InputSchema):
 
 
 class Preferences(OutputSchema):
-    """How the assistant should behave for this person."""
+    """Preferences of a user."""
 
     model_config = ConfigDict(extra="ignore")
 
@@ -83,7 +83,7 @@ class Preferences(OutputSchema):
 
 
 class ProfilePatch(InputSchema):
-    """Absent means unchanged, null clears."""
+    """Profile fields to change. Absent means unchanged, null clears."""
 
     nickname: (
         Annotated[
@@ -113,7 +113,7 @@ class ProfilePatch(InputSchema):
 
 
 class ProfileForm(BaseModel):
-    """The same as a browser sends it: every field, as text."""
+    """The profile form, every field as text."""
 
     nickname: str = ""
     bio: str = ""
@@ -129,7 +129,7 @@ class ProfileForm(BaseModel):
 
 
 class Me(OutputSchema):
-    """The person who asks."""
+    """The profile of the caller."""
 
     id: Id
     email: str = Field(examples=["ada@example.com"])
@@ -160,7 +160,7 @@ class KeyCreate(InputSchema):
 
 
 def check_key_expiry(ends: datetime | None, now: datetime) -> None:
-    """Raise `InvalidKeyExpiry` for an end that has passed or lies beyond ten years."""
+    """Raise `InvalidKeyExpiry` for an expiry in the past or more than ten years ahead."""
     if ends is not None and not now < ends <= now + MAX_KEY_LIFETIME:
         raise InvalidKeyExpiry(
             errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")]
@@ -168,7 +168,7 @@ def check_key_expiry(ends: datetime | None, now: datetime) -> None:
 
 
 class KeyOut(OutputSchema):
-    """An API key, without the key."""
+    """An API key, without the key itself."""
 
     id: Id
     name: str = Field(examples=["Blog automation"])
@@ -189,12 +189,12 @@ class KeyOut(OutputSchema):
 
     @classmethod
     def from_key(cls, key: ApiKey, at: datetime) -> Self:
-        """Return a key as it stands at a given time."""
+        """Return a key with its status at a given time."""
         return cls.model_validate(key).model_copy(update={"status": key.status_at(at)})
 
 
 class NewKey(KeyOut):
-    """The only answer that holds the key itself."""
+    """A new API key. Only this response contains the key itself."""
 
     key: str | None = Field(
         examples=["refract_4fG7h2KqT0…"],
@@ -228,7 +228,7 @@ class SessionList(OutputSchema):
 
 
 def get_chosen_preferences(patch: PreferencesPatch | None) -> dict[str, Any]:
-    """Return the preferences that a patch names. Null counts as absent where a choice can't be null."""
+    """Return the preferences that a patch names. Null counts as absent unless it is a choice."""
     named = {} if patch is None else patch.model_dump(exclude_unset=True)
     return {
         name: value

@@ -1,4 +1,4 @@
-"""Browser sessions and the one-time links that begin them."""
+"""Browser sessions and one-time sign-in links."""
 
 import secrets
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ MAX_SESSION_AGE = timedelta(days=90)
 
 
 async def create_signin_link(session: WriteSession, rt: Runtime, user: User) -> str:
-    """The address of a one-time sign-in; only its digest is kept."""
+    """Return the URL of a new one-time sign-in link; only its digest is stored."""
     token = secrets.token_urlsafe(32)
     now = rt.clock.now()
     session.add(
@@ -45,7 +45,7 @@ async def create_signin_link(session: WriteSession, rt: Runtime, user: User) -> 
 
 
 async def find_signin_link_user(session: ReadSession, rt: Runtime, token: str) -> User | None:
-    """Whom a link would sign in; looking does not use it up, so a link preview cannot spend it."""
+    """Return the user of an unused link, without using it up: a link preview must not."""
     now = rt.clock.now()
     return await session.scalar(
         select(User)
@@ -60,7 +60,7 @@ async def find_signin_link_user(session: ReadSession, rt: Runtime, token: str) -
 
 
 async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> User:
-    """Use a link up. Of two at once, one gets in."""
+    """Use up a link and return its user. Of two concurrent uses, one succeeds."""
     now = rt.clock.now()
     unused = update(SigninLink).where(
         SigninLink.token_hash == hash_credential(token),
@@ -83,9 +83,9 @@ async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> Use
 async def create_session(
     session: WriteSession, rt: Runtime, user: User, agent: str, *, sid: str | None = None
 ) -> str:
-    """Begin a session with a new token, whatever the browser had before; return the cookie's value.
+    """Create a session with a new token; return the value of the cookie.
 
-    `sid` is the provider's own name for its session, by which it may end ours.
+    `sid` is the provider's id of its own session, by which it can end this one.
     """
     token = secrets.token_urlsafe(32)
     now = rt.clock.now()
@@ -106,7 +106,7 @@ async def create_session(
 
 
 def _get_session_end(rt: Runtime, user: User, created_at: datetime) -> datetime:
-    """Return when a session that is used now would end if it were not used again."""
+    """Return when a session that is used now expires if it is not used again."""
     return min(
         rt.clock.now() + timedelta(days=rt.settings.session_days),
         created_at + _get_max_age(rt, user),
@@ -114,7 +114,7 @@ def _get_session_end(rt: Runtime, user: User, created_at: datetime) -> datetime:
 
 
 def _get_max_age(rt: Runtime, user: User) -> timedelta:
-    """A provider is asked again after some days, since people leave there and not here."""
+    """Return the maximum age. Sessions of providers are shorter, since accounts end there."""
     return (
         MAX_SESSION_AGE
         if user.issuer == LOCAL_ISSUER
@@ -123,9 +123,9 @@ def _get_max_age(rt: Runtime, user: User) -> timedelta:
 
 
 def build_live_condition(rt: Runtime, at: datetime) -> ColumnElement[bool]:
-    """Return the condition for sessions that let somebody in, for a query that joins their person.
+    """Return the condition for valid sessions, for a query that joins the user.
 
-    What an earlier release, or an earlier setting, promised is bounded by the setting of today.
+    The current setting bounds sessions that an earlier release or setting made longer.
     """
     asked_again = BrowserSession.created_at > at - timedelta(days=rt.settings.session_max_days)
     return and_(
@@ -153,7 +153,7 @@ async def find_session(
 async def extend_session(
     session: WriteSession, rt: Runtime, user: User, seen: BrowserSession
 ) -> None:
-    """Push the end of a session that is in use, at most every ten minutes."""
+    """Extend a session that is in use. Callers do so at most every `LAST_SEEN_INTERVAL`."""
     ends = _get_session_end(rt, user, seen.created_at)
     await session.execute(
         update(BrowserSession)
@@ -163,7 +163,7 @@ async def extend_session(
 
 
 async def list_sessions(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
-    """Newest first."""
+    """Return the valid sessions of a user, newest first."""
     mine = (
         select(BrowserSession)
         .join(User, User.id == BrowserSession.user_id)
@@ -196,9 +196,9 @@ async def end_session_by_id(session: WriteSession, user: User, session_id: int) 
 async def end_provider_sessions(
     session: WriteSession, issuer: str, *, subject: str | None, sid: str | None
 ) -> int:
-    """End what a provider says is over: the session it calls `sid`, or all of `subject`; return how many.
+    """End the session `sid` of a provider, or all sessions of `subject`; return how many.
 
-    Where it names both, sessions begun before providers' names were kept are ended too: one of them may be meant.
+    With both, sessions of the subject without a stored `sid` are ended too: it may be one of them.
     """
     theirs = select(User.id).where(User.issuer == issuer)
     if subject is not None:
@@ -212,7 +212,7 @@ async def end_provider_sessions(
 
 
 async def spend_token(session: WriteSession, token: str, *, until: datetime) -> bool:
-    """Use something up that counts once; return False when it was used before. The unique key decides."""
+    """Mark a single-use token as used; return False if it already was. The unique key decides."""
     return await try_insert(
         session, SpentToken, {"digest": hash_credential(token), "expires_at": until}
     )
@@ -224,7 +224,7 @@ async def end_other_sessions(session: WriteSession, user: User, kept_id: int | N
 
 
 async def delete_expired_sessions(session: WriteSession, rt: Runtime) -> None:
-    """Remove what can no longer sign anybody in."""
+    """Delete expired sessions, sign-in links and spent tokens."""
     now = rt.clock.now()
     await session.execute(delete(BrowserSession).where(BrowserSession.expires_at < now))
     await session.execute(delete(SigninLink).where(SigninLink.expires_at < now))

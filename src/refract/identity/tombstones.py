@@ -1,6 +1,7 @@
-"""Tombstones of deleted accounts: who had one cannot sign up again until an administrator allows it.
+"""Tombstones of deleted accounts: no new sign-up until an administrator allows it.
 
-Erasing somebody keeps a digest of (issuer, subject), keyed by the installation's secret, and nothing else of them.
+A tombstone holds a digest of (issuer, subject), keyed by the installation's secret, and nothing
+else about the person.
 """
 
 from collections.abc import Iterable
@@ -17,19 +18,19 @@ REFERENCE_LENGTH = 12
 
 
 def get_reference(tombstone: AccountTombstone) -> str:
-    """Return what a person who is refused can tell an administrator, to be found by."""
+    """Return the reference that the sign-in page shows and administrators search for."""
     return tombstone.digest[:REFERENCE_LENGTH]
 
 
 async def add_tombstone(session: WriteSession, rt: Runtime, user: User) -> None:
-    """Bar the provider's account behind `user`. Accounts of the terminal are made by the operator alone."""
+    """Bar the provider's account of a user. Local accounts are created by the operator only."""
     if user.issuer == LOCAL_ISSUER:
         return
     await bar_digest(session, rt, user.id, _compute_digest(rt, user.issuer, user.subject))
 
 
 async def bar_digest(session: WriteSession, rt: Runtime, user_id: int, digest: str) -> None:
-    """Bar whom `digest` stands for, if they are not barred yet."""
+    """Add a tombstone with this digest unless there is one."""
     if await _find_by_digest(session, digest) is None:
         session.add(
             AccountTombstone(
@@ -40,17 +41,17 @@ async def bar_digest(session: WriteSession, rt: Runtime, user_id: int, digest: s
 
 
 async def lift_bans(session: WriteSession, user_ids: Iterable[int]) -> None:
-    """Let those sign up again whose accounts these were."""
+    """Remove the tombstones of these accounts."""
     await session.execute(delete(AccountTombstone).where(AccountTombstone.user_id.in_(user_ids)))
 
 
 async def count_tombstones(session: ReadSession) -> int:
-    """Return how many are barred."""
+    """Return the number of tombstones."""
     return await session.scalar(select(func.count()).select_from(AccountTombstone)) or 0
 
 
 async def check_not_barred(session: ReadSession, rt: Runtime, issuer: str, subject: str) -> None:
-    """Raise `AccountBarred` for somebody whose account was deleted here."""
+    """Raise `AccountBarred` if there is a tombstone of (issuer, subject)."""
     tombstone = await _find_by_digest(session, _compute_digest(rt, issuer, subject))
     if tombstone is not None:
         raise AccountBarred(reference=get_reference(tombstone))
@@ -59,7 +60,7 @@ async def check_not_barred(session: ReadSession, rt: Runtime, issuer: str, subje
 async def list_tombstones(
     session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
 ) -> Page[AccountTombstone]:
-    """Return those who are barred, newest first."""
+    """Return a page of tombstones, newest first."""
     question = ["barred"]
     wanted = select(AccountTombstone).order_by(AccountTombstone.id.desc()).limit(limit + 1)
     if cursor:
@@ -74,7 +75,7 @@ async def list_tombstones(
 
 
 async def find_by_reference(session: ReadSession, reference: str) -> AccountTombstone:
-    """Return the tombstone with this id, or with this beginning of its digest. Raises `BarredAccountNotFound`."""
+    """Return the tombstone with this id or digest prefix. Raises `BarredAccountNotFound`."""
     if (
         reference.isdecimal()
         and (found := await session.get(AccountTombstone, int(reference))) is not None
@@ -92,7 +93,7 @@ async def find_by_reference(session: ReadSession, reference: str) -> AccountTomb
 
 
 async def remove_tombstone(session: WriteSession, tombstone_id: int) -> AccountTombstone:
-    """Let somebody sign up again. Raises `BarredAccountNotFound`."""
+    """Delete a tombstone, which allows a new sign-up. Raises `BarredAccountNotFound`."""
     tombstone = await session.get(AccountTombstone, tombstone_id, with_for_update=True)
     if tombstone is None:
         raise BarredAccountNotFound

@@ -1,4 +1,4 @@
-"""Accounts: finding them, making the owner's, changing one's own."""
+"""Accounts: look-up, creation of local ones, profile changes."""
 
 import unicodedata
 from collections.abc import Collection
@@ -19,12 +19,12 @@ OWNER_SUBJECT = "owner"
 
 
 def fold_email(email: str) -> str:
-    """How addresses are compared."""
+    """Return the form in which email addresses are compared."""
     return unicodedata.normalize("NFC", email.strip()).casefold()[:255]
 
 
 async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
-    """The account of whoever runs this server, and whether it was made just now."""
+    """Return the operator's account, and whether it was created just now."""
     owner = select(User).where(User.issuer == LOCAL_ISSUER, User.subject == OWNER_SUBJECT)
     found = await session.scalar(owner)
     if found is not None:
@@ -42,14 +42,14 @@ async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
                 ),
                 True,
             )
-    except IntegrityError:  # another process that starts at this moment was first
+    except IntegrityError:  # another starting process was first
         return (await session.scalars(owner)).one(), False
 
 
 async def create_local_user(
     session: WriteSession, rt: Runtime, email: str, *, subject: str, role: UserRole, name: str = ""
 ) -> User:
-    """An account that signs in by links from the terminal. The operator vouches for the address."""
+    """Create an account that signs in with one-time links. The operator vouches for the email."""
     now = rt.clock.now()
     user = User(
         id=rt.ids.next_id(),
@@ -72,7 +72,7 @@ async def create_local_user(
 
 
 async def get_user_by_email(session: ReadSession, email: str) -> User:
-    """The one active person with this verified address."""
+    """Return the active user with this verified email. Raises `UserNotFound`, `EmailAmbiguous`."""
     wanted = select(User).where(
         User.email_folded == fold_email(email),
         User.status == UserStatus.ACTIVE,
@@ -87,7 +87,7 @@ async def get_user_by_email(session: ReadSession, email: str) -> User:
 
 
 async def get_users_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, User]:
-    """Accounts by id; those that are gone are missing."""
+    """Return accounts by id; missing ones are left out."""
     found: dict[int, User] = {}
     for some in iter_batches(sorted(ids)):
         found |= {
@@ -104,7 +104,7 @@ async def change_profile(
     *,
     at: datetime,
 ) -> User:
-    """Change what a person may say about themselves; preferences that are not named stay."""
+    """Update profile fields and preferences; those that are not named stay."""
     user = await session.get_one(User, user_id)
     for field in ("nickname", "avatar_url", "bio"):
         if field in changes:

@@ -1,1 +1,1 @@
-"""Rate limits: a product rule below every feature, so that a service can charge in the transaction it limits."""
+"""Rate limits. Below every feature, so that a service can charge in its own transaction."""

@@ -5,7 +5,10 @@ from math import ceil
 
 
 class MemoryBuckets:
-    """The buckets of one limit by subject. LRU-bounded; eviction resets a bucket in the caller's favour."""
+    """The buckets of one limit by subject.
+
+    LRU-bounded; eviction resets a bucket in the caller's favour.
+    """
 
     def __init__(self, *, size: float, per_second: float, capacity: int = 10_000) -> None:
         self.size = size
@@ -14,7 +17,7 @@ class MemoryBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def take(self, name: str, now: float) -> float:
-        """Take one token and return what remains; negative if there was none, and then nothing is taken."""
+        """Take one token and return what remains; if there is none, take nothing, return < 0."""
         tokens, since = self._buckets.pop(name, (self.size, now))
         tokens = min(self.size, tokens + (now - since) * self._per_second)
         left = tokens - 1
@@ -33,5 +36,5 @@ class MemoryBuckets:
         return max(1, ceil(-left / self._per_second)) if left < 0 else 0
 
     def set(self, name: str, tokens: float, now: float) -> None:
-        """Replace a bucket by what all processes together have left of it."""
+        """Set the tokens of a bucket to what all processes together have left."""
         self._buckets[name] = (min(self.size, tokens), now)

@@ -9,7 +9,7 @@ from refract.core.db.types import Model, text_key
 
 
 class LimitBucket(Model):
-    """A token bucket that is charged in the transaction it limits, so that it is exact across processes."""
+    """A token bucket charged in the transaction it limits, hence exact across processes."""
 
     __tablename__ = "limit_buckets"
 

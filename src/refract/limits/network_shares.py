@@ -9,7 +9,10 @@ from refract.limits.errors import TooManyNetworkStreams, TooManyOpenRequests
 
 
 class NetworkShares:
-    """The open requests and streams of each network. The empty network, this machine itself, has no limit."""
+    """The open requests and streams of each network.
+
+    The empty network, this machine itself, has no limit.
+    """
 
     def __init__(self, rt: Runtime) -> None:
         self._max_requests = rt.settings.open_requests_per_network
@@ -18,7 +21,7 @@ class NetworkShares:
         self.streams: Counter[bytes] = Counter()
 
     def open(self, network: bytes) -> "NetworkShare":
-        """Return the share of a request. Raises `TooManyOpenRequests` if its network has none left."""
+        """Return the share of a request. Raises `TooManyOpenRequests`."""
         if (
             network
             and self._max_requests is not None
@@ -34,7 +37,7 @@ class NetworkShares:
 
 
 class NetworkShare:
-    """The share that one request takes of its network's, for as long as the block runs."""
+    """One request or stream of a network, counted while the block runs."""
 
     def __init__(self, shares: NetworkShares, network: bytes) -> None:
         self._network = network
@@ -42,7 +45,7 @@ class NetworkShare:
         self._taken = shares.requests
 
     def become_stream(self) -> None:
-        """Count as a stream from now on: it may last, and takes no request's place."""
+        """Count as a stream instead of a request from now on, since a stream may last."""
         self.__exit__(None, None, None)
         self._taken = self._streams
         self.__enter__()

@@ -1,4 +1,4 @@
-"""Token buckets that all processes share over Redis. While it is away, each process keeps its own."""
+"""Token buckets in Redis. While it is unavailable, each process uses its own."""
 
 from typing import Final
 
@@ -14,11 +14,12 @@ local tokens, at = tonumber(kept[1]) or size, tonumber(kept[2]) or now
 tokens = math.min(size, tokens + math.max(0, now - at) * rate)
 local granted = math.min(cost, math.floor(tokens))
 tokens = tokens - granted
-redis.call('HSET', KEYS[1], 'tokens', string.format('%.6f', tokens), 'at', string.format('%.6f', math.max(now, at)))
+redis.call('HSET', KEYS[1], 'tokens', string.format('%.6f', tokens),
+           'at', string.format('%.6f', math.max(now, at)))
 redis.call('PEXPIRE', KEYS[1], math.ceil((size - tokens) / rate * 1000) + 1000)
 return {granted, string.format('%.6f', tokens)}
 """)
-"""Uses the server's clock, so that machines whose clocks differ share one bucket. A bucket that is full again expires."""
+"""Uses the clock of Redis, since those of machines differ. A bucket that is full again expires."""
 
 
 async def take_shared(
@@ -32,7 +33,10 @@ async def take_shared(
 
 
 class SharedBuckets:
-    """The buckets of one limit, such as misses, in Redis. Redis is not asked once this process has used the limit up by itself."""
+    """The buckets of one limit, such as misses, in Redis.
+
+    Not queried while this process alone has exhausted the limit.
+    """
 
     def __init__(
         self, redis: RedisClient | None, kind: str, *, size: float, per_second: float

@@ -1,4 +1,4 @@
-"""Charging: exactly, in the caller's transaction, or approximately, in memory and Redis."""
+"""Charging of limits: exact in the caller's transaction, or approximate in memory and Redis."""
 
 from datetime import datetime
 from math import ceil
@@ -32,14 +32,17 @@ async def charge(
 async def charge_up_to(
     session: WriteSession, name: str, cost: int, *, per_hour: int | None, now: datetime
 ) -> tuple[int, int]:
-    """Take up to `cost` tokens; return how many were granted, and how many remain. None sets no limit."""
+    """Take up to `cost` tokens; return how many were granted and how many remain.
+
+    None sets no limit.
+    """
     if per_hour is None:
         return cost, 0
     query = select(LimitBucket).where(LimitBucket.name == name).with_for_update()
     bucket = await session.scalar(query)
     if (
         bucket is None
-    ):  # two callers may be the first at the same moment: one inserts the row, the other waits for it
+    ):  # of two concurrent first callers, one inserts the row and the other waits for it
         row = {"name": name, "tokens": float(per_hour), "updated_at": now}
         await insert_if_absent(session, LimitBucket, [row])
         bucket = (await session.scalars(query)).one()
@@ -58,12 +61,18 @@ async def delete_idle_buckets(session: WriteSession, untouched_since: datetime) 
 
 
 class SharedLimit:
-    """A number of calls per subject and span of time, over all processes where there is Redis. None sets no limit."""
+    """A number of calls per subject and time span, across processes with Redis.
+
+    None sets no limit.
+    """
 
     def __init__(
         self, rt: Runtime, kind: str, limit: int | None, *, per: str, seconds: int = 60
     ) -> None:
-        """`kind` names the buckets, `per` ends the sentence "N are allowed …", `seconds` is the span of time."""
+        """Create the limit.
+
+        `kind` names the buckets, `per` completes "N are allowed …", `seconds` is the time span.
+        """
         self._clock = rt.clock
         self._limit = limit
         self._per = per
@@ -75,7 +84,7 @@ class SharedLimit:
         )
 
     async def charge(self, subject: str) -> None:
-        """Count one call of a subject, such as a network or a user. Raises `RateLimited` if it has none left."""
+        """Count one call of a subject, such as a network or a user. Raises `RateLimited`."""
         if self._limit is None:
             return
         self._require(await self._buckets.take(subject, self._clock.monotonic()))
@@ -143,7 +152,7 @@ class MissLimit(SharedLimit):
 
 
 class RenderLimit(SharedLimit):
-    """Images and feeds that are made for a network in a minute."""
+    """Images and feeds rendered for a network per minute."""
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(

@@ -1,1 +1,1 @@
-"""Everything an installation holds, carried elsewhere and compared: moving to another database, backup and restore."""
+"""Backup, restore, and the move to another database, all with verification."""

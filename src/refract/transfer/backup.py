@@ -1,9 +1,12 @@
 """Backups: one file that restores on any of the three databases, on this machine or another.
 
-A ZIP archive of `tables/<name>.jsonl` (a line of column names, then a line per row), the files beside the database, and last of all
-`manifest.json`, which holds the sums of everything. The spool is copied before the database is read: what is stored meanwhile is then in
-both, and its checkpoint keeps it from being stored again; the other way round it would be in neither. Archived clicks are copied by the
-table that names them, inside the same snapshot: a file that is named and absent fails the backup.
+A ZIP archive of `tables/<name>.jsonl` (a line of column names, then a line per row), the files
+beside the database, and last of all `manifest.json` with the checksums of everything.
+
+The spool is copied before the database is read: clicks stored meanwhile are then in both, and the
+checkpoint keeps them from being stored again; in the opposite order they would be in neither.
+Archived clicks are copied by the table that lists them, in the same snapshot: a listed file that is
+missing fails the backup.
 """
 
 import contextlib
@@ -43,7 +46,7 @@ from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
 from refract.transfer.table_io import count_rows, open_snapshot, read_lines
 
 EXCLUDED_CREDENTIALS: Final = frozenset({"sessions", "signin_links"})
-"""Credentials that a backup neither holds nor brings back: after a restore everyone signs in again."""
+"""Credentials that are neither backed up nor restored: everyone signs in again."""
 _EXCLUDED_FILES: Final = frozenset({"lock", "ingester.lock"})
 _DRAFT_SUFFIX: Final = ".refract-part"
 BackupProgress = Callable[[str, int, int], None]
@@ -66,7 +69,7 @@ async def create_backup(
     *,
     without_archive: bool = False,
 ) -> BackupManifest:
-    """Write a backup and read it again; the file appears under its name when it is complete."""
+    """Write a backup and verify it; the file gets its name once it is complete."""
     state = await migrations.check_schema(db)
     if state.problem is not None:
         raise state.problem
@@ -105,7 +108,7 @@ async def create_backup(
 
 
 def mark_backup(settings: Settings, path: Path) -> None:
-    """Record that a good backup was made just now."""
+    """Record that a verified backup was made just now."""
     marker = settings.backup_marker
     marker.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     marker.write_text(f"{path.absolute()}\n")
@@ -113,7 +116,10 @@ def mark_backup(settings: Settings, path: Path) -> None:
 
 @contextlib.contextmanager
 def _open_draft(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
-    """Open the unfinished file, locked while its writer lives, and remove what killed writers left in the same directory."""
+    """Open the unfinished file, locked while its writer lives.
+
+    Files that killed writers left in the same directory are removed.
+    """
     for old in (*path.parent.glob(f".*{_DRAFT_SUFFIX}"), *path.parent.glob(".refract-*.zip.part")):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), old.open("rb") as left:
             fcntl.flock(left, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -177,8 +183,8 @@ def _copy_files(
         with (
             contextlib.suppress(FileNotFoundError, IsADirectoryError),
             path.open("rb") as source,
-        ):  # finished and removed meanwhile
-            found = hashlib.sha256()  # of what was copied: a spool grows meanwhile
+        ):  # a spool segment was processed and removed
+            found = hashlib.sha256()  # of what was copied: the spool grows
             with archive.open(f"files/{name}", "w", force_zip64=True) as target:
                 while data := source.read(1 << 20):
                     target.write(data)
@@ -187,7 +193,7 @@ def _copy_files(
 
 
 def verify_backup(path: Path, *, without_archive: bool = False) -> BackupManifest:
-    """Read everything once: every table and file must add up to the manifest, and every archived day must be there."""
+    """Check all checksums, and that every archived day is included. Return the manifest."""
     with open_backup(path) as archive:
         manifest = read_manifest(archive, path)
         for name, wanted in manifest.tables.items():

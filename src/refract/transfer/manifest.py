@@ -36,7 +36,7 @@ class BackupIncomplete(Conflict):
 
 @dataclass(slots=True)
 class BackupManifest:
-    """The contents of a backup and their sums."""
+    """The contents of a backup and their checksums."""
 
     revision: str
     made_at: str
@@ -52,7 +52,7 @@ class BackupManifest:
         return sum(int(spelled.split(":")[0]) for spelled in self.tables.values())
 
     def as_json(self) -> dict[str, Any]:
-        """Return what is written. The mark of a backup without its archive is written only there: older versions do not know it."""
+        """Return the JSON form. `without_archive` is left out if false: older versions lack it."""
         names = ("format", "version", "revision", "made_at", "dialect", "tables", "files")
         marked = {"without_archive": True} if self.without_archive else {}
         return {name: getattr(self, name) for name in names} | marked

@@ -1,4 +1,4 @@
-"""From SQLite to a server: every table, in the order of their keys, compared when it is done, and taken up again where it was cut off."""
+"""The move from SQLite to a database server: resumable, table by table, with comparison."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from refract.transfer.table_io import (
 )
 
 MoveProgress = Callable[[str, int, int], None]
-"""Told of a table, the rows of it that are over, and all its rows."""
+"""Called with a table, the number of rows copied, and the number of all its rows."""
 
 
 class UnsupportedSource(Invalid):
@@ -45,7 +45,7 @@ class TargetNotEmpty(Conflict):
 
 @dataclass(frozen=True, slots=True)
 class MoveResult:
-    """What was carried over."""
+    """The result of a move."""
 
     tables: int
     rows: int
@@ -55,7 +55,7 @@ class MoveResult:
 async def move_database(
     source: Database, target: Database, progress: MoveProgress, *, again: bool = False
 ) -> MoveResult:
-    """Copy and compare. Nobody can write to the source meanwhile; it is left as it was."""
+    """Copy and compare. The source is locked against writes and left unchanged."""
     if source.dialect != "sqlite":
         raise UnsupportedSource(dialect=source.dialect)
     if target.dialect == "sqlite":
@@ -82,7 +82,7 @@ async def move_database(
 async def _copy_table(
     old: AsyncConnection, new: AsyncConnection, form: TableCodec, progress: MoveProgress
 ) -> tuple[TableChecksum, int]:
-    """One table; the answer is what the old one adds up to, and how many rows were over before."""
+    """Copy a table; return the checksum of the source, and how many rows were already there."""
     there = await compute_checksum(new, form)
     await new.rollback()
     all_rows = await count_rows(old, form)

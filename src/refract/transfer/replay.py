@@ -1,4 +1,4 @@
-"""Revocations since a backup was made, applied to the database that it was restored into."""
+"""Replay of the revocation log on a restored database."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -27,7 +27,7 @@ class RevocationListMissing(Invalid):
 
 
 class ReplayResult(NamedTuple):
-    """What was taken back after a restore."""
+    """The numbers of replayed revocations."""
 
     keys: int
     suspended: int
@@ -44,9 +44,9 @@ def check_lists(extra: Iterable[Path]) -> None:
 
 
 async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayResult:
-    """Revoke, suspend, delete, bar and demote again what was revoked, suspended … after the backup was made.
+    """Apply the revocations, suspensions, deletions, bans and demotions since the backup.
 
-    Reads the list that is (or was restored) beside the archived clicks, and `extra` ones.
+    Reads the log beside the archived clicks (there, or restored), and those in `extra`.
     """
     check_lists(extra)
     entries = list(read_revocations(get_log_path(rt.settings), *extra).values())
@@ -83,7 +83,7 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayR
             if entry.state == "barred" and entry.digest:
                 await tombstones.bar_digest(session, rt, entry.id, entry.digest)
         barred = await tombstones.count_tombstones(session) - barred_before
-    await append_revocations(rt)  # lists from elsewhere count from now on
+    await append_revocations(rt)  # keeps what came from `extra`
     return ReplayResult(keys, suspended, deleted, barred, demoted)
 
 
@@ -94,7 +94,7 @@ def _ids(entries: Iterable[Revocation], state: str) -> list[int]:
 async def _change(
     session: WriteSession, model: Any, ids: list[int], field: str, old: str, new: str, **more: Any
 ) -> int:
-    """Change `field` from `old` to `new` in the rows that still have the old value. Return how many were changed."""
+    """Change `field` from `old` to `new` in rows with the old value. Return their number."""
     changed = 0
     for some in iter_batches(ids):
         alive = (model.id.in_(some), getattr(model, field) == old)

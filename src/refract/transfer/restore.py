@@ -48,7 +48,7 @@ async def restore_backup(
     again: bool = False,
     without_archive: bool = False,
 ) -> BackupManifest:
-    """Check a backup, write it into an empty database and data directory, and compare."""
+    """Verify a backup, write it into an empty database and data directory, and compare."""
     manifest = await load_backup(
         settings, db, path, progress, again=again, without_archive=without_archive
     )
@@ -57,7 +57,7 @@ async def restore_backup(
 
 
 async def finish_restore(db: Database) -> None:
-    """Let the restored database be used."""
+    """Remove the mark that keeps a restored database from being used."""
     async with db.engine.connect() as connection:
         await migrations.mark_restore(connection, migrations.HEAD, is_finished=True)
 
@@ -71,7 +71,7 @@ async def load_backup(
     again: bool = False,
     without_archive: bool = False,
 ) -> BackupManifest:
-    """Do what `restore` does, and leave the database marked: nobody uses it before `finish_restore`."""
+    """Restore, but leave the database marked as unusable until `finish_restore`."""
     manifest = verify_backup(path, without_archive=without_archive)
     if manifest.revision > migrations.get_head():
         raise NotABackup(path=path, reason=f"it was made by the newer version {manifest.version}")
@@ -96,7 +96,7 @@ async def load_backup(
             await empty_known_tables(connection, manifest)
             for name, wanted in manifest.tables.items():
                 if name in EXCLUDED_CREDENTIALS:
-                    continue  # of a backup made before they were left out
+                    continue  # from a backup of a version that included them
                 await _load_table(archive, connection, name, wanted, progress)
             await advance_sequences(db, connection)
             await _upgrade(db, connection, manifest.revision)
@@ -105,7 +105,7 @@ async def load_backup(
 
 
 async def _upgrade(db: Database, connection: AsyncConnection, revision: str) -> None:
-    """Bring the schema of the backup to ours. Alembic does not know our mark, so it is away meanwhile."""
+    """Migrate the restored schema. The mark is removed meanwhile, since Alembic rejects it."""
     if revision != migrations.HEAD:
         await migrations.mark_restore(connection, revision, is_finished=True)
         await migrations.upgrade(db)
@@ -113,7 +113,7 @@ async def _upgrade(db: Database, connection: AsyncConnection, revision: str) -> 
 
 
 async def empty_known_tables(connection: Any, manifest: BackupManifest) -> None:
-    """Empty the tables that the backup knows; one of an older version knows fewer than we do."""
+    """Empty the tables of the backup; one of an older version has fewer than this one."""
     if set(manifest.tables) >= {model.name for model in list_tables(EXCLUDED_CREDENTIALS)}:
         await empty_tables(connection)
         return
@@ -172,7 +172,7 @@ def _read_batches(member: IO[bytes]) -> Iterator[list[bytes]]:
 
 
 def _restore_files(archive: zipfile.ZipFile, settings: Settings, manifest: BackupManifest) -> None:
-    """Write the files of a backup. What is there already stays: a spool that was never removed is newer than its copy."""
+    """Write the files of a backup. Existing files stay: a spool in place is newer than its copy."""
     places = {"spool": settings.effective_spool_dir, "archive": settings.effective_archive_dir}
     for name in manifest.files:
         first, _, rest = name.partition("/")

@@ -1,4 +1,4 @@
-"""Rows in a form that means the same on every database: one line of JSON each, and a sum that does not depend on their order."""
+"""A portable form of rows: one line of JSON each, and an order-independent checksum."""
 
 import base64
 import hashlib
@@ -29,14 +29,14 @@ from sqlalchemy.types import TypeEngine
 from refract.migrations.tables import metadata
 
 EXCLUDED_TABLES: Final = frozenset({"visitor_salts"})
-"""Secrets that are to be forgotten: a copy of them would outlive their destruction."""
+"""Secrets that are destroyed on purpose: a copy would outlive that."""
 
 _MODULUS = 1 << 128
-_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # SQLAlchemy says not what it is
+_POSTGRESQL = postgresql.dialect()  # type: ignore[no-untyped-call]  # not annotated
 
 
 def list_tables(exclude: Collection[str] = ()) -> list[Table]:
-    """Return every table that is carried over, each after the ones it refers to."""
+    """Return the tables to copy, each after those it references."""
     return [
         model
         for model in metadata.sorted_tables
@@ -46,7 +46,7 @@ def list_tables(exclude: Collection[str] = ()) -> list[Table]:
 
 @dataclass(slots=True)
 class TableChecksum:
-    """How many rows, and what they add up to: equal for equal rows in any order, and for nothing else that would happen by accident."""
+    """Number and checksum of rows: equal for equal rows in any order, different otherwise."""
 
     rows: int = 0
     total: int = 0
@@ -63,7 +63,7 @@ class TableChecksum:
 
 
 class TableCodec:
-    """A table, seen through some of its columns: what a row of it looks like as a line, and how it is inserted."""
+    """Encoding, decoding, select and insert of a table with some of its columns."""
 
     def __init__(self, model: Table, columns: Sequence[str] | None = None) -> None:
         self.name = model.name
@@ -89,7 +89,7 @@ class TableCodec:
         return [self.table.c[name] for name in self.keys]
 
     def build_select(self, dialect: str) -> Select[Any]:
-        """All columns, in the order of the key."""
+        """Return a query for the columns, ordered by primary key."""
         return select(
             *(
                 self._select_column(name, kind, dialect)
@@ -98,7 +98,7 @@ class TableCodec:
         ).order_by(*self.order)
 
     def build_insert(self, dialect: str) -> Insert:
-        """A missing JSON value is missing, not the word null; SQLAlchemy would write the latter."""
+        """Return the insert. None in a nullable JSON column is SQL NULL, not JSON null."""
         return insert(self.table).values(
             {
                 name: self._bind_value(name, kind, dialect)
@@ -141,19 +141,19 @@ class TableCodec:
 
 
 def _has_serial_column(model: Table) -> bool:
-    """Whether the database itself numbers the rows of this table."""
+    """Return whether the database numbers the rows of this table."""
     first = model.autoincrement_column
     return first is not None and first.autoincrement is True
 
 
 def _get_column_kind(kind: TypeEngine[Any]) -> str:
     if isinstance(kind.dialect_impl(_POSTGRESQL), TSVECTOR):
-        return "words"  # a set of them there, and text with spaces elsewhere
+        return "words"  # a set on PostgreSQL, text with spaces elsewhere
     return "json" if isinstance(kind, JSON) else "plain"
 
 
 def _sort_words(value: Any) -> str | None:
-    """A set has no order: the same words are the same."""
+    """Return the words sorted, since a set has no order."""
     return (
         None
         if value is None
@@ -162,7 +162,10 @@ def _sort_words(value: Any) -> str | None:
 
 
 def _to_json_value(value: Any) -> Any:
-    """What JSON has no word for says what it is: a column may keep a moment as a number, and gives and takes a moment all the same."""
+    """Return a JSON value; datetimes, dates and bytes become objects that name their type.
+
+    The type is that of the Python value: a column may store a datetime as a number.
+    """
     if isinstance(value, datetime):
         return {"moment": value.astimezone(UTC).isoformat(timespec="microseconds")}
     if isinstance(value, date):

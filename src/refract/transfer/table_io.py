@@ -1,4 +1,4 @@
-"""Reading all rows of a database as it was at one moment, and writing them into another."""
+"""Reading tables from a snapshot of one database, and writing them to another."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -26,18 +26,22 @@ class CopyMismatch(Conflict):
 
 @asynccontextmanager
 async def open_snapshot(db: Database, *, alone: bool = False) -> AsyncIterator[AsyncConnection]:
-    """A connection that sees the database as it was at one moment; `alone` keeps everybody else from writing meanwhile (SQLite only)."""
+    """Yield a connection with a snapshot of the database; `alone` locks out writers (SQLite)."""
     engine = db.engine if alone or db.dialect != "sqlite" else db.read_engine
     async with engine.connect() as connection:
         if db.dialect != "sqlite":
-            connection = await connection.execution_options(isolation_level="REPEATABLE READ")  # noqa: PLW2901 - the same one
-        await connection.execute(text("SELECT 1"))  # SQLite's BEGIN, and with it the lock
+            connection = await connection.execution_options(  # noqa: PLW2901 - the same one
+                isolation_level="REPEATABLE READ"
+            )
+        await connection.execute(
+            text("SELECT 1")
+        )  # starts the transaction, on SQLite with the lock
         yield connection
         await connection.rollback()
 
 
 async def read_lines(connection: AsyncConnection, form: TableCodec) -> AsyncIterator[list[bytes]]:
-    """The rows of a table in the order of its key, some at a time."""
+    """Yield the encoded rows of a table in batches, ordered by primary key."""
     result = await connection.stream(form.build_select(_get_dialect(connection)))
     async for some in result.partitions(BATCH_SIZE):
         yield [form.encode_row(row) for row in some]
@@ -79,14 +83,14 @@ async def write_lines(connection: AsyncConnection, form: TableCodec, some: Seque
 
 
 async def empty_tables(connection: AsyncConnection) -> None:
-    """Remove every row of every table, those last that others refer to."""
+    """Delete all rows, referencing tables first."""
     for model in reversed(list_tables()):
         await connection.execute(delete(TableCodec(model).table))
     await connection.commit()
 
 
 async def list_filled_tables(connection: AsyncConnection) -> list[str]:
-    """Tables that hold anything but what a migration puts there."""
+    """Return the tables with rows other than those that migrations insert."""
     found = []
     for model in list_tables():
         number = await count_rows(connection, TableCodec(model))
@@ -96,7 +100,7 @@ async def list_filled_tables(connection: AsyncConnection) -> list[str]:
 
 
 async def advance_sequences(db: Database, connection: AsyncConnection) -> None:
-    """Let the database number new rows behind the ones that came with their numbers; only PostgreSQL has to be told."""
+    """Set sequences past the copied ids. Only PostgreSQL needs it."""
     if db.dialect != "postgresql":
         return
     for model in list_tables():

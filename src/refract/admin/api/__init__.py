@@ -1,4 +1,4 @@
-"""The calls for those who run the place."""
+"""The admin API."""
 
 from refract.admin.api import lists, operations, people, reports
 from refract.admin.api import people as api_people

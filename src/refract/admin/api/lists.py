@@ -1,4 +1,4 @@
-"""Everybody's lists: find one, take it down, bring it back."""
+"""Admin API of all lists: find, delete, restore."""
 
 from typing import Annotated
 
@@ -45,7 +45,7 @@ async def list_all_lists(
         bool, Query(description="Those deleted in the last 24 hours, instead of live ones.")
     ] = False,
 ) -> AdminListPage:
-    """Everybody's lists, newest first."""
+    """List the lists of all users, newest first."""
     since = rt.clock.now() - service.UNDO_WINDOW if removed else None
     asked = AllListsFilter(q, anonymous, status, since)
     async with rt.db.read() as session:
@@ -61,7 +61,10 @@ async def list_all_lists(
 
 @router.delete("/{list_id}", status_code=204, responses=problems(ListNotFound))
 async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
-    """Take a list down: its page is gone at once, and its maker cannot bring it back. Undo within 24 hours."""
+    """Delete a list: its page is gone immediately, and its owner can't restore it.
+
+    Administrators can, for 24 hours.
+    """
     async with rt.db.write() as session:
         await service.delete_list(
             session, rt.ids, ListCaller(actor.user.id, is_admin=True), list_id, rt.clock.now()
@@ -72,7 +75,7 @@ async def remove_list(list_id: Id, actor: AdminCaller, rt: Rt) -> Response:
 @router.post("/{list_id}/undo", responses=problems(ListNotFound, NothingToUndo, SlugTaken))
 @large_response
 async def restore_list(list_id: Id, actor: AdminCaller, rt: Rt, space: Space) -> ListOut:
-    """Bring back a list that was deleted in the last 24 hours, by whomever."""
+    """Restore a list that was deleted in the last 24 hours, by its owner or an administrator."""
     async with rt.db.write() as session:
         await service.undo_delete(session, space, ListCaller(actor.user.id, is_admin=True), list_id)
         return await build_list_out(session, rt, ListClient(actor, None, ""), list_id)

@@ -1,4 +1,4 @@
-"""The audit log, background work, everybody's links, and figures that add up."""
+"""Admin API of the audit log, background jobs, all links, and click counts."""
 
 from typing import Annotated
 
@@ -34,7 +34,7 @@ async def read_audit_log(
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
 ) -> AuditPage:
-    """Who did what, newest first; kept for 90 days."""
+    """List the entries of the audit log, newest first. They are kept for 90 days."""
     async with rt.db.read() as session:
         page = await audit.list_entries(session, CursorCodec(rt.secret), limit=limit, cursor=cursor)
     return AuditPage(
@@ -49,7 +49,7 @@ async def list_jobs(
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
 ) -> JobPage:
-    """How full the queue is, and the jobs that wait for a person, the latest first."""
+    """Return the depth of the queue, and the failed jobs, latest first."""
     async with rt.db.read() as session:
         page = await jobs.list_dead_jobs(
             session, CursorCodec(rt.secret), cursor=cursor, limit=limit
@@ -69,7 +69,7 @@ async def list_jobs(
 
 @jobs_router.post("/{job_id}/retry", responses=problems(JobNotFound, JobNotDead))
 async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt) -> JobOut:
-    """Give a dead job all its tries again, at once."""
+    """Requeue a failed job immediately, with all its attempts."""
     async with rt.db.write() as session:
         job = await service.retry_job(session, rt, actor.user, job_id)
         return JobOut.model_validate(job)
@@ -77,7 +77,7 @@ async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt) -> JobOut:
 
 @figures_router.get("")
 async def read_figures(actor: AdminCaller, rt: Rt) -> FiguresOut:  # noqa: ARG001 - it guards
-    """Whether the figures add up, by the spools that this node can see."""
+    """Return whether all clicks are accounted for, by the spools that this node can read."""
     return FiguresOut.model_validate(await reconcile(rt))
 
 
@@ -98,7 +98,7 @@ async def list_all_links(
     ] = None,
     sort: Annotated[LinkSort, Query(description="What comes first.")] = LinkSort.CREATED,
 ) -> LinksPage:
-    """Everybody's links."""
+    """List the links of all users."""
     asked, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
     async with rt.db.read() as session:
         page = await links.load_links_page(

@@ -1,4 +1,4 @@
-"""People: find, suspend, promote, change the plan, delete."""
+"""Admin API of people: find, suspend, promote, change the plan, delete."""
 
 from typing import Annotated, Literal
 
@@ -50,7 +50,7 @@ async def list_people(
         Literal["free", "pro"] | None, Query(description="Only people with this plan.")
     ] = None,
 ) -> PersonPage:
-    """People, newest first."""
+    """List people, newest first."""
     async with rt.db.read() as session:
         page = await queries.load_people_page(
             session,
@@ -65,15 +65,19 @@ async def list_people(
 
 
 @router.get("/{user_id}", responses=problems(AccountNotFound))
-async def read_person(user_id: Id, actor: AdminCaller, rt: Rt) -> PersonOut:  # noqa: ARG001 - it guards
-    """One account."""
+async def read_person(
+    user_id: Id,
+    actor: AdminCaller,  # noqa: ARG001 - it guards
+    rt: Rt,
+) -> PersonOut:
+    """Return an account."""
     async with rt.db.read() as session:
         return PersonOut.model_validate(await queries.get_user(session, user_id))
 
 
 @router.patch("/{user_id}", responses=problems(AccountNotFound, LastAdmin))
 async def change_person(user_id: Id, changes: PersonPatch, actor: AdminCaller, rt: Rt) -> PersonOut:
-    """Suspend or restore, promote or demote, change the plan."""
+    """Suspend or restore, promote or demote, or change the plan."""
     async with rt.db.write() as session:
         return PersonOut.model_validate(
             await service.change_person(session, rt, actor.user, user_id, changes)
@@ -102,7 +106,7 @@ async def delete_person(
         Id | None, Query(description="The account that takes over, with `links=reassign`.")
     ] = None,
 ) -> Response:
-    """Delete an account, at once and for good."""
+    """Delete an account immediately. This can't be undone."""
     async with rt.db.write() as session:
         await service.delete_person(
             session, rt, actor.user, user_id, parts, links=links, heir_id=heir
@@ -110,7 +114,7 @@ async def delete_person(
     return Response(status_code=204)
 
 
-# Deleted accounts whose people may not sign up again.
+# Deleted accounts whose owners can't sign up again.
 
 barred_router = api_router("/admin/barred", "admin")
 
@@ -122,7 +126,10 @@ async def list_barred(
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
 ) -> BarredPage:
-    """Deleted accounts whose people may not sign up again, newest first. Nothing but a digest is kept of them."""
+    """List deleted accounts whose owners can't sign up again, newest first.
+
+    Nothing but a digest is stored about them.
+    """
     async with rt.db.read() as session:
         page = await tombstones.list_tombstones(
             session, CursorCodec(rt.secret), limit=limit, cursor=cursor
@@ -134,7 +141,7 @@ async def list_barred(
 
 @barred_router.delete("/{barred_id}", status_code=204, responses=problems(BarredAccountNotFound))
 async def allow_barred(barred_id: Id, actor: AdminCaller, rt: Rt) -> Response:
-    """Let somebody sign up again whose account was deleted."""
+    """Allow the owner of a deleted account to sign up again."""
     async with rt.db.write() as session:
         await service.allow_barred(session, rt, actor.user, barred_id)
     return Response(status_code=204)

@@ -1,4 +1,4 @@
-"""The queue of abuse reports, and what can be done about each."""
+"""Admin API of the queue of abuse reports."""
 
 from typing import Annotated
 
@@ -44,7 +44,7 @@ async def list_reports(
         ReportStatus, Query(description="Closed ones are kept for 90 days by default.")
     ] = ReportStatus.OPEN,
 ) -> ReportGroupPage:
-    """Reports by target: open ones with the oldest first, closed ones with the latest first."""
+    """List reports by target: open ones oldest first, closed ones latest first."""
     async with rt.db.read() as session:
         page = await queries.load_reports_page(
             session, CursorCodec(rt.secret), status, limit=limit, cursor=cursor
@@ -61,7 +61,10 @@ async def decide_reports(
     rt: Rt,
     body: ReportDecisionIn | None = None,
 ) -> ReportDecisionOut:
-    """Act on the target of a report and close every report of it; `dismiss` only closes, `reopen` opens them again."""
+    """Act on the target of a report and close all its reports.
+
+    `dismiss` only closes them, `reopen` opens them again.
+    """
     domain = body.domain if body else None
     async with rt.db.write() as session:
         done = await moderation.decide_report(session, rt, actor.user, report_id, action, domain)

@@ -1,5 +1,6 @@
-"""OpenID Connect: people sign in where their account lives, and programs bring a token from there.
+"""OpenID Connect: sign-in with a provider's account, and the provider's access tokens on the API.
 
-`tokens` is pure and decides what a token is worth; `documents` knows each provider's addresses and keys; `flow` is the way through the
-browser, `bearer` the way of the API; `accounts` keeps our row about a person. Loaded only where an issuer is configured.
+`tokens` is pure and validates tokens; `providers` holds each provider's metadata and keys; `flow`
+is the sign-in in the browser; `accounts` keeps our row of a user and resolves bearer tokens.
+Loaded only where an issuer is configured.
 """

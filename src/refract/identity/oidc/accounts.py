@@ -1,4 +1,4 @@
-"""Our row about a person whom a provider vouches for. What it claims about them is untrusted text."""
+"""Accounts of users who sign in with a provider. Its claims are untrusted text."""
 
 import asyncio
 import contextvars
@@ -38,10 +38,11 @@ async def find_account(session: ReadSession, issuer: Issuer, subject: str) -> Us
 
 
 async def sync_account(session: WriteSession, rt: Runtime, issuer: Issuer, claims: Claims) -> User:
-    """The account of (issuer, subject), made when it is new, told what the provider says now.
+    """Return the account of (issuer, subject), created if it is new, updated by the claims.
 
-    Nobody is ever found by an address: two providers may claim the same one, and not every provider checks.
-    Raises `AccountBarred` for somebody whose account was deleted here, until an administrator allows them.
+    Accounts are never matched by email: two providers may claim the same address, and not every
+    provider verifies it. Raises `NotInvited`, `AccountSuspended`, or `AccountBarred` if the account
+    was deleted here and no administrator has allowed a new one.
     """
     email, verified = _get_email(claims)
     if not _is_invited(issuer, email, verified=verified):
@@ -82,7 +83,7 @@ async def _create_account(session: WriteSession, rt: Runtime, issuer: Issuer, su
     try:
         async with session.begin_nested():
             session.add(user)
-    except IntegrityError:  # they came through two doors at once
+    except IntegrityError:  # a concurrent sign-in of the same person was first
         return (
             await session.scalars(
                 select(User).where(User.issuer == issuer.url, User.subject == subject)
@@ -93,7 +94,7 @@ async def _create_account(session: WriteSession, rt: Runtime, issuer: Issuer, su
 
 
 def is_still_invited(issuer: Issuer, user: User, claims: Claims) -> bool:
-    """Return whether a known account may come in, by the address that a token names or else by the one we know."""
+    """Return whether an account may sign in, by the token's email or else the stored one."""
     email, verified = _get_email(claims) if "email" in claims else (user.email, user.email_verified)
     return _is_invited(issuer, email, verified=verified)
 
@@ -104,9 +105,9 @@ def _is_invited(issuer: Issuer, email: str, *, verified: bool) -> bool:
 
 
 async def _sync_admin_role(session: WriteSession, rt: Runtime, issuer: Issuer, user: User) -> None:
-    """Give the role to those whom `ADMINS` names, and take it from those whom it named before.
+    """Grant the role to users in `ADMINS`, and remove it from those who got it that way.
 
-    A role that was given by hand stays, and so does the last administrator's.
+    A role granted by hand stays, and so does that of the last administrator.
     """
     by_address = user.email_verified and user.email_folded in {
         fold_email(email) for email in issuer.admin_emails
@@ -131,7 +132,7 @@ async def _sync_admin_role(session: WriteSession, rt: Runtime, issuer: Issuer, u
 
 
 def _get_email(claims: Claims) -> tuple[str, bool]:
-    """The address and whether the provider vouches for it: by `true`, not by a text that says so."""
+    """Return the email and whether it is verified: by `true`, not by the text "true"."""
     email = clean_claim(claims.get("email"), MAX_EMAIL_LENGTH + 1)
     local, _, domain = email.rpartition("@")
     if (
@@ -171,7 +172,10 @@ def _get_picture(claims: Claims) -> str | None:
 
 
 def clean_claim(text: Any, most: int) -> str:
-    """A claim as one line: no control or formatting characters, which could turn a name round or hide a part of it."""
+    """Return a claim as one line of at most `most` characters.
+
+    Control and formatting characters, which could reverse or hide parts of it, become spaces.
+    """
     if not isinstance(text, str):
         return ""
     kept = "".join(
@@ -181,13 +185,13 @@ def clean_claim(text: Any, most: int) -> str:
     return " ".join(kept.split())[:most]
 
 
-# A provider's access token on the API: checked here, with keys that we know already.
+# Access tokens of a provider on the API, verified here with its cached keys.
 
 
 async def user_from_bearer_token(rt: Runtime, text: str) -> User | None:
-    """The active person whom a token stands for; None when it is not good for anything.
+    """Return the active user of an access token; None if the token is not valid.
 
-    The account is asked of the database each time: who is suspended or deleted is refused at once, everywhere.
+    The account is not cached: suspension and deletion take effect immediately, in every process.
     """
     try:
         token = tokens.parse_token(text)
@@ -200,7 +204,7 @@ async def user_from_bearer_token(rt: Runtime, text: str) -> User | None:
     async with rt.db.read() as session:
         user = await find_account(session, provider.issuer, subject)
     if user is None and rt.settings.role != "redirect":  # which may only read
-        # In a context of its own: the request's own transaction begins later, when it is known whose it is.
+        # In a context of its own: the transaction of the request begins after authentication.
         user = await asyncio.create_task(
             _provision_user(rt, provider, token.claims), context=contextvars.Context()
         )
@@ -225,7 +229,7 @@ async def _verify_token(rt: Runtime, provider: OidcProvider, token: tokens.Unver
 async def _provision_user(
     rt: Runtime, provider: OidcProvider, claims: tokens.Claims
 ) -> User | None:
-    """Somebody whom we have not met: the provider let them in, so they have an account from now on."""
+    """Create the account of a user who is new here, or return None if it is refused."""
     try:
         async with rt.db.write() as session:
             return await sync_account(session, rt, provider.issuer, claims)

@@ -1,7 +1,8 @@
-"""Through the browser: out to the provider with a question that only this browser can bring home.
+"""The sign-in in the browser: authorization code flow with PKCE, and logout.
 
-All that a sign-in needs to remember stands in one sealed cookie of that browser: which provider, until when, and a random seed from which
-state, nonce and PKCE verifier are derived. So a callback without the cookie, with another's, or for another provider proves nothing.
+The state of a sign-in is one signed cookie of that browser: provider, deadline, and a random seed
+from which state, nonce and PKCE verifier are derived. A callback without the cookie, with that of
+another browser, or for another provider is refused.
 """
 
 import base64
@@ -33,7 +34,7 @@ _REFUSALS = {
 
 @dataclass(frozen=True, slots=True)
 class SignInAttempt:
-    """A sign-in that has begun."""
+    """A sign-in in progress."""
 
     provider: str
     seed: str
@@ -62,7 +63,7 @@ class SignInAttempt:
 
 @dataclass(frozen=True, slots=True)
 class CallbackParams:
-    """What the provider sent the browser back with."""
+    """Query parameters of the provider's callback."""
 
     code: str | None
     state: str | None
@@ -72,25 +73,25 @@ class CallbackParams:
 
 @dataclass(frozen=True, slots=True)
 class CompletedSignIn:
-    """A sign-in that came to its end at the provider."""
+    """A sign-in that the provider has completed."""
 
     claims: tokens.Claims
     attempt: SignInAttempt
 
     @property
     def sid(self) -> str | None:
-        """Return the provider's name for its session, if it gave one that can be kept."""
+        """Return the provider's id of its session, if it sent one that can be stored."""
         sid = self.claims.get("sid")
         return sid if isinstance(sid, str) and 0 < len(sid) <= MAX_SID_LENGTH else None
 
 
 def build_callback_url(rt: Runtime, provider: OidcProvider) -> str:
-    """One address for each provider, so that the answer of one can never pass for the answer of another."""
+    """Return the callback URL. Each provider has its own, which prevents mix-up attacks."""
     return f"{rt.settings.public_url}/auth/oidc/{provider.name}/callback"
 
 
 async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
-    """Where to send the browser, and the cookie it takes along."""
+    """Return the URL to redirect the browser to, and the value of its cookie."""
     facts = await provider.get_metadata()
     attempt = SignInAttempt(provider.name, secrets.token_urlsafe(32))
     verifier = attempt.derive(rt.secret, "verifier")
@@ -110,9 +111,9 @@ async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
 async def finish_sign_in(
     rt: Runtime, provider: OidcProvider, answer: CallbackParams, cookie: str | None
 ) -> "CompletedSignIn":
-    """Return who signed in, by the provider's word for it. Raises `SignInFailed` with a reason for people.
+    """Return the verified claims of the user. Raises `SignInFailed` with a reason to display.
 
-    The caller spends the attempt in the transaction that begins the session, so that it counts once.
+    The caller spends the attempt in the transaction that creates the session: it is single-use.
     """
     attempt = SignInAttempt.unseal(rt, cookie or "")
     if attempt.provider != provider.name:
@@ -139,9 +140,10 @@ async def finish_sign_in(
 def build_sign_out_url(
     rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument
 ) -> str | None:
-    """Where the provider ends its own session; None where it offers no such address.
+    """Return the URL where the provider ends its own session, or None if it has no such endpoint.
 
-    No ID token is kept to send along: it would be personal data at rest for the sake of one question less.
+    No ID token is stored to send as a hint: it would be personal data at rest, and only saves the
+    provider's confirmation page.
     """
     if discovery.end_session_endpoint is None:
         return None
@@ -153,7 +155,7 @@ def build_sign_out_url(
 
 
 def _check_sender(discovery: DiscoveryDocument, answer: CallbackParams) -> None:
-    """Providers that name themselves in their answer must do so, and rightly (RFC 9207)."""
+    """Check `iss` of the callback: required where the provider announces it (RFC 9207)."""
     promised = discovery.authorization_response_iss_parameter_supported
     if answer.issuer != discovery.issuer and (promised or answer.issuer is not None):
         raise SignInFailed(why="the answer came from another provider.")
@@ -162,7 +164,7 @@ def _check_sender(discovery: DiscoveryDocument, answer: CallbackParams) -> None:
 async def _redeem_code(
     rt: Runtime, provider: OidcProvider, discovery: DiscoveryDocument, code: str, verifier: str
 ) -> dict[str, Any]:
-    """The code for tokens."""
+    """Exchange the authorization code for tokens."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
@@ -219,7 +221,7 @@ async def _verify_identity(
 async def _fetch_userinfo(
     provider: OidcProvider, address: str, access_token: str, subject: str
 ) -> tokens.Claims:
-    """Name and address, where the ID token has only the subject. A sign-in does not fail for want of them."""
+    """Return name and email where the ID token lacks them. A failure does not stop the sign-in."""
     try:
         told = await provider.request_json(
             "GET", address, headers={"Authorization": f"Bearer {access_token}"}
@@ -244,7 +246,7 @@ def _add_query(address: str, members: dict[str, str]) -> str:
     return f"{address}{'&' if '?' in address else '?'}{urlencode(members)}"
 
 
-# Back-channel logout: a provider tells us, server to server, that a session of its own is over.
+# Back-channel logout: a provider reports, server to server, that one of its sessions has ended.
 
 _LOGOUT_TOKEN_RETENTION = timedelta(
     seconds=tokens.MAX_LOGOUT_TOKEN_AGE_SECONDS + tokens.CLOCK_SKEW_SECONDS
@@ -252,9 +254,9 @@ _LOGOUT_TOKEN_RETENTION = timedelta(
 
 
 async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: str) -> int:
-    """End the sessions that a logout token names, on every node; return how many. Raises `InvalidLogoutToken`.
+    """End the sessions that a logout token names; return how many. Raises `InvalidLogoutToken`.
 
-    Nodes ask the database for the session with each request, and every second for live streams.
+    It takes effect on every node: sessions are read with each request, for streams every second.
     """
     try:
         token = tokens.parse_token(text)

@@ -1,7 +1,8 @@
-"""A provider's own account of itself: discovery and keys, refreshed hourly, the last good ones kept for a day.
+"""Metadata of providers: discovery and keys, refreshed hourly, used for up to a day.
 
-The operator names the issuer, so it may live on an intranet: this client goes where it is told, but never waits long, reads much or
-follows a redirect. What was read is kept in the database too, so that a process that starts while the provider is away can go on.
+The operator configures the issuer, so it may be on an intranet: the client connects to any address,
+but with a short timeout, a size limit and no redirects. Metadata is also stored in the database, so
+that a process can start while the provider is unavailable.
 """
 
 import asyncio
@@ -33,17 +34,17 @@ MAX_STALENESS = timedelta(hours=24)
 REQUEST_TIMEOUT = 5.0
 RETRY_INTERVAL = 30.0
 UNKNOWN_KEY_INTERVAL = 60.0
-"""A token with a key id that we do not know may mean new keys; a flood of such tokens must not become a flood of questions."""
+"""An unknown key id may mean new keys; this bounds requests if many such tokens arrive."""
 MAX_RESPONSE_BYTES = 512 * 1024
 MAX_KEYS = 100
 
 
 class DocumentRefused(Exception):
-    """What the provider answered cannot be used; the message says why, for the log."""
+    """The provider's response is unusable; the message is the reason, for the log."""
 
 
 class DiscoveryDocument(BaseModel):
-    """The members of the discovery document that we use."""
+    """The fields of the discovery document that we use."""
 
     issuer: str
     authorization_endpoint: str
@@ -73,7 +74,7 @@ class DiscoveryDocument(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ProviderMetadata:
-    """What a provider said, and when."""
+    """Discovery document and keys of a provider, and when they were fetched."""
 
     discovery: DiscoveryDocument
     keys: tuple[Mapping[str, Any], ...]
@@ -81,7 +82,7 @@ class ProviderMetadata:
 
 
 class OidcProvider:
-    """One issuer, as this process knows it."""
+    """A configured issuer with its cached metadata."""
 
     def __init__(self, rt: Runtime, name: str, issuer: Issuer) -> None:
         self.name = name
@@ -103,7 +104,10 @@ class OidcProvider:
             await self._client.aclose()
 
     async def get_metadata(self) -> ProviderMetadata:
-        """Fresh ones at once; older ones at once too, while new ones are asked for; `IssuerUnavailable` when there are none."""
+        """Return cached metadata; refresh it in the background when it is stale.
+
+        Raises `IssuerUnavailable` if there is none and it can't be fetched.
+        """
         now = self._rt.clock.now()
         known = self._metadata or await self._load_stored()
         if known is None or now - known.fetched_at >= MAX_STALENESS:
@@ -111,7 +115,7 @@ class OidcProvider:
         if now - known.fetched_at >= REFRESH_AFTER and (
             self._refresh_task is None or self._refresh_task.done()
         ):
-            # In a context of its own: a request's transaction must not take this along.
+            # In a context of its own, outside the transaction of the request.
             self._refresh_task = asyncio.create_task(
                 self._refresh_quietly(known), context=contextvars.Context()
             )
@@ -120,7 +124,11 @@ class OidcProvider:
     async def find_signing_key(
         self, token: tokens.UnverifiedToken, algorithm: str
     ) -> Mapping[str, Any]:
-        """The key that may have signed a token. A key id that is news is asked for, though not more than once a minute."""
+        """Return the key that may have signed a token.
+
+        An unknown key id refreshes the keys, at most once per `UNKNOWN_KEY_INTERVAL`. Raises
+        `TokenRefused`.
+        """
         facts = await self.get_metadata()
         key = tokens.select_key(facts.keys, token.key_id, algorithm)
         if key is None and self._rt.clock.monotonic() >= self._unknown_key_at:
@@ -137,7 +145,7 @@ class OidcProvider:
         return key
 
     async def request_json(self, method: str, url: str, **options: Any) -> Any:
-        """One question to the provider, answered in JSON within a few seconds, or `DocumentRefused`."""
+        """Send a request and return the JSON of its response. Raises `DocumentRefused`."""
         if self._client is None:
             self._client = httpx.AsyncClient(
                 trust_env=False,
@@ -166,14 +174,14 @@ class OidcProvider:
             raise DocumentRefused("the answer is not JSON") from exc
 
     async def _refresh_quietly(self, known: ProviderMetadata) -> None:
-        with contextlib.suppress(Unavailable):  # it was logged; what we know goes on
+        with contextlib.suppress(Unavailable):  # logged already; the cached metadata stays in use
             await self._refresh(known)
 
     async def _refresh(self, known: ProviderMetadata | None) -> ProviderMetadata:
-        """Ask now. Of many at once one asks; after a failure nobody does for a while."""
+        """Fetch now. Concurrent calls share one fetch; a failure is not retried for a while."""
         async with self._refresh_lock:
             if self._metadata is not None and self._metadata is not known:
-                return self._metadata  # somebody asked while we waited
+                return self._metadata  # another call has refreshed it meanwhile
             if self._rt.clock.monotonic() < self._retry_at:
                 raise IssuerUnavailable(name=self.issuer.display_name)
             try:
@@ -207,7 +215,7 @@ class OidcProvider:
                     row.fetched_at,
                 )
             except DocumentRefused:
-                return None  # written by a release with other rules
+                return None  # stored by a release with other rules
         return self._metadata
 
     async def _store(self, facts: ProviderMetadata) -> None:
@@ -259,7 +267,7 @@ def _parse_keys(told: Any) -> tuple[Mapping[str, Any], ...]:
 
 
 class OidcProviders:
-    """All configured issuers; one of these lives as long as the runtime (`rt.singleton(Providers)`)."""
+    """All configured issuers. One per runtime."""
 
     def __init__(self, rt: Runtime) -> None:
         self.by_name = {
@@ -268,7 +276,7 @@ class OidcProviders:
         self._by_url = {one.issuer.url: one for one in self.by_name.values()}
 
     def find_by_issuer(self, url: str) -> OidcProvider | None:
-        """The provider whose tokens name this issuer."""
+        """Return the provider whose tokens have this issuer, or None."""
         return self._by_url.get(url)
 
     async def close(self) -> None:

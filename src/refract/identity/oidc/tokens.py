@@ -1,7 +1,7 @@
-"""What a token is worth. Pure: a text, a key and the time go in; claims or a reason to refuse come out.
+"""Validation of JSON web tokens. Pure: takes text, key and time; returns claims or raises.
 
-Nothing in a token chooses how it is checked: the algorithm must be on the operator's list, the key is one that the issuer published,
-and a header that would bring its own key is refused rather than ignored.
+Nothing in a token chooses how it is verified: the algorithm must be on the operator's list, the key
+must be published by the issuer, and a header with a key of its own is refused, not ignored.
 """
 
 import base64
@@ -25,7 +25,7 @@ CLOCK_SKEW_SECONDS = 60
 MAX_AUDIENCES = 50
 _PART = re.compile(rb"[A-Za-z0-9_-]+")
 _SINGLE_CURVE = {"EdDSA": "Ed25519"}
-"""The older name stands for two curves (RFC 8037), the newer ones for one each (RFC 9864). Under either name we take Ed25519 alone."""
+"""`EdDSA` names two curves (RFC 8037), newer names one each (RFC 9864). We accept Ed25519 alone."""
 _FAMILY = {
     "RS": ("RSA", ""),
     "PS": ("RSA", ""),
@@ -37,11 +37,11 @@ _KEYS: dict[str, type[RSAKey | ECKey | OKPKey]] = {"RSA": RSAKey, "EC": ECKey, "
 _OWN_KEYS = ("jwk", "jku", "x5u", "x5c")
 _ACCESS_TYPES = ("at+jwt", "application/at+jwt")
 _ACCESS_TOKEN_MARKS = ("scope", "scp", "client_id", "cid")
-"""What access tokens of the plain type `JWT` say and ID tokens do not: what was granted, or to which client."""
+"""Claims that access tokens of type `JWT` have and ID tokens do not: the grant, or its client."""
 _LOGOUT_TYPES = ("jwt", "logout+jwt", "application/logout+jwt")
 LOGOUT_EVENT = "http://schemas.openid.net/event/backchannel-logout"
 MAX_LOGOUT_TOKEN_AGE_SECONDS = 300
-"""How old a logout token may be. Providers send them at once; replays are remembered for as long."""
+"""Maximum age of a logout token, and how long its id is remembered against replays."""
 _ID_TOKEN_MARKS = ("nonce", "at_hash", "c_hash", "s_hash")
 _MIN_RSA_BITS = 2048
 
@@ -49,12 +49,12 @@ Claims = dict[str, Any]
 
 
 class TokenRefused(Exception):
-    """The message says why, for the log and for tests; whoever sent the token learns only that it is not valid."""
+    """The token is not valid. The message is for the log and tests, not for the sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnverifiedToken:
-    """A token as it was sent. Until its signature is checked, this is what a stranger says."""
+    """A parsed token whose signature has not been verified; nothing in it can be trusted."""
 
     text: str
     header: Claims
@@ -82,12 +82,12 @@ class UnverifiedToken:
 
 
 def is_token_shaped(text: str) -> bool:
-    """Whether this could be a JSON web token, as opposed to one of our own keys."""
+    """Return whether a text looks like a JSON web token and not like an API key."""
     return text.startswith("ey") and text.count(".") == 2
 
 
 def parse_token(text: str) -> UnverifiedToken:
-    """Take a token apart, strictly: one spelling only, no member twice, nothing that would change how it is checked."""
+    """Parse strictly: canonical base64url, no duplicate members, no header that changes checks."""
     if len(text) > MAX_TOKEN_LENGTH or not text.isascii():
         raise TokenRefused("too long, or not ASCII")
     parts = text.encode().split(b".")
@@ -145,7 +145,7 @@ def _reject_constant(name: str) -> None:
 def select_key(
     keys: Sequence[Mapping[str, Any]], key_id: str | None, algorithm: str
 ) -> Mapping[str, Any] | None:
-    """The published key that may have signed: the one with this id, or the only one there is for the algorithm."""
+    """Return the key with this id, or without an id the only key for the algorithm, or None."""
     fitting = [
         key
         for key in keys
@@ -174,7 +174,7 @@ def _normalize_algorithm(algorithm: object) -> object:
 
 
 def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: str) -> None:
-    """The signature is by this key, with this algorithm."""
+    """Raise `TokenRefused` unless the signature is by this key, with this algorithm."""
     name = _SINGLE_CURVE.get(algorithm, algorithm)
     signed, _, signature = token.text.encode().rpartition(b".")
     public = {
@@ -199,9 +199,10 @@ def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: s
 def check_access_token(
     token: UnverifiedToken, issuer: Issuer, now: float, *, origins: Collection[str] = ()
 ) -> str:
-    """A token for our API, or a reason. The answer is the subject.
+    """Return the subject of a valid access token for our API. Raises `TokenRefused`.
 
-    Clerk names no audience; there the party the token was made for (`azp`, our own origin, or `client_id`) must say that it is ours.
+    Clerk's tokens have no audience; there the authorized party (`azp`, our own origin, or
+    `client_id`) must be ours.
     """
     claims = token.claims
     _check_access_type(token, issuer)
@@ -223,10 +224,10 @@ def check_access_token(
 
 
 def _check_access_type(token: UnverifiedToken, issuer: Issuer) -> None:
-    """Take RFC 9068's type at its word; a plain `JWT` must say something that only access tokens say.
+    """Accept the type of RFC 9068; a plain `JWT` needs a claim that only access tokens have.
 
-    Keycloak marks its kinds of tokens by a claim `typ`. Clerk's session tokens carry no mark: they name no audience,
-    which an ID token must.
+    Keycloak distinguishes its tokens by a claim `typ`. Clerk's session tokens have no such claim,
+    but no audience either, which an ID token must have.
     """
     kind = token.header.get("typ", "JWT")
     if isinstance(kind, str) and kind.lower() in _ACCESS_TYPES:
@@ -242,7 +243,7 @@ def _check_access_type(token: UnverifiedToken, issuer: Issuer) -> None:
 
 @dataclass(frozen=True, slots=True)
 class LogoutRequest:
-    """What a provider asks to end: one of its sessions, or all of a subject."""
+    """The session, or all sessions of a subject, that a provider asks to end."""
 
     subject: str | None
     sid: str | None
@@ -250,7 +251,10 @@ class LogoutRequest:
 
 
 def check_logout_token(token: UnverifiedToken, issuer: Issuer, now: float) -> LogoutRequest:
-    """Check a logout token by OpenID Connect Back-Channel Logout 1.0, section 2.6, all but its signature and replays."""
+    """Check a logout token by OpenID Connect Back-Channel Logout 1.0, section 2.6.
+
+    The caller checks its signature and replays.
+    """
     claims = token.claims
     kind = token.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() not in _LOGOUT_TYPES:
@@ -278,7 +282,7 @@ def check_logout_token(token: UnverifiedToken, issuer: Issuer, now: float) -> Lo
 def check_id_token(
     token: UnverifiedToken, issuer: Issuer, now: float, *, nonce: str, access_token: str | None
 ) -> str:
-    """What the provider says about who signed in just now. The answer is the subject."""
+    """Return the subject of a valid ID token. Raises `TokenRefused`."""
     claims = token.claims
     kind = token.header.get("typ", "JWT")
     if not isinstance(kind, str) or kind.lower() != "jwt":
@@ -353,7 +357,7 @@ def _get_audiences(claims: Claims) -> list[str]:
 
 
 def compute_half_hash(text: str, algorithm: str) -> str:
-    """The left half of the hash, as `at_hash` has it."""
+    """Return the left half of the hash, as in `at_hash`."""
     digest = {"256": hashlib.sha256, "384": hashlib.sha384}.get(algorithm[-3:], hashlib.sha512)(
         text.encode()
     ).digest()
@@ -361,5 +365,5 @@ def compute_half_hash(text: str, algorithm: str) -> str:
 
 
 def compute_pkce_challenge(text: str) -> str:
-    """As a PKCE challenge has it."""
+    """Return the S256 challenge of a PKCE verifier."""
     return base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

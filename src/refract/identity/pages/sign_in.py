@@ -1,4 +1,4 @@
-"""The ways in and out: through a provider, by a link from the terminal, and back to the provider to sign out there."""
+"""Sign-in with a provider or a one-time link, and sign-out, also at the provider."""
 
 from datetime import timedelta
 from typing import Annotated
@@ -44,7 +44,7 @@ CallbackParam = Annotated[str | None, Query(max_length=8192)]
 
 
 class SignInLimit(SharedLimit):
-    """How often each network sets out or comes back: every step may cost a question to the provider, or an entry in the audit log."""
+    """Steps of a sign-in per network. Each may cost a request to the provider or an audit entry."""
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(
@@ -54,7 +54,7 @@ class SignInLimit(SharedLimit):
 
 @router.get("/auth/sign-in")
 async def sign_in_page(request: Request, actor: OptionalCaller) -> Response:
-    """How to get in, for people who are not."""
+    """Show how to sign in."""
     if actor is not None:
         return RedirectResponse("/", 303)
     return _render_sign_in_page(request)
@@ -62,7 +62,7 @@ async def sign_in_page(request: Request, actor: OptionalCaller) -> Response:
 
 @router.get("/auth/sign-in/{token}")
 async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response:
-    """Ask before signing in: a program that merely looks at the link must not use it up."""
+    """Ask for confirmation: a program that only fetches the link must not use it up."""
     if not rt.settings.signin_links_allowed:
         raise SignInLinksDisabled
     async with rt.db.read() as session:
@@ -82,7 +82,7 @@ async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response
 
 @router.post("/auth/sign-in/{token}")
 async def sign_in(token: str, request: Request, rt: Rt) -> Response:
-    """Spend the link and begin a session with a new token."""
+    """Use up the link and create a session with a new token."""
     if not await csrf.is_valid(rt, request, get_visit_cookie(request)):
         raise CsrfFailed
     if not rt.settings.signin_links_allowed:
@@ -95,7 +95,7 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
 
 @router.get("/auth/oidc/{issuer_name}")
 async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> Response:
-    """Out to the provider. Asked by anybody, it changes nothing: only the answer to this browser's own question lets it in."""
+    """Redirect to the provider. Needs no CSRF token: only a callback with this cookie counts."""
     from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
         flow,
         providers,
@@ -124,7 +124,7 @@ async def finish_provider_sign_in(
     iss: CallbackParam = None,
     error: CallbackParam = None,
 ) -> Response:
-    """Back from the provider: make or update the account, and begin a session with a new token."""
+    """Handle the callback: create or update the account, and create a session with a new token."""
     from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
         flow,
         providers,
@@ -163,7 +163,10 @@ async def finish_provider_sign_in(
 async def backchannel_logout(
     issuer_name: str, request: Request, rt: Rt, logout_token: Annotated[str, Form()] = ""
 ) -> Response:
-    """A provider ends sessions of its own here (OpenID Connect Back-Channel Logout 1.0). Only refusals count against the limit."""
+    """End sessions at a provider's request (OpenID Connect Back-Channel Logout 1.0).
+
+    Only refused requests count against the limit.
+    """
     from refract.identity.oidc import (  # noqa: PLC0415 - only where an issuer is configured
         flow as oidc_flow,
     )
@@ -185,7 +188,7 @@ async def backchannel_logout(
 
 @router.post("/auth/sign-out")
 async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
-    """End this session, here and in the database; then the provider's own, where it has an address for that."""
+    """End this session, then the provider's own, if it has an endpoint for that."""
     onward = None
     if (
         actor is not None
@@ -196,7 +199,7 @@ async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
             await sessions.end_session(session, token)
             await audit.record_event(session, rt, "signed_out", actor=actor.user)
         onward = await _get_provider_sign_out_url(rt, actor.user)
-    # A form may lead to our own addresses only (the policy of every page says so), so a page leads on from here.
+    # The policy of every page lets forms lead to our own origin alone, so a page redirects.
     response: Response = (
         RedirectResponse("/", 303) if onward is None else _render_signed_out_page(request, onward)
     )
@@ -207,7 +210,7 @@ async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
 
 @router.get("/auth/signed-out")
 async def signed_out_page(request: Request) -> Response:
-    """Where providers send people after signing out there."""
+    """Show that the user is signed out, after the provider's own sign-out."""
     return _render_signed_out_page(request, None)
 
 
@@ -220,7 +223,7 @@ async def _begin_session(
     *,
     sid: str | None = None,
 ) -> str:
-    """A new session in place of whatever the browser had: a token planted before the sign-in is worth nothing after it."""
+    """Create a session and end the browser's old one, so that a planted token is worthless."""
     if old := get_session_token(request, rt):
         await sessions.end_session(session, old)
     cookie = await sessions.create_session(
@@ -253,7 +256,7 @@ async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:
             else None
         )
     except Unavailable:
-        return None  # they are signed out here, which is what they asked of us
+        return None  # signed out here already
 
 
 def _refuse_sign_in(request: Request, why: RefractError) -> Response:
