@@ -204,7 +204,7 @@ async def test_holds_are_in_the_audit_log(client: AsyncClient, place: Place) -> 
 async def test_nobody_else_finds_what_is_on_hold(
     client: AsyncClient, rt: Runtime, place: Place
 ) -> None:
-    """The finding: held links stayed listed with their destinations, and held lists were suggested to strangers."""
+    """The finding: links on hold stayed listed, and lists on hold were suggested to visitors."""
     maker = ListMaker(place.eve.id)
     async with rt.db.write() as session:
         public = await make.link(

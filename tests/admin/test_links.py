@@ -1,4 +1,4 @@
-"""Administrators find any link by the domain it leads to, and disable it from there.
+"""Administrators find any link by the domain of its destination, and disable it.
 
 The finding: a link to a look-alike host was found only by the letters its owner had typed, not by
 the ASCII form that reports and block lists speak of (security review, findings 2 and 21).

@@ -1,4 +1,4 @@
-"""Administrators find and remove anybody's list.
+"""Administrators find and delete any list.
 
 The finding: no screen, call or command showed an administrator a list that was not theirs, so a
 page published by a stranger could only be removed with SQL (security review, finding 2).

@@ -1,4 +1,4 @@
-"""Operators and people: finding, suspending, promoting, deleting."""
+"""Administration of people: find, suspend, promote, delete."""
 
 import pytest
 from httpx import AsyncClient

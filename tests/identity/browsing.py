@@ -1,4 +1,4 @@
-"""A browser, as far as signing in needs one: it keeps cookies for each host, follows redirects between them, and fills in forms."""
+"""A minimal browser for sign-in tests: cookies per host, redirects across hosts, forms."""
 
 import re
 from urllib.parse import urljoin, urlsplit
@@ -35,7 +35,7 @@ class Browser:
         await self._there.aclose()
 
     async def get(self, url: str, *, stop_at: str | None = None) -> Response:
-        """Follow redirects; `stop_at` is the beginning of an address that is not asked any more: its `Location` is the last answer's."""
+        """Follow redirects; return the last response before a URL that starts with `stop_at`."""
         return await self._follow(await self._ask("GET", url), stop_at)
 
     async def post(self, url: str, form: dict[str, str], *, stop_at: str | None = None) -> Response:
@@ -61,7 +61,7 @@ class Browser:
     async def identify(
         self, response: Response, name: str, *, stop_at: str | None = None
     ) -> Response:
-        """At the provider: type a name, agree to what is asked, until it sends us home (or to `stop_at`)."""
+        """Sign in and consent at the provider, until it redirects home (or to `stop_at`)."""
         for _ in range(3):
             if response.is_redirect or str(response.url).startswith(HOME):
                 return response

@@ -1,4 +1,4 @@
-"""People for the tests of identity."""
+"""Fixtures of the identity tests."""
 
 from tests.people import ada, bob, root
 

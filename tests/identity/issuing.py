@@ -1,4 +1,4 @@
-"""An issuer whose keys are ours: tokens good and bad, its documents, and a small server that answers like a provider, or lies."""
+"""A test issuer: valid and forged tokens, metadata, and a server that can misbehave."""
 
 import asyncio
 import base64
@@ -91,7 +91,7 @@ def raw(header: dict[str, Any], body: dict[str, Any] | bytes, signature: bytes =
 
 
 def renamed(body: dict[str, Any], key: OKPKey, alg: str, **header: Any) -> str:
-    """Signed by an Edwards curve, under whatever name the header gives to that."""
+    """Return a token signed with an Edwards curve, under the algorithm name of the header."""
     text = raw({"alg": alg, "kid": key.kid, "typ": "at+jwt", **header}, body).rpartition(".")[0]
     signing: Any = key.private_key
     return f"{text}.{b64(signing.sign(text.encode()))}"
@@ -102,7 +102,7 @@ def b64(part: bytes) -> str:
 
 
 def hs256(body: dict[str, Any], secret: bytes) -> str:
-    """Signed with a shared secret, which may be a public key; libraries rightly refuse to make this."""
+    """Return a token signed with a shared secret, such as a public key. Libraries refuse to."""
     text = raw({"alg": "HS256", "kid": "rsa-1", "typ": "at+jwt"}, body).rpartition(".")[0]
     return f"{text}.{b64(hmac.digest(secret, text.encode(), 'sha256'))}"
 
@@ -120,7 +120,7 @@ def discovery(issuer: str, **given: Any) -> dict[str, Any]:
 
 
 async def publish(rt: Runtime, *keys: Any, issuer: str = ISSUER) -> None:
-    """Let the server know the issuer's documents as if it had just read them: nobody is asked."""
+    """Store the issuer's metadata as if it had just been fetched, without a request."""
     async with rt.db.write() as session:
         known = await session.get(IssuerDocuments, issuer)
         if known is not None:
@@ -142,7 +142,7 @@ def bearer(token: str) -> dict[str, str]:
 
 
 class Provider:
-    """Answers discovery, keys, the token endpoint and userinfo; every answer can be bent, and every question is counted."""
+    """A provider's endpoints. Every response can be overridden, every request is counted."""
 
     def __init__(self, now: Callable[[], datetime]) -> None:
         self.url = ""

@@ -1,7 +1,8 @@
 """Administrators and members by setting.
 
-The finding: `ADMINS` matched subjects and addresses in one list, so a token whose subject spelled an administrator's
-address made its bearer an administrator, email unverified; `DOMAINS` was not asked again for Bearer tokens of known
+The finding: `ADMINS` matched subjects and addresses in one list, so a token whose subject was an
+administrator's address made its bearer an administrator, with an unverified email; `DOMAINS` was
+not checked again for Bearer tokens of known
 accounts; and nothing warned of a provider that is open to the world.
 """
 
@@ -133,7 +134,7 @@ async def test_the_last_administrator_keeps_the_role(rt: Runtime) -> None:
 async def test_domains_are_asked_again_for_tokens_of_known_accounts(
     rt: Runtime, client: AsyncClient, clock: ManualClock, address: str, verified: bool, status: int
 ) -> None:
-    """The operator narrowed the domains after Ada had signed in; access tokens often carry no address."""
+    """The operator narrowed the domains after Ada's sign-in; access tokens often lack an email."""
     async with rt.db.write() as session:
         await make.person(session, rt, "ada", email=address, email_verified=verified)
 

@@ -1,4 +1,4 @@
-"""Back-channel logout: who signs out, or is locked out, at the provider is signed out here at once, on every node."""
+"""Back-channel logout: the end of a provider's session ends ours immediately, on every node."""
 
 import asyncio
 import re

@@ -1,4 +1,4 @@
-"""Ways in that somebody might try. Each was tried here, and leads nowhere."""
+"""Attacks on authentication and authorization, none of which succeeds."""
 
 import asyncio
 from typing import Any
@@ -46,7 +46,7 @@ async def _ada(rt: Runtime, **given: Any) -> tuple[User, str]:
     ],
 )
 async def test_no_header_says_where_we_live(rt: Runtime, client: AsyncClient, header: str) -> None:
-    """Absolute addresses are made of the setting alone: a poisoned cache or mail would carry somebody's word to somebody else."""
+    """Absolute URLs use the setting alone, so a forged Host header can't poison caches or mails."""
     ada, cookie = await _ada(rt)
     async with rt.db.write() as session:
         link = await make.link(session, rt, ada, name="road")
@@ -144,7 +144,7 @@ async def test_a_slash_too_many_leads_to_the_same_host_and_nowhere_else(
 
 @on_sqlite
 async def test_a_key_without_the_right_to_read_reads_nothing(rt: Runtime, app: WebNode) -> None:
-    """By no door: not the API, not the pages, not the start page, not the suggestions, not a secure link."""
+    """Through no interface: API, pages, start page, suggestions, secure links."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
         key = by_key(await make.key(session, rt, ada, Scope.WRITE))
@@ -249,7 +249,7 @@ async def test_a_good_cookie_does_not_make_up_for_a_bad_key(
 async def test_an_answer_that_was_kept_is_given_only_to_whoever_may_ask(
     rt: Runtime, client: AsyncClient
 ) -> None:
-    """The same POST under the same Idempotency-Key: by a weaker key, a revoked one, another person, nobody."""
+    """A repeated Idempotency-Key with a weaker key, a revoked one, another user, no credential."""
     async with rt.db.write() as session:
         ada, bob = await make.person(session, rt, "ada"), await make.person(session, rt, "bob")
         strong, weak = (
@@ -268,7 +268,8 @@ async def test_an_answer_that_was_kept_is_given_only_to_whoever_may_ask(
 
     assert await post(by_key(strong)) == (201, False)
     assert await post(by_key(strong)) == (201, True)
-    assert [await post(one) for one in (by_key(weak), by_key(revoked), {}, by_cookie(rt, cookie, proven=False))] == [
+    callers = (by_key(weak), by_key(revoked), {}, by_cookie(rt, cookie, proven=False))
+    assert [await post(headers) for headers in callers] == [
         (403, False), (401, False), (401, False), (403, False),
     ]  # fmt: skip
     assert await post(by_key(other)) == (201, False)
@@ -316,8 +317,9 @@ async def test_a_cursor_is_good_for_whom_it_was_made(rt: Runtime, client: AsyncC
 @pytest.mark.parametrize(
     "wish",
     [
-        {"role": "admin"}, {"plan": "pro"}, {"status": "active"}, {"email": "root@example.com"}, {"email_verified": True}, {"id": "1"},
-        {"issuer": "x"}, {"subject": "root"}, {"preferences": {"role": "admin"}}, {"display_name": "Root"},
+        {"role": "admin"}, {"plan": "pro"}, {"status": "active"}, {"email": "root@example.com"},
+        {"email_verified": True}, {"id": "1"}, {"issuer": "x"}, {"subject": "root"},
+        {"preferences": {"role": "admin"}}, {"display_name": "Root"},
     ],
     ids=str,
 )  # fmt: skip
@@ -376,7 +378,7 @@ async def test_of_two_administrators_who_demote_each_other_one_stays(
 
 @on_sqlite
 async def test_whom_one_may_not_know_of_looks_like_nobody(rt: Runtime, client: AsyncClient) -> None:
-    """People are found by their address to be given a link; who is suspended, gone or unverified is not told apart from who never was."""
+    """Suspended, deleted and unverified accounts look the same as unknown email addresses."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
         await make.suspended(session, rt, "sam")
@@ -475,7 +477,7 @@ async def test_a_token_of_another_browser_or_in_the_address_proves_nothing(
 async def test_nobody_is_signed_in_as_somebody_else_by_a_form_from_elsewhere(
     rt: Runtime, client: AsyncClient, origin: str | None
 ) -> None:
-    """Login CSRF: whoever has a sign-in link of their own would like a victim's browser to use it."""
+    """Login CSRF: an attacker's own sign-in link must not be usable in a victim's browser."""
     async with rt.db.write() as session:
         link = await make.signin_link(session, rt, await make.person(session, rt, "mallory"))
     headers = {} if origin is None else {"Origin": origin}
@@ -487,7 +489,7 @@ async def test_nobody_is_signed_in_as_somebody_else_by_a_form_from_elsewhere(
 
 @on_sqlite
 async def test_over_https_only_the_guarded_cookie_counts(rt: Runtime) -> None:
-    """A neighbour on another subdomain, or somebody on the line, can plant a plain cookie; never one whose name begins with `__Host-`."""
+    """A sibling subdomain or a network attacker can set a cookie, but none named `__Host-…`."""
     _, cookie = await _ada(rt)
     rt.settings = rt.settings.model_copy(update={"base_url": "https://go.test"})
     rt.settings.__dict__.pop("public_url", None)

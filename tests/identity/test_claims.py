@@ -1,4 +1,4 @@
-"""What a provider claims about a person, made plain."""
+"""Cleaning of a provider's claims."""
 
 from typing import Any
 

@@ -1,7 +1,8 @@
-"""People who leave.
+"""Sessions and accounts of people who leave.
 
-The finding: sessions slid to 90 days and nothing asked the issuer again, so somebody who had left the company stayed
-signed in; and a deleted account was made anew by the next sign-in, or by the next call with a still valid token.
+The finding: sessions slid to 90 days without asking the issuer again, so people who had left the
+company stayed signed in; and a deleted account was created again by the next sign-in, or by the
+next call with a still valid token.
 """
 
 import re
@@ -69,7 +70,7 @@ async def test_somebody_of_a_provider_signs_in_again_after_seven_days_however_of
 async def test_a_session_from_before_the_setting_ends_by_it(
     rt: Runtime, client: AsyncClient, clock: ManualClock
 ) -> None:
-    """What an older release wrote says that it ends in a month; the rule is asked at each request."""
+    """An older release stored an expiry in a month; the current limit applies to each request."""
     async with rt.db.write() as session:
         cookie = await make.cookie(session, rt, await make.person(session, rt, "ada"))
         await session.execute(

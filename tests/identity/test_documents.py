@@ -1,6 +1,7 @@
-"""A provider that is away, slow, or wrong about itself."""
+"""Metadata of a provider that is unavailable, slow or inconsistent."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -64,7 +65,7 @@ async def _settle(rt: Runtime) -> None:
 
 
 def _again(rt: Runtime) -> Runtime:
-    """Another process on the same database, which has asked nobody yet."""
+    """Return a runtime on the same database that has not fetched any metadata."""
     return Runtime(
         settings=rt.settings, db=Database(rt.settings), clock=rt.clock, ids=rt.ids, secret=rt.secret
     )
@@ -73,7 +74,7 @@ def _again(rt: Runtime) -> Runtime:
 async def test_an_issuer_down_for_an_hour_stops_nobody(
     rt: Runtime, clock: ManualClock, provider: Provider
 ) -> None:
-    """People signed in and Bearer calls with known keys go on; so does a process that starts meanwhile. After a day it is over."""
+    """Sessions and tokens with known keys keep working for a day, also in new processes."""
     assert await _good(rt, clock, provider)
     async with rt.db.write() as session:
         browser = by_cookie(
@@ -194,8 +195,13 @@ async def test_a_provider_that_is_wrong_about_itself_is_not_used(
 async def test_endpoints_that_are_not_https_are_refused(
     rt: Runtime, clock: ManualClock, provider: Provider
 ) -> None:
-    provider.bent = {DISCOVERY: b'{"issuer": "%s", "jwks_uri": "http://evil.test/keys", "authorization_endpoint": "https://a.test",'
-                     b' "token_endpoint": "https://a.test"}' % provider.url.encode()}  # fmt: skip
+    document = {
+        "issuer": provider.url,
+        "jwks_uri": "http://evil.test/keys",
+        "authorization_endpoint": "https://a.test",
+        "token_endpoint": "https://a.test",
+    }
+    provider.bent = {DISCOVERY: json.dumps(document).encode()}
 
     with pytest.raises(IssuerUnavailable):
         await user_from_bearer_token(rt, _token(clock, provider))

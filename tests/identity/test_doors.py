@@ -1,4 +1,4 @@
-"""The same rules at every door: API, pages, browsers and keys."""
+"""The same rules for API, pages, browsers and keys."""
 
 import pytest
 from httpx import AsyncClient
@@ -30,13 +30,16 @@ async def test_a_key_never_makes_a_stronger_key_through_any_door(
 async def test_a_repeated_post_is_one_change_even_when_the_session_was_seen_long_ago(
     rt: Runtime, client: AsyncClient, clock: ManualClock
 ) -> None:
-    """Noting that the session is in use writes before the endpoint does; the stored answer must belong to the person all the same."""
+    """Extending the session writes before the endpoint; the response still belongs to the user."""
     async with rt.db.write() as session:
         browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
     clock.advance(3600)
 
     asked = {"headers": browser | {"Idempotency-Key": "once"}, "json": {"name": "only one"}}
-    first, second = [await client.post("/api/v1/keys", **asked) for _ in range(2)]  # type: ignore[arg-type]
+    first, second = [
+        await client.post("/api/v1/keys", **asked)  # type: ignore[arg-type]
+        for _ in range(2)
+    ]
 
     assert (first.status_code, second.status_code) == (201, 201)
     assert second.json()["id"] == first.json()["id"]

@@ -1,4 +1,4 @@
-"""What is withdrawn is withdrawn in every process; and no secret stays behind anywhere (S6)."""
+"""Revocation across processes, and no secret left in storage or logs (S6)."""
 
 import json
 from collections.abc import AsyncIterator
@@ -37,7 +37,7 @@ def settings(database: str, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def elsewhere(rt: Runtime, clock: ManualClock) -> AsyncIterator[AsyncClient]:
-    """Another process on the same database, as far as it matters here: its own connections, its own memory."""
+    """Return another process on the same database: its own connections and memory."""
     other = Runtime(
         settings=rt.settings,
         db=Database(rt.settings),
@@ -57,7 +57,7 @@ async def elsewhere(rt: Runtime, clock: ManualClock) -> AsyncIterator[AsyncClien
 async def test_what_is_withdrawn_here_is_refused_there_with_the_next_request(
     rt: Runtime, client: AsyncClient, elsewhere: AsyncClient, clock: ManualClock
 ) -> None:
-    """A key, a session and a person: nothing is remembered for longer than a request, so a second is more than enough."""
+    """A key, a session and a user: none is cached beyond a request, so a second is enough."""
     await publish(rt)
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
@@ -98,7 +98,7 @@ async def test_no_secret_and_no_address_stays_behind(
     clock: ManualClock,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """S6: a key, a cookie, a token, a sign-in link and an IP address go through every door; then everything that is kept is searched."""
+    """S6: use a key, cookie, token, sign-in link and IP address, then search everything stored."""
     await publish(rt)
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")

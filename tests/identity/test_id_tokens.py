@@ -1,4 +1,4 @@
-"""What a provider says about who has just signed in, and which of its keys may say so. Pure: no database."""
+"""Validation of ID tokens and selection of keys. Pure: no database."""
 
 import hashlib
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""API keys: shown once, kept as a digest, refused at once when revoked."""
+"""API keys: shown once, stored as a digest, refused immediately once revoked."""
 
 from datetime import timedelta
 

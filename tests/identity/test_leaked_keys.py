@@ -1,7 +1,7 @@
 """What a leaked key can do.
 
-The finding: a key with the default scopes deleted the account for good, made further keys that outlived it, and ended
-sessions; keys never expired, and nothing said from where they were used.
+The finding: a key with the default scopes could delete the account, create further keys that
+outlived it, and end sessions; keys never expired, and their use was not traced to a network.
 """
 
 from datetime import datetime, timedelta
@@ -121,12 +121,13 @@ async def test_revoking_a_key_revokes_those_it_made_and_those_they_made(
     assert seen == [401, 401, 401, 200]
     told = (await client.get("/api/v1/keys?include_revoked=true", headers=browser)).json()["items"]
     assert {key["id"]: key["status"] for key in told} == {
-        parent["id"]: "revoked", child["id"]: "revoked", grandchild["id"]: "revoked", other["id"]: "active",
+        parent["id"]: "revoked", child["id"]: "revoked",
+        grandchild["id"]: "revoked", other["id"]: "active",
     }  # fmt: skip
 
 
 async def test_a_key_that_was_just_revoked_makes_no_child(rt: Runtime, ada: User) -> None:
-    """Two at once: the request was let in before the revocation, and writes after it."""
+    """A concurrent request is authenticated before the revocation and writes after it."""
     async with rt.db.write() as session:
         row, _ = await keys.create_key(session, rt, ada, "parent", [Scope.READ, Scope.ACCOUNT])
     async with rt.db.write() as session:
@@ -196,7 +197,7 @@ async def test_a_child_ends_no_later_than_its_parent(
 
 
 class TestNetworks:
-    """The network is counted behind proxies of ours, and kept without the part that names a machine."""
+    """The network is that of the client behind our proxies, without the host part."""
 
     @pytest.fixture
     def settings(self, database: str, tmp_path: Any) -> Settings:

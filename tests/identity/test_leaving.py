@@ -1,4 +1,4 @@
-"""Taking everything along, and being gone for good."""
+"""Export and deletion of an account."""
 
 import json
 from datetime import timedelta
@@ -31,7 +31,8 @@ async def _canary(rt: Runtime, client: AsyncClient) -> tuple[User, dict[str, str
     """Somebody who left a trace wherever one can."""
     async with rt.db.write() as session:
         person = await make.person(
-            session, rt, CANARY, nickname=f"{CANARY} nick", bio=f"{CANARY} bio", avatar_url=f"https://{CANARY}.example.com/me.png",
+            session, rt, CANARY, nickname=f"{CANARY} nick", bio=f"{CANARY} bio",
+            avatar_url=f"https://{CANARY}.example.com/me.png",
             display_name=f"{CANARY} name",
         )  # fmt: skip
         cookie = await make.cookie(session, rt, person)
@@ -190,7 +191,7 @@ async def test_of_somebody_who_shared_nothing_not_a_word_is_left(
 
 @on_sqlite
 async def test_who_was_deleted_comes_back_as_somebody_new(rt: Runtime) -> None:
-    """The pseudonym is derived from nothing, so the subject is free again, and nothing connects the two."""
+    """The pseudonym is random, so the subject is free again and nothing connects the two."""
     async with rt.db.write() as session:
         await make.admin(session, rt)
         first = await make.person(session, rt, "ada")
@@ -283,7 +284,7 @@ async def test_an_export_of_nothing_is_a_whole_document_too(
 
 @on_sqlite
 async def test_lists_go_along_and_go(rt: Runtime, client: AsyncClient) -> None:
-    """Upper features take part: the export has them, and with the account they are gone, published or not."""
+    """Lists are in the export, and are deleted with the account, published or not."""
     _, headers = await _canary(rt, client)
     made = await client.post("/api/v1/lists", headers=headers, json={"title": f"{CANARY} list"})
     assert made.status_code == 201, made.text

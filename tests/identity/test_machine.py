@@ -1,4 +1,4 @@
-"""Keys against a model: who may make which, whom each lets in, and that nobody finds another's."""
+"""API keys against a model: creation, authentication, and isolation between users."""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""Somebody who left a trace in every feature goes, and not a word of theirs is left: not in any table, index, file or line of the log."""
+"""Deletion erases a user's data of every feature from tables, indexes, files and logs."""
 
 import json
 from collections.abc import AsyncIterator
@@ -39,7 +39,8 @@ from tests.library.http import Site, a_site
 CANARY = "quixzzjkv"
 HOST = f"https://{CANARY}.example.com"
 OF_THEIRS = (
-    ApiKey, BrowserSession, SigninLink, StoredResponse, LinkChange, LinkList, ListEntry, Item, SavedPage, ItemSearch, ItemUndo, Suggestion,
+    ApiKey, BrowserSession, SigninLink, StoredResponse, LinkChange, LinkList, ListEntry, Item,
+    SavedPage, ItemSearch, ItemUndo, Suggestion,
     Tag, TagAlias, TagChange, TagRule, LibraryImport, ImportRow,
 )  # fmt: skip
 """Tables that hold a word of theirs before, and are empty afterwards."""
@@ -64,7 +65,7 @@ async def rt(rt: Runtime) -> AsyncIterator[Runtime]:
 
 
 class Canary:
-    """Asks as somebody whom a provider vouches for; every POST can be repeated, so its answer is kept."""
+    """A client with a provider's token; each POST has an Idempotency-Key, so it is stored."""
 
     def __init__(self, client: AsyncClient, headers: dict[str, str]) -> None:
         self._client = client
@@ -86,7 +87,7 @@ class Canary:
 
 
 async def _arrives(rt: Runtime, client: AsyncClient, clock: ManualClock) -> Canary:
-    """By the provider's token at first, which makes the account; then in a browser, with keys, a picture and a biography."""
+    """Create the account with a provider's token; then use a browser, keys and a profile."""
     await publish(rt)
     told = {
         "sub": CANARY,
@@ -144,7 +145,7 @@ async def _lists(who: Canary, site: Site) -> None:
 
 
 async def _library(rt: Runtime, who: Canary, site: Site) -> None:
-    """Notes, an article with its page, what was proposed and refused for it, tags that were merged, rules, a discarded item."""
+    """Save notes, an article, suggestions, merged tags, rules and a discarded item."""
     page = (
         f"<title>{CANARY} page</title><p>{CANARY} said that {CANARY} is here, and that is all there"
         " is to be said about it.</p>"
@@ -258,7 +259,7 @@ async def test_not_a_word_is_left_in_any_feature(
 
     async with (
         rt.db.write() as session
-    ):  # news of names go with the next change of anybody's, minutes later by the machine's own clock
+    ):  # changes of names are dropped with a later change, minutes after by the wall clock
         await make.link(session, rt, await make.person(session, rt, "bob"), name="of-bob")
     async with rt.db.write() as session:
         await feed.trim_feed(session, datetime.now(UTC) + timedelta(days=1), 1000)
@@ -293,7 +294,7 @@ async def test_not_a_word_is_left_in_any_feature(
 async def test_what_a_late_request_wrote_goes_too(
     rt: Runtime, client: AsyncClient, clock: ManualClock
 ) -> None:
-    """A request that was let in just before the account was deleted may write just after: nobody holds it up, and it does not stay."""
+    """A request authenticated just before the deletion may write just after; that is erased too."""
     async with rt.db.write() as session:
         ada, bob = await make.person(session, rt, "ada"), await make.person(session, rt, "bob")
         key = by_key(await make.key(session, rt, ada, *make.OWN))

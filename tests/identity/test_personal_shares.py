@@ -1,6 +1,7 @@
-"""Live streams and exports: so many at a time for each person.
+"""Limits per user on concurrent live streams and exports.
 
-The finding: 200 streams and 4 exports a process were there for whoever came first; one person took them all.
+The finding: 200 streams and 4 exports per process were first come, first served; one user could
+take them all.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Against a real, certified OpenID provider: in, out, tokens refreshed, tokens used."""
+"""Sign-in, sign-out and tokens with a real, certified OpenID provider."""
 
 import base64
 import hashlib
@@ -175,8 +175,9 @@ async def _tokens_for_a_script(rt: Runtime, browser: Browser, name: str) -> dict
         base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
     )
     question = {
-        "response_type": "code", "client_id": "script", "redirect_uri": f"{HOME}/script", "scope": "openid offline_access api",
-        "code_challenge": challenge, "code_challenge_method": "S256", "resource": API, "prompt": "consent",
+        "response_type": "code", "client_id": "script", "redirect_uri": f"{HOME}/script",
+        "scope": "openid offline_access api", "code_challenge": challenge,
+        "code_challenge_method": "S256", "resource": API, "prompt": "consent",
     }  # fmt: skip
     issuer = rt.settings.issuers["work"].url
     form = await browser.get(f"{issuer}/auth?{urlencode(question)}")

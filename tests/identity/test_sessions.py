@@ -1,4 +1,4 @@
-"""Sign-in links work once, sessions end when they should, and only digests are kept."""
+"""Sign-in links work once, sessions expire on time, and only digests are stored."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What others read of a person.
+"""Names that other users see.
 
 Security finding 15: owners without a name were shown by their email address to everyone signed in.
 """

@@ -1,4 +1,4 @@
-"""The way in through a provider: what must not happen on it, and what goes on when the provider is away."""
+"""Sign-in with a provider: attacks, refusals, and an unavailable provider."""
 
 from collections.abc import AsyncIterator
 from ipaddress import ip_network
@@ -122,7 +122,7 @@ async def test_two_sign_ins_share_neither_state_nor_nonce_nor_challenge(
 async def test_a_session_that_was_planted_before_is_worth_nothing_after(
     browser: Browser, provider: Provider, rt: Runtime
 ) -> None:
-    """Session fixation: the browser arrives with somebody else's session and leaves with a new one; the old one is gone."""
+    """Session fixation: a planted session is ended and replaced by a new one at sign-in."""
     async with rt.db.write() as session:
         planted = await make.cookie(session, rt, await make.person(session, rt, "mallory"))
     browser.cookies.set("refract", planted, domain="go.test")
@@ -218,7 +218,7 @@ async def test_userinfo_about_somebody_else_is_not_believed(
 async def test_nobody_is_linked_by_an_address(
     browser: Browser, provider: Provider, rt: Runtime, verified: Any
 ) -> None:
-    """The address belongs to somebody here already; whoever claims it gets an account of their own, and it is not theirs to be found by."""
+    """Claiming an email in use creates a separate account, which is not found by that email."""
     async with rt.db.write() as session:
         ada = await make.person(session, rt, "ada")
     provider.profile = {"sub": "ada", "email": "ada@example.com", "email_verified": verified}
@@ -334,7 +334,7 @@ async def test_the_cookies_of_a_sign_in_are_guarded(
 async def test_a_network_sets_out_and_comes_back_only_so_often(
     rt: Runtime, provider: Provider, clock: ManualClock
 ) -> None:
-    """Both ways share one limit, each network has its own, and a limit that was reached costs the provider nothing more."""
+    """Both steps share a limit per network; beyond it, the provider gets no more requests."""
     rt.settings = rt.settings.model_copy(
         update={"sign_ins_per_minute": 4, "trusted_proxies": (ip_network("127.0.0.1/32"),)}
     )
@@ -409,7 +409,7 @@ async def test_claims_become_one_plain_line_each(
 async def test_an_attempt_counts_once_even_if_the_provider_takes_its_code_twice(
     rt: Runtime, app: WebNode, provider: Provider, browser: Browser
 ) -> None:
-    """The finding: whoever had the cookie and the callback's address could replay the sign-in."""
+    """The finding: with the cookie and the callback URL a sign-in could be replayed."""
     asked = await _question(browser, provider)
     attempt = browser.cookies["refract_sign_in"]
     async with client_of(app) as thief:

@@ -1,4 +1,4 @@
-"""Whoever stays connected is turned away like everybody else once what they came with is withdrawn."""
+"""Open connections end once their credential is revoked."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -104,7 +104,7 @@ async def test_a_live_stream_ends_with_the_key_it_was_opened_with(
         row, clear = await keys.create_key(session, rt, ada, "x", [Scope.READ])
 
     async def revoke() -> None:
-        while not rt.singleton(live.LiveTotalsWatcher).stream_count:  # noqa: ASYNC110 - the stream says nothing to us before it ends
+        while not rt.singleton(live.LiveTotalsWatcher).stream_count:  # noqa: ASYNC110 - no event
             await asyncio.sleep(0)
         async with rt.db.write() as session:
             await keys.revoke_key(session, ada, row.id)

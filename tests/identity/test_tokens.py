@@ -1,4 +1,4 @@
-"""S5: hostile tokens, each refused, all with the same answer. And the good ones, which are not."""
+"""S5: forged tokens are all refused with the same response; valid ones are accepted."""
 
 import json
 from collections.abc import AsyncIterator, Callable
@@ -102,7 +102,7 @@ ALGORITHMS = ("RS256", "RS512", "PS256", "ES256", "ES384", "Ed25519", "EdDSA")
 
 
 async def _by(rt: Runtime, key: Any, token: str, algorithms: Any = ALGORITHMS) -> User | None:
-    """Who stands behind a token when the issuer publishes this key and the operator allows these algorithms."""
+    """Return the user of a token, given the published key and the allowed algorithms."""
     rt.settings = rt.settings.model_copy(
         update={"issuers": {"work": ISSUERS["work"].model_copy(update={"algorithms": algorithms})}}
     )
@@ -138,7 +138,7 @@ async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(
 async def test_the_older_and_the_newer_name_of_ed25519_are_one(
     rt: Runtime, clock: ManualClock, named: str, published: str | None
 ) -> None:
-    """RFC 8037 called it EdDSA, RFC 9864 calls it Ed25519; providers move from one to the other, keys and tokens apart."""
+    """EdDSA (RFC 8037) and Ed25519 (RFC 9864) name the same; keys and tokens may differ."""
     key = edwards_key("ed", alg=published)
 
     assert await _by(rt, key, renamed(claims(clock.now()), key, named)) is not None
@@ -166,7 +166,7 @@ async def test_another_curve_or_another_spelling_is_refused(
 
 
 async def test_a_key_for_agreeing_on_secrets_signs_nothing(rt: Runtime, clock: ManualClock) -> None:
-    """X25519 is of the same family of keys, and its numbers look alike; a signature by it would mean nothing."""
+    """X25519 keys have the same type and similar numbers, but can't sign."""
     signer = edwards_key("x")
     token = renamed(claims(clock.now()), signer, "EdDSA")
     disguised = {**signer.as_dict(private=False), "crv": "X25519"}
@@ -200,14 +200,16 @@ async def test_clocks_may_disagree_by_a_minute(
 
 
 async def test_the_tokens_of_clerk_are_understood(client: AsyncClient, clock: ManualClock) -> None:
-    """A session token (no audience, `azp` is our origin) and an OAuth access token (`client_id`, type at+jwt)."""
+    """A session token (no audience, `azp` is our origin) and an OAuth token (`client_id`)."""
     at = int(clock.now().timestamp())
     session = {
-        "azp": "http://go.test", "exp": at + 60, "fva": [3, -1], "iat": at, "iss": CLERK, "nbf": at - 10, "sid": "sess_2x", "sts": "active",
+        "azp": "http://go.test", "exp": at + 60, "fva": [3, -1], "iat": at, "iss": CLERK,
+        "nbf": at - 10, "sid": "sess_2x", "sts": "active",
         "sub": "user_2abcDEF", "v": 2,
     }  # fmt: skip
     oauth = {
-        "client_id": "clerk-client", "exp": at + 86_400, "iat": at, "iss": CLERK, "jti": "oat_1", "nbf": at, "scope": "profile email",
+        "client_id": "clerk-client", "exp": at + 86_400, "iat": at, "iss": CLERK, "jti": "oat_1",
+        "nbf": at, "scope": "profile email",
         "sub": "user_2abcDEF",
     }  # fmt: skip
 
@@ -237,9 +239,11 @@ async def test_the_tokens_of_zitadel_are_understood(
 ) -> None:
     at = int(clock.now().timestamp())
     body = {
-        "iss": "https://zitadel.test", "sub": "312909075212304387", "aud": ["321@refract", "322@other", "987654321098765432"],
+        "iss": "https://zitadel.test", "sub": "312909075212304387",
+        "aud": ["321@refract", "322@other", "987654321098765432"],
         "exp": at + 43_200, "iat": at, "nbf": at, "client_id": "321@refract", "jti": "V2_1-at_2",
-        "urn:zitadel:iam:org:project:roles": {"user": {"1": "acme.zitadel.test"}}, "urn:zitadel:iam:user:resourceowner:id": "1",
+        "urn:zitadel:iam:org:project:roles": {"user": {"1": "acme.zitadel.test"}},
+        "urn:zitadel:iam:user:resourceowner:id": "1",
     }  # fmt: skip
 
     assert (await _me(client, sign(body, typ="JWT")))[0] == 200

@@ -1,4 +1,4 @@
-"""The cookie that strangers' forms are bound to (security finding "Low": a neighbouring subdomain could plant it)."""
+"""The cookie of anonymous forms (finding: a sibling subdomain could plant it)."""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,4 @@
-"""One bucket for all processes while Redis answers, and one each while it does not."""
+"""Buckets shared over Redis, and per process while it is unavailable."""
 
 import asyncio
 from collections.abc import AsyncIterator

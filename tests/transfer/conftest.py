@@ -1,4 +1,4 @@
-"""An installation with rows in every table that can be filled without knowing what it is for."""
+"""An installation with rows in every table that can be filled generically."""
 
 import pytest
 

@@ -1,7 +1,8 @@
 """Archived clicks belong to a backup.
 
-Operations finding 2.4: `refract backup` said "Wrote 26,359 rows", exit 0, although the table named 83 files that were not there, and
-`restore --check` called the file whole. Every click older than seven days was silently missing.
+Operations finding 2.4: `refract backup` reported "Wrote 26,359 rows", exit 0, although the table
+listed 83 files that did not exist, and `restore --check` reported no problem. Every click older than
+seven days was silently missing.
 """
 
 import fcntl
@@ -58,7 +59,11 @@ async def test_a_backup_without_its_archive_fails_and_names_the_files(
     assert not [name for name in manifest.files if name.startswith("archive/2")]
 
 
-async def test_the_archive_comes_back(full: Runtime, elsewhere: tuple, tmp_path: Path) -> None:  # type: ignore[type-arg]
+async def test_the_archive_comes_back(
+    full: Runtime,
+    elsewhere: tuple,  # type: ignore[type-arg]
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "backup.zip"
     await create_backup(full.settings, full.db, file, NOW, silent)
     settings, db = elsewhere

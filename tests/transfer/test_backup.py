@@ -1,4 +1,4 @@
-"""A backup holds everything, is checked when written and when read, and restores on every database."""
+"""A backup is complete, verified when written and read, and restores on every database."""
 
 import json
 import shutil

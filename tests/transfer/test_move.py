@@ -1,4 +1,4 @@
-"""Moving up: every table, compared; cut off and taken up again; and never into somebody else's data."""
+"""The move to a server: complete, compared, resumable, and never into foreign data."""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -32,7 +32,7 @@ class Cut(Exception):
 
 @pytest.fixture
 async def source(tmp_path: Path) -> AsyncIterator[Database]:
-    """A SQLite installation with something in nearly every table, and more than one chunk of one."""
+    """A SQLite installation with rows in nearly every table, and several batches of one."""
     db = Database(make_settings(tmp_path / "old"))
     await migrations.upgrade(db)
     await Filler(db).fill()

@@ -1,4 +1,7 @@
-"""A restored backup revives nothing that was revoked or erased since (security findings, "Low": no list of erasures to replay)."""
+"""A restored backup revives nothing that was revoked or deleted since.
+
+The finding: there was no list of deletions to replay (security findings, "Low").
+"""
 
 import json
 import shutil
@@ -134,7 +137,7 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
 async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_stays_one_no_more(
     rt: Runtime, elsewhere: tuple[Settings, Database], tmp_path: Path
 ) -> None:
-    """Also somebody whom the backup has never seen; and an administrator's later word counts, in both directions."""
+    """Also accounts that the backup lacks; the last decision counts, in both directions."""
     async with rt.db.write() as session:
         root, dem, dora = [await make.admin(session, rt, name) for name in ("root", "dem", "dora")]
         people = {name: await make.person(session, rt, name) for name in ("eve", "back", "was")}
@@ -176,7 +179,7 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
 async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing_back(
     rt: Runtime, elsewhere: tuple[Settings, Database], clock: ManualClock, tmp_path: Path
 ) -> None:
-    """Restored by other means, say: the list beside it says what was suspended and barred, and goes on saying so."""
+    """After a restore by other means, the log still suspends and bars, and stays valid."""
     async with rt.db.write() as session:
         root = await make.admin(session, rt)
         mal, eve = [await make.person(session, rt, name) for name in ("mal", "eve")]
@@ -202,7 +205,8 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
     assert await replay_revocations(other) == (0, 1, 1, 1, 0)
     states = {key: entry.state for key, entry in read_revocations(get_log_path(settings)).items()}
     assert states == {
-        ("person", mal.id): "suspended", ("person", late.id): "suspended", ("person", eve.id): "deleted", ("ban", eve.id): "barred",
+        ("person", mal.id): "suspended", ("person", late.id): "suspended",
+        ("person", eve.id): "deleted", ("ban", eve.id): "barred",
     }  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A row means the same on every database."""
+"""Rows are encoded the same way on every database."""
 
 from pathlib import Path
 
