@@ -1,8 +1,8 @@
 """Archived clicks belong to a backup.
 
 Operations finding 2.4: `refract backup` reported "Wrote 26,359 rows", exit 0, although the table
-listed 83 files that did not exist, and `restore --check` reported no problem. Every click older than
-seven days was silently missing.
+listed 83 files that did not exist, and `restore --check` reported no problem. Every click older
+than seven days was silently missing.
 """
 
 import fcntl
