@@ -33,26 +33,26 @@ async def load_people_page(
     cursor: str | None,
 ) -> Page[User]:
     """Return a page of people, newest first; `q` is a part of the email address."""
-    question = ["people", asdict(filters)]
-    wanted = select(User).order_by(User.created_at.desc(), User.id.desc()).limit(limit + 1)
-    wanted = wanted.where(
+    cursor_scope = ["people", asdict(filters)]
+    query = select(User).order_by(User.created_at.desc(), User.id.desc()).limit(limit + 1)
+    query = query.where(
         User.status == filters.status if filters.status else User.status != UserStatus.DELETED
     )
     if filters.q:
-        wanted = wanted.where(User.email_folded.contains(fold_email(filters.q), autoescape=True))
+        query = query.where(User.email_folded.contains(fold_email(filters.q), autoescape=True))
     if filters.role:
-        wanted = wanted.where(User.role == filters.role)
+        query = query.where(User.role == filters.role)
     if filters.plan:
-        wanted = wanted.where(User.plan == filters.plan)
+        query = query.where(User.plan == filters.plan)
     if cursor:
-        wanted = wanted.where(
+        query = query.where(
             build_after_clause(
-                [User.created_at, User.id], cursors.decode(question, cursor), descending=True
+                [User.created_at, User.id], cursors.decode(cursor_scope, cursor), descending=True
             )
         )
     return cursors.build_page(
-        question,
-        list(await session.scalars(wanted)),
+        cursor_scope,
+        list(await session.scalars(query)),
         limit,
         lambda user: (user.created_at, user.id),
     )

@@ -23,12 +23,12 @@ async def change_person(
 ) -> User:
     """Suspend, activate, promote, demote, or change the plan. Each change is audited."""
     user = await _get_live_user(session, user_id)
-    wanted: dict[str, Any] = changes.model_dump(
+    patch: dict[str, Any] = changes.model_dump(
         exclude_unset=True, exclude_none=True, exclude={"keep_links"}
     )
-    if wanted.get("status") == UserStatus.SUSPENDED or wanted.get("role") == UserRole.USER:
+    if patch.get("status") == UserStatus.SUSPENDED or patch.get("role") == UserRole.USER:
         await require_other_administrator(session, user)
-    for field, value in wanted.items():
+    for field, value in patch.items():
         if getattr(user, field) != value:
             setattr(user, field, value)
             if field == "role":
@@ -36,7 +36,7 @@ async def change_person(
             await audit.record_event(
                 session, rt, f"{field}.changed", actor=by, target=str(user.id), detail=value
             )
-    if "status" in wanted:
+    if "status" in patch:
         await _hold_links(
             session,
             rt,

@@ -109,14 +109,14 @@ async def _erase_data(
 ) -> None:
     """Erase everything but the row of the account itself."""
     user_id = deletion.user.id
-    for part in hooks:
-        await part.erase(session, rt, deletion)
+    for hook in hooks:
+        await hook.erase(session, rt, deletion)
     for model in (ApiKey, BrowserSession, SigninLink):
         await session.execute(delete(model).where(model.user_id == user_id))
     await session.execute(delete(StoredResponse).where(StoredResponse.actor == f"user:{user_id}"))
-    theirs = (AuditEntry.actor_id == user_id, AuditEntry.action != DELETED_ACTION)
-    mine = update(AuditEntry).where(*theirs).values(target=None, detail=None)
-    await session.execute(mine.execution_options(synchronize_session=False))
+    own_entries = (AuditEntry.actor_id == user_id, AuditEntry.action != DELETED_ACTION)
+    redaction = update(AuditEntry).where(*own_entries).values(target=None, detail=None)
+    await session.execute(redaction.execution_options(synchronize_session=False))
 
 
 def _anonymize(user: User) -> None:
@@ -151,27 +151,27 @@ async def export_account(
     async with rt.db.read() as session:
         head = await _build_profile(session, rt, user)
     yield json.dumps(head, ensure_ascii=False, indent=1)[:-2]
-    for name, export in [(part.name, part.export) for part in hooks if part.export is not None]:
+    for name, export in [(hook.name, hook.export) for hook in hooks if hook.export is not None]:
         yield f',\n "{name}": ['
-        between = "\n"
+        separator = "\n"
         async for row in export(rt, user):
-            yield f"{between}{json.dumps(row, ensure_ascii=False, default=str)}"
-            between = ",\n"
+            yield f"{separator}{json.dumps(row, ensure_ascii=False, default=str)}"
+            separator = ",\n"
         yield "\n ]"
     yield "\n}\n"
 
 
 async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
     fresh = await session.get_one(User, user.id)
-    mine = await keys.list_keys(session, user, include_revoked=True)
+    own_keys = await keys.list_keys(session, user, include_revoked=True)
     browsers = await sessions.list_sessions(session, rt, user)
-    written = (
+    newest_entries = (
         select(AuditEntry)
         .where(AuditEntry.actor_id == user.id)
         .order_by(AuditEntry.at.desc(), AuditEntry.id.desc())
         .limit(10_000)
     )
-    lines = list(await session.scalars(written))
+    entries = list(await session.scalars(newest_entries))
     account = {
         "issuer": fresh.issuer,
         "subject": fresh.subject,
@@ -184,16 +184,18 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
             | account
             | {"email_verified": fresh.email_verified}
         ),
-        "keys": [KeyOut.from_key(key, rt.clock.now()).model_dump(mode="json") for key in mine],
-        "sessions": [SessionOut.model_validate(one).model_dump(mode="json") for one in browsers],
+        "keys": [KeyOut.from_key(key, rt.clock.now()).model_dump(mode="json") for key in own_keys],
+        "sessions": [
+            SessionOut.model_validate(browser).model_dump(mode="json") for browser in browsers
+        ],
         "audit": [
             {
-                "at": _format_time(line.at),
-                "action": line.action,
-                "target": line.target,
-                "detail": line.detail,
+                "at": _format_time(entry.at),
+                "action": entry.action,
+                "target": entry.target,
+                "detail": entry.detail,
             }
-            for line in lines
+            for entry in entries
         ],
     }
 

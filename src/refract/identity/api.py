@@ -103,12 +103,14 @@ async def export_me(actor: ReadCaller, rt: Rt, parts: PersonalDataHooks) -> Stre
 async def list_sessions(actor: AccountCaller, rt: Rt) -> SessionList:
     """List the browsers that are signed in to the account."""
     async with rt.db.read() as session:
-        found = await sessions.list_sessions(session, rt, actor.user)
-    here = actor.session.id if actor.session else None
+        browsers = await sessions.list_sessions(session, rt, actor.user)
+    current_id = actor.session.id if actor.session else None
     return SessionList(
         items=[
-            SessionOut.model_validate(one).model_copy(update={"current": one.id == here})
-            for one in found
+            SessionOut.model_validate(browser).model_copy(
+                update={"current": browser.id == current_id}
+            )
+            for browser in browsers
         ]
     )
 
@@ -141,8 +143,8 @@ async def list_keys(
 ) -> KeyList:
     """List API keys, newest first."""
     async with rt.db.read() as session:
-        found = await keys.list_keys(session, actor.user, include_revoked=include_revoked)
-    return KeyList(items=[KeyOut.from_key(key, rt.clock.now()) for key in found])
+        own_keys = await keys.list_keys(session, actor.user, include_revoked=include_revoked)
+    return KeyList(items=[KeyOut.from_key(key, rt.clock.now()) for key in own_keys])
 
 
 @keys_router.post(

@@ -77,18 +77,18 @@ async def list_entries(
     session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
 ) -> Page[AuditEntry]:
     """Return a page of entries, newest first."""
-    question = ["audit"]
-    wanted = (
-        select(AuditEntry).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit + 1)
-    )
+    cursor_scope = ["audit"]
+    query = select(AuditEntry).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit + 1)
     if cursor:
-        wanted = wanted.where(
+        query = query.where(
             build_after_clause(
-                [AuditEntry.at, AuditEntry.id], cursors.decode(question, cursor), descending=True
+                [AuditEntry.at, AuditEntry.id],
+                cursors.decode(cursor_scope, cursor),
+                descending=True,
             )
         )
     return cursors.build_page(
-        question, list(await session.scalars(wanted)), limit, lambda row: (row.at, row.id)
+        cursor_scope, list(await session.scalars(query)), limit, lambda row: (row.at, row.id)
     )
 
 

@@ -49,8 +49,8 @@ async def authenticate(request: Request, rt: Runtime) -> Caller | None:
     key, token = request.headers.get("x-api-key"), _get_bearer_token(request)
     if key is None and token is not None and rt.settings.issuers and token.count(".") == 2:
         actor: Caller | None = await _authenticate_token(request, rt, token)
-    elif (given := key or token) is not None:
-        actor = await _authenticate_key(request, rt, given)
+    elif (credential := key or token) is not None:
+        actor = await _authenticate_key(request, rt, credential)
     else:
         actor = await _authenticate_cookie(request, rt)
     if actor is not None:

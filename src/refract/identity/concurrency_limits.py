@@ -55,13 +55,13 @@ def _count_open(open_now: Counter[int], user_id: int) -> Iterator[None]:
 
 
 async def start_export(
-    rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]
+    rt: Runtime, user_id: int, chunks: AsyncGenerator[ChunkT, None]
 ) -> AsyncIterator[ChunkT]:
     """Return an export that has produced its first chunk, and count it against the user's limit.
 
     Errors before the first chunk are raised here, where they still become a problem document.
     """
-    counted = _limit_export(rt, user_id, pieces)
+    counted = _limit_export(rt, user_id, chunks)
     try:
         first = await anext(counted)
     except BaseException:
@@ -71,12 +71,12 @@ async def start_export(
 
 
 async def _limit_export(
-    rt: Runtime, user_id: int, pieces: AsyncGenerator[ChunkT, None]
+    rt: Runtime, user_id: int, chunks: AsyncGenerator[ChunkT, None]
 ) -> AsyncGenerator[ChunkT, None]:
     with rt.singleton(UserConcurrencyLimits).count_export(user_id):
-        async with aclosing(pieces):
-            async for piece in pieces:
-                yield piece
+        async with aclosing(chunks):
+            async for chunk in chunks:
+                yield chunk
 
 
 async def _prepend_chunk(
@@ -84,5 +84,5 @@ async def _prepend_chunk(
 ) -> AsyncIterator[ChunkT]:
     async with aclosing(rest):
         yield first
-        async for piece in rest:
-            yield piece
+        async for chunk in rest:
+            yield chunk

@@ -42,11 +42,11 @@ async def identify_caller(request: Request, rt: Rt) -> Caller | None:
 
     An invalid key raises, a stale cookie does not. Runs once per request, for all dependencies.
     """
-    known: dict[str, Any] = request.scope["state"]
-    if _CALLER not in known:
-        known[_CALLER] = await authenticate(request, rt)
-    actor: Caller | None = known[_CALLER]
-    if actor is not None and known.get("translated"):
+    state: dict[str, Any] = request.scope["state"]
+    if _CALLER not in state:
+        state[_CALLER] = await authenticate(request, rt)
+    actor: Caller | None = state[_CALLER]
+    if actor is not None and state.get("translated"):
         set_locale(get_request_locale(request, actor))
     return actor
 

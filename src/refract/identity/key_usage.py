@@ -163,12 +163,12 @@ class KeyUsageTracker:
 
 def _format_refusals(refused: Counter[RefusedCredential]) -> str:
     """Return the number of attempts, in total and by key prefix and network."""
-    told = refused.most_common(MAX_LISTED_REFUSALS)
+    listed = refused.most_common(MAX_LISTED_REFUSALS)
     lines = [
         f"{prefix or 'no key'} from {network or 'elsewhere'}: {count}"
-        for (prefix, network), count in told
+        for (prefix, network), count in listed
     ]
-    rest = refused.total() - sum(count for _, count in told)
+    rest = refused.total() - sum(count for _, count in listed)
     return (
         f"{refused.total()} attempts: {'; '.join([*lines, *([f'others: {rest}'] if rest else [])])}"
     )

@@ -76,8 +76,8 @@ async def create_key(
     A key created with another key (`parent`) has no scope that the parent lacks and expires no
     later.
     """
-    wanted = list(dict.fromkeys(scopes)) or list(DEFAULT_SCOPES)
-    for scope in wanted:
+    granted = list(dict.fromkeys(scopes)) or list(DEFAULT_SCOPES)
+    for scope in granted:
         if parent is not None and scope not in parent.scopes:
             raise ScopeNotAllowed(scope=scope)
         if scope == Scope.ADMIN and user.role != UserRole.ADMIN:
@@ -91,7 +91,7 @@ async def create_key(
         key_hash=hash_credential(clear),
         key_prefix=clear[:SHOWN_PREFIX_LENGTH],
         name=name,
-        scopes=[str(scope) for scope in wanted],
+        scopes=[str(scope) for scope in granted],
         status=KeyStatus.ACTIVE,
         created_at=rt.clock.now(),
         usage_count=0,
@@ -150,8 +150,8 @@ async def list_keys(
 ) -> list[ApiKey]:
     """Return the keys of a user, newest first."""
     statuses = [KeyStatus.ACTIVE, KeyStatus.REVOKED] if include_revoked else [KeyStatus.ACTIVE]
-    wanted = select(ApiKey).where(ApiKey.user_id == user.id, ApiKey.status.in_(statuses))
-    return list(await session.scalars(wanted.order_by(ApiKey.created_at.desc(), ApiKey.id.desc())))
+    query = select(ApiKey).where(ApiKey.user_id == user.id, ApiKey.status.in_(statuses))
+    return list(await session.scalars(query.order_by(ApiKey.created_at.desc(), ApiKey.id.desc())))
 
 
 async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[ApiKey]:

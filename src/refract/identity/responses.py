@@ -60,7 +60,7 @@ def render_response(
     another one.
     """
     rt: Runtime = request.app.state.rt
-    said = flash.read(request, rt)
+    message = flash.read(request, rt)
     visit = bound or get_visit_cookie(request) or secrets.token_urlsafe(16)
     locale = get_request_locale(request, actor)
     with use_locale(locale):
@@ -71,11 +71,11 @@ def render_response(
             visit,
             status=status,
             page_title=page_title,
-            toasts=[said] if said else [],
+            toasts=[message] if message else [],
             **context,
         )
     response = _make_html_response(request, html, status, locale)
-    if said:
+    if message:
         flash.clear(request, response, rt)
     if (
         (actor is None or get_session_token(request, rt) is None)

@@ -46,34 +46,38 @@ class RevocationWatcher:
     @asynccontextmanager
     async def watch(self, actor: Caller) -> AsyncIterator[WatchedCaller]:
         """Watch a caller while the block runs."""
-        one = WatchedCaller(actor)
-        self._watched.add(one)
+        watched = WatchedCaller(actor)
+        self._watched.add(watched)
         if self._check_task is None or self._check_task.done():
             self._check_task = asyncio.create_task(
                 self._check_repeatedly(), context=contextvars.Context()
             )
         try:
-            yield one
+            yield watched
         finally:
-            self._watched.discard(one)
+            self._watched.discard(watched)
 
     async def check(self) -> None:
         """Check all watched callers now, with one statement for each kind of credential."""
-        here = list(self._watched)
-        good: set[Credential] = set()
+        callers = list(self._watched)
+        valid: set[Credential] = set()
         async with self._rt.db.read() as session:
-            for kind, question in _select_valid_credentials(self._rt, self._rt.clock.now()).items():
-                for some in iter_batches(
+            for kind, query in _select_valid_credentials(self._rt, self._rt.clock.now()).items():
+                for ids in iter_batches(
                     sorted(
-                        {number for of, number in (one.credential for one in here) if of is kind}
+                        {
+                            number
+                            for of, number in (caller.credential for caller in callers)
+                            if of is kind
+                        }
                     )
                 ):
-                    good.update(
+                    valid.update(
                         (kind, number)
-                        for number in await session.scalars(question.where(kind.id.in_(some)))
+                        for number in await session.scalars(query.where(kind.id.in_(ids)))
                     )
-        for one in here:
-            one.revoked = one.credential not in good
+        for caller in callers:
+            caller.revoked = caller.credential not in valid
 
     async def _check_repeatedly(self) -> None:
         while self._watched:

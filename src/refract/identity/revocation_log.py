@@ -88,16 +88,16 @@ def read_revocations(*paths: Path) -> dict[_Key, Revocation]:
 def _read_lines(path: Path) -> Iterator[Revocation]:
     for line in path.read_bytes().splitlines() if path.is_file() else ():
         try:
-            told: dict[str, Any] = json.loads(line)
+            values: dict[str, Any] = json.loads(line)
         except ValueError:
             continue
         yield Revocation(
-            told["subject"],
-            int(told["id"]),
-            told["state"],
-            told.get("heir"),
-            told.get("digest"),
-            told["at"],
+            values["subject"],
+            int(values["id"]),
+            values["state"],
+            values.get("heir"),
+            values.get("digest"),
+            values["at"],
         )
 
 
@@ -105,19 +105,21 @@ async def append_revocations(rt: Runtime) -> int:
     """Append what the database knows and the log does not. Return the number of lines."""
     async with rt.db.read() as session:
         audited = await _read_audit(session)
-        revoked = [entry async for entry in _revoked(session, audited)]
+        revoked = [entry async for entry in _iter_revoked(session, audited)]
     path = get_log_path(rt.settings)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with os.fdopen(
         os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600), "rb+", buffering=0
     ) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two workers must not both add a line
-        news = list(_iter_new_entries(read_revocations(path), revoked, _lifted(audited)))
+        new_entries = list(
+            _iter_new_entries(read_revocations(path), revoked, _iter_lifted(audited))
+        )
         at = rt.clock.now().isoformat()
-        lines = [json.dumps(entry._replace(at=at)._asdict()) for entry in news]
+        lines = [json.dumps(entry._replace(at=at)._asdict()) for entry in new_entries]
         file.write(_get_missing_newline(file) + "".join(f"{line}\n" for line in lines).encode())
         os.fsync(file.fileno())
-    return len(news)
+    return len(new_entries)
 
 
 def _get_missing_newline(file: Any) -> bytes:
@@ -130,32 +132,32 @@ def _iter_new_entries(
     known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]
 ) -> Iterator[Revocation]:
     for entry in revoked:
-        before = known.get(entry.key)
-        if before is None or (before.state != entry.state and before.state not in _FINAL):
+        previous = known.get(entry.key)
+        if previous is None or (previous.state != entry.state and previous.state not in _FINAL):
             yield entry
     for entry in lifted:
-        before = known.get(entry.key)
+        previous = known.get(entry.key)
         if (
-            before is not None
-            and before.state in ("suspended", "barred", "demoted")
-            and entry.moment >= before.moment
+            previous is not None
+            and previous.state in ("suspended", "barred", "demoted")
+            and entry.moment >= previous.moment
         ):
             yield entry
 
 
 async def _read_audit(session: ReadSession) -> dict[tuple[str, int], AuditEntry]:
     """Return the last entry of each action on each account."""
-    told = (
+    conditions = (
         AuditEntry.action.in_((_STATUS_ACTION, _ROLE_ACTION, DELETED_ACTION, ALLOWED_ACTION)),
         AuditEntry.target.is_not(None),
     )
-    lines = await session.scalars(
-        select(AuditEntry).where(*told).order_by(AuditEntry.at, AuditEntry.id)
+    entries = await session.scalars(
+        select(AuditEntry).where(*conditions).order_by(AuditEntry.at, AuditEntry.id)
     )
-    return {(line.action, int(line.target or 0)): line for line in lines}
+    return {(entry.action, int(entry.target or 0)): entry for entry in entries}
 
 
-async def _revoked(
+async def _iter_revoked(
     session: ReadSession, audited: dict[tuple[str, int], AuditEntry]
 ) -> AsyncIterator[Revocation]:
     """Yield what is revoked now."""
@@ -175,11 +177,11 @@ async def _revoked(
     for tombstone in await session.scalars(select(AccountTombstone).order_by(AccountTombstone.id)):
         yield Revocation("ban", tombstone.user_id, "barred", digest=tombstone.digest)
     for (action, user_id), line in audited.items():
-        if action == _ROLE_ACTION and _first_word(line) == UserRole.USER:
+        if action == _ROLE_ACTION and _get_first_word(line) == UserRole.USER:
             yield Revocation("role", user_id, "demoted")
 
 
-def _lifted(audited: dict[tuple[str, int], AuditEntry]) -> Iterator[Revocation]:
+def _iter_lifted(audited: dict[tuple[str, int], AuditEntry]) -> Iterator[Revocation]:
     """Yield revocations that were lifted, by the audit log.
 
     The state is not enough: in a restored database, accounts are active that were suspended later.
@@ -190,9 +192,9 @@ def _lifted(audited: dict[tuple[str, int], AuditEntry]) -> Iterator[Revocation]:
             yield Revocation("ban", user_id, "allowed", at=at)
         elif action == _STATUS_ACTION and line.detail == UserStatus.ACTIVE:
             yield Revocation("person", user_id, "active", at=at)
-        elif action == _ROLE_ACTION and _first_word(line) == UserRole.ADMIN:
+        elif action == _ROLE_ACTION and _get_first_word(line) == UserRole.ADMIN:
             yield Revocation("role", user_id, "promoted", at=at)
 
 
-def _first_word(line: AuditEntry) -> str:
+def _get_first_word(line: AuditEntry) -> str:
     return (line.detail or "").partition(",")[0]  # "user, by setting"

@@ -159,9 +159,9 @@ class KeyCreate(InputSchema):
     )
 
 
-def check_key_expiry(ends: datetime | None, now: datetime) -> None:
+def check_key_expiry(expires_at: datetime | None, now: datetime) -> None:
     """Raise `InvalidKeyExpiry` for an expiry in the past or more than ten years ahead."""
-    if ends is not None and not now < ends <= now + MAX_KEY_LIFETIME:
+    if expires_at is not None and not now < expires_at <= now + MAX_KEY_LIFETIME:
         raise InvalidKeyExpiry(
             errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")]
         )

@@ -127,11 +127,11 @@ def build_live_condition(rt: Runtime, at: datetime) -> ColumnElement[bool]:
 
     The current setting bounds sessions that an earlier release or setting made longer.
     """
-    asked_again = BrowserSession.created_at > at - timedelta(days=rt.settings.session_max_days)
+    young_enough = BrowserSession.created_at > at - timedelta(days=rt.settings.session_max_days)
     return and_(
         BrowserSession.expires_at > at,
         User.status == UserStatus.ACTIVE,
-        or_(User.issuer == LOCAL_ISSUER, asked_again),
+        or_(User.issuer == LOCAL_ISSUER, young_enough),
     )
 
 
@@ -154,25 +154,25 @@ async def extend_session(
     session: WriteSession, rt: Runtime, user: User, seen: BrowserSession
 ) -> None:
     """Extend a session that is in use. Callers do so at most every `LAST_SEEN_INTERVAL`."""
-    ends = _get_session_end(rt, user, seen.created_at)
+    expires_at = _get_session_end(rt, user, seen.created_at)
     await session.execute(
         update(BrowserSession)
         .where(BrowserSession.id == seen.id)
-        .values(last_seen_at=rt.clock.now(), expires_at=ends)
+        .values(last_seen_at=rt.clock.now(), expires_at=expires_at)
     )
 
 
 async def list_sessions(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
     """Return the valid sessions of a user, newest first."""
-    mine = (
+    own = (
         select(BrowserSession)
         .join(User, User.id == BrowserSession.user_id)
         .where(BrowserSession.user_id == user.id)
     )
-    wanted = mine.where(build_live_condition(rt, rt.clock.now()))
+    live = own.where(build_live_condition(rt, rt.clock.now()))
     return list(
         await session.scalars(
-            wanted.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
+            live.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
         )
     )
 
@@ -200,10 +200,10 @@ async def end_provider_sessions(
 
     With both, sessions of the subject without a stored `sid` are ended too: it may be one of them.
     """
-    theirs = select(User.id).where(User.issuer == issuer)
+    user_ids = select(User.id).where(User.issuer == issuer)
     if subject is not None:
-        theirs = theirs.where(User.subject == subject)
-    ended = delete(BrowserSession).where(BrowserSession.user_id.in_(theirs))
+        user_ids = user_ids.where(User.subject == subject)
+    ended = delete(BrowserSession).where(BrowserSession.user_id.in_(user_ids))
     if sid is not None:
         named = BrowserSession.sid == sid
         ended = ended.where(named if subject is None else or_(named, BrowserSession.sid.is_(None)))

@@ -61,16 +61,16 @@ async def list_tombstones(
     session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
 ) -> Page[AccountTombstone]:
     """Return a page of tombstones, newest first."""
-    question = ["barred"]
-    wanted = select(AccountTombstone).order_by(AccountTombstone.id.desc()).limit(limit + 1)
+    cursor_scope = ["barred"]
+    query = select(AccountTombstone).order_by(AccountTombstone.id.desc()).limit(limit + 1)
     if cursor:
-        wanted = wanted.where(
+        query = query.where(
             build_after_clause(
-                [AccountTombstone.id], cursors.decode(question, cursor), descending=True
+                [AccountTombstone.id], cursors.decode(cursor_scope, cursor), descending=True
             )
         )
     return cursors.build_page(
-        question, list(await session.scalars(wanted)), limit, lambda row: (row.id,)
+        cursor_scope, list(await session.scalars(query)), limit, lambda row: (row.id,)
     )
 
 

@@ -73,12 +73,12 @@ async def create_local_user(
 
 async def get_user_by_email(session: ReadSession, email: str) -> User:
     """Return the active user with this verified email. Raises `UserNotFound`, `EmailAmbiguous`."""
-    wanted = select(User).where(
+    query = select(User).where(
         User.email_folded == fold_email(email),
         User.status == UserStatus.ACTIVE,
         User.email_verified,
     )
-    found = list(await session.scalars(wanted.limit(2)))
+    found = list(await session.scalars(query.limit(2)))
     if not found:
         raise UserNotFound(email=email)
     if len(found) > 1:
@@ -89,9 +89,9 @@ async def get_user_by_email(session: ReadSession, email: str) -> User:
 async def get_users_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, User]:
     """Return accounts by id; missing ones are left out."""
     found: dict[int, User] = {}
-    for some in iter_batches(sorted(ids)):
+    for batch in iter_batches(sorted(ids)):
         found |= {
-            user.id: user for user in await session.scalars(select(User).where(User.id.in_(some)))
+            user.id: user for user in await session.scalars(select(User).where(User.id.in_(batch)))
         }
     return found
 

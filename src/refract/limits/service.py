@@ -77,7 +77,7 @@ class SharedLimit:
         self._limit = limit
         self._per = per
         self.exhausted_until_ns = 0
-        """Until when a subject may still have no call left; in the past when none has been refused."""
+        """Until when a subject may have no call left; in the past if none was refused."""
         size = limit or 1
         self._buckets = SharedBuckets(
             rt.singleton(create_redis), kind, size=size, per_second=size / seconds

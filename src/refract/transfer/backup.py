@@ -91,12 +91,12 @@ async def create_backup(
                 if not without_archive:
                     _copy_files(archive, await _list_archived_files(connection, settings), manifest)
                 for model in list_tables(EXCLUDED_CREDENTIALS):
-                    form = TableCodec(model)
-                    manifest.tables[form.name] = await _dump_table(
+                    codec = TableCodec(model)
+                    manifest.tables[codec.name] = await _dump_table(
                         archive,
-                        form,
-                        read_lines(connection, form),
-                        await count_rows(connection, form),
+                        codec,
+                        read_lines(connection, codec),
+                        await count_rows(connection, codec),
                         progress,
                     )
             archive.writestr(MANIFEST, json.dumps(manifest.as_json(), indent=1))
@@ -135,21 +135,21 @@ def _open_draft(path: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
 async def _dump_table(
     archive: zipfile.ZipFile,
-    form: TableCodec,
+    codec: TableCodec,
     rows: AsyncIterator[list[bytes]],
     all_rows: int,
     progress: BackupProgress,
 ) -> str:
-    found = TableChecksum()
-    progress(form.name, 0, all_rows)
-    with archive.open(get_table_member(form.name), "w", force_zip64=True) as member:
-        member.write(json.dumps(form.columns).encode() + b"\n")
-        async for some in rows:
-            member.write(b"".join(line + b"\n" for line in some))
-            for line in some:
-                found.add(line)
-            progress(form.name, found.rows, all_rows)
-    return found.text
+    checksum = TableChecksum()
+    progress(codec.name, 0, all_rows)
+    with archive.open(get_table_member(codec.name), "w", force_zip64=True) as member:
+        member.write(json.dumps(codec.columns).encode() + b"\n")
+        async for batch in rows:
+            member.write(b"".join(line + b"\n" for line in batch))
+            for line in batch:
+                checksum.add(line)
+            progress(codec.name, checksum.rows, all_rows)
+    return checksum.text
 
 
 def _list_data_files(settings: Settings) -> Iterator[tuple[str, Path]]:
@@ -165,14 +165,14 @@ async def _list_archived_files(
     connection: AsyncConnection, settings: Settings
 ) -> list[tuple[str, Path]]:
     directory = settings.effective_archive_dir
-    wanted = (
+    query = (
         select(ArchiveFile.name)
         .where(ArchiveFile.dropped_at.is_(None))
         .order_by(ArchiveFile.day, ArchiveFile.part)
     )
-    names = list((await connection.execute(wanted)).scalars())
-    if absent := [name for name in names if not (directory / name).is_file()]:
-        raise ArchiveIncomplete(path=directory, names=summarise_names(absent))
+    names = list((await connection.execute(query)).scalars())
+    if missing := [name for name in names if not (directory / name).is_file()]:
+        raise ArchiveIncomplete(path=directory, names=summarise_names(missing))
     return [(f"archive/{name}", directory / name) for name in names]
 
 
@@ -184,29 +184,29 @@ def _copy_files(
             contextlib.suppress(FileNotFoundError, IsADirectoryError),
             path.open("rb") as source,
         ):  # a spool segment was processed and removed
-            found = hashlib.sha256()  # of what was copied: the spool grows
+            checksum = hashlib.sha256()  # of what was copied: the spool grows
             with archive.open(f"files/{name}", "w", force_zip64=True) as target:
                 while data := source.read(1 << 20):
                     target.write(data)
-                    found.update(data)
-            manifest.files[name] = found.hexdigest()
+                    checksum.update(data)
+            manifest.files[name] = checksum.hexdigest()
 
 
 def verify_backup(path: Path, *, without_archive: bool = False) -> BackupManifest:
     """Check all checksums, and that every archived day is included. Return the manifest."""
     with open_backup(path) as archive:
         manifest = read_manifest(archive, path)
-        for name, wanted in manifest.tables.items():
-            found = TableChecksum()
+        for name, expected in manifest.tables.items():
+            checksum = TableChecksum()
             with open_member(archive, get_table_member(name)) as member:
                 member.readline()
                 for line in member:
-                    found.add(line.rstrip(b"\n"))
-            if found.text != wanted:
+                    checksum.add(line.rstrip(b"\n"))
+            if checksum.text != expected:
                 raise BackupDamaged(what=f"the table {name}")
-        for name, wanted in manifest.files.items():
+        for name, expected in manifest.files.items():
             with open_member(archive, f"files/{name}") as member:
-                if hash_file(member) != wanted:
+                if hash_file(member) != expected:
                     raise BackupDamaged(what=f"the file {name}")
         if not (without_archive or manifest.without_archive) and (
             missing := find_missing_archives(archive, manifest)

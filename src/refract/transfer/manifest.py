@@ -49,13 +49,13 @@ class BackupManifest:
 
     @property
     def rows(self) -> int:
-        return sum(int(spelled.split(":")[0]) for spelled in self.tables.values())
+        return sum(int(checksum.split(":")[0]) for checksum in self.tables.values())
 
     def as_json(self) -> dict[str, Any]:
         """Return the JSON form. `without_archive` is left out if false: older versions lack it."""
         names = ("format", "version", "revision", "made_at", "dialect", "tables", "files")
-        marked = {"without_archive": True} if self.without_archive else {}
-        return {name: getattr(self, name) for name in names} | marked
+        mark = {"without_archive": True} if self.without_archive else {}
+        return {name: getattr(self, name) for name in names} | mark
 
 
 @contextlib.contextmanager
@@ -80,12 +80,12 @@ def open_member(archive: zipfile.ZipFile, name: str) -> Iterator[IO[bytes]]:
 
 def read_manifest(archive: zipfile.ZipFile, path: Path) -> BackupManifest:
     try:
-        told = json.loads(archive.read(MANIFEST))
-        if told.get("format") != FORMAT_VERSION:
+        fields = json.loads(archive.read(MANIFEST))
+        if fields.get("format") != FORMAT_VERSION:
             raise NotABackup(
-                path=path, reason=f"its format is {told.get('format')}, not {FORMAT_VERSION}"
+                path=path, reason=f"its format is {fields.get('format')}, not {FORMAT_VERSION}"
             )
-        return BackupManifest(**told)
+        return BackupManifest(**fields)
     except (KeyError, ValueError, TypeError, AttributeError) as exc:
         raise NotABackup(path=path, reason="it has no manifest, so it is not complete") from exc
 
@@ -95,10 +95,10 @@ def get_table_member(name: str) -> str:
 
 
 def hash_file(source: IO[bytes]) -> str:
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     while data := source.read(1 << 20):
-        found.update(data)
-    return found.hexdigest()
+        digest.update(data)
+    return digest.hexdigest()
 
 
 def find_missing_archives(archive: zipfile.ZipFile, manifest: BackupManifest) -> list[str]:

@@ -68,36 +68,36 @@ async def move_database(
         if fresh or again or not await list_filled_tables(new):
             await empty_tables(new)
         for model in list_tables():
-            form = TableCodec(model)
-            sum_, already = await _copy_table(old, new, form, progress)
-            rows += sum_.rows
-            resumed = resumed or already > 0
-            if (found := await compute_checksum(new, form)) != sum_:
-                raise CopyMismatch(table=form.name, here=found.text, wanted=sum_.text)
+            codec = TableCodec(model)
+            checksum, present = await _copy_table(old, new, codec, progress)
+            rows += checksum.rows
+            resumed = resumed or present > 0
+            if (found := await compute_checksum(new, codec)) != checksum:
+                raise CopyMismatch(table=codec.name, here=found.text, wanted=checksum.text)
             await new.rollback()
         await advance_sequences(target, new)
     return MoveResult(len(list_tables()), rows, resumed)
 
 
 async def _copy_table(
-    old: AsyncConnection, new: AsyncConnection, form: TableCodec, progress: MoveProgress
+    old: AsyncConnection, new: AsyncConnection, codec: TableCodec, progress: MoveProgress
 ) -> tuple[TableChecksum, int]:
     """Copy a table; return the checksum of the source, and how many rows were already there."""
-    there = await compute_checksum(new, form)
+    present = await compute_checksum(new, codec)
     await new.rollback()
-    all_rows = await count_rows(old, form)
+    all_rows = await count_rows(old, codec)
     seen = TableChecksum()
-    if there.rows > all_rows:
-        raise TargetNotEmpty(table=form.name)
-    progress(form.name, 0, all_rows)
-    async for some in read_lines(old, form):
-        begin = min(len(some), max(0, there.rows - seen.rows))
-        for line in some[:begin]:
+    if present.rows > all_rows:
+        raise TargetNotEmpty(table=codec.name)
+    progress(codec.name, 0, all_rows)
+    async for batch in read_lines(old, codec):
+        start = min(len(batch), max(0, present.rows - seen.rows))
+        for line in batch[:start]:
             seen.add(line)
-        if begin and seen.rows == there.rows and seen != there:
-            raise TargetNotEmpty(table=form.name)
-        await write_lines(new, form, some[begin:])
-        for line in some[begin:]:
+        if start and seen.rows == present.rows and seen != present:
+            raise TargetNotEmpty(table=codec.name)
+        await write_lines(new, codec, batch[start:])
+        for line in batch[start:]:
             seen.add(line)
-        progress(form.name, seen.rows, all_rows)
-    return seen, there.rows
+        progress(codec.name, seen.rows, all_rows)
+    return seen, present.rows

@@ -51,31 +51,36 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayR
     check_lists(extra)
     entries = list(read_revocations(get_log_path(rt.settings), *extra).values())
     async with rt.db.write() as session:
-        keys = await _change(
-            session, ApiKey, _ids(entries, "revoked"), "status", KeyStatus.ACTIVE, KeyStatus.REVOKED
+        keys = await _change_rows(
+            session,
+            ApiKey,
+            _select_ids(entries, "revoked"),
+            "status",
+            KeyStatus.ACTIVE,
+            KeyStatus.REVOKED,
         )
         held = {"held_at": rt.clock.now()}
-        suspended = await _change(
+        suspended = await _change_rows(
             session,
             User,
-            _ids(entries, "suspended"),
+            _select_ids(entries, "suspended"),
             "status",
             UserStatus.ACTIVE,
             UserStatus.SUSPENDED,
             **held,
         )
         by_hand = {"admin_by_setting": None}
-        demoted = await _change(
+        demoted = await _change_rows(
             session,
             User,
-            _ids(entries, "demoted"),
+            _select_ids(entries, "demoted"),
             "role",
             UserRole.ADMIN,
             UserRole.USER,
             **by_hand,
         )
-        for some in iter_batches(_ids(entries, "allowed")):
-            await tombstones.lift_bans(session, some)
+        for batch in iter_batches(_select_ids(entries, "allowed")):
+            await tombstones.lift_bans(session, batch)
         barred_before = await tombstones.count_tombstones(session)
     deleted = await _delete_again(rt, entries)
     async with rt.db.write() as session:
@@ -87,24 +92,26 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayR
     return ReplayResult(keys, suspended, deleted, barred, demoted)
 
 
-def _ids(entries: Iterable[Revocation], state: str) -> list[int]:
+def _select_ids(entries: Iterable[Revocation], state: str) -> list[int]:
     return [entry.id for entry in entries if entry.state == state]
 
 
-async def _change(
+async def _change_rows(
     session: WriteSession, model: Any, ids: list[int], field: str, old: str, new: str, **more: Any
 ) -> int:
     """Change `field` from `old` to `new` in rows with the old value. Return their number."""
     changed = 0
-    for some in iter_batches(ids):
-        alive = (model.id.in_(some), getattr(model, field) == old)
-        done = await session.execute(update(model).where(*alive).values({field: new, **more}))
-        changed += get_rowcount(done)
+    for batch in iter_batches(ids):
+        conditions = (model.id.in_(batch), getattr(model, field) == old)
+        result = await session.execute(
+            update(model).where(*conditions).values({field: new, **more})
+        )
+        changed += get_rowcount(result)
     return changed
 
 
 async def _delete_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
-    allowed, deleted = set(_ids(entries, "allowed")), 0
+    allowed, deleted = set(_select_ids(entries, "allowed")), 0
     for entry in sorted(entry for entry in entries if entry.state == "deleted"):
         async with rt.db.write() as session:
             deleted += await delete_restored_account(

@@ -76,28 +76,28 @@ async def load_backup(
     if manifest.revision > migrations.get_head():
         raise NotABackup(path=path, reason=f"it was made by the newer version {manifest.version}")
     state = await migrations.check_schema(db)
-    there, may_empty = state.revision, again or state.is_restoring
-    if there is None:
+    revision, may_empty = state.revision, again or state.is_restoring
+    if revision is None:
         await migrations.upgrade(db, manifest.revision)
-    elif there != manifest.revision:
+    elif revision != manifest.revision:
         raise ConfigurationError(
-            problem=f"The database is at revision {there}, the backup at {manifest.revision}.",
+            problem=f"The database is at revision {revision}, the backup at {manifest.revision}.",
             remedy="Restore into an empty database.",
         )
     with open_backup(path) as archive:
         async with db.engine.connect() as connection:
             if (
-                there is not None
+                revision is not None
                 and not may_empty
-                and (full := await list_filled_tables(connection))
+                and (filled := await list_filled_tables(connection))
             ):
-                raise DatabaseNotEmpty(table=full[0])
+                raise DatabaseNotEmpty(table=filled[0])
             await migrations.mark_restore(connection, manifest.revision, is_finished=False)
             await empty_known_tables(connection, manifest)
-            for name, wanted in manifest.tables.items():
+            for name, expected in manifest.tables.items():
                 if name in EXCLUDED_CREDENTIALS:
                     continue  # from a backup of a version that included them
-                await _load_table(archive, connection, name, wanted, progress)
+                await _load_table(archive, connection, name, expected, progress)
             await advance_sequences(db, connection)
             await _upgrade(db, connection, manifest.revision)
         _restore_files(archive, settings, manifest)
@@ -123,20 +123,20 @@ async def empty_known_tables(connection: Any, manifest: BackupManifest) -> None:
 
 
 async def _load_table(
-    archive: zipfile.ZipFile, connection: Any, name: str, wanted: str, progress: BackupProgress
+    archive: zipfile.ZipFile, connection: Any, name: str, expected: str, progress: BackupProgress
 ) -> None:
-    all_rows, done = int(wanted.split(":", maxsplit=1)[0]), 0
+    all_rows, done = int(expected.split(":", maxsplit=1)[0]), 0
     with open_member(archive, get_table_member(name)) as member:
-        form = _build_codec(name, json.loads(member.readline()))
+        codec = _build_codec(name, json.loads(member.readline()))
         progress(name, 0, all_rows)
-        for some in _read_batches(member):
-            await write_lines(connection, form, some)
-            done += len(some)
+        for batch in _read_batches(member):
+            await write_lines(connection, codec, batch)
+            done += len(batch)
             progress(name, done, all_rows)
-    found = await compute_checksum(connection, form)
+    checksum = await compute_checksum(connection, codec)
     await connection.rollback()
-    if found.text != wanted:
-        raise CopyMismatch(table=name, here=found.text, wanted=wanted)
+    if checksum.text != expected:
+        raise CopyMismatch(table=name, here=checksum.text, wanted=expected)
 
 
 def _build_codec(name: str, columns: list[str]) -> TableCodec:
@@ -162,21 +162,21 @@ def _get_table(name: str) -> Any:
 
 
 def _read_batches(member: IO[bytes]) -> Iterator[list[bytes]]:
-    some: list[bytes] = []
+    batch: list[bytes] = []
     for line in member:
-        some.append(line.rstrip(b"\n"))
-        if len(some) == BATCH_SIZE:
-            yield some
-            some = []
-    yield some
+        batch.append(line.rstrip(b"\n"))
+        if len(batch) == BATCH_SIZE:
+            yield batch
+            batch = []
+    yield batch
 
 
 def _restore_files(archive: zipfile.ZipFile, settings: Settings, manifest: BackupManifest) -> None:
     """Write the files of a backup. Existing files stay: a spool in place is newer than its copy."""
-    places = {"spool": settings.effective_spool_dir, "archive": settings.effective_archive_dir}
+    roots = {"spool": settings.effective_spool_dir, "archive": settings.effective_archive_dir}
     for name in manifest.files:
         first, _, rest = name.partition("/")
-        root = places.get(first, settings.data_dir)
+        root = roots.get(first, settings.data_dir)
         target = (root / rest if rest else settings.data_dir / first).resolve()
         if not target.is_relative_to(root.resolve()) or target.exists():
             continue

@@ -67,8 +67,12 @@ class TableCodec:
 
     def __init__(self, model: Table, columns: Sequence[str] | None = None) -> None:
         self.name = model.name
-        self.columns = list(columns) if columns is not None else [one.name for one in model.columns]
-        self.keys = [one.name for one in model.primary_key.columns]
+        self.columns = (
+            list(columns)
+            if columns is not None
+            else [model_column.name for model_column in model.columns]
+        )
+        self.keys = [model_column.name for model_column in model.primary_key.columns]
         self.serial_column = (
             model.autoincrement_column.name
             if model.autoincrement_column is not None and _has_serial_column(model)
@@ -178,10 +182,10 @@ def _to_json_value(value: Any) -> Any:
 def _from_json_value(kind: str, value: Any) -> Any:
     if kind == "json" or not isinstance(value, dict):
         return value
-    ((what, told),) = value.items()
-    if what == "moment":
-        return datetime.fromisoformat(told)
-    return date.fromisoformat(told) if what == "day" else base64.b64decode(told)
+    ((type_name, encoded),) = value.items()
+    if type_name == "moment":
+        return datetime.fromisoformat(encoded)
+    return date.fromisoformat(encoded) if type_name == "day" else base64.b64decode(encoded)
 
 
 _ENCODERS: dict[str, Callable[[Any], Any]] = {

@@ -40,46 +40,48 @@ async def open_snapshot(db: Database, *, alone: bool = False) -> AsyncIterator[A
         await connection.rollback()
 
 
-async def read_lines(connection: AsyncConnection, form: TableCodec) -> AsyncIterator[list[bytes]]:
+async def read_lines(connection: AsyncConnection, codec: TableCodec) -> AsyncIterator[list[bytes]]:
     """Yield the encoded rows of a table in batches, ordered by primary key."""
-    result = await connection.stream(form.build_select(_get_dialect(connection)))
-    async for some in result.partitions(BATCH_SIZE):
-        yield [form.encode_row(row) for row in some]
+    result = await connection.stream(codec.build_select(_get_dialect(connection)))
+    async for batch in result.partitions(BATCH_SIZE):
+        yield [codec.encode_row(row) for row in batch]
 
 
 def _get_dialect(connection: AsyncConnection) -> str:
     return get_dialect(connection.dialect.name)
 
 
-async def count_rows(connection: AsyncConnection, form: TableCodec) -> int:
+async def count_rows(connection: AsyncConnection, codec: TableCodec) -> int:
     return int(
-        (await connection.execute(select(func.count()).select_from(form.table))).scalar_one()
+        (await connection.execute(select(func.count()).select_from(codec.table))).scalar_one()
     )
 
 
-async def compute_checksum(connection: AsyncConnection, form: TableCodec) -> TableChecksum:
-    found = TableChecksum()
-    async for some in read_lines(connection, form):
-        for line in some:
-            found.add(line)
-    return found
+async def compute_checksum(connection: AsyncConnection, codec: TableCodec) -> TableChecksum:
+    checksum = TableChecksum()
+    async for batch in read_lines(connection, codec):
+        for line in batch:
+            checksum.add(line)
+    return checksum
 
 
-async def write_lines(connection: AsyncConnection, form: TableCodec, some: Sequence[bytes]) -> None:
+async def write_lines(
+    connection: AsyncConnection, codec: TableCodec, lines: Sequence[bytes]
+) -> None:
     """Insert rows and commit them."""
-    if not some:
+    if not lines:
         return
     try:
         dialect = _get_dialect(connection)
         await connection.execute(
-            form.build_insert(dialect), [form.decode_row(line, dialect) for line in some]
+            codec.build_insert(dialect), [codec.decode_row(line, dialect) for line in lines]
         )
         await connection.commit()
     except DBAPIError as exc:
-        if (word := translate_db_error(exc)) is not None:
-            raise word from exc
+        if (error := translate_db_error(exc)) is not None:
+            raise error from exc
         reason = " ".join(str(exc.orig).split())[:300]
-        raise RowRejected(table=form.name, reason=reason) from exc
+        raise RowRejected(table=codec.name, reason=reason) from exc
 
 
 async def empty_tables(connection: AsyncConnection) -> None:
@@ -93,8 +95,8 @@ async def list_filled_tables(connection: AsyncConnection) -> list[str]:
     """Return the tables with rows other than those that migrations insert."""
     found = []
     for model in list_tables():
-        number = await count_rows(connection, TableCodec(model))
-        if number > 1 or (number and model.name not in ("block_epoch", "rollup_state")):
+        count = await count_rows(connection, TableCodec(model))
+        if count > 1 or (count and model.name not in ("block_epoch", "rollup_state")):
             found.append(model.name)
     return found
 
@@ -104,15 +106,15 @@ async def advance_sequences(db: Database, connection: AsyncConnection) -> None:
     if db.dialect != "postgresql":
         return
     for model in list_tables():
-        form = TableCodec(model)
-        if form.serial_column:
-            highest: Any = func.coalesce(func.max(form.table.c[form.serial_column]), 0)
+        codec = TableCodec(model)
+        if codec.serial_column:
+            highest: Any = func.coalesce(func.max(codec.table.c[codec.serial_column]), 0)
             newest = int((await connection.execute(select(highest))).scalar_one())
             await connection.execute(
                 text("SELECT setval(pg_get_serial_sequence(:name, :field), :newest, :used)"),
                 {
-                    "name": form.name,
-                    "field": form.serial_column,
+                    "name": codec.name,
+                    "field": codec.serial_column,
                     "newest": max(1, newest),
                     "used": newest > 0,
                 },

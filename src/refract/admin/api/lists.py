@@ -47,12 +47,12 @@ async def list_all_lists(
 ) -> AdminListPage:
     """List the lists of all users, newest first."""
     since = rt.clock.now() - service.UNDO_WINDOW if removed else None
-    asked = AllListsFilter(q, anonymous, status, since)
+    filters = AllListsFilter(q, anonymous, status, since)
     async with rt.db.read() as session:
         return await queries.load_admin_lists_page(
             session,
             CursorCodec(rt.secret),
-            asked,
+            filters,
             rt.settings.public_url,
             limit=limit,
             cursor=cursor,

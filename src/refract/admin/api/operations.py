@@ -38,7 +38,7 @@ async def read_audit_log(
     async with rt.db.read() as session:
         page = await audit.list_entries(session, CursorCodec(rt.secret), limit=limit, cursor=cursor)
     return AuditPage(
-        items=[AuditOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor
+        items=[AuditOut.model_validate(entry) for entry in page.items], next_cursor=page.next_cursor
     )
 
 
@@ -57,7 +57,7 @@ async def list_jobs(
         depth = await jobs.count_open_jobs(session)
         oldest = await jobs.get_oldest_due_seconds(session, rt)
     return JobPage(
-        items=[JobOut.model_validate(one) for one in page.items],
+        items=[JobOut.model_validate(job) for job in page.items],
         next_cursor=page.next_cursor,
         depth=[
             QueueDepth(kind=kind, status=status, jobs=count)
@@ -99,10 +99,10 @@ async def list_all_links(
     sort: Annotated[LinkSort, Query(description="What comes first.")] = LinkSort.CREATED,
 ) -> LinksPage:
     """List the links of all users."""
-    asked, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
+    filters, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
     async with rt.db.read() as session:
         page = await links.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor
+            session, CursorCodec(rt.secret), who(actor), filters, now, limit=limit, cursor=cursor
         )
         cards = await links.load_cards(session, page.items)
     return LinksPage(

@@ -60,7 +60,7 @@ async def list_people(
             cursor=cursor,
         )
     return PersonPage(
-        items=[PersonOut.model_validate(one) for one in page.items], next_cursor=page.next_cursor
+        items=[PersonOut.model_validate(user) for user in page.items], next_cursor=page.next_cursor
     )
 
 

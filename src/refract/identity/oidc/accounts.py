@@ -161,28 +161,28 @@ def _get_handle(claims: Claims) -> str:
 
 
 def _get_picture(claims: Claims) -> str | None:
-    address = claims.get("picture")
-    if not isinstance(address, str) or len(address) > MAX_URL_LENGTH:
+    url = claims.get("picture")
+    if not isinstance(url, str) or len(url) > MAX_URL_LENGTH:
         return None
     try:
-        href = parse_web_url(address).href
+        href = parse_web_url(url).href
     except BadUrl:
         return None
     return href if len(href) <= MAX_URL_LENGTH else None
 
 
-def clean_claim(text: Any, most: int) -> str:
+def clean_claim(text: Any, max_length: int) -> str:
     """Return a claim as one line of at most `most` characters.
 
     Control and formatting characters, which could reverse or hide parts of it, become spaces.
     """
     if not isinstance(text, str):
         return ""
-    kept = "".join(
-        one if not unicodedata.category(one).startswith("C") else " "
-        for one in unicodedata.normalize("NFC", text[: most * 4])
+    cleaned = "".join(
+        character if not unicodedata.category(character).startswith("C") else " "
+        for character in unicodedata.normalize("NFC", text[: max_length * 4])
     )
-    return " ".join(kept.split())[:most]
+    return " ".join(cleaned.split())[:max_length]
 
 
 # Access tokens of a provider on the API, verified here with its cached keys.

@@ -92,10 +92,10 @@ def build_callback_url(rt: Runtime, provider: OidcProvider) -> str:
 
 async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
     """Return the URL to redirect the browser to, and the value of its cookie."""
-    facts = await provider.get_metadata()
+    metadata = await provider.get_metadata()
     attempt = SignInAttempt(provider.name, secrets.token_urlsafe(32))
     verifier = attempt.derive(rt.secret, "verifier")
-    question = {
+    params = {
         "response_type": "code",
         "client_id": provider.issuer.client_id,
         "redirect_uri": build_callback_url(rt, provider),
@@ -105,11 +105,11 @@ async def begin_sign_in(rt: Runtime, provider: OidcProvider) -> tuple[str, str]:
         "code_challenge": tokens.compute_pkce_challenge(verifier),
         "code_challenge_method": "S256",
     }
-    return _add_query(facts.discovery.authorization_endpoint, question), attempt.seal(rt)
+    return _add_query(metadata.discovery.authorization_endpoint, params), attempt.seal(rt)
 
 
 async def finish_sign_in(
-    rt: Runtime, provider: OidcProvider, answer: CallbackParams, cookie: str | None
+    rt: Runtime, provider: OidcProvider, callback: CallbackParams, cookie: str | None
 ) -> "CompletedSignIn":
     """Return the verified claims of the user. Raises `SignInFailed` with a reason to display.
 
@@ -119,20 +119,22 @@ async def finish_sign_in(
     if attempt.provider != provider.name:
         raise SignInFailed(why=NOT_BEGUN_HERE)
     if not secrets.compare_digest(
-        attempt.derive(rt.secret, "state").encode(), (answer.state or "").encode()
+        attempt.derive(rt.secret, "state").encode(), (callback.state or "").encode()
     ):
         raise SignInFailed(why=NOT_BEGUN_HERE)
     discovery = (await provider.get_metadata()).discovery
-    _check_sender(discovery, answer)
-    if answer.error is not None:
-        raise SignInFailed(why=_REFUSALS.get(answer.error, "the provider refused it."))
-    if not answer.code or len(answer.code) > _MAX_CODE_LENGTH:
+    _check_sender(discovery, callback)
+    if callback.error is not None:
+        raise SignInFailed(why=_REFUSALS.get(callback.error, "the provider refused it."))
+    if not callback.code or len(callback.code) > _MAX_CODE_LENGTH:
         raise SignInFailed(why="the provider's answer is incomplete.")
-    told = await _redeem_code(
-        rt, provider, discovery, answer.code, attempt.derive(rt.secret, "verifier")
+    response = await _redeem_code(
+        rt, provider, discovery, callback.code, attempt.derive(rt.secret, "verifier")
     )
     return CompletedSignIn(
-        await _verify_identity(rt, provider, discovery, told, attempt.derive(rt.secret, "nonce")),
+        await _verify_identity(
+            rt, provider, discovery, response, attempt.derive(rt.secret, "nonce")
+        ),
         attempt,
     )
 
@@ -147,17 +149,17 @@ def build_sign_out_url(
     """
     if discovery.end_session_endpoint is None:
         return None
-    back = {
+    params = {
         "client_id": provider.issuer.client_id,
         "post_logout_redirect_uri": f"{rt.settings.public_url}/auth/signed-out",
     }
-    return _add_query(discovery.end_session_endpoint, back)
+    return _add_query(discovery.end_session_endpoint, params)
 
 
-def _check_sender(discovery: DiscoveryDocument, answer: CallbackParams) -> None:
+def _check_sender(discovery: DiscoveryDocument, callback: CallbackParams) -> None:
     """Check `iss` of the callback: required where the provider announces it (RFC 9207)."""
-    promised = discovery.authorization_response_iss_parameter_supported
-    if answer.issuer != discovery.issuer and (promised or answer.issuer is not None):
+    required = discovery.authorization_response_iss_parameter_supported
+    if callback.issuer != discovery.issuer and (required or callback.issuer is not None):
         raise SignInFailed(why="the answer came from another provider.")
 
 
@@ -181,29 +183,31 @@ async def _redeem_code(
     else:
         form |= {"client_id": client, "client_secret": secret}
     try:
-        told = await provider.request_json("POST", discovery.token_endpoint, data=form, **options)
+        response = await provider.request_json(
+            "POST", discovery.token_endpoint, data=form, **options
+        )
     except DocumentRefused as exc:
         if str(exc).startswith("status 4"):
             raise SignInFailed(
                 why="the provider did not accept its own code, or our client."
             ) from exc
         raise IssuerUnavailable(name=provider.issuer.display_name) from exc
-    if not isinstance(told, dict) or not isinstance(told.get("id_token"), str):
+    if not isinstance(response, dict) or not isinstance(response.get("id_token"), str):
         raise SignInFailed(why="the provider's answer is incomplete.")
-    return told
+    return response
 
 
 async def _verify_identity(
     rt: Runtime,
     provider: OidcProvider,
     discovery: DiscoveryDocument,
-    told: dict[str, Any],
+    response: dict[str, Any],
     nonce: str,
 ) -> tokens.Claims:
-    access = told.get("access_token")
+    access = response.get("access_token")
     access = access if isinstance(access, str) else None
     try:
-        token = tokens.parse_token(told["id_token"])
+        token = tokens.parse_token(response["id_token"])
         algorithm = token.check_algorithm(provider.issuer.algorithms)
         tokens.check_signature(token, await provider.find_signing_key(token, algorithm), algorithm)
         tokens.check_id_token(
@@ -219,16 +223,16 @@ async def _verify_identity(
 
 
 async def _fetch_userinfo(
-    provider: OidcProvider, address: str, access_token: str, subject: str
+    provider: OidcProvider, url: str, access_token: str, subject: str
 ) -> tokens.Claims:
     """Return name and email where the ID token lacks them. A failure does not stop the sign-in."""
     try:
-        told = await provider.request_json(
-            "GET", address, headers={"Authorization": f"Bearer {access_token}"}
+        userinfo = await provider.request_json(
+            "GET", url, headers={"Authorization": f"Bearer {access_token}"}
         )
     except DocumentRefused:
         return {}
-    if not isinstance(told, dict) or told.get("sub") != subject:
+    if not isinstance(userinfo, dict) or userinfo.get("sub") != subject:
         return {}
     profile = (
         "email",
@@ -239,11 +243,11 @@ async def _fetch_userinfo(
         "preferred_username",
         "picture",
     )
-    return {name: told[name] for name in profile if name in told}
+    return {name: userinfo[name] for name in profile if name in userinfo}
 
 
-def _add_query(address: str, members: dict[str, str]) -> str:
-    return f"{address}{'&' if '?' in address else '?'}{urlencode(members)}"
+def _add_query(url: str, params: dict[str, str]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(params)}"
 
 
 # Back-channel logout: a provider reports, server to server, that one of its sessions has ended.

@@ -129,16 +129,16 @@ class OidcProvider:
         An unknown key id refreshes the keys, at most once per `UNKNOWN_KEY_INTERVAL`. Raises
         `TokenRefused`.
         """
-        facts = await self.get_metadata()
-        key = tokens.select_key(facts.keys, token.key_id, algorithm)
+        metadata = await self.get_metadata()
+        key = tokens.select_key(metadata.keys, token.key_id, algorithm)
         if key is None and self._rt.clock.monotonic() >= self._unknown_key_at:
             self._unknown_key_at = self._rt.clock.monotonic() + UNKNOWN_KEY_INTERVAL
             try:
                 refreshed = await asyncio.create_task(
-                    self._refresh(facts), context=contextvars.Context()
+                    self._refresh(metadata), context=contextvars.Context()
                 )
             except IssuerUnavailable:
-                refreshed = facts
+                refreshed = metadata
             key = tokens.select_key(refreshed.keys, token.key_id, algorithm)
         if key is None:
             raise tokens.TokenRefused("no published key fits")
@@ -157,17 +157,17 @@ class OidcProvider:
         try:
             async with (
                 asyncio.timeout(REQUEST_TIMEOUT),
-                self._client.stream(method, url, timeout=REQUEST_TIMEOUT, **options) as answer,
+                self._client.stream(method, url, timeout=REQUEST_TIMEOUT, **options) as response,
             ):
                 body = bytearray()
-                async for piece in answer.aiter_bytes():
-                    body += piece
+                async for chunk in response.aiter_bytes():
+                    body += chunk
                     if len(body) > MAX_RESPONSE_BYTES:
                         raise DocumentRefused("the answer is too long")
         except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as exc:
             raise DocumentRefused(type(exc).__name__) from exc
-        if answer.status_code != 200:
-            raise DocumentRefused(f"status {answer.status_code}")
+        if response.status_code != 200:
+            raise DocumentRefused(f"status {response.status_code}")
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as exc:
@@ -194,10 +194,10 @@ class OidcProvider:
             return self._metadata
 
     async def _fetch(self) -> ProviderMetadata:
-        told = await self.request_json(
+        document = await self.request_json(
             "GET", f"{self.issuer.url.rstrip('/')}/.well-known/openid-configuration"
         )
-        discovery = _parse_discovery(told, self.issuer.url)
+        discovery = _parse_discovery(document, self.issuer.url)
         return ProviderMetadata(
             discovery,
             _parse_keys(await self.request_json("GET", discovery.jwks_uri)),
@@ -218,14 +218,14 @@ class OidcProvider:
                 return None  # stored by a release with other rules
         return self._metadata
 
-    async def _store(self, facts: ProviderMetadata) -> None:
+    async def _store(self, metadata: ProviderMetadata) -> None:
         if self._rt.settings.role == "redirect":  # which may only read
             return
         row = IssuerDocuments(
             issuer=self.issuer.url,
-            discovery=facts.discovery.model_dump(),
-            keys={"keys": [dict(key) for key in facts.keys]},
-            fetched_at=facts.fetched_at,
+            discovery=metadata.discovery.model_dump(),
+            keys={"keys": [dict(key) for key in metadata.keys]},
+            fetched_at=metadata.fetched_at,
         )
         try:
             async with self._rt.db.write() as session:
@@ -237,23 +237,23 @@ class OidcProvider:
             self._log.warning("issuer_not_remembered", issuer=self.name, reason=exc.message)
 
 
-def _parse_discovery(told: Any, issuer: str) -> DiscoveryDocument:
+def _parse_discovery(document: Any, issuer: str) -> DiscoveryDocument:
     try:
-        found = DiscoveryDocument.model_validate(told)
+        discovery = DiscoveryDocument.model_validate(document)
     except ValidationError as exc:
         first = exc.errors()[0]
         raise DocumentRefused(
             f"discovery: {'.'.join(map(str, first['loc']))}: {first['msg']}"
         ) from exc
-    if found.issuer != issuer:
+    if discovery.issuer != issuer:
         raise DocumentRefused(
-            f'discovery names the issuer "{found.issuer[:200]}": write the setting exactly so'
+            f'discovery names the issuer "{discovery.issuer[:200]}": write the setting exactly so'
         )
-    return found
+    return discovery
 
 
-def _parse_keys(told: Any) -> tuple[Mapping[str, Any], ...]:
-    keys = told.get("keys") if isinstance(told, dict) else None
+def _parse_keys(document: Any) -> tuple[Mapping[str, Any], ...]:
+    keys = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(keys, list) or not keys:
         raise DocumentRefused("the key set has no keys")
     public = [
@@ -273,12 +273,12 @@ class OidcProviders:
         self.by_name = {
             name: OidcProvider(rt, name, issuer) for name, issuer in rt.settings.issuers.items()
         }
-        self._by_url = {one.issuer.url: one for one in self.by_name.values()}
+        self._by_url = {provider.issuer.url: provider for provider in self.by_name.values()}
 
     def find_by_issuer(self, url: str) -> OidcProvider | None:
         """Return the provider whose tokens have this issuer, or None."""
         return self._by_url.get(url)
 
     async def close(self) -> None:
-        for one in self.by_name.values():
-            await one.close()
+        for provider in self.by_name.values():
+            await provider.close()

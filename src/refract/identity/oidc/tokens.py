@@ -95,8 +95,8 @@ def parse_token(text: str) -> UnverifiedToken:
         raise TokenRefused("not three parts")
     header, claims = _parse_object(parts[0]), _parse_object(parts[1])
     _decode_part(parts[2])
-    if brought := [name for name in _OWN_KEYS if name in header]:
-        raise TokenRefused(f"the header brings its own key: {brought[0]}")
+    if own_keys := [name for name in _OWN_KEYS if name in header]:
+        raise TokenRefused(f"the header brings its own key: {own_keys[0]}")
     if "crit" in header or "b64" in header or "zip" in header:
         raise TokenRefused("the header asks for what we do not do")
     return UnverifiedToken(text, header, claims)
@@ -184,12 +184,12 @@ def check_signature(token: UnverifiedToken, key: Mapping[str, Any], algorithm: s
         loaded = _KEYS[str(key["kty"])].import_key(public)
         if isinstance(loaded, RSAKey) and loaded.public_key.key_size < _MIN_RSA_BITS:
             raise TokenRefused("the key is too short")
-        checking = jws.JWSRegistry(algorithms=[name]).get_alg(name)
-        checking.check_key(loaded)
-        good = checking.verify(signed, _decode_part(signature), loaded)
+        verifier = jws.JWSRegistry(algorithms=[name]).get_alg(name)
+        verifier.check_key(loaded)
+        is_valid = verifier.verify(signed, _decode_part(signature), loaded)
     except (JoseError, ValueError, TypeError, KeyError) as exc:
         raise TokenRefused("the signature is not the issuer's") from exc
-    if not good:
+    if not is_valid:
         raise TokenRefused("the signature is not the issuer's")
 
 
@@ -234,10 +234,12 @@ def _check_access_type(token: UnverifiedToken, issuer: Issuer) -> None:
         return
     if not isinstance(kind, str) or kind.lower() != "jwt":
         raise TokenRefused("not an access token by its type")
-    said = token.claims.get("typ")
-    marked = said == "Bearer" or any(name in token.claims for name in _ACCESS_TOKEN_MARKS)
+    claimed_type = token.claims.get("typ")
+    is_marked = claimed_type == "Bearer" or any(
+        name in token.claims for name in _ACCESS_TOKEN_MARKS
+    )
     without_audience = issuer.kind == "clerk" and "aud" not in token.claims
-    if said not in (None, "Bearer") or not (marked or without_audience):
+    if claimed_type not in (None, "Bearer") or not (is_marked or without_audience):
         raise TokenRefused("nothing shows that this is an access token")
 
 
@@ -345,15 +347,15 @@ def _get_time(claims: Claims, name: str) -> float:
 
 
 def _get_audiences(claims: Claims) -> list[str]:
-    named = claims.get("aud")
-    several = [named] if isinstance(named, str) else named
+    claim = claims.get("aud")
+    audiences = [claim] if isinstance(claim, str) else claim
     if (
-        not isinstance(several, list)
-        or not 0 < len(several) <= MAX_AUDIENCES
-        or not all(isinstance(one, str) for one in several)
+        not isinstance(audiences, list)
+        or not 0 < len(audiences) <= MAX_AUDIENCES
+        or not all(isinstance(audience, str) for audience in audiences)
     ):
         raise TokenRefused("the audience is neither text nor a list of it")
-    return several
+    return audiences
 
 
 def compute_half_hash(text: str, algorithm: str) -> str:

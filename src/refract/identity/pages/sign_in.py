@@ -106,10 +106,10 @@ async def start_provider_sign_in(issuer_name: str, request: Request, rt: Rt) -> 
     if provider is None:
         raise IssuerNotFound
     try:
-        address, attempt = await flow.begin_sign_in(rt, provider)
+        url, attempt = await flow.begin_sign_in(rt, provider)
     except IssuerUnavailable as exc:
         return _refuse_sign_in(request, exc)
-    response = RedirectResponse(address, 303)
+    response = RedirectResponse(url, 303)
     ATTEMPT_COOKIE.set(response, rt, attempt, max_age=flow.ATTEMPT_SECONDS)
     return response
 
@@ -136,7 +136,7 @@ async def finish_provider_sign_in(
     try:
         if provider is None:
             raise SignInFailed(why=flow.NOT_BEGUN_HERE)
-        came = await flow.finish_sign_in(
+        completed = await flow.finish_sign_in(
             rt,
             provider,
             flow.CallbackParams(code, state, iss, error),
@@ -145,12 +145,14 @@ async def finish_provider_sign_in(
         async with rt.db.write() as session:
             if not await sessions.spend_token(
                 session,
-                came.attempt.seed,
+                completed.attempt.seed,
                 until=rt.clock.now() + timedelta(seconds=flow.ATTEMPT_SECONDS),
             ):
                 raise SignInFailed(why=flow.NOT_BEGUN_HERE)
-            user = await sync_account(session, rt, provider.issuer, came.claims)
-            cookie = await _begin_session(session, rt, request, user, provider.name, sid=came.sid)
+            user = await sync_account(session, rt, provider.issuer, completed.claims)
+            cookie = await _begin_session(
+                session, rt, request, user, provider.name, sid=completed.sid
+            )
     except (SignInFailed, AccountNotAllowed, IssuerUnavailable) as exc:
         request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
         return _refuse_sign_in(request, exc)
@@ -259,10 +261,10 @@ async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:
         return None  # signed out here already
 
 
-def _refuse_sign_in(request: Request, why: RefractError) -> Response:
+def _refuse_sign_in(request: Request, exc: RefractError) -> Response:
     if not is_html_accepted(request.headers):
-        raise why
-    return _render_sign_in_page(request, why)
+        raise exc
+    return _render_sign_in_page(request, exc)
 
 
 def _render_sign_in_page(request: Request, refused: RefractError | None = None) -> Response:
