@@ -1,11 +1,10 @@
 """Admin pages."""
 
-from refract.admin.pages import audit, links, lists, operations, people, reports
+from refract.admin.pages import audit, lists, operations, people, reports
 
 ROUTERS = (
     operations.router,
     people.router,
-    links.router,
     lists.router,
     reports.router,
     audit.router,

@@ -1,12 +1,13 @@
-"""Admin pages about the installation: overview, background jobs and blocked domains."""
+"""Admin pages: overview, all links, background jobs and blocked domains."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import Form, Request
+from fastapi import Form, Query, Request
 from sqlalchemy import select
 from starlette.responses import RedirectResponse, Response
 
 from refract.admin import service
+from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.clicks.verify import reconcile
 from refract.core.errors import Invalid, NotFound
 from refract.core.pagination import CursorCodec
@@ -17,6 +18,10 @@ from refract.identity.dependencies import AdminCaller
 from refract.identity.responses import render_response
 from refract.jobs import queries as jobs
 from refract.jobs.models import JobStatus
+from refract.links import queries as links
+from refract.links.dependencies import who
+from refract.links.models import LinkState
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety import blocked_domains as safety_blocked_domains
 from refract.links.safety.models import BlockedDomain
 from refract.web import flash
@@ -25,7 +30,7 @@ from refract.web.health import HealthEndpoints
 from refract.web.i18n import gettext, translate_error
 
 router = page_router()
-DEAD_PER_PAGE = 25
+LINKS_PATH = "/app/admin/links"
 
 
 @router.get("/app/admin")
@@ -51,6 +56,42 @@ async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
     )
 
 
+@router.get(LINKS_PATH)
+async def links_page(
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    cursor: CursorParam = None,
+    q: Annotated[str, Query(max_length=200)] = "",
+    status: LinkState | Literal[""] = "",
+) -> Response:
+    """Show links of all users, newest first; without a status, all but deleted ones."""
+    filters = LinkFilter(OwnerFilter.ALL, status or None, None, q or None, LinkSort.CREATED)
+    now = rt.clock.now()
+    async with rt.db.read() as session:
+        page = await links.load_links_page(
+            session,
+            CursorCodec(rt.secret),
+            who(actor),
+            filters,
+            now,
+            limit=PER_PAGE,
+            cursor=cursor,
+        )
+        cards = await links.load_cards(session, page.items)
+    return render_response(
+        request,
+        actor,
+        "admin/links.html",
+        page_title=gettext("Links"),
+        here="links",
+        links=[card.to_schema(rt.settings.public_url, now) for card in cards],
+        q=q,
+        status=status,
+        **build_pager(LINKS_PATH, {"q": q, "status": status}, cursor, page.next_cursor),
+    )
+
+
 @router.get("/app/admin/jobs")
 async def jobs_page(
     request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
@@ -59,7 +100,7 @@ async def jobs_page(
     async with rt.db.read() as session:
         depth = await jobs.count_open_jobs(session)
         page = await jobs.list_dead_jobs(
-            session, CursorCodec(rt.secret), cursor=cursor, limit=DEAD_PER_PAGE
+            session, CursorCodec(rt.secret), cursor=cursor, limit=PER_PAGE
         )
     kinds = sorted({kind for _, kind in depth})
     return render_response(
