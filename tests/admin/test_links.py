@@ -28,7 +28,7 @@ async def test_a_link_is_found_by_its_destinations_domain_in_ascii(
         found = (await client.get("/api/v1/admin/links", headers=key, params={"q": asked})).json()[
             "items"
         ]
-        assert [one["names"] for one in found] == [["evil"]], asked
+        assert [link["names"] for link in found] == [["evil"]], asked
 
 
 @on_sqlite

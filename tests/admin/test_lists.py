@@ -49,7 +49,7 @@ async def test_a_list_is_found_by_name_title_host_and_owner(
     async def found(**asked: str) -> list[str]:
         response = await client.get("/api/v1/admin/lists", headers=admin, params=asked)
         assert response.status_code == 200, response.text
-        return [one["slug"] for one in response.json()["items"]]
+        return [link_list["slug"] for link_list in response.json()["items"]]
 
     assert await found() == ["prizes", "reading"]
     assert await found(q="evil-phish") == ["prizes"]
@@ -61,7 +61,7 @@ async def test_a_list_is_found_by_name_title_host_and_owner(
     assert await found(anonymous="false") == ["reading"]
     assert await found(status="draft") == []
     first = (await client.get("/api/v1/admin/lists", headers=admin, params={"limit": 1})).json()
-    assert [one["slug"] for one in first["items"]] == ["prizes"]
+    assert [link_list["slug"] for link_list in first["items"]] == ["prizes"]
     assert await found(limit="1", cursor=first["next_cursor"]) == ["reading"]
     (one,) = (await client.get("/api/v1/admin/lists?q=reading", headers=admin)).json()["items"]
     assert (one["owner_id"], one["owner_email"], one["hosts"]) == (
@@ -90,7 +90,7 @@ async def test_removing_a_strangers_list_takes_its_page_down(
         assert (await client.get(path)).status_code == 404, path
     assert (await client.get(f"/api/v1/lists/{list_id}", headers=mine)).status_code == 404
     gone = (await client.get("/api/v1/admin/lists?removed=true", headers=admin)).json()["items"]
-    assert [one["id"] for one in gone] == [list_id]
+    assert [link_list["id"] for link_list in gone] == [list_id]
     async with rt.db.read() as session:
         line = (
             await session.scalars(select(AuditEntry).where(AuditEntry.action == "list.deleted"))

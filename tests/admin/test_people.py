@@ -33,7 +33,7 @@ async def test_people_are_found_by_a_part_of_their_address_newest_first(
     async def found(**query: str | int) -> list[str]:
         answer = await client.get("/api/v1/admin/users", headers=root, params=query)
         assert answer.status_code == 200
-        return [one["email"] for one in answer.json()["items"]]
+        return [person["email"] for person in answer.json()["items"]]
 
     assert await found(q="ADA") == [f"Ada{number}@Example.com" for number in (4, 3, 2, 1, 0)]
     assert await found(q="b_x@") == ["bob_x@example.com"]
@@ -47,7 +47,7 @@ async def test_people_are_found_by_a_part_of_their_address_newest_first(
         headers=root,
         params={"q": "ada", "limit": 3, "cursor": first["next_cursor"]},
     )
-    assert [one["email"] for one in second.json()["items"]] == [
+    assert [person["email"] for person in second.json()["items"]] == [
         "Ada1@Example.com",
         "Ada0@Example.com",
     ]
@@ -75,8 +75,8 @@ async def test_who_is_suspended_is_refused_at_once_by_every_way_in(
         ] == [seen, seen]
     async with rt.db.read() as session:
         lines = [
-            (one.action, one.target, one.detail)
-            for one in await session.scalars(select(AuditEntry).order_by(AuditEntry.id))
+            (entry.action, entry.target, entry.detail)
+            for entry in await session.scalars(select(AuditEntry).order_by(AuditEntry.id))
         ]
     assert lines == [
         ("status.changed", str(user.id), "suspended"),
@@ -136,11 +136,11 @@ async def test_links_of_somebody_who_is_deleted_go_to_an_heir_or_go(
         )
     seen = await client.get("/api/v1/admin/links", headers=root)
     assert owner == cleo.id
-    assert [(one["names"], one["title"]) for one in seen.json()["items"]] == [(["kept"], "Kept")]
+    assert [(link["names"], link["title"]) for link in seen.json()["items"]] == [(["kept"], "Kept")]
     gone = (
         await client.get("/api/v1/admin/links", headers=root, params={"status": "deleted"})
     ).json()["items"]
-    assert [(one["id"], one["status"], one["destination"]) for one in gone] == [
+    assert [(link["id"], link["status"], link["destination"]) for link in gone] == [
         (str(lost.id), LinkState.DELETED, "https://erased.invalid/")
     ]
 

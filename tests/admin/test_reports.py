@@ -207,7 +207,7 @@ async def test_dismissing_closes_every_report_of_the_target_and_can_be_undone(
     (closed,) = await _queue(client, admin, "closed")
     assert closed["outcome"] == "dismiss"
     await client.post(f"{path}/reopen", headers=admin)
-    assert [one["id"] for one in await _queue(client, admin)] == [group["id"]]
+    assert [report["id"] for report in await _queue(client, admin)] == [group["id"]]
 
 
 async def test_every_action_does_what_it_says_and_is_audited(
@@ -309,7 +309,7 @@ async def test_the_queue_comes_in_pages_with_the_oldest_first(
         )
     ).json()
 
-    names = [one["name"] for one in first["items"] + second["items"]]
+    names = [report["name"] for report in first["items"] + second["items"]]
     assert (names, second["next_cursor"], second["open"]) == (
         ["evil-0", "evil-1", "evil-2"],
         None,

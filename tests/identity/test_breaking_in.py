@@ -282,10 +282,10 @@ async def test_an_answer_that_was_kept_is_given_only_to_whoever_may_ask(
 async def test_a_cursor_is_good_for_whom_it_was_made(rt: Runtime, client: AsyncClient) -> None:
     async with rt.db.write() as session:
         people = [await make.person(session, rt, name) for name in ("ada", "bob")]
-        ada, bob = [by_key(await make.key(session, rt, one)) for one in people]
-        for one in people:
+        ada, bob = [by_key(await make.key(session, rt, person)) for person in people]
+        for person in people:
             for number in range(2):
-                await make.link(session, rt, one, f"https://example.com/{number}")
+                await make.link(session, rt, person, f"https://example.com/{number}")
     for headers in (ada, bob):
         for number in range(2):
             for path, body in (
@@ -353,7 +353,7 @@ async def test_of_two_administrators_who_demote_each_other_one_stays(
 ) -> None:
     async with rt.db.write() as session:
         admins = [await make.admin(session, rt, name) for name in ("one", "two")]
-        keys = [by_key(await make.key(session, rt, one, *make.ALL)) for one in admins]
+        keys = [by_key(await make.key(session, rt, admin, *make.ALL)) for admin in admins]
     for wish in ({"role": "user"}, {"status": "suspended"}):
         answers = await asyncio.gather(
             *(
@@ -363,9 +363,11 @@ async def test_of_two_administrators_who_demote_each_other_one_stays(
                 for mine in (0, 1)
             )
         )
-        assert min(one.status_code for one in answers) == 200, [one.text for one in answers]
+        assert min(answer.status_code for answer in answers) == 200, [
+            answer.text for answer in answers
+        ]
         async with rt.db.write() as session:
-            rows = [await session.get_one(User, one.id) for one in admins]
+            rows = [await session.get_one(User, admin.id) for admin in admins]
             left = [
                 row
                 for row in rows

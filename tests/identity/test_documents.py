@@ -28,8 +28,8 @@ HOUR = 3600.0
 
 @pytest.fixture
 async def provider(clock: ManualClock) -> AsyncIterator[Provider]:
-    async with provider_at_work(clock.now) as one:
-        yield one
+    async with provider_at_work(clock.now) as started:
+        yield started
 
 
 @pytest.fixture

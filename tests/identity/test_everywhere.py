@@ -68,16 +68,16 @@ async def test_what_is_withdrawn_here_is_refused_there_with_the_next_request(
 
     async def seen(headers: dict[str, str]) -> list[int]:
         return [
-            (await one.get("/api/v1/me", headers=headers)).status_code
-            for one in (client, elsewhere)
+            (await process.get("/api/v1/me", headers=headers)).status_code
+            for process in (client, elsewhere)
         ]
 
-    assert [await seen(one) for one in (here, there, *keys, token)] == [[200, 200]] * 5
+    assert [await seen(headers) for headers in (here, there, *keys, token)] == [[200, 200]] * 5
     listed = (await client.get("/api/v1/keys", headers=here)).json()["items"]
-    first = next(one for one in listed if keys[0]["X-API-Key"].startswith(one["prefix"]))
+    first = next(key for key in listed if keys[0]["X-API-Key"].startswith(key["prefix"]))
     assert (await client.delete(f"/api/v1/keys/{first['id']}", headers=here)).status_code == 204
     assert (await client.delete("/api/v1/me/sessions", headers=here)).status_code == 204
-    assert [await seen(one) for one in (keys[0], there, keys[1])] == [
+    assert [await seen(headers) for headers in (keys[0], there, keys[1])] == [
         [401, 401],
         [401, 401],
         [200, 200],
@@ -87,7 +87,7 @@ async def test_what_is_withdrawn_here_is_refused_there_with_the_next_request(
             f"/api/v1/admin/users/{ada.id}", headers=root, json={"status": "suspended"}
         )
     ).status_code == 200
-    assert [await seen(one) for one in (keys[1], here, token)] == [[401, 401]] * 3
+    assert [await seen(headers) for headers in (keys[1], here, token)] == [[401, 401]] * 3
 
 
 @on_sqlite
@@ -154,7 +154,7 @@ async def test_no_secret_and_no_address_stays_behind(
     for file in rt.settings.effective_spool_dir.rglob("*"):
         kept += file.read_bytes().decode("latin-1") if file.is_file() else ""
 
-    assert [one[:12] for one in (*secrets, attempt, IP) if one in kept] == []
+    assert [secret[:12] for secret in (*secrets, attempt, IP) if secret in kept] == []
     assert key[:16] in kept, (
         "its first characters are kept, so the search would have found the rest"
     )

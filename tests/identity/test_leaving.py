@@ -68,12 +68,12 @@ async def _link(client: AsyncClient, headers: dict[str, str], **more: Any) -> in
 async def _clicks(rt: Runtime) -> list[Any]:
     async with rt.db.read() as session:
         events = [
-            (one.target_id, one.place, one.at, one.bot)
-            for one in await session.scalars(select(ClickEvent).order_by(ClickEvent.place))
+            (event.target_id, event.place, event.at, event.bot)
+            for event in await session.scalars(select(ClickEvent).order_by(ClickEvent.place))
         ]
         totals = [
-            (one.link_id, one.total_clicks, one.bot_clicks)
-            for one in await session.scalars(select(LinkTotals))
+            (row.link_id, row.total_clicks, row.bot_clicks)
+            for row in await session.scalars(select(LinkTotals))
         ]
     return [events, sorted(totals)]
 
@@ -266,8 +266,8 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
         "library",
     ]
     assert (told["me"]["subject"], told["me"]["nickname"]) == (CANARY, f"{CANARY} nick")
-    assert [one["name"] for one in told["keys"]] == [f"{CANARY} key"]
-    assert [one["names"] for one in told["links"]] == [["mine-0"], ["mine-1"], ["mine-2"]]
+    assert [key["name"] for key in told["keys"]] == [f"{CANARY} key"]
+    assert [link["names"] for link in told["links"]] == [["mine-0"], ["mine-1"], ["mine-2"]]
     assert headers["X-API-Key"] not in answer.text
     assert "not-mine" not in answer.text
 

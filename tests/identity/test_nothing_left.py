@@ -121,10 +121,10 @@ async def _links(who: Canary) -> list[str]:
         await who.makes("/api/v1/links", wish | {"names": [name]})
         for name in ("alone", "also-alone")
     ]
-    for one in made:
-        await who.does("PATCH", f"/api/v1/links/{one['id']}", json={"title": f"{CANARY} again"})
+    for link in made:
+        await who.does("PATCH", f"/api/v1/links/{link['id']}", json={"title": f"{CANARY} again"})
     await who.does("GET", "/api/v1/links", params={"q": CANARY})
-    return [one["id"] for one in made]
+    return [link["id"] for link in made]
 
 
 async def _lists(who: Canary, site: Site) -> None:

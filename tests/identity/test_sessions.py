@@ -104,7 +104,9 @@ async def test_ending_the_others_keeps_this_one(rt: Runtime) -> None:
         await sessions.end_other_sessions(session, owner, here[0].id)
 
     async with rt.db.read() as session:
-        assert [await sessions.find_session(session, rt, one) is not None for one in cookies] == [
+        assert [
+            await sessions.find_session(session, rt, cookie) is not None for cookie in cookies
+        ] == [
             False,
             True,
             False,

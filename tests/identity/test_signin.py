@@ -27,14 +27,14 @@ pytestmark = on_sqlite
 
 @pytest.fixture
 async def provider(clock: ManualClock) -> AsyncIterator[Provider]:
-    async with provider_at_work(clock.now) as one:
-        yield one
+    async with provider_at_work(clock.now) as started:
+        yield started
 
 
 @pytest.fixture
 async def other_provider(clock: ManualClock) -> AsyncIterator[Provider]:
-    async with provider_at_work(clock.now) as one:
-        yield one
+    async with provider_at_work(clock.now) as started:
+        yield started
 
 
 @pytest.fixture

@@ -42,11 +42,14 @@ async def test_each_way_of_coming_in_ends_with_its_own_end(rt: Runtime, clock: M
             name: await connected.enter_async_context(standing.watch(one))
             for name, one in actors.items()
         }
-        rest = [await connected.enter_async_context(standing.watch(one)) for one in others.values()]
+        rest = [
+            await connected.enter_async_context(standing.watch(caller))
+            for caller in others.values()
+        ]
 
         async def gone() -> list[str]:
             await standing.check()
-            assert not any(one.revoked for one in rest)
+            assert not any(watched.revoked for watched in rest)
             return [name for name, one in seen.items() if one.revoked]
 
         assert await gone() == []
@@ -81,12 +84,12 @@ async def test_a_session_that_ran_out_is_over_and_who_is_many_costs_no_more_than
         await standing.check()
         stop()
         assert (
-            len([one for one in statements if "SELECT" in one]),
-            any(one.revoked for one in seen),
+            len([statement for statement in statements if "SELECT" in statement]),
+            any(watched.revoked for watched in seen),
         ) == (1, False)
         clock.advance(31 * 86_400)
         await standing.check()
-        assert all(one.revoked for one in seen)
+        assert all(watched.revoked for watched in seen)
     await standing.close()
 
 

@@ -129,7 +129,7 @@ async def test_every_algorithm_on_the_list_is_understood_and_none_that_is_not(
     token = sign(claims(clock.now()), key, alg=algorithm, kid="one")
 
     assert await _by(rt, key, token) is not None
-    assert await _by(rt, key, token, [one for one in ALGORITHMS if one != algorithm]) is None
+    assert await _by(rt, key, token, [name for name in ALGORITHMS if name != algorithm]) is None
     assert await _by(rt, key, token[:-2] + ("AA" if not token.endswith("AA") else "BA")) is None
 
 

@@ -150,8 +150,8 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
         for name in ("eve", "late"):
             await _delete(session, rt, root, people[name])
         allowed = await _delete(session, rt, root, people["back"])
-        for one in (dem, dora):
-            await admin.change_person(session, rt, root, one.id, PersonPatch(role="user"))
+        for person in (dem, dora):
+            await admin.change_person(session, rt, root, person.id, PersonPatch(role="user"))
     await append_revocations(rt)
     async with rt.db.write() as session:
         for tombstone in (allowed, was_barred):
@@ -170,7 +170,7 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
         async with db.read() as session:
             assert await _is_barred(session, other, name) is barred, name
     async with db.read() as session:
-        roles = [(await session.get_one(User, one.id)).role for one in (root, dem, dora)]
+        roles = [(await session.get_one(User, person.id)).role for person in (root, dem, dora)]
     assert roles == ["admin", "user", "admin"]
     assert await replay_revocations(other) == (0, 0, 0, 0, 0)
 
@@ -190,8 +190,8 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
     clock.advance(60)
     async with rt.db.write() as session:
         late = await make.person(session, rt, "late")
-        for one in (mal, late):
-            await admin.change_person(session, rt, root, one.id, PersonPatch(status="suspended"))
+        for person in (mal, late):
+            await admin.change_person(session, rt, root, person.id, PersonPatch(status="suspended"))
         await _delete(session, rt, root, eve)
     await append_revocations(rt)
 

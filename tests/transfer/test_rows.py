@@ -47,10 +47,10 @@ async def test_words_under_an_index_are_a_set(rt: Runtime, tmp_path: Path) -> No
             await write_lines(
                 here, form, [b'[1,"zulu alpha \xc3\xb1and\xc3\xba alpha"]', b"[2,null]", b'[3,""]']
             )
-            found = [line async for some in read_lines(here, form) for line in some]
+            found = [line async for batch in read_lines(here, form) for line in batch]
             assert found == wanted
             await write_lines(there, form, found)
-            assert [line async for some in read_lines(there, form) for line in some] == wanted
+            assert [line async for batch in read_lines(there, form) for line in batch] == wanted
             assert await compute_checksum(there, form) == await compute_checksum(here, form)
     finally:
         async with rt.db.engine.begin() as connection:
