@@ -20,6 +20,13 @@ from tests.people import ada, root
 
 __all__ = ["ada", "root"]
 SOURCE = Path(refract.__file__).parent
+CALLS: dict[str, tuple[str, tuple[int, ...], str]] = {
+    "record_event": ("", (2,), ""),
+    "add_entry": ("", (1,), ""),
+    "record_change": ("list.", (3,), ""),
+    "record_export": ("", (1,), ".exported"),
+}
+"""Functions that record an action: its prefix, the place of its name, its suffix."""
 
 
 def _literal_actions() -> Iterator[str]:
@@ -29,17 +36,10 @@ def _literal_actions() -> Iterator[str]:
             if not isinstance(node, ast.Call):
                 continue
             name = ast.unparse(node.func).rpartition(".")[2]
-            prefix, places = {
-                "record_event": ("", (2,)),
-                "add_entry": ("", (1,)),
-                "record_change": ("list.", (3,)),
-            }.get(name, ("", ()))
-            for place in places:
-                argument = node.args[place] if len(node.args) > place else None
-                if isinstance(argument, ast.Constant):
-                    yield f"{prefix}{argument.value}"
-            if name == "record_export" and isinstance(node.args[1], ast.Constant):
-                yield f"{node.args[1].value}.exported"
+            prefix, places, suffix = CALLS.get(name, ("", (), ""))
+            for argument in (node.args[place] for place in places if len(node.args) > place):
+                if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
+                    yield f"{prefix}{argument.value}{suffix}"
 
 
 def test_every_action_has_a_label() -> None:

@@ -195,7 +195,7 @@ async def test_a_refusal_is_told_on_the_screen(
     )
 
     assert (page.status_code, "last active administrator" in page.text) == (409, True)
-    assert (heirless.status_code, "no active person" in heirless.text) == (404, True)
+    assert (heirless.status_code, "no active user" in heirless.text) == (404, True)
 
 
 @on_sqlite

@@ -1073,7 +1073,7 @@ PAGES: dict[str, Page] = {
         here="links",
         links=ALL_LINKS,
         q="",
-        status="",
+        chosen_status="",
         **TURNING,
     ),
     "admin-links-none": page(
@@ -1084,7 +1084,7 @@ PAGES: dict[str, Page] = {
         here="links",
         links=[],
         q="x",
-        status="disabled",
+        chosen_status="disabled",
         **TURNING,
     ),
     "admin-links-empty": page(
@@ -1095,7 +1095,7 @@ PAGES: dict[str, Page] = {
         here="links",
         links=[],
         q="",
-        status="",
+        chosen_status="",
         **TURNING,
     ),
     "lists-deleted": page(

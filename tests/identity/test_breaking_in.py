@@ -268,7 +268,12 @@ async def test_an_answer_that_was_kept_is_given_only_to_whoever_may_ask(
 
     assert await post(by_key(strong)) == (201, False)
     assert await post(by_key(strong)) == (201, True)
-    callers = (by_key(weak), by_key(revoked), {}, by_cookie(rt, cookie, proven=False))
+    callers: tuple[dict[str, str], ...] = (
+        by_key(weak),
+        by_key(revoked),
+        {},
+        by_cookie(rt, cookie, proven=False),
+    )
     assert [await post(headers) for headers in callers] == [
         (403, False), (401, False), (401, False), (403, False),
     ]  # fmt: skip

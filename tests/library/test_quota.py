@@ -228,7 +228,7 @@ async def test_an_administrator_gives_somebody_another_limit_for_a_day(
         await client.post(path, headers=root, data={"day": str(today), "limit": "7"})
     ).status_code == 303
     assert await limit() == 7
-    assert "of 7</span>" in (await client.get("/app/admin/people", headers=root)).text
+    assert "/7 today" in (await client.get("/app/admin/people", headers=root)).text
     for wrong in (
         {"day": str(today), "limit": "-1"},
         {"day": str(today), "limit": "many"},

@@ -60,6 +60,14 @@ async def test_a_preference_wins_and_can_be_taken_back(
     await client.patch("/api/v1/me", headers=browser, json={"preferences": {"locale": None}})
     assert (await client.get("/", headers=browser)).headers["Content-Language"] == "de"
 
+    await client.patch("/api/v1/me", headers=browser, json={"preferences": {"locale": "en"}})
+    await client.post(
+        "/app/settings/profile", headers=browser, data=profile | {"locale": "browser"}
+    )
+    assert (await client.get("/", headers=browser)).headers["Content-Language"] == "de", (
+        "the form offers it too: as an empty value it was lost"
+    )
+
 
 async def test_a_language_that_does_not_exist_is_refused(
     rt: Runtime, client: AsyncClient, ada: User

@@ -28,6 +28,8 @@ def _check_web_url(text: str) -> str:
         raise ValueError(str(exc)) from exc
 
 
+SAME_AS_BROWSER = "browser"
+"""The value of a choice without a preference. Not empty: an empty field counts as absent."""
 MAX_KEY_LIFETIME = timedelta(days=3653)
 KeyName = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)]
 
@@ -119,10 +121,10 @@ class ProfileForm(BaseModel):
     bio: str = ""
     avatar_url: str = ""
     locale: str | None = None
-    """A language, or empty for the browser's; absent leaves the choice as it is."""
+    """A language, or `SAME_AS_BROWSER`; absent leaves the choice as it is."""
     language: str = "en"
     time_zone: str | None = None
-    """A zone, or empty for the browser's; absent leaves the choice as it is."""
+    """A zone, or `SAME_AS_BROWSER`; absent leaves the choice as it is."""
     suggestions: bool = False
     auto_confirm: str | None = None
     """A confidence, or `never`; absent leaves the choice as it is."""

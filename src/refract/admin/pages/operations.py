@@ -87,7 +87,7 @@ async def links_page(
         here="links",
         links=[card.to_schema(rt.settings.public_url, now) for card in cards],
         q=q,
-        status=status,
+        chosen_status=status,
         **build_pager(LINKS_PATH, {"q": q, "status": status}, cursor, page.next_cursor),
     )
 

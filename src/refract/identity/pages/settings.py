@@ -21,6 +21,7 @@ from refract.identity.models import Scope, User, UserRole
 from refract.identity.personal_data import AccountDeletion
 from refract.identity.responses import render_response
 from refract.identity.schemas import (
+    SAME_AS_BROWSER,
     KeyCreate,
     KeyOut,
     Me,
@@ -57,10 +58,10 @@ async def change_profile(
 ) -> Response:
     """Save nickname, bio, avatar and preferences. An empty field clears its value."""
     preferences: dict[str, Any] = {"language": form.language, "suggestions": form.suggestions}
-    if form.time_zone is not None:
-        preferences["time_zone"] = form.time_zone or None
-    if form.locale is not None:
-        preferences["locale"] = form.locale or None
+    if form.time_zone:
+        preferences["time_zone"] = None if form.time_zone == SAME_AS_BROWSER else form.time_zone
+    if form.locale:
+        preferences["locale"] = None if form.locale == SAME_AS_BROWSER else form.locale
     if form.auto_confirm is not None:
         preferences["auto_confirm"] = None if form.auto_confirm == "never" else form.auto_confirm
     typed = {
