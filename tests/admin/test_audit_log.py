@@ -8,7 +8,7 @@ from httpx import AsyncClient
 
 import refract
 from refract.admin.moderation import ReportAction
-from refract.admin.pages.audit import ACTION_LABELS
+from refract.admin.pages.audit import AUDIT_LABELS
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.models import User
@@ -49,7 +49,7 @@ def test_every_action_has_a_label() -> None:
     composed |= {f"link.{action}" for action in LinkChangeAction} - {"link.created"}
     composed |= {f"{field}.changed" for field in ("status", "role", "plan")}
 
-    assert literal | composed | {ALLOWED_ACTION, DELETED_ACTION} <= ACTION_LABELS.keys()
+    assert literal | composed | {ALLOWED_ACTION, DELETED_ACTION} <= AUDIT_LABELS.keys()
 
 
 @on_sqlite

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
-from refract.admin.pages.audit import ACTION_LABELS
+from refract.admin.pages.audit import AUDIT_LABELS
 from refract.clicks.verify import Reconciliation
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
@@ -304,7 +304,7 @@ WRONG = {"name": "Give the key a name.", "confirm": "Type “delete” to confir
 AUDIT = [
     {
         "at": NOW,
-        "label": ACTION_LABELS["key.created"],
+        "label": AUDIT_LABELS["key.created"],
         "action": "key.created",
         "target": "refract_4fG7h2Kq",
         "detail": None,
@@ -312,7 +312,7 @@ AUDIT = [
     },
     {
         "at": NOW,
-        "label": ACTION_LABELS["credentials.refused"],
+        "label": AUDIT_LABELS["credentials.refused"],
         "action": "credentials.refused",
         "target": None,
         "detail": "14 attempts",

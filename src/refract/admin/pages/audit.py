@@ -17,7 +17,7 @@ from refract.web.i18n import LazyText, gettext, lazy_gettext
 
 router = page_router()
 PATH = "/app/admin/audit"
-ACTION_LABELS: dict[str, LazyText] = {
+AUDIT_LABELS: dict[str, LazyText] = {
     "account.allowed": lazy_gettext("Sign-up allowed again"),
     "account.deleted": lazy_gettext("Account deleted"),
     "account.exported": lazy_gettext("Account data exported"),
@@ -109,7 +109,7 @@ def _build_row(entry: AuditEntry, actor: User | None) -> dict[str, Any]:
     name = (actor.chosen_name or actor.email) if actor else None
     return {
         "at": entry.at,
-        "label": ACTION_LABELS.get(entry.action, entry.action),
+        "label": AUDIT_LABELS.get(entry.action, entry.action),
         "action": entry.action,
         "target": entry.target,
         "detail": entry.detail,
