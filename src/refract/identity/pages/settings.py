@@ -42,7 +42,7 @@ KEY_LIFETIMES = (
     ("30", lazy_gettext("In 30 days")),
     ("90", lazy_gettext("In 90 days")),
     ("365", lazy_gettext("In a year")),
-    ("never", lazy_gettext("Never")),
+    ("never", lazy_gettext("Never expires")),
 )
 DEFAULT_KEY_LIFETIME = "90"
 
