@@ -222,12 +222,7 @@ SETTINGS: dict[str, Any] = {
     "confirm_word": "delete",
     "budget": {
         "model": True,
-        "storage": {
-            "items": 1284,
-            "max_items": 100_000,
-            "bytes": "12.3 MB",
-            "max_bytes": "5 GB",
-        },
+        "storage": {"items": "1,284 of 100,000", "bytes": "12.3 MB of 5 GB"},
         "standing": {
             "used": 37,
             "limit": 50,
@@ -255,7 +250,7 @@ SETTINGS: dict[str, Any] = {
 }
 SPENT: dict[str, Any] = {
     "model": True,
-    "storage": {"items": 1, "max_items": None, "bytes": "0 B", "max_bytes": None},
+    "storage": {"items": "1", "bytes": "0 B"},
     "standing": {"used": 50, "limit": 50, "remaining": 0, "resets_at": NOW},
     "entries": [],
 }

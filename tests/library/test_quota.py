@@ -192,7 +192,7 @@ async def test_the_settings_show_the_budget_and_what_it_went_to(
     assert "First &lt;b&gt;thought&lt;/b&gt;" in spent
     assert "Third thought" not in spent
     assert _shown_quota(after) == ("1", "2")
-    assert "Refunded: the model took too long" in after
+    assert "Refunded: The AI model took too long" in after
     assert 'datetime="2026-' in after
 
 
