@@ -1,4 +1,4 @@
-"""A Safe Browsing service that speaks the real protocol on a real socket, and misbehaves on demand."""
+"""A fake Safe Browsing service with the real protocol on a real socket, which fails on demand."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ Mode = Literal["ok", "malware", "slow", "500", "garbage", "other shape", "hang u
 
 @dataclass
 class FakeSafeBrowsing:
-    """`bad` are the addresses it warns of while its mode is `ok`; in mode `malware` it warns of everything."""
+    """A server that reports the URLs in `bad` in mode `ok`, and every URL in mode `malware`."""
 
     mode: Mode = "ok"
     bad: set[str] = field(default_factory=set)
@@ -20,7 +20,7 @@ class FakeSafeBrowsing:
     keys: list[str] = field(default_factory=list)
     url: str = ""
     before_answer: Callable[[str], Awaitable[None]] | None = None
-    """Called with the first address of a question, while whoever asked is waiting."""
+    """Called with the first URL of a request, before the response is sent."""
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -69,7 +69,7 @@ class FakeSafeBrowsing:
 
 
 def _addresses(question: Any) -> list[str]:
-    """Refuses, by failing, what the real service would refuse."""
+    """Return the requested URLs. Fails on what the real service would reject."""
     assert question["client"]["clientId"]
     info = question["threatInfo"]
     assert info["threatEntryTypes"] == ["URL"]

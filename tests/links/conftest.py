@@ -1,4 +1,4 @@
-"""Who the tests about links speak of."""
+"""The people in tests of links."""
 
 from tests.people import ada, bob, cleo, root
 

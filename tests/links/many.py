@@ -1,4 +1,4 @@
-"""A hundred thousand links, put in by the database itself so that it takes seconds."""
+"""A hundred thousand links, inserted by the database itself within seconds."""
 
 import random
 from typing import Any
@@ -18,11 +18,12 @@ from tests import make
 COUNT = 100_000
 PEOPLE = 2_000
 STEP = 1 << 22
-"""One link a millisecond."""
+"""One link per millisecond."""
 
 _DIGITS = "(" + " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(10)) + ")"
 _JOINED = " CROSS JOIN ".join(f"{_DIGITS} {place}" for place in "abcef")
-_NUMBERS = f"(SELECT a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d AS i FROM {_JOINED}) n"  # noqa: S608
+_DIGITS = "a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d"
+_NUMBERS = f"(SELECT {_DIGITS} AS i FROM {_JOINED}) n"  # noqa: S608
 _SECOND = {
     "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', julianday(:now) + i / 86400.0)",
     "postgresql": "CAST(:now AS timestamptz) + i * interval '1 second'",
@@ -32,9 +33,9 @@ _TEXT = {"sqlite": "'{0}' || i", "postgresql": "'{0}' || i", "mysql": "CONCAT('{
 
 
 async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
-    """2,000 people with 50 links each; some links public, disabled, expired, deleted, tagged, shared, clicked.
+    """Insert 2,000 users with 50 links each; return one of the users and the first link's id.
 
-    Answers one of the people, and the first link's id.
+    Some links are public, disabled, expired, deleted, tagged, shared or clicked.
     """
     first, now = get_min_id(rt.clock.now()), rt.clock.now()
     async with rt.db.write() as session:
@@ -56,7 +57,9 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
         await session.flush()
         for table, columns in _rows(rt.db.dialect, first, people[0].id, tags[0].id).items():
             chosen = columns.pop("where", "1 = 1")
-            statement = f"INSERT INTO {table} ({', '.join(columns)}) SELECT {', '.join(columns.values())} FROM {_NUMBERS} WHERE {chosen}"  # noqa: S608
+            names, values = ", ".join(columns), ", ".join(columns.values())
+            source = f"SELECT {values} FROM {_NUMBERS} WHERE {chosen}"  # noqa: S608
+            statement = f"INSERT INTO {table} ({names}) {source}"
             plain = now if rt.db.dialect == "postgresql" else now.replace(tzinfo=None)
             shown = plain.isoformat(" ") if rt.db.dialect == "sqlite" else plain
             await session.execute(text(statement), {"now": shown} if ":now" in statement else {})
@@ -69,7 +72,7 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
 
 
 def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, str]]:
-    """For each table its columns, as expressions over the number `i`."""
+    """Return the columns of each table as expressions over the number `i`."""
     number = f"{first} + CAST(i AS {'SIGNED' if dialect == 'mysql' else 'BIGINT'}) * {STEP}"
     second, words = _SECOND[dialect], _TEXT[dialect]
     now = "CAST(:now AS timestamptz)" if dialect == "postgresql" else ":now"
@@ -79,24 +82,56 @@ def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, 
     )
     return {
         "links": {
-            "id": number, "destination": "'https://example.com/'", "href": "'https://example.com/'", "href_digest": words.format("digest-"),
-            "destination_host": words.format("host-"), "has_placeholders": "FALSE", "redirect_status": "302",
-            "visibility": "CASE WHEN i % 20 = 7 THEN 'public' ELSE 'unlisted' END", "forward_query": "FALSE", "status": state,
-            "disabled_by_admin": "FALSE", "flagged": "FALSE", "expires_at": f"CASE WHEN i % 10 = 2 THEN {second} END", "created_at": second,
-            "updated_at": second, "deleted_at": f"CASE WHEN i % 30 = 3 THEN {second} END", "version": "1",
+            "id": number,
+            "destination": "'https://example.com/'",
+            "href": "'https://example.com/'",
+            "href_digest": words.format("digest-"),
+            "destination_host": words.format("host-"),
+            "has_placeholders": "FALSE",
+            "redirect_status": "302",
+            "visibility": "CASE WHEN i % 20 = 7 THEN 'public' ELSE 'unlisted' END",
+            "forward_query": "FALSE",
+            "status": state,
+            "disabled_by_admin": "FALSE",
+            "flagged": "FALSE",
+            "expires_at": f"CASE WHEN i % 10 = 2 THEN {second} END",
+            "created_at": second,
+            "updated_at": second,
+            "deleted_at": f"CASE WHEN i % 30 = 3 THEN {second} END",
+            "version": "1",
             "search_text": words.format("words "),
         },
-        "link_owners": {"link_id": number, "user_id": f"{user} + i % {PEOPLE}", "primary_link_id": number, "created_at": now},
-        "link_shares": {"link_id": number, "user_id": f"{user} + i % 7", "created_at": now, "where": "i % 200 = 5"},
+        "link_owners": {
+            "link_id": number,
+            "user_id": f"{user} + i % {PEOPLE}",
+            "primary_link_id": number,
+            "created_at": now,
+        },
+        "link_shares": {
+            "link_id": number,
+            "user_id": f"{user} + i % 7",
+            "created_at": now,
+            "where": "i % 200 = 5",
+        },
         "link_tags": {"link_id": number, "tag_id": f"{tag} + i % 50", "where": "i % 3 = 0"},
         "link_totals": {
-            "link_id": number, "total_clicks": "i % 977", "bot_clicks": "0", "last_clicked_at": second, "where": "i % 2 = 0",
+            "link_id": number,
+            "total_clicks": "i % 977",
+            "bot_clicks": "0",
+            "last_clicked_at": second,
+            "where": "i % 2 = 0",
         },
         "link_history": {
-            "link_id": number, "version": "1", "at": now, "actor_id": f"{user}", "as_admin": "FALSE", "action": "'created'",
-            "changes": "'{}'", "snapshot": "'{}'",
+            "link_id": number,
+            "version": "1",
+            "at": now,
+            "actor_id": f"{user}",
+            "as_admin": "FALSE",
+            "action": "'created'",
+            "changes": "'{}'",
+            "snapshot": "'{}'",
         },
-    }  # fmt: skip
+    }
 
 
 async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
@@ -122,7 +157,7 @@ async def _names(session: WriteSession, rt: Runtime, first: int) -> None:
 
 
 async def gather_statistics(rt: Runtime, tables: str) -> None:
-    """Servers do so by themselves after a while; SQLite has none unless asked, so it must do without."""
+    """Update the planner's statistics, as servers do after a while. SQLite goes without."""
     if rt.db.dialect == "sqlite":
         return
     async with rt.db.engine.connect() as connection:

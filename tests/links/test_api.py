@@ -1,4 +1,4 @@
-"""The calls about links, over HTTP, on three databases."""
+"""The API of links, over HTTP, on three databases."""
 
 import asyncio
 from datetime import timedelta
@@ -67,9 +67,9 @@ async def test_a_new_link_has_every_field_and_redirects(
     )
 
     assert created.keys() == {
-        "id", "code", "short_url", "names", "destination", "title", "notes", "tags", "redirect_status", "visibility", "status",
-        "expires_at", "created_at", "updated_at", "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason",
-        "forward_query",
+        "id", "code", "short_url", "names", "destination", "title", "notes", "tags",
+        "redirect_status", "visibility", "status", "expires_at", "created_at", "updated_at",
+        "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
         "version", "owners",
     }  # fmt: skip
     assert created["short_url"] == "http://go.test/Road-Map"
@@ -363,7 +363,7 @@ async def test_people_of_a_link(
 async def _accepted(
     client: AsyncClient, inviting: Headers, invited: Headers, path: str, person: User
 ) -> None:
-    """Offer a link, and have the offer accepted."""
+    """Invite an owner, and accept the invitation."""
     offered = await client.post(path, headers=inviting, json={"email": person.email})
     assert offered.status_code == 202
     answer = await client.post(
@@ -471,7 +471,7 @@ async def test_deletions_and_what_administrators_do_are_in_the_audit_log(
 async def test_public_links_cannot_be_sorted_by_clicks(
     client: AsyncClient, as_ada: Headers, as_root: Headers, sort: str
 ) -> None:
-    """Security finding 13: their order, and the cursors, told figures that only owners may see."""
+    """Security finding 13: their order and cursors revealed counts that only owners may see."""
     for headers in (as_ada, as_root):
         answer = await client.get(f"/api/v1/links?owner=public&sort={sort}", headers=headers)
         assert (answer.status_code, answer.json()["code"]) == (422, "UNSUPPORTED_SORT")
@@ -484,7 +484,7 @@ async def test_public_links_cannot_be_sorted_by_clicks(
 async def test_dry_runs_of_bulk_do_not_give_their_tokens_back(
     client: AsyncClient, rt: Runtime, as_ada: Headers
 ) -> None:
-    """The finding: a dry run costs as much as the links it judges, and was free in a browser session."""
+    """A dry run costs as much as creating the links, and was free in a browser session."""
     rows = [{"destination": "javascript:alert(1)"}] * 500
     answers = [
         await client.post(

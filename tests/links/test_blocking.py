@@ -1,4 +1,4 @@
-"""Blocked domains: who, why, when, and an epoch that tells everybody."""
+"""Blocked domains: who, why, when, and the epoch that invalidates copies."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What creating links costs: each new link one token of its owner's hour, in the transaction that creates it."""
+"""The cost of creating links: one token of the owner's hour per link, in its transaction."""
 
 import pytest
 

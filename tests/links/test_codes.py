@@ -1,6 +1,7 @@
 """Codes that cannot be guessed.
 
-Security finding 8: codes are made of time, worker and sequence, so an unlisted link was found in 434 tries.
+Security finding 8: codes are derived from time, worker and sequence, so an unlisted link was found
+in 434 tries.
 """
 
 import json
@@ -67,7 +68,7 @@ async def test_a_new_link_has_a_random_code_and_no_other(
     old = encode_base62(int(link["id"]))
 
     assert is_random_code(link["code"])
-    assert decode_base62(link["code"]) is None  # never mistaken for a code made of an id
+    assert decode_base62(link["code"]) is None  # never confused with a code derived from an id
     assert (link["names"], link["short_url"]) == ([], f"http://go.test/{link['code']}")
     for path in (
         link["code"],
@@ -91,7 +92,7 @@ async def test_a_new_link_has_a_random_code_and_no_other(
 async def test_the_id_behind_a_random_code_is_nobodys_name(
     client: AsyncClient, rt: Runtime, clock: ManualClock, ada: User, as_ada: Headers
 ) -> None:
-    """That it was called taken told strangers which ids exist, and so when links were made."""
+    """Reporting it as taken revealed which ids exist, and so when links were created."""
     link = await _new(client, as_ada)
     async with rt.db.write() as session:
         old = await make.link(session, rt, ada)

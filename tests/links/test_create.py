@@ -1,4 +1,4 @@
-"""Making links, one at a time and many at once."""
+"""Creating one or many links."""
 
 from datetime import timedelta
 from typing import Any
@@ -34,9 +34,19 @@ async def test_a_link_has_everything_that_was_asked_for(
     expiry = clock.now() + timedelta(days=3)
     async with rt.db.write() as session:
         made = await make.created(
-            session, rt, ada, " https://EXAMPLE.com/Ä?q=1 ".strip(), names=["Road_Map", "plans"], title="Road map", notes="2027\nand on",
-            tags=["Engineering Tools", "plan"], redirect_status=308, visibility="secure", forward_query=True, expires_at=expiry,
-        )  # fmt: skip
+            session,
+            rt,
+            ada,
+            " https://EXAMPLE.com/Ä?q=1 ".strip(),
+            names=["Road_Map", "plans"],
+            title="Road map",
+            notes="2027\nand on",
+            tags=["Engineering Tools", "plan"],
+            redirect_status=308,
+            visibility="secure",
+            forward_query=True,
+            expires_at=expiry,
+        )
         shown = made.card.to_schema("https://go.test", clock.now())
     async with rt.db.read() as session:
         link = await session.get_one(Link, shown.id)
@@ -44,15 +54,37 @@ async def test_a_link_has_everything_that_was_asked_for(
 
     assert read == shown
     assert shown.model_dump(mode="json") == {
-        "id": str(link.id), "code": shown.code, "short_url": "https://go.test/Road_Map", "names": ["Road_Map", "plans"],
-        "destination": "https://EXAMPLE.com/Ä?q=1", "title": "Road map", "notes": "2027\nand on", "tags": ["Engineering Tools", "plan"],
-        "redirect_status": 308, "visibility": "secure", "status": "active", "expires_at": "2026-06-04T12:00:00Z",
-        "created_at": "2026-06-01T12:00:00Z", "updated_at": "2026-06-01T12:00:00Z", "total_clicks": 0, "bot_clicks": 0,
-        "last_clicked_at": None, "flagged": False, "flag_reason": None, "forward_query": True, "version": 1,
+        "id": str(link.id),
+        "code": shown.code,
+        "short_url": "https://go.test/Road_Map",
+        "names": ["Road_Map", "plans"],
+        "destination": "https://EXAMPLE.com/Ä?q=1",
+        "title": "Road map",
+        "notes": "2027\nand on",
+        "tags": ["Engineering Tools", "plan"],
+        "redirect_status": 308,
+        "visibility": "secure",
+        "status": "active",
+        "expires_at": "2026-06-04T12:00:00Z",
+        "created_at": "2026-06-01T12:00:00Z",
+        "updated_at": "2026-06-01T12:00:00Z",
+        "total_clicks": 0,
+        "bot_clicks": 0,
+        "last_clicked_at": None,
+        "flagged": False,
+        "flag_reason": None,
+        "forward_query": True,
+        "version": 1,
         "owners": [
-            {"user_id": str(ada.id), "name": "Ada", "email": "ada@example.com", "primary": True, "added_at": "2026-06-01T12:00:00Z"}
+            {
+                "user_id": str(ada.id),
+                "name": "Ada",
+                "email": "ada@example.com",
+                "primary": True,
+                "added_at": "2026-06-01T12:00:00Z",
+            }
         ],
-    }  # fmt: skip
+    }
     assert decode_base62(shown.code) == link.id
     assert link.href == "https://example.com/%C3%84?q=1"
     assert link.destination_host == "example.com"
@@ -290,7 +322,7 @@ async def test_a_row_finds_what_a_row_before_it_made(rt: Runtime, ada: User) -> 
     wishes = [
         await make.new_link(
             rt, find_if_exists=True, names=["taken"]
-        ),  # fails, so the next one makes the link
+        ),  # fails, so the next one creates the link
         await make.new_link(rt, find_if_exists=True),
         await make.new_link(
             rt, find_if_exists=True, tags=["new"]

@@ -1,4 +1,4 @@
-"""Editing, reverting, names."""
+"""Editing, reverting and naming links."""
 
 from datetime import timedelta
 from typing import Any
@@ -84,9 +84,15 @@ async def test_everything_that_may_change_can(
     rt: Runtime, clock: ManualClock, ada: User, link: Link
 ) -> None:
     changes: dict[str, Any] = {
-        "destination": "https://Example.org/Ä", "title": "New", "notes": "Other", "tags": ["gamma", "ALPHA"], "redirect_status": 308,
-        "visibility": "public", "forward_query": True, "expires_at": clock.now() + timedelta(days=1),
-    }  # fmt: skip
+        "destination": "https://Example.org/Ä",
+        "title": "New",
+        "notes": "Other",
+        "tags": ["gamma", "ALPHA"],
+        "redirect_status": 308,
+        "visibility": "public",
+        "forward_query": True,
+        "expires_at": clock.now() + timedelta(days=1),
+    }
     await _edit(rt, ada, link, **changes)
 
     shown = (await _shown(rt, link)).model_dump()
@@ -134,7 +140,7 @@ async def test_an_edit_can_be_meant_for_one_version(rt: Runtime, ada: User, link
     assert (await _shown(rt, link)).title == "B"
 
 
-async def test_seed_003_an_expired_link_stays_editable_and_a_past_expiry_is_refused_only_when_it_changes(
+async def test_seed_003_an_expired_link_stays_editable_and_only_a_new_past_expiry_is_refused(
     rt: Runtime, clock: ManualClock, ada: User
 ) -> None:
     expiry = clock.now() + timedelta(hours=1)

@@ -1,4 +1,4 @@
-"""The feed of changes: told with the transaction, trimmed without losing its end."""
+"""The change feed: published with the transaction, trimmed without losing its end."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Resolving what was typed, and guessing what was meant."""
+"""Resolving names, and suggesting similar ones."""
 
 from datetime import timedelta
 
@@ -100,7 +100,7 @@ async def test_deleted_and_disabled_links_are_still_found_so_that_the_visitor_ca
 
 
 async def _meant(rt: Runtime, typed: str, user: User | None = None) -> list[str]:
-    """Suggestions for a user; without one, for a colleague who owns nothing."""
+    """Return suggestions for a user, or for a colleague who owns nothing."""
     async with rt.db.read() as session:
         return await queries.suggest_similar_names(
             session, typed, LinkCaller(user.id if user else 0), rt.clock.now()

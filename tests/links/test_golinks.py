@@ -1,4 +1,4 @@
-"""Where a go-link leads, case by case, and what no request can ever do to it."""
+"""Expansion of go links, case by case, and what no request can do to it."""
 
 import string
 from urllib.parse import unquote
@@ -252,13 +252,14 @@ queries = st.one_of(st.text(max_size=30), st.text("ab=&+%?#/\\'\"<>{}\r\n ", max
 
 @st.composite
 def destinations(draw: st.DrawFn) -> str:
-    """Destinations with gaps at every allowed place, and some that are refused."""
+    """Generate destinations with placeholders in every allowed place, and some invalid ones."""
     pieces = st.lists(st.sampled_from(GAPS + LITERALS), max_size=3).map("".join)
     path = "".join(f"/{draw(pieces)}" for _ in range(draw(st.integers(1, 4))))
     query = f"?q={draw(pieces)}" if draw(st.booleans()) else ""
     fragment = f"#{draw(pieces)}" if draw(st.booleans()) else ""
     port = draw(st.sampled_from(["", ":8080", ":443"]))
-    return f"{draw(st.sampled_from(['http', 'https']))}://{draw(st.sampled_from(HOSTS))}{port}{path}{query}{fragment}"
+    scheme, host = draw(st.sampled_from(["http", "https"])), draw(st.sampled_from(HOSTS))
+    return f"{scheme}://{host}{port}{path}{query}{fragment}"
 
 
 @given(destinations(), st.lists(segment_texts, max_size=5), queries, st.booleans())
@@ -299,7 +300,7 @@ def test_extra_path_stays_below_the_destination(extra: str, query: str) -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=8), min_size=2, max_size=2))
 def test_every_value_arrives_as_it_was_given(values: list[str]) -> None:
-    """Put in once, encoded once: decoding the result gives the value back, whatever it looks like."""
+    """Values are inserted and encoded once: decoding the result returns the value."""
     answer = expand_template(parse_template("https://h.example/?a={1}&b={2}"), values)
     if isinstance(answer, ExpansionFailure):
         assert "control" in answer.reason

@@ -1,6 +1,7 @@
-"""Ownership is offered, not pushed.
+"""Ownership needs acceptance.
 
-The finding: Eve made a link to a phishing page, transferred it to Bob and left; Bob was its only owner, and nobody had asked him.
+The finding: Eve created a link to a phishing page, transferred it to Bob and left; Bob was its only
+owner without having agreed.
 """
 
 from datetime import timedelta
@@ -200,7 +201,7 @@ async def test_an_administrator_assigns_at_once(
     assert (mine.status_code, await _owners(rt, own)) == (
         202,
         {root.id: True},
-    )  # one's own link is offered like anybody's
+    )  # an administrator's own link needs an invitation too
 
 
 async def test_a_link_has_a_bounded_number_of_open_invitations(

@@ -1,4 +1,4 @@
-"""active ⇄ disabled, expired by time, deleted softly; and undo."""
+"""The states of a link: active ⇄ disabled, expired by time, soft-deleted; and undo."""
 
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
@@ -27,10 +27,13 @@ HOUR = timedelta(hours=1)
 async def _do(
     rt: Runtime, user: User, action: str, link: Link, *args: Any, admin: bool = False
 ) -> LockedLink:
-    """One call in a transaction of its own; every change must be told to those who keep answers ready."""
+    """Run a call in its own transaction, and check that its change was published."""
     verbs: dict[str, Callable[..., Awaitable[LockedLink]]] = {
-        "disable": service.disable_link, "enable": service.enable_link, "renew": service.renew_link, "delete": service.delete_link,
-    }  # fmt: skip
+        "disable": service.disable_link,
+        "enable": service.enable_link,
+        "renew": service.renew_link,
+        "delete": service.delete_link,
+    }
     who = make.who(user, admin=admin)
     heard: list[feed.TargetChange] = []
     with rt.signals.subscribe(feed.TOPIC, heard.extend):
@@ -294,7 +297,7 @@ async def test_undo_reaches_only_the_latest_change_and_only_once(rt: Runtime, ad
     await _do(rt, ada, "delete", link)
     async with rt.db.write() as session:
         await service.release_name(session, make.space(rt), make.who(ada), link.id, "one")
-    with pytest.raises(NothingToUndo):  # somebody may have the name by now
+    with pytest.raises(NothingToUndo):  # the name may be taken by now
         await _do(rt, ada, "undo", link)
 
 

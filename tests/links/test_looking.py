@@ -1,4 +1,4 @@
-"""What the form says about a destination while it is typed."""
+"""The check of a destination while it is typed into the form."""
 
 import pytest
 from httpx import AsyncClient

@@ -1,4 +1,4 @@
-"""State machines: the link life cycle and ownership, against models a person can read."""
+"""State machines of a link's life cycle and ownership, against readable models."""
 
 from collections.abc import Awaitable, Callable
 from copy import deepcopy
@@ -48,7 +48,7 @@ Call = Callable[[WriteSession], Awaitable[Any]]
 
 @dataclass
 class Version:
-    """What the model believes a link to be."""
+    """A link as the model expects it."""
 
     title: str | None = None
     expires_at: datetime | None = None
@@ -62,7 +62,7 @@ class Life:
     now: Version = field(default_factory=Version)
     past: list[tuple[str, datetime, bool, Version]] = field(
         default_factory=list
-    )  # action, moment, by an administrator, what it became
+    )  # action, time, by an administrator, result
 
     def state(self, at: datetime) -> str:
         if self.now.status != "active":
@@ -73,7 +73,7 @@ class Life:
 
 
 class LifeCycle(Machine):
-    """One link after the other, its owner, a co-owner and an administrator."""
+    """Links one after the other, with an owner, a co-owner and an administrator."""
 
     @initialize()
     def people(self) -> None:
@@ -111,7 +111,7 @@ class LifeCycle(Machine):
         after: Version,
         call: Callable[[WriteSession, int], Awaitable[Any]],
     ) -> None:
-        """Do it for real and in the model, and compare what was refused."""
+        """Run a step for real and in the model, and compare the errors."""
         link_id, life = self._pick(choice)
         refused = self._try(lambda session: call(session, link_id))
         assert refused == expected, f"{action} by {actor}: {refused} instead of {expected}"
@@ -329,7 +329,7 @@ class LifeCycle(Machine):
 
 @dataclass
 class Hands:
-    """Who the model believes to have a link, and since when they own it."""
+    """The people of a link as the model expects them, and since when they own it."""
 
     primary: str
     since: dict[str, datetime]
@@ -348,12 +348,12 @@ class Hands:
         return "recipient" if name in self.shares and not self.deleted else "nobody"
 
     def own(self, name: str, at: datetime) -> None:
-        """An owner needs no share, and has owned the link since they first got it."""
+        """Add an owner, who needs no share and owns the link since the first time."""
         self.since.setdefault(name, at)
         self.shares.discard(name)
 
     def leave(self, name: str, heir: str | None, at: datetime) -> None:
-        """Co-owned links pass to the earliest co-owner, others to the heir, or come to rest."""
+        """Pass co-owned links to the earliest co-owner, others to the heir, or delete them."""
         self.shares.discard(name)
         if name == self.primary and not self.others and heir is None:
             self.deleted = True
@@ -373,7 +373,7 @@ ACTORS = st.sampled_from(["ada", "bob", "cleo", "dan", "root"])
 
 
 class Ownership(Machine):
-    """Four people and an administrator, two links."""
+    """Four people and an administrator with two links."""
 
     @initialize()
     def people(self) -> None:
@@ -483,7 +483,7 @@ class Ownership(Machine):
 
     @rule(name=PEOPLE, heir=st.one_of(st.none(), PEOPLE))
     def leave(self, name: str, heir: str | None) -> None:
-        """Somebody parts from all their links (and may come back: the account itself is not our business)."""
+        """Hand over all links of a person, who may come back: the account itself stays."""
         if heir == name:
             return
 

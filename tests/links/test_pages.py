@@ -1,4 +1,4 @@
-"""Lists of links: filters, orders, cursors, search, and the number of queries."""
+"""Lists of links: filters, sorting, cursors, search, and the number of queries."""
 
 from datetime import timedelta
 from typing import Any
@@ -20,7 +20,7 @@ from tests import make
 async def _all(
     rt: Runtime, user: User, limit: int = 200, *, admin: bool = False, **asked: Any
 ) -> list[str]:
-    """The titles of all pages, read page by page."""
+    """Return the titles of all pages, read page by page."""
     titles: list[str] = []
     cursor = None
     for _ in range(100):
@@ -94,7 +94,7 @@ async def test_everybody_finds_public_links_and_administrators_find_all(
 async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(
     rt: Runtime, clock: ManualClock, ada: User
 ) -> None:
-    """A position without the id as a tie-break would lose rows."""
+    """A position without the id as a tie-break would skip rows."""
     async with rt.db.write() as session:
         wishes = [await make.new_link(rt, title=str(number)) for number in range(30)]
         made = await service.create_links(session, rt, ada, wishes, charged=False)
@@ -203,18 +203,37 @@ async def test_seed_002_links_can_be_filtered_by_tag(
 @pytest.mark.parametrize(
     ("q", "found"),
     [
-        ("roadmap", "a"), ("ROADMAP", "a"), ("team_page", "b"), ("team-page", "b"), ("über", "c"), ("ÜBER", "c"), ("uber", ""),
-        ("secret", "d"), ("example.com", "dcba"), ("example.com plan", "a"), ("plan 2027", "a"), ("2027 plan", "a"), ("100%", "b"),
-        ("%", "b"), ("_", "cb"), ("\\", "c"), ("/", "dcba"), ("   ", "dcba"), ("日本", "d"), ("nothing", ""),
+        ("roadmap", "a"),
+        ("ROADMAP", "a"),
+        ("team_page", "b"),
+        ("team-page", "b"),
+        ("über", "c"),
+        ("ÜBER", "c"),
+        ("uber", ""),
+        ("secret", "d"),
+        ("example.com", "dcba"),
+        ("example.com plan", "a"),
+        ("plan 2027", "a"),
+        ("2027 plan", "a"),
+        ("100%", "b"),
+        ("%", "b"),
+        ("_", "cb"),
+        ("\\", "c"),
+        ("/", "dcba"),
+        ("   ", "dcba"),
+        ("日本", "d"),
+        ("nothing", ""),
     ],
-)  # fmt: skip
+)
 async def test_search_looks_through_name_title_notes_and_destination(
     rt: Runtime, clock: ManualClock, ada: User, q: str, found: str
 ) -> None:
     rows: list[dict[str, Any]] = [
-        {"title": "a", "names": ["RoadMap"], "notes": "plan for 2027"}, {"title": "b", "names": ["Team_Page"], "notes": "100% ours"},
-        {"title": "c", "notes": "Über _uns \\o/"}, {"title": "d", "notes": "the Secret 日本語"},
-    ]  # fmt: skip
+        {"title": "a", "names": ["RoadMap"], "notes": "plan for 2027"},
+        {"title": "b", "names": ["Team_Page"], "notes": "100% ours"},
+        {"title": "c", "notes": "Über _uns \\o/"},
+        {"title": "d", "notes": "the Secret 日本語"},
+    ]
     for row in rows:
         async with rt.db.write() as session:
             await make.link(session, rt, ada, f"https://example.com/{row['title']}", **row)

@@ -1,4 +1,4 @@
-"""Owners, shares, and what happens when somebody leaves."""
+"""Owners, shares, and handing over links."""
 
 from typing import Any
 
@@ -111,7 +111,7 @@ async def test_seed_002_the_schema_allows_one_primary_owner_only(
 ) -> None:
     async with rt.db.write() as session:
         other = await make.link(session, rt, ada)
-    for primary in (link.id, other.id):  # a second primary; a mark that belongs to another link
+    for primary in (link.id, other.id):  # a second primary owner; the id of another link
         with pytest.raises(DBAPIError, match="primary_link_id"):
             async with rt.db.write() as session:
                 row = {
@@ -153,7 +153,7 @@ async def test_a_co_owner_can_be_removed_or_step_down(
 async def test_the_primary_mark_moves_only_by_transfer(
     rt: Runtime, ada: User, bob: User, cleo: User, root: User, link: Link
 ) -> None:
-    await _call(rt, service.transfer_link, ada, link, bob.email)  # to somebody who did not own it
+    await _call(rt, service.transfer_link, ada, link, bob.email)  # to someone who did not own it
     assert await _owners(rt, link) == [(bob.id, True), (ada.id, False)]
     with pytest.raises(OwnerExists):
         await _call(rt, service.transfer_link, bob, link, bob.email)

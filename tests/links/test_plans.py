@@ -1,4 +1,4 @@
-"""No question about links reads a whole table: shown by the databases' own plans on 100,000 links."""
+"""No query of links reads a whole table, shown by the databases' plans on 100,000 links."""
 
 import json
 import re
@@ -28,7 +28,7 @@ Question = Callable[[ReadSession], Awaitable[Any]]
 
 
 def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
-    """Every way in which the program looks for links. The seeds' own queries are among them, named."""
+    """Return every query that looks for links. The seeds' own queries are among them, by name."""
     now, who, admin = rt.clock.now(), LinkCaller(ada.id), LinkCaller(ada.id, is_admin=True)
     cursors = CursorCodec(rt.secret)
 
@@ -107,13 +107,16 @@ async def _standing(session: ReadSession, who: LinkCaller, link_id: int) -> None
 def _sqlite_faults(plan: list[str]) -> list[str]:
     sorted_after = any("USE TEMP B-TREE FOR ORDER BY" in line for line in plan)
     return [
-        line for line in plan
-        if (scan := re.match(r"SCAN (\w+)(.*)", line)) and scan[1] in BIG and ("USING" not in scan[2] or sorted_after)
-    ]  # fmt: skip
+        line
+        for line in plan
+        if (scan := re.match(r"SCAN (\w+)(.*)", line))
+        and scan[1] in BIG
+        and ("USING" not in scan[2] or sorted_after)
+    ]
 
 
 def _postgresql_faults(node: dict[str, Any], *, below_sort: bool = False) -> list[str]:
-    """A sequential scan of a big table, or a walk along a whole index only to sort afterwards."""
+    """Return sequential scans of big tables, and full index walks that are sorted afterwards."""
     kind, table = node["Node Type"], node.get("Relation Name")
     walked = kind in ("Index Scan", "Index Only Scan") and "Index Cond" not in node
     faults = (
@@ -129,9 +132,11 @@ def _postgresql_faults(node: dict[str, Any], *, below_sort: bool = False) -> lis
 def _mysql_faults(rows: list[dict[str, Any]]) -> list[str]:
     sorted_after = any("filesort" in (row["Extra"] or "") for row in rows)
     return [
-        f"{row['type']} on {row['table']}: {row['Extra']}" for row in rows
-        if row["table"] in BIG and (row["type"] == "ALL" or (row["type"] == "index" and sorted_after))
-    ]  # fmt: skip
+        f"{row['type']} on {row['table']}: {row['Extra']}"
+        for row in rows
+        if row["table"] in BIG
+        and (row["type"] == "ALL" or (row["type"] == "index" and sorted_after))
+    ]
 
 
 async def _faults(rt: Runtime, statement: str, parameters: Any) -> list[str]:
@@ -181,7 +186,10 @@ async def test_no_question_reads_a_whole_table(rt: Runtime, clock: ManualClock) 
 
 
 async def _jobs_read_no_whole_table(rt: Runtime) -> None:
-    """Marking expired rows (the seeds' idx_urls_expires_at, idx_links_expires) and purging, with the updates they make."""
+    """Check the jobs that mark expired rows and purge, with the updates they make.
+
+    The seeds have idx_urls_expires_at and idx_links_expires for it.
+    """
     asked: list[tuple[str, Any]] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:

@@ -1,7 +1,8 @@
-"""Destinations are checked again.
+"""Rechecks of destinations.
 
-The findings: a page that turned bad after its link was made was never asked about again; and a destination changed by the form, by revert
-or by undo while the checking service was away was flagged and then forgotten, since only some edges asked for the second look.
+The findings: a page that turned bad after its link was created was never checked again; and a
+destination changed by the form, by revert or by undo while the service was unavailable stayed
+flagged, because only some callers queued a recheck.
 """
 
 from collections.abc import AsyncIterator
@@ -50,7 +51,7 @@ async def fake() -> AsyncIterator[FakeSafeBrowsing]:
 
 @pytest.fixture
 async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
-    """A runtime that asks the fake service."""
+    """Return a runtime that calls the fake service."""
     settings = rt.settings.model_copy(
         update={"safe_browsing_key": SecretStr("key"), "safe_browsing_url": fake.url}
     )
@@ -69,7 +70,10 @@ async def asking(ours: Runtime) -> AsyncIterator[AsyncClient]:
 
 
 async def _make(rt: Runtime, owner: User, destination: str, **given: object) -> int:
-    """A link whose destination was vetted first: the service is never asked inside a transaction."""
+    """Create a link with a checked destination.
+
+    The service is never called inside a transaction.
+    """
     wish = await make.new_link(rt, destination, **given)
     async with rt.db.write() as session:
         return (await service.create_link(session, rt, owner, wish, charged=False)).card.link.id
@@ -113,7 +117,8 @@ async def test_every_way_to_a_destination_has_it_checked_later(
     async with ours.db.write() as session:
         headers = by_key(await make.key(session, ours, ada))
         cookie = by_cookie(ours, await make.cookie(session, ours, ada))
-    ours.clock.advance(2 * 86_400)  # type: ignore[attr-defined]  # what was remembered of the first address holds no longer
+    # The stored result of the first URL expires.
+    ours.clock.advance(2 * 86_400)  # type: ignore[attr-defined]
     if how == "undo":
         await _lead(ours, ada, link_id, "https://second.example/")
     fake.mode = "500"
@@ -156,7 +161,7 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
     bad = await _make(ours, ada, "https://turned.example/", names=["bad"])
     fake.bad = {"https://turned.example/"}
     await recheck_due_links(ours, RecheckDueLinks())
-    assert (await asking.get("/bad")).status_code == 302  # it was checked when it was made
+    assert (await asking.get("/bad")).status_code == 302  # it was checked when it was created
 
     ours.clock.advance(7 * 86_400)  # type: ignore[attr-defined]
     await recheck_due_links(ours, RecheckDueLinks())
@@ -194,7 +199,8 @@ async def test_links_with_clicks_are_due_daily_and_others_weekly(ours: Runtime, 
     start = ours.clock.now()
 
     async def due_at(after: timedelta) -> set[int]:
-        ours.clock.advance((start + after - ours.clock.now()).total_seconds())  # type: ignore[attr-defined]
+        seconds = (start + after - ours.clock.now()).total_seconds()
+        ours.clock.advance(seconds)  # type: ignore[attr-defined]
         async with ours.db.read() as session:
             return set(await find_due_links(session, ours))
 
@@ -302,7 +308,9 @@ async def test_entries_of_lists_are_checked_again_too(
     maker = ListMaker(ada.id)
     async with ours.db.write() as session:
         made = await make.list_of(session, ours, maker)
-        entries = await lists.add_entries(session, make.space(ours), maker, made.id, addresses)  # type: ignore[arg-type]
+        space = make.space(ours)
+        add = lists.add_entries
+        entries = await add(session, space, maker, made.id, addresses)  # type: ignore[arg-type]
         await entry_jobs.enqueue_entry_jobs(session, ours, entries, ada.id)
         good, bad = [entry.id for entry in entries]
         assert (

@@ -1,4 +1,4 @@
-"""What a destination must pass before a link may lead to it."""
+"""The checks that a destination must pass."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -44,7 +44,7 @@ async def fake() -> AsyncIterator[FakeSafeBrowsing]:
 
 @pytest.fixture
 async def checked(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[DestinationChecker]:
-    """Safety with a Safe Browsing service that is given up on quickly."""
+    """Return a checker with a short timeout for Safe Browsing."""
     ours = configured(rt, safe_browsing_key=SecretStr(KEY), safe_browsing_url=fake.url)
     async with DestinationChecker(
         ours, SafeBrowsingClient(ours.settings, ours.clock, timeout=0.3)
@@ -133,7 +133,7 @@ async def test_links_to_ourselves_are_refused_however_they_are_spelt(
 @pytest.mark.parametrize(
     "other",
     [
-        "http://go.test:8443/",  # another server of the same machine
+        "http://go.test:8443/",  # another server on the same machine
         "http://10.1.2.3:9000/",
         "http://0.0.0.0:9000/",
         "http://go.test.example/",
@@ -207,7 +207,7 @@ async def test_a_thousand_destinations_take_a_handful_of_queries(rt: Runtime) ->
     assert len([statement for statement in asked if "blocked_domains" in statement]) == 1
 
 
-# -- the block list file
+# -- the blocklist file
 
 
 async def test_block_list_is_read_again_when_it_changes(rt: Runtime, tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ async def test_one_question_finds_out_whether_the_service_is_back(
 async def test_no_transaction_is_open_while_the_service_is_asked(
     checked: DestinationChecker, fake: FakeSafeBrowsing, rt: Runtime
 ) -> None:
-    """The writer of SQLite has one connection: it must be free while we wait."""
+    """SQLite has one connection for writing, which must be free during the request."""
     fake.mode = "slow"
     waiting = asyncio.create_task(checked.check_one("https://unknown.example/"))
     await asyncio.sleep(0.05)

@@ -1,4 +1,4 @@
-"""Links that were made while the checking service was away get their second look."""
+"""Rechecks of links that were created while the service was unavailable."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -38,7 +38,7 @@ async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
 
 
 async def _made(rt: Runtime, fake: FakeSafeBrowsing, *destinations: str) -> list[int]:
-    """Links made during an outage; making them asks for the job."""
+    """Create links during an outage, which queues the job."""
     fake.mode = "500"
     wishes = [await make.new_link(rt, destination) for destination in destinations]
     assert all(wish.vetted.flagged for wish in wishes)

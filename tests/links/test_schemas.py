@@ -1,4 +1,4 @@
-"""Bodies and answers: exactly the fields of the specification."""
+"""Request and response bodies: exactly the fields of the specification."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -14,7 +14,8 @@ GOOD = {"destination": "https://example.com/"}
 
 def test_a_link_is_created_from_these_fields_and_no_others() -> None:
     assert list(LinkCreate.model_fields) == [
-        "destination", "names", "title", "notes", "tags", "redirect_status", "visibility", "forward_query", "expires_at", "find_if_exists",
+        "destination", "names", "title", "notes", "tags", "redirect_status", "visibility",
+        "forward_query", "expires_at", "find_if_exists",
     ]  # fmt: skip
     with pytest.raises(ValidationError, match="extra_forbidden"):
         LinkCreate.model_validate({**GOOD, "slug": "x"})
@@ -22,9 +23,10 @@ def test_a_link_is_created_from_these_fields_and_no_others() -> None:
 
 def test_a_link_is_shown_with_these_fields() -> None:
     assert list(LinkOut.model_fields) == [
-        "id", "code", "short_url", "names", "destination", "title", "notes", "tags", "redirect_status", "visibility", "status",
-        "expires_at", "created_at", "updated_at", "total_clicks", "bot_clicks", "last_clicked_at",
-        "flagged", "flag_reason", "forward_query", "version", "owners",
+        "id", "code", "short_url", "names", "destination", "title", "notes", "tags",
+        "redirect_status", "visibility", "status", "expires_at", "created_at", "updated_at",
+        "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
+        "version", "owners",
     ]  # fmt: skip
 
 
@@ -43,12 +45,24 @@ def test_seed_003_what_is_left_out_has_its_default() -> None:
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"title": "x" * 201}, {"notes": "x" * 2001}, {"redirect_status": 303}, {"redirect_status": "301"}, {"visibility": "private"},
-        {"forward_query": "maybe"}, {"expires_at": "2027-01-01T00:00:00"}, {"expires_at": "soon"}, {"names": "roadmap"}, {"names": [7]},
-        {"names": ["x"] * 51}, {"tags": "x"}, {"destination": None}, {"destination": 7}, {"expires_at": "9999-12-31T23:59:59-12:00"},
+        {"title": "x" * 201},
+        {"notes": "x" * 2001},
+        {"redirect_status": 303},
+        {"redirect_status": "301"},
+        {"visibility": "private"},
+        {"forward_query": "maybe"},
+        {"expires_at": "2027-01-01T00:00:00"},
+        {"expires_at": "soon"},
+        {"names": "roadmap"},
+        {"names": [7]},
+        {"names": ["x"] * 51},
+        {"tags": "x"},
+        {"destination": None},
+        {"destination": 7},
+        {"expires_at": "9999-12-31T23:59:59-12:00"},
         {"expires_at": "0001-01-01T00:00:00+12:00"},
     ],
-)  # fmt: skip
+)
 def test_bad_values_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         LinkCreate.model_validate({**GOOD, **wrong})

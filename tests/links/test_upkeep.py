@@ -1,4 +1,4 @@
-"""What jobs do to links."""
+"""Background jobs of links."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""The five (so far four) kinds of visibility: who finds a link, who may follow it, and how it is stored."""
+"""The kinds of visibility: who finds a link, who may open it, and how it is stored."""
 
 import pytest
 from httpx import AsyncClient
@@ -68,7 +68,7 @@ async def test_everyone_signed_in_may_follow_a_signed_in_link(
     assert (await client.get("/plan+", headers=as_bob | PAGE)).status_code == 200
     assert (
         await client.get(f"/api/v1/links/{link.id}", headers=key)
-    ).status_code == 404  # to follow it is not to see it
+    ).status_code == 404  # opening a link is not seeing its details
     assert (await client.get("/api/v1/links?owner=public", headers=key)).json()["items"] == []
 
 
@@ -172,7 +172,7 @@ async def test_every_door_speaks_of_it_in_the_same_words(
 async def test_a_404_page_offers_a_name_only_if_it_is_free(
     rt: Runtime, client: AsyncClient, ada: User, bob: User, path: str, offered: bool
 ) -> None:
-    """A name of somebody's secure link was offered as free."""
+    """The name of another user's secure link was offered as available."""
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="secret-name", visibility="secure")
         cookie = by_cookie(rt, await make.cookie(session, rt, bob)) | PAGE

@@ -1,4 +1,4 @@
-"""Who the tests about names speak of."""
+"""The people in tests of names."""
 
 from tests.people import ada, bob, cleo, root
 

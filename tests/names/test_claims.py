@@ -1,4 +1,4 @@
-"""Taking names and giving them back."""
+"""Claiming and releasing names."""
 
 from datetime import timedelta
 
@@ -152,8 +152,12 @@ async def test_seed_003_availability_gives_the_reason(rt: Runtime, ada: User) ->
         ]
 
     assert [(one.available, one.reason) for one in answers] == [
-        (False, "SLUG_TAKEN"), (False, "SLUG_RESERVED"), (False, "INVALID_SLUG"), (False, "INVALID_SLUG"), (True, None),
-    ]  # fmt: skip
+        (False, "SLUG_TAKEN"),
+        (False, "SLUG_RESERVED"),
+        (False, "INVALID_SLUG"),
+        (False, "INVALID_SLUG"),
+        (True, None),
+    ]
     assert all((one.detail is None) == one.available for one in answers)
 
 
@@ -247,7 +251,7 @@ async def test_seed_003_a_code_that_is_a_reserved_word_is_skipped(
 
 
 async def test_ids_that_differ_only_in_case_are_both_good(rt: Runtime) -> None:
-    """Codes are compared with their case; a thousand of one millisecond are needed at once in bulk."""
+    """Codes are case-sensitive; bulk creation needs a thousand of one millisecond at once."""
     async with rt.db.write() as session:
         assert len(set(await service.allocate_ids(session, make.space(rt), 1000))) == 1000
 

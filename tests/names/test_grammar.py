@@ -1,4 +1,4 @@
-"""What a name may be, without a database."""
+"""The grammar of names, without a database."""
 
 import sys
 import urllib.parse
@@ -25,9 +25,10 @@ from refract.names.grammar import (
 from refract.names.models import NameTarget
 
 SPECIFIED_WORDS = (
-    "admin", "api", "app", "auth", "dashboard", "docs", "help", "health", "login", "logout", "register", "signup", "settings", "status",
-    "support", "www", "web", "assets", "static", "mcp", "metrics", "links", "u", "favicon.ico", "robots.txt", "sitemap.xml",
-    "opensearch.xml", "manifest.webmanifest", ".well-known", "ready", "rest",
+    "admin", "api", "app", "auth", "dashboard", "docs", "help", "health", "login", "logout",
+    "register", "signup", "settings", "status", "support", "www", "web", "assets", "static", "mcp",
+    "metrics", "links", "u", "favicon.ico", "robots.txt", "sitemap.xml", "opensearch.xml",
+    "manifest.webmanifest", ".well-known", "ready", "rest",
 )  # fmt: skip
 """Words that the specification reserves, whether a route uses them or not."""
 
@@ -84,7 +85,11 @@ def test_a_refused_list_name_says_why(name: str) -> None:
 
 
 def _variants(word: str) -> set[str]:
-    """A word as somebody might disguise it: cases, `_` for `-`, percent-encoding, full-width letters, invisible characters, look-alikes."""
+    """Return disguises of a word.
+
+    They differ in case, `_` for `-`, percent-encoding, full-width letters, invisible characters
+    and look-alikes.
+    """
     wide = "".join(
         chr(ord(character) + 0xFEE0) if "!" <= character <= "~" else character for character in word
     )
@@ -131,7 +136,7 @@ def _variants(word: str) -> set[str]:
 @pytest.mark.parametrize("word", sorted(ROUTE_WORDS | KEPT_WORDS))
 @pytest.mark.parametrize("kind", list(NameTarget))
 def test_no_spelling_of_a_router_word_can_be_taken(word: str, kind: NameTarget) -> None:
-    """The name corpus: whatever spelling gets through is compared as some other name than the word."""
+    """A spelling that passes is compared as another name than the word."""
     for variant in _variants(word):
         try:
             key = validate_name(variant, kind)
@@ -229,7 +234,7 @@ def test_seed_001_the_code_of_the_seeds_example_id_is_right() -> None:
 
 @pytest.mark.parametrize("word", ["rest", "Rest", *SIGN_IN_WORDS, "SignIn", "Sign_In"])
 def test_nobody_is_given_a_name_that_reads_like_our_own_pages(word: str) -> None:
-    """Security finding 2: `signin` and `sign-in` were free for everybody."""
+    """Security finding 2: `signin` and `sign-in` were available to everyone."""
     with pytest.raises(SlugReserved):
         validate_name(word, NameTarget.LINK)
 
@@ -265,7 +270,7 @@ def test_nobody_is_given_a_name_that_reads_like_our_own_pages(word: str) -> None
     ],
 )
 def test_names_that_promise_a_page_of_the_operator_are_sensitive(name: str) -> None:
-    """Security finding 2: strangers could publish all of these (`abuse` refuses them to strangers)."""
+    """Security finding 2: anonymous lists could have all of these names, which `abuse` rejects."""
     assert is_sensitive_name(name)
 
 

@@ -50,7 +50,7 @@ def key_of(name: str) -> str:
 
 
 class TheNamespace(Machine):
-    """Links and lists that take names, give them back, are deleted and purged."""
+    """Links and lists that claim and release names, and are deleted and purged."""
 
     @initialize()
     def begin(self) -> None:
@@ -60,7 +60,7 @@ class TheNamespace(Machine):
 
         self.run(people())
         self.held: dict[str, tuple[NameTarget, int, str]] = {}
-        self.links: dict[int, bool] = {}  # id, and whether it is deleted
+        self.links: dict[int, bool] = {}  # id → whether it is deleted
         self.deleted_at: dict[int, Any] = {}
         self.purged: list[int] = []
 
@@ -69,7 +69,7 @@ class TheNamespace(Machine):
         return LinkCaller(self.ada.id)
 
     def _wrong(self, name: str, kind: NameTarget) -> type[RefractError] | None:
-        """What is wrong with wishing for a name, in the order in which it is noticed."""
+        """Return what is wrong with a requested name, in the order of the checks."""
         if key_of(name) in ("api", "admin"):
             return SlugReserved
         good = name.replace("_", "-").replace("-", "").isalnum() and name[0].isalnum()
@@ -213,7 +213,7 @@ class TheNamespace(Machine):
     @precondition(lambda self: self.links)
     @rule(choice=st.integers(0, 9), twist=st.sampled_from([str, str.lower, str.upper]))
     def wish_for_a_code(self, choice: int, twist: Callable[[str], str]) -> None:
-        """No spelling of a code that is in use can be taken."""
+        """No spelling of a code in use can be claimed."""
         self.clock.advance(DAY)
         code = twist(encode_base62(self._link(choice)))
         assert (
@@ -245,7 +245,7 @@ class TheNamespace(Machine):
         assert meant == self._meant(key_of(typed))
 
     def _meant(self, key: str) -> list[str]:
-        """Brute force over everything that may be seen."""
+        """Return similar names by brute force over all visible ones."""
         if len(key) < 2:
             return []
         near_ones = []

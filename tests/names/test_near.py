@@ -1,4 +1,4 @@
-"""Look-alikes: what the three parts promise, without a database."""
+"""Similar names: what the three parts guarantee, without a database."""
 
 import pytest
 from hypothesis import given

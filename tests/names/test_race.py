@@ -1,4 +1,4 @@
-"""One name, many who want it: the database lets one of them have it."""
+"""Races for one name, which exactly one claimer wins."""
 
 import asyncio
 
@@ -21,7 +21,7 @@ ROUNDS = size("ROUNDS", 2)
 
 
 async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event) -> str:
-    """What one client sees; a busy database is asked again, as the API does."""
+    """Return what one client sees. A busy database is retried, as the API does."""
     await start.wait()
     for _ in range(20):
         try:
@@ -37,7 +37,7 @@ async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event)
 
 @pytest.mark.parametrize("order", ["same", "mixed"])
 async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: str) -> None:
-    """Each claimer has a connection pool and a worker id of its own, as if it were a process of its own."""
+    """Each claimer has its own connection pool and worker id, like a process of its own."""
     own = [
         Runtime(
             settings=rt.settings,
@@ -73,6 +73,6 @@ async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: st
         links = set(await session.scalars(select(Link.id)))
         names_of = [(name.key, name.target_id) for name in await session.scalars(select(Name))]
         owned = set(await session.scalars(select(LinkOwner.link_id)))
-    assert len(links) == ROUNDS  # what a loser began is gone without a trace
+    assert len(links) == ROUNDS  # nothing of the losers is left
     assert links == owned == {target for _, target in names_of}
     assert len(names_of) == 2 * ROUNDS

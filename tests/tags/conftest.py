@@ -1,4 +1,4 @@
-"""Who the tests about tags speak of."""
+"""The people in tests of tags."""
 
 from tests.people import ada, bob, cleo, root
 

@@ -1,4 +1,4 @@
-"""Items for tests about tags: rows alone, whatever else the library does with items."""
+"""Items for tests of tags: only their rows, without the rest of the library."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from refract.tags.models import Tag
 
 
 async def item(session: WriteSession, rt: Runtime, owner: User, *tags: str, **given: Any) -> Item:
-    """Something in somebody's library that bears these tags."""
+    """Insert an item of a user's library with these tags."""
     now = rt.clock.now()
     fields = {
         "text": "A thought.",

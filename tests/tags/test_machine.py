@@ -1,4 +1,4 @@
-"""Personal tags against a model that a person can read: create, rename, delete, merge, undo, aliases, and items that bear them."""
+"""Personal tags against a readable model: create, rename, delete, merge, undo and aliases."""
 
 from copy import deepcopy
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ _ITEMS = 4
 
 @dataclass
 class Word:
-    """What the model believes a tag to be."""
+    """A tag as the model expects it."""
 
     key: str
     deleted: bool = False
@@ -59,7 +59,7 @@ class Deed:
 
 
 class Vocabulary(Machine):
-    """One person's tags on a few items."""
+    """One user's tags on a few items."""
 
     @initialize()
     def begin(self) -> None:
@@ -139,7 +139,7 @@ class Vocabulary(Machine):
 
     @rule(item=st.integers(0, _ITEMS - 1))
     def discard_or_bring_back(self, item: int) -> None:
-        """A discarded item bears no tags."""
+        """A discarded item has no tags."""
 
         async def call(session: WriteSession) -> None:
             row = await session.get_one(Item, self.items[item])

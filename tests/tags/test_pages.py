@@ -1,4 +1,4 @@
-"""Pages of tags, shared and one's own."""
+"""Pages of tags, shared and personal."""
 
 import re
 from html import unescape
@@ -20,7 +20,7 @@ pytestmark = on_sqlite
 async def test_turning_the_page_keeps_what_was_searched_for(
     client: AsyncClient, rt: Runtime, ada: User, here: str
 ) -> None:
-    """The cursor belongs to the question: without the words it would be refused."""
+    """The cursor belongs to its query, and would be rejected without the search text."""
     names = [f"blue {number:03}" for number in range(PER_PAGE + 1)] + ["red 0"]
     async with rt.db.write() as session:
         cookie = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}

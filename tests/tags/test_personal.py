@@ -42,10 +42,17 @@ async def test_seed_004_create_finds_makes_and_revives(
     )
     assert (made.status_code, again.status_code) == (201, 200)
     assert made.json() == again.json()
-    assert {name: made.json()[name] for name in ("scope", "name", "slug", "color", "usage_count", "last_used_at")} == {
-        "scope": "personal", "name": "Machine learning", "slug": "machine learning", "color": "#2563EB", "usage_count": 0,
+    assert {
+        name: made.json()[name]
+        for name in ("scope", "name", "slug", "color", "usage_count", "last_used_at")
+    } == {
+        "scope": "personal",
+        "name": "Machine learning",
+        "slug": "machine learning",
+        "color": "#2563EB",
+        "usage_count": 0,
         "last_used_at": None,
-    }  # fmt: skip
+    }
 
     assert (await client.delete(f"{TAGS}/{made.json()['id']}", headers=as_ada)).status_code == 204
     assert (await client.get(TAGS, headers=as_ada)).json()["items"] == []
@@ -66,8 +73,14 @@ async def test_a_name_that_cannot_be_had_says_why(
     ] == "INVALID_TAG"
 
 
-async def test_lists_by_name_usage_and_last_use_a_page_at_a_time(rt: Runtime, client: AsyncClient, ada: User, bob: User, clock: ManualClock,
-                                                                 as_ada: dict[str, str]) -> None:  # fmt: skip
+async def test_lists_by_name_usage_and_last_use_a_page_at_a_time(
+    rt: Runtime,
+    client: AsyncClient,
+    ada: User,
+    bob: User,
+    clock: ManualClock,
+    as_ada: dict[str, str],
+) -> None:
     async with rt.db.write() as session:
         for some in (["alpha", "Beta"], ["Beta", "gamma"], ["Beta"]):
             clock.advance(60)
@@ -107,8 +120,9 @@ async def test_lists_by_name_usage_and_last_use_a_page_at_a_time(rt: Runtime, cl
     assert await names() == ["alpha", "Beta", "gamma", "never", "shared", "unused"]
 
 
-async def test_merge_moves_items_and_leaves_an_alias_which_undo_takes_back(rt: Runtime, client: AsyncClient, ada: User,
-                                                                           as_ada: dict[str, str]) -> None:  # fmt: skip
+async def test_merge_moves_items_and_leaves_an_alias_which_undo_takes_back(
+    rt: Runtime, client: AsyncClient, ada: User, as_ada: dict[str, str]
+) -> None:
     async with rt.db.write() as session:
         both = await items.item(session, rt, ada, "k8s", "Kubernetes")
         one = await items.item(session, rt, ada, "k8s")
@@ -151,8 +165,9 @@ async def test_merge_moves_items_and_leaves_an_alias_which_undo_takes_back(rt: R
 
 
 @on_sqlite
-async def test_revive_leaves_items_alone_and_undo_does_not(rt: Runtime, client: AsyncClient, ada: User, clock: ManualClock,
-                                                           as_ada: dict[str, str]) -> None:  # fmt: skip
+async def test_revive_leaves_items_alone_and_undo_does_not(
+    rt: Runtime, client: AsyncClient, ada: User, clock: ManualClock, as_ada: dict[str, str]
+) -> None:
     async with rt.db.write() as session:
         bearer = await items.item(session, rt, ada, "old")
         tag = await items.tag(session, rt, ada, "old")
@@ -218,8 +233,9 @@ async def test_an_alias_can_be_deleted(
 
 
 @on_sqlite
-async def test_shared_tags_are_changed_by_administrators(rt: Runtime, client: AsyncClient, ada: User, bob: User, root: User,
-                                                         as_ada: dict[str, str]) -> None:  # fmt: skip
+async def test_shared_tags_are_changed_by_administrators(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User, root: User, as_ada: dict[str, str]
+) -> None:
     async with rt.db.write() as session:
         await make.link(session, rt, ada, tags=["Alpha"])
         as_root, as_bob = (
@@ -264,7 +280,7 @@ async def test_many_who_make_the_same_tag_get_one(rt: Runtime, ada: User) -> Non
 
 
 async def test_counts_stay_true_while_many_tag_and_merge(rt: Runtime, ada: User) -> None:
-    """Some put tags on items, some merge and undo, all at once; at the end every count is what the junction table says."""
+    """Tag, merge and undo concurrently; then every count must match the junction table."""
     async with rt.db.write() as session:
         rows = [(await items.item(session, rt, ada, "a")).id for _ in range(4)]
         tags = [await items.tag(session, rt, ada, name) for name in "abc"]

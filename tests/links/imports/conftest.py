@@ -1,4 +1,4 @@
-"""Who the tests about imports speak of."""
+"""The people in tests of imports."""
 
 from tests.people import ada, bob
 

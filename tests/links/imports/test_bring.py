@@ -1,4 +1,4 @@
-"""Rows become links: on three databases, once and only once."""
+"""Creating links from rows, exactly once, on three databases."""
 
 import asyncio
 import io
@@ -69,7 +69,7 @@ async def forget_links(rt: Runtime) -> None:
 
 
 async def furnish(rt: Runtime, clock: ManualClock, ada: User) -> None:
-    """Links of every kind."""
+    """Create links of every kind."""
     async with rt.db.write() as session:
         named = await make.link(
             session,

@@ -1,4 +1,4 @@
-"""Files become rows: true samples of each system, and what hostile files do."""
+"""Reading files into rows: real samples of each system, and hostile files."""
 
 import csv
 import io
@@ -76,7 +76,9 @@ def test_a_yourls_table_without_a_heading_is_read_when_told_so() -> None:
 def test_yourls_titles_and_literal_braces() -> None:
     rows = good(
         rows_of(
-            f"keyword,url,title\na,https://example.com/{{id}},{'t' * 201}\nb,https://example.com/,NULL\n"
+            "keyword,url,title\n"
+            f"a,https://example.com/{{id}},{'t' * 201}\n"
+            "b,https://example.com/,NULL\n"
         )
     )
 
@@ -118,7 +120,7 @@ def test_what_kutt_knows_of_a_link() -> None:
 
     assert spring.given["title"] == "Spring campaign"
     assert spring.given["expires_at"] == datetime(2099, 4, 16, tzinfo=UTC)
-    assert vault.given["visibility"] == "secure"  # a password must not turn into an open door
+    assert vault.given["visibility"] == "secure"  # a password must not become open access
     assert spam.disabled
 
 
@@ -145,11 +147,22 @@ def test_whatever_is_written_is_read_again(
     form: LinkExportFormat, title: str, notes: str, forward: bool
 ) -> None:
     record: dict[str, Any] = {
-        "id": "123456789012345678", "code": "97qS0b7N2m", "names": ["a-1", "B_2"], "destination": "https://example.com/?a=1|2",
-        "title": title, "notes": notes, "tags": ["Engineering Tools", "ä"], "status": "disabled", "visibility": "secure",
-        "redirect_status": 308, "forward_query": forward, "expires_at": "2026-12-31T23:59:59.123456Z", "created_at": "2026-01-01T00:00:00Z",
-        "owners": ["a@b.c"], "clicks": 7,
-    }  # fmt: skip
+        "id": "123456789012345678",
+        "code": "97qS0b7N2m",
+        "names": ["a-1", "B_2"],
+        "destination": "https://example.com/?a=1|2",
+        "title": title,
+        "notes": notes,
+        "tags": ["Engineering Tools", "ä"],
+        "status": "disabled",
+        "visibility": "secure",
+        "redirect_status": 308,
+        "forward_query": forward,
+        "expires_at": "2026-12-31T23:59:59.123456Z",
+        "created_at": "2026-01-01T00:00:00Z",
+        "owners": ["a@b.c"],
+        "clicks": 7,
+    }
     assert tuple(record) == COLUMNS
     writer = LinkExportWriter(form)
 
@@ -375,7 +388,7 @@ def test_no_json_breaks_a_reader(value: Any) -> None:
 
 @pytest.mark.parametrize("depth", [90, 150, 500, 900, 1_000, 5_000])
 def test_nesting_costs_its_record_alone(depth: int) -> None:
-    """A line of 64 kB cannot nest so deeply that reading it, or telling of it, ends in anything but words."""
+    """Deep nesting within a line of 64 kB only fails its own record, with a message."""
     deep = "[" * depth + "]" * depth
     lines = [
         f'{{"destination": {deep}}}',
