@@ -208,3 +208,11 @@ async def test_help_names_only_places_that_exist(page: Page) -> None:
     await expect(page.locator("#keys section").nth(1).locator("dt")).to_have_text(
         ["Home", "Links", "Settings"]
     )
+
+
+@pytest.mark.parametrize("width", [320, 1280])
+async def test_a_row_shows_its_clicks_once(page: Page, width: int) -> None:
+    await page.set_viewport_size({"width": width, "height": 800})
+    await page.goto("/sample/links")
+    cell = page.locator("[data-row]").first.locator(".cell-number")
+    assert await cell.inner_text() == ("1,284 clicks" if width == 320 else "1,284")

@@ -43,7 +43,7 @@ def test_every_action_field_and_state_has_a_label() -> None:
             "redirect_status",
             302,
             301,
-            ("Redirect type", "302 Temporary (recommended)", "301 Permanent"),
+            ("Redirect type", "302 Temporary", "301 Permanent"),
         ),
         ("expires_at", None, NOW.isoformat(), ("Expires", "", "Mar 14, 2026, 3:09\u202fPM UTC")),
         ("reason", None, "dangerous (malware)", ("Reason", "", "Dangerous destination (malware)")),

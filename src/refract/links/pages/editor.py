@@ -28,12 +28,15 @@ from refract.web.i18n import gettext, lazy_gettext
 
 router = page_router()
 REDIRECT_LABELS = {
-    302: lazy_gettext("302 Temporary (recommended)"),
+    302: lazy_gettext("302 Temporary"),
     307: lazy_gettext("307 Temporary, keeps method"),
     301: lazy_gettext("301 Permanent"),
     308: lazy_gettext("308 Permanent, keeps method"),
 }
-REDIRECT_STATUS_CHOICES = [(str(status), label) for status, label in REDIRECT_LABELS.items()]
+RECOMMENDED_REDIRECT = {302: lazy_gettext("302 Temporary (recommended)")}
+REDIRECT_STATUS_CHOICES = [
+    (str(status), label) for status, label in (REDIRECT_LABELS | RECOMMENDED_REDIRECT).items()
+]
 VISIBILITY_LABELS = {
     Visibility.UNLISTED: lazy_gettext("Unlisted: anyone with the link"),
     Visibility.PUBLIC: lazy_gettext(
