@@ -39,7 +39,7 @@ CapturedText = Annotated[
     StringConstraints(min_length=1, max_length=MAX_TEXT_LENGTH),
     AfterValidator(_check_not_blank),
     Field(
-        description="A thought, or exactly one address.",
+        description="A note, or exactly one URL.",
         examples=["https://example.com/articles/engines"],
     ),
 ]
@@ -58,7 +58,7 @@ NewTags = Annotated[
     list[Annotated[str, StringConstraints(max_length=200)]],
     Field(
         max_length=MAX_TAGS,
-        description="Names of tags, made where there is none.",
+        description="Names of tags; missing ones are created.",
         examples=[["engines"]],
     ),
 ]
@@ -71,7 +71,7 @@ class ItemCreate(InputSchema):
     text: CapturedText
     enrich: bool = Field(
         default=True,
-        description="Let the assistant describe it. `false` puts it straight into the library.",
+        description="Suggest title, summary and tags. `false` saves it to the library immediately.",
     )
     tag_ids: TagIds = Field(default_factory=list)
     new_tags: NewTags = Field(default_factory=list)
@@ -88,7 +88,7 @@ class ItemsCreate(InputSchema):
         Field(
             min_length=1,
             max_length=MAX_BULK_ITEMS,
-            examples=[["https://example.com/a", "A thought."]],
+            examples=[["https://example.com/a", "A note."]],
         ),
     ] = Field(default_factory=list)
     paste: (
@@ -112,9 +112,9 @@ class ItemPatch(InputSchema):
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
     text: CapturedText | None = None
-    tag_ids: Annotated[
-        TagIds | None, Field(description="The full set; absent means unchanged.")
-    ] = None
+    tag_ids: Annotated[TagIds | None, Field(description="The full set. If omitted, unchanged.")] = (
+        None
+    )
     new_tags: NewTags = Field(default_factory=list)
 
 
@@ -130,9 +130,9 @@ class ItemConfirmation(SuggestionDecision):
 
     title: ItemTitle | None = None
     summary: ItemSummary | None = None
-    tag_ids: Annotated[
-        TagIds | None, Field(description="The full set; absent means unchanged.")
-    ] = None
+    tag_ids: Annotated[TagIds | None, Field(description="The full set. If omitted, unchanged.")] = (
+        None
+    )
     new_tags: NewTags = Field(default_factory=list)
 
 
@@ -151,7 +151,7 @@ class SuggestionOut(OutputSchema):
     confidence: float
     source: SuggestionSource
     reason: str
-    existing: bool = Field(description="The person has a tag of this name.")
+    existing: bool = Field(description="Whether you have a tag with this name.")
 
 
 class ItemOut(OutputSchema):
@@ -170,11 +170,11 @@ class ItemOut(OutputSchema):
     confirmed_at: datetime | None
     tags: list[ItemTagOut]
     suggestions: list[SuggestionOut]
-    duplicate_of: Id | None = Field(description="The first item that leads to the same page.")
+    duplicate_of: Id | None = Field(description="The first item with the same page.")
     note: str | None = Field(
-        description="Why the model had no say, such as OVER_QUOTA.", examples=["OVER_QUOTA"]
+        description="Why there are no AI suggestions, such as OVER_QUOTA.", examples=["OVER_QUOTA"]
     )
-    failure: str | None = Field(description="Why the page could not be read.")
+    failure: str | None = Field(description="Why the page could not be fetched or read.")
     version: int
 
 
@@ -218,7 +218,7 @@ class UsageOut(OutputSchema):
 
     items: int
     items_limit: int | None
-    bytes: int = Field(description="Of the texts and pages, in UTF-8.")
+    bytes: int = Field(description="Size of texts and pages in UTF-8.")
     bytes_limit: int | None
 
 
@@ -237,7 +237,7 @@ class RuleIn(InputSchema):
     ] = Field(
         examples=["github.com"],
         description=(
-            "A host, with a path if wanted (`example.com/blog`), or a word of the text in quotes."
+            "A host, optionally with a path (`example.com/blog`), or a keyword in quotes."
         ),
     )
     tags: Annotated[

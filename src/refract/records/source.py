@@ -45,7 +45,7 @@ class TextSource:
         try:
             codecs.lookup(chosen)
         except LookupError as exc:
-            problem = f'There is no encoding "{chosen}": use a name such as utf-8 or cp1252.'
+            problem = f'There is no encoding "{chosen}". Use a name such as utf-8 or cp1252.'
             raise UnreadableFile(problem=problem) from exc
         self._counted = _CountedBytes(head, stream)
         errors = "surrogateescape" if chosen.startswith("utf-8") else "replace"

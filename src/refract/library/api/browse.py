@@ -24,26 +24,26 @@ from refract.web.problems import problems
 library_router = api_router("/library", "library")
 router = api_router("/items", "items")
 
-StateParam = Annotated[ItemStatus, Query(description="Left out: what is confirmed.")]
+StateParam = Annotated[
+    ItemStatus, Query(description="Status of the items. Default: confirmed ones.")
+]
 TypeParam = Annotated[ItemType | None, Query(description="Only notes, or only articles.")]
 TagsParam = Annotated[
     list[Annotated[str, StringConstraints(max_length=200)]] | None,
-    Query(max_length=20, description="A tag's name or id; several must all be there."),
+    Query(max_length=20, description="A tag's name or id. Items must have all of several."),
 ]
 UntaggedParam = Annotated[bool, Query(description="Only items without any tag.")]
 ConfirmedAfterParam = Annotated[
-    Timestamp | None, Query(description="Confirmed at this moment or later.")
+    Timestamp | None, Query(description="Confirmed at this time or later.")
 ]
-ConfirmedBeforeParam = Annotated[
-    Timestamp | None, Query(description="Confirmed before this moment.")
-]
+ConfirmedBeforeParam = Annotated[Timestamp | None, Query(description="Confirmed before this time.")]
 SearchParam = Annotated[
     str | None,
     Query(
         max_length=200,
         description=(
-            "Words of title, summary, text, page or tags, each by its beginning; `#tag` is borne,"
-            " `-word` and `-#tag` are not."
+            "Words of title, summary, text, page or tags, matched by their beginning. `#tag`"
+            " requires a tag; `-word` and `-#tag` exclude."
         ),
         examples=['postgres queue #databases -"redis"'],
     ),
@@ -55,7 +55,7 @@ class LibraryPage(OutputSchema):
     next_cursor: str | None
     approximate: bool = Field(
         default=False,
-        description="Nothing has these words; these are near to them (PostgreSQL with trigrams).",
+        description="No item has these words; these are similar (PostgreSQL with trigrams).",
     )
 
 
@@ -75,7 +75,7 @@ class LibraryFilters(OutputSchema):
     total: int
     types: list[TypeCount]
     tags: list[LibraryTagCount] = Field(
-        description="The fifty most frequent, the most frequent first."
+        description="The fifty most frequent tags, most frequent first."
     )
     untagged: int
 
@@ -167,7 +167,7 @@ async def list_similar(
     item_id: Id,
     actor: ReadCaller,
     rt: Rt,
-    limit: Annotated[int, Query(ge=1, le=50, description="How many at most.")] = 10,
+    limit: Annotated[int, Query(ge=1, le=50, description="Maximum number of items.")] = 10,
 ) -> SimilarItems:
     """List your confirmed items that share words with this one, most similar first."""
     async with rt.db.read() as session:

@@ -59,7 +59,7 @@ class ImportOut(OutputSchema):
 
 class ImportRowOut(OutputSchema):
     number: int
-    place: str = Field(description="Where in the file.", examples=["line 12"])
+    place: str = Field(description="Place in the file.", examples=["line 12"])
     shown: str
     outcome: RowOutcome
     why: str | None
@@ -96,13 +96,14 @@ async def import_file(
     rt: Rt,
     response: Response,
     kind: Annotated[
-        BookmarkFileFormat, Query(description="What wrote the file; `auto` finds out.")
+        BookmarkFileFormat, Query(description="Format of the file; `auto` detects it.")
     ] = BookmarkFileFormat.AUTO,
     name: Annotated[
-        str | None, Query(max_length=255, description="What to call it, such as the file's name.")
+        str | None,
+        Query(max_length=255, description="Name of the import, such as the file's name."),
     ] = None,
     dry_run: Annotated[
-        bool, Query(description="Say what would happen, and change nothing.")
+        bool, Query(description="Return what would happen, and change nothing.")
     ] = False,
 ) -> ImportBegun:
     """Import bookmarks: the body is the file.
@@ -150,9 +151,7 @@ async def list_import_rows(
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    outcome: Annotated[
-        RowOutcome | None, Query(description="Only rows of which this became.")
-    ] = None,
+    outcome: Annotated[RowOutcome | None, Query(description="Only rows with this outcome.")] = None,
 ) -> ImportRows:
     """List the outcome of each row, in the order of the file."""
     async with rt.db.read() as session:
@@ -191,7 +190,7 @@ async def export_library(
     rt: Rt,
     format: Annotated[  # noqa: A002 - name of the parameter
         LibraryExportFormat,
-        Query(description="`json` holds everything; `html` is a bookmark file for every browser."),
+        Query(description="`json` has everything; `html` is a bookmark file for any browser."),
     ] = LibraryExportFormat.JSON,
 ) -> StreamingResponse:
     """Export your whole library as a file, which `POST /library/imports` can read."""

@@ -60,7 +60,7 @@ async def list_pending(
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
     status: Annotated[
-        ItemStatus | None, Query(description="ENRICHING, READY_TO_CONFIRM or FAILED alone.")
+        ItemStatus | None, Query(description="Only ENRICHING, READY_TO_CONFIRM or FAILED.")
     ] = None,
 ) -> ItemPage:
     """List items that are being processed or wait for review, newest first."""

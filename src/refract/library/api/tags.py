@@ -49,16 +49,16 @@ async def list_tags(
     cursor: CursorParam = None,
     scope: Annotated[
         TagScopeParam | None,
-        Query(description="My own tags, or the vocabulary of links; left out, both."),
+        Query(description="Your own tags, or those of links. Default: both."),
     ] = None,
     q: Annotated[
-        str | None, Query(max_length=200, description="What the name must contain.")
+        str | None, Query(max_length=200, description="Text that the name contains.")
     ] = None,
     sort: Annotated[
-        TagSort, Query(description="By name from A to Z, or the most used or latest first.")
+        TagSort, Query(description="By name from A to Z, most used first, or latest first.")
     ] = TagSort.NAME,
     unused: Annotated[
-        bool | None, Query(description="Only tags that nothing bears, or only others.")
+        bool | None, Query(description="Only tags that are unused, or only others.")
     ] = None,
 ) -> TagPage:
     """List your own tags, and those on links that you can see.
@@ -88,7 +88,7 @@ async def list_tags(
     "",
     status_code=201,
     responses=problems(InvalidTag, AdminRequired)
-    | {200: {"model": TagOut, "description": "There was one already."}},
+    | {200: {"model": TagOut, "description": "The tag existed already."}},
 )
 async def create_tag(new: TagCreate, actor: WriteCaller, rt: Rt, response: Response) -> TagOut:
     """Create a tag.

@@ -148,7 +148,7 @@ class ModelClient:
                     read += piece
                     if len(read) > MAX_RESPONSE_BYTES:
                         raise ModelFailed(
-                            EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "the answer never ends"
+                            EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "the response is too long"
                         )
             return response.status_code, bytes(read)
 
@@ -159,7 +159,7 @@ def _parse_content(body: bytes) -> str:
     except (ValueError, KeyError, IndexError, TypeError, RecursionError) as exc:
         raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "not a chat completion") from exc
     if not isinstance(content, str):
-        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "no text in the answer")
+        raise ModelFailed(EnrichmentNotice.MODEL_NOT_UNDERSTOOD, "no text in the response")
     return content
 
 

@@ -148,6 +148,6 @@ def parse_response(text: str) -> ModelDescription:
     """
     start, end = text.find("{"), text.rfind("}")
     if start < 0 or end < start:
-        problem = "there is no JSON object in the answer"
+        problem = "there is no JSON object in the response"
         raise ValueError(problem)
     return ModelDescription.model_validate_json(text[start : end + 1])

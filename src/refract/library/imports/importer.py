@@ -237,7 +237,7 @@ def _build_item(
     now: datetime,
 ) -> dict[str, Any]:
     if seen is None:
-        problem = "a row that was not weighed"
+        problem = "a row that was not classified"
         raise ValueError(problem)
     title = row.title or (None if row.own else extract_first_line(row.text))
     status = ItemStatus.READY_TO_CONFIRM if row.waiting else ItemStatus.ARCHIVED
