@@ -55,16 +55,16 @@ async def stream_library(
     """
     await audit.record_export(rt, "library", by=user_id)
     writer = _JsonWriter() if export_format is LibraryExportFormat.JSON else _HtmlWriter()
-    yield writer.head()
+    yield writer.format_head()
     async with rt.db.read() as session:
         tags = await _load_tags(session, user_id)
-    yield writer.tags(tags)
+    yield writer.format_tags(tags)
     async for entries in iter_item_batches(
         rt, user_id, with_pages=export_format is LibraryExportFormat.JSON
     ):
         for chunk in _iter_chunks(entries):
-            yield await rt.singleton(WorkThreadPool).run(writer.items, chunk)
-    yield writer.tail()
+            yield await rt.singleton(WorkThreadPool).run(writer.format_items, chunk)
+    yield writer.format_tail()
 
 
 async def iter_item_batches(
@@ -151,20 +151,20 @@ class _JsonWriter:
     def __init__(self) -> None:
         self._first = True
 
-    def head(self) -> str:
+    def format_head(self) -> str:
         return '{"format": "refract-library", "version": 1, "tags": ['
 
-    def tags(self, tags: Sequence[Mapping[str, Any]]) -> str:
+    def format_tags(self, tags: Sequence[Mapping[str, Any]]) -> str:
         return (
             ",".join(f"\n{json.dumps(tag, ensure_ascii=False)}" for tag in tags) + '\n], "items": ['
         )
 
-    def items(self, entries: Sequence[ExportedItem]) -> str:
+    def format_items(self, entries: Sequence[ExportedItem]) -> str:
         lines = [json.dumps(build_record(entry), ensure_ascii=False) for entry in entries]
         before, self._first = "" if self._first else ",", False
         return before + ",".join(f"\n{line}" for line in lines)
 
-    def tail(self) -> str:
+    def format_tail(self) -> str:
         return "\n]}\n"
 
 
@@ -175,18 +175,18 @@ class _HtmlWriter:
     know.
     """
 
-    def head(self) -> str:
+    def format_head(self) -> str:
         return (
             '<!DOCTYPE NETSCAPE-Bookmark-file-1>\n<META HTTP-EQUIV="Content-Type"'
             ' CONTENT="text/html;'
             ' charset=UTF-8">\n<TITLE>Bookmarks</TITLE>\n<H1>Bookmarks</H1>\n<DL><p>\n'
         )
 
-    def tags(self, _tags: Sequence[Mapping[str, Any]]) -> str:
+    def format_tags(self, _tags: Sequence[Mapping[str, Any]]) -> str:
         """Return nothing: the format has no list of tags."""
         return ""
 
-    def items(self, entries: Sequence[ExportedItem]) -> str:
+    def format_items(self, entries: Sequence[ExportedItem]) -> str:
         return "".join(self._format_item(entry) for entry in entries)
 
     def _format_item(self, entry: ExportedItem) -> str:
@@ -205,7 +205,7 @@ class _HtmlWriter:
         about = f"<DD>{html.escape(item.summary)}\n" if item.summary else ""
         return f"<DT><A {inside}>{html.escape(item.title or '')}</A>\n{about}"
 
-    def tail(self) -> str:
+    def format_tail(self) -> str:
         return "</DL><p>\n"
 
 

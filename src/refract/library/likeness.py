@@ -16,7 +16,7 @@ class WordVector:
     weights: Mapping[str, float]
     length: float
 
-    def cosine(self, other: "WordVector") -> float:
+    def compute_cosine(self, other: "WordVector") -> float:
         """Return the similarity of two texts, between 0 and 1."""
         few, many = sorted((self.weights, other.weights), key=len)
         shared = sum(weight * many[word] for word, weight in few.items() if word in many)
@@ -34,7 +34,7 @@ class WordSpace:
         }
         self._unseen = log(1 + len(texts)) + _MIN_RARITY
 
-    def vector(self, words: Mapping[str, float]) -> WordVector:
+    def build_vector(self, words: Mapping[str, float]) -> WordVector:
         """Return a text as a vector; words that no text of the collection has are the rarest."""
         weights = {
             word: weight * self._rarity.get(word, self._unseen) for word, weight in words.items()

@@ -31,7 +31,7 @@ class CsvTable:
     """The records of a CSV file, the first of which may be its header."""
 
     def __init__(self, source: TextSource) -> None:
-        self._lines = source.lines()
+        self._lines = source.iter_lines()
         self._ahead: deque[TextLine] = deque()
         self._taken: list[TextLine] = []
         heading = source.head.split("\n", 1)[0]

@@ -120,12 +120,12 @@ class RowReader(ABC, Generic[Row]):
             return UnreadableRow(where, record.problem, record.text)
         if self.is_width_strict and len(record.cells) > len(heading):
             why = f"This row has {len(record.cells)} cells, but the header has {len(heading)}."
-            return UnreadableRow(where, why, _quote(record.cells))
+            return UnreadableRow(where, why, _make_excerpt(record.cells))
         return self.build_row(where, dict(zip(heading, record.cells, strict=False)), record.cells)
 
     def iter_line_rows(self) -> Iterator[Row | UnreadableRow]:
         """Yield the rows of a file with one JSON object on each line."""
-        for line in self.source.lines():
+        for line in self.source.iter_lines():
             where = f"line {line.number}"
             if line.too_long:
                 yield UnreadableRow(where, "The line is too long.", line.text[:MAX_SHOWN])
@@ -167,7 +167,7 @@ class RowReader(ABC, Generic[Row]):
     def _build_row_from_object(self, where: str, record: Any) -> Row | UnreadableRow:
         if not isinstance(record, Mapping):
             return UnreadableRow(
-                where, f"Not an object with the fields of a {self.noun}.", _quote([record])
+                where, f"Not an object with the fields of a {self.noun}.", _make_excerpt([record])
             )
         fields = {str(name).strip().lower(): value for name, value in record.items()}
         return self.build_row(where, fields, record.values())
@@ -178,10 +178,10 @@ class RowReader(ABC, Generic[Row]):
             check_text(fields)
             return self.make_row(where, fields)
         except (BadRecord, RecursionError) as exc:
-            return UnreadableRow(where, str(exc), _quote(shown))
+            return UnreadableRow(where, str(exc), _make_excerpt(shown))
 
 
-def _quote(values: Iterable[Any]) -> str:
+def _make_excerpt(values: Iterable[Any]) -> str:
     try:
         return " · ".join(str(value)[:MAX_SHOWN] for value in values if value)[:MAX_SHOWN]
     except RecursionError:

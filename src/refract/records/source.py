@@ -58,7 +58,7 @@ class TextSource:
     def position(self) -> int:
         return self._counted.position
 
-    def lines(self) -> Iterator[TextLine]:
+    def iter_lines(self) -> Iterator[TextLine]:
         """Yield the lines, numbered from 1. Of one that is too long only the beginning is kept."""
         number = 0
         while text := self.text.readline(MAX_LINE):

@@ -29,10 +29,10 @@ def is_cjk(text: str) -> bool:
 
 def stem_words(text: str) -> list[str]:
     """Return the words of a text in order, each as its stem."""
-    return [stem(word.replace("’", "'")) for word in split_words(text, compounds=True)]
+    return [stem_word(word.replace("’", "'")) for word in split_words(text, compounds=True)]
 
 
-def stem(word: str) -> str:
+def stem_word(word: str) -> str:
     """Return one form for singular and plural, roughly: enough to find `queues` by `queue`."""
     word = word.removesuffix("'s")
     if len(word) > 4 and word.endswith("ies"):
@@ -72,7 +72,7 @@ def count_run(needle: Sequence[str], hay: Sequence[str]) -> int:
 
 
 def reduce_to_root(word: str) -> str:
-    """Return a coarser form than `stem`, for similarity: `grinder` and `grinding` are the same."""
+    """Return a coarser form than `stem_word`, for similarity: `grinder` and `grinding` are the same."""
     for ending in ("ings", "ing", "ers", "er", "ed", "es", "en", "em", "e", "n"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]

@@ -22,9 +22,10 @@ def score_tags(
     single one has.
     """
     space = WordSpace([neighbour.words for neighbour in neighbours])
-    mine = space.vector(words)
+    mine = space.build_vector(words)
     likenesses = (
-        (mine.cosine(space.vector(neighbour.words)), neighbour.tags) for neighbour in neighbours
+        (mine.compute_cosine(space.build_vector(neighbour.words)), neighbour.tags)
+        for neighbour in neighbours
     )
     near = sorted(likenesses, key=lambda pair: -pair[0])[:_MAX_NEIGHBOURS]
     near = [(likeness, tags) for likeness, tags in near if likeness >= _MIN_SIMILARITY]
@@ -36,7 +37,7 @@ def score_tags(
     for likeness, tags in near:
         for tag in tags:
             scores[tag] += likeness
-    together = {tag: mine.cosine(space.vector(whole[tag])) for tag in scores}
+    together = {tag: mine.compute_cosine(space.build_vector(whole[tag])) for tag in scores}
     total = sum(scores.values()) + sum(together.values())
     found = [
         (tag, _compute_confidence(scores[tag] + together[tag], total, together[tag]), times[tag])

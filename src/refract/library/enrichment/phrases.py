@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from refract.core.text import fold_text
 from refract.core.words import CJK
-from refract.library.enrichment.language import STOP, is_cjk, stem
+from refract.library.enrichment.language import STOP, is_cjk, stem_word
 
 _MAX_TEXT_LENGTH = 20_000
 _PROPER_NAME = re.compile(r"(?<=[a-z,;:0-9)] )((?:[A-Z][\w+#.]*|[A-Z]{2,})(?: [A-Z][\w+#]*){0,2})")
@@ -31,7 +31,7 @@ def extract_key_phrases(title: str, text: str, limit: int = 3) -> list[str]:
 
 def _score_latin(title: str, text: str) -> Counter[str]:
     scores: Counter[str] = Counter()
-    in_title = {stem(fold_text(word)) for word in _LATIN.findall(title)} - STOP
+    in_title = {stem_word(fold_text(word)) for word in _LATIN.findall(title)} - STOP
     spellings: dict[str, str] = {}
     for name in _PROPER_NAME.findall(text):
         clean = name.strip(" .")
@@ -51,10 +51,10 @@ def _score_latin(title: str, text: str) -> Counter[str]:
             scores[f"{first} {second}"] += times
     single = Counter(word for word in words if len(word) > 3 and word not in STOP)
     for word, times in single.items():
-        if times >= 3 and stem(word) in in_title:
+        if times >= 3 and stem_word(word) in in_title:
             scores[spellings.get(word, word)] += times
     for phrase in list(scores):
-        touched = any(stem(fold_text(word)) in in_title for word in phrase.split())
+        touched = any(stem_word(fold_text(word)) in in_title for word in phrase.split())
         scores[phrase] *= 3 if touched else 1
         if scores[phrase] < 4:
             del scores[phrase]

@@ -1,6 +1,5 @@
 """Rows become items, a batch per transaction. Importing the same rows again changes nothing."""
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
@@ -9,8 +8,6 @@ from sqlalchemy import func, select, update
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import ReadSession, WriteSession
-from refract.core.db.upsert import insert_if_absent
-from refract.core.ids import IdSource
 from refract.core.runtime import Runtime
 from refract.library.imports.decisions import (
     RowDecision,
@@ -23,22 +20,18 @@ from refract.library.imports.models import ImportRow, ImportStatus, LibraryImpor
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
 from refract.library.imports.saved_pages import build_page_row
 from refract.library.imports.stored_rows import StoredRow, from_stored_row, to_stored_row
+from refract.library.imports.tags import ensure_import_tags, tag_items
 from refract.library.models import (
     Enrichment,
     FieldSource,
     Item,
     ItemStatus,
-    ItemTag,
     ItemType,
     SavedPage,
 )
 from refract.library.recognition import RecognisedText, extract_first_line
 from refract.library.search import index_items
 from refract.library.service import storage
-from refract.tags import personal_tags
-from refract.tags.grammar import personal_key
-from refract.tags.models import Tag, TagAlias
-from refract.tags.service import adjust_usage
 
 BATCH_SIZE = 200
 MAX_BATCH_CHARACTERS = 256 * 1024
@@ -186,27 +179,18 @@ async def _create_items(
         _build_item(library_import, item_ids[number], row, classified[number].recognised, now)
         for number, row in bookmarks.items()
     ]
-    page_rows = (
-        build_page_row(item_ids[number], row, now)
-        for number, row in bookmarks.items()
-        if row.page is not None
-    )
-    pages = [page for page in page_rows if page is not None]
+    pages = _build_pages(bookmarks, item_ids, now)
     stored = _measure_storage(items, pages)
     if not await storage.has_free_storage(session, rt, library_import.user_id, stored):
         decisions |= dict.fromkeys(bookmarks, RowDecision(RowOutcome.REFUSED, LIBRARY_FULL_MESSAGE))
         bookmarks, item_ids, items, pages, stored = {}, {}, [], [], storage.StorageUsage()
-    tags = await _ensure_tags(session, rt.ids, library_import, bookmarks, tag_rows, now)
+    tags = await ensure_import_tags(session, rt.ids, library_import, bookmarks, tag_rows, now)
     await insert_rows(session, Item, items)
     await insert_rows(session, SavedPage, pages)
-    await _apply_tags(
-        session,
-        {
-            item_ids[number]: [tags[name].id for name in row.tags]
-            for number, row in bookmarks.items()
-        },
-        now,
-    )
+    tags_by_item = {
+        item_ids[number]: [tags[name].id for name in row.tags] for number, row in bookmarks.items()
+    }
+    await tag_items(session, tags_by_item, now)
     await index_items(session, list(item_ids.values()))
     await storage.adjust_usage(session, library_import.user_id, stored)
     return {
@@ -217,6 +201,17 @@ async def _create_items(
         )
         for number, decision in decisions.items()
     }
+
+
+def _build_pages(
+    bookmarks: Mapping[int, Bookmark], item_ids: Mapping[int, int], now: datetime
+) -> list[dict[str, Any]]:
+    rows = (
+        build_page_row(item_ids[number], bookmark, now)
+        for number, bookmark in bookmarks.items()
+        if bookmark.page is not None
+    )
+    return [row for row in rows if row is not None]
 
 
 def _measure_storage(
@@ -267,80 +262,6 @@ def _build_item(
         "confirmed_at": get_confirmed_at(row, now),
         "version": 1,
     }
-
-
-async def _ensure_tags(
-    session: WriteSession,
-    ids: IdSource,
-    library_import: LibraryImport,
-    bookmarks: Mapping[int, Bookmark],
-    tag_rows: Sequence[TagRow],
-    now: datetime,
-) -> dict[str, Tag]:
-    """Return all tags that the rows name. New ones are recorded, for a roll-back of the import."""
-    names = list(
-        dict.fromkeys(
-            [
-                *(name for row in bookmarks.values() for name in row.tags),
-                *(row.name for row in tag_rows),
-            ]
-        )
-    )
-    if not names:
-        return {}
-    before = await personal_tags.find_tags_by_key(
-        session, library_import.user_id, {personal_key(name) for name in names}
-    )
-    deleted_ids = {tag.id for tag in before.values() if tag.deleted_at is not None}
-    found = await personal_tags.ensure_tags(session, ids, library_import.user_id, names, now)
-    known = {tag.id for tag in before.values()}
-    made = sorted({tag.id for tag in found.values()} - known)
-    library_import.made_tags = {
-        "made": [*library_import.made_tags["made"], *map(str, made)],
-        "revived": [
-            *library_import.made_tags["revived"],
-            *(str(number) for number in sorted({tag.id for tag in found.values()} & deleted_ids)),
-        ],
-    }
-    for row in tag_rows:
-        if found[row.name].id in made:
-            found[row.name].color = row.color
-        await _add_aliases(session, library_import.user_id, found[row.name], row, now)
-    await session.flush()
-    return found
-
-
-async def _add_aliases(
-    session: WriteSession, user_id: int, tag: Tag, row: TagRow, now: datetime
-) -> None:
-    """Add the aliases of an imported tag, except those that are taken."""
-    keys = {personal_key(alias): alias for alias in row.aliases}
-    taken = await personal_tags.find_tags_by_key(session, user_id, keys)
-    fresh = [
-        {"space": user_id, "key": key, "tag_id": tag.id, "name": keys[key], "created_at": now}
-        for key in sorted(set(keys) - set(taken))
-    ]
-    await insert_if_absent(session, TagAlias, fresh)
-
-
-async def _apply_tags(
-    session: WriteSession, tags_by_item: Mapping[int, Sequence[int]], now: datetime
-) -> None:
-    """Tag new items. Tags that are deleted at this very moment are left out."""
-    named = {tag_id for tag_ids in tags_by_item.values() for tag_id in tag_ids}
-    if not named:
-        return
-    owner = await session.scalar(select(Item.user_id).where(Item.id == next(iter(tags_by_item))))
-    locked = await personal_tags.lock_tags(session, int(owner or 0), named)
-    live = {tag_id for tag_id, tag in locked.items() if tag.deleted_at is None}
-    pairs = [
-        (item_id, tag_id)
-        for item_id, tag_ids in tags_by_item.items()
-        for tag_id in sorted(set(tag_ids) & live)
-    ]
-    rows = [{"item_id": item_id, "tag_id": tag_id, "created_at": now} for item_id, tag_id in pairs]
-    await insert_rows(session, ItemTag, rows)
-    await adjust_usage(session, Counter(tag_id for _, tag_id in pairs), now)
 
 
 async def stop_running_import(

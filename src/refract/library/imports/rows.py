@@ -79,16 +79,16 @@ class BookmarkFields:
         """
         title = " ".join(to_plain_text(value).split())
         if title and (self.own or title != self.text):
-            self.title = self._cut("title", title, MAX_TITLE)
+            self.title = self._clip("title", title, MAX_TITLE)
 
     def set_summary(self, *values: Any) -> None:
         """Set the summary to descriptions and notes, joined by empty lines."""
         texts = list(dict.fromkeys(to_plain_text(value).strip() for value in values))
         summary = "\n\n".join(text for text in texts if text)
-        self.summary = self._cut("summary", summary, MAX_SUMMARY) if summary else None
+        self.summary = self._clip("summary", summary, MAX_SUMMARY) if summary else None
 
     def set_note(self, value: Any) -> None:
-        self.text = self._cut("text", to_plain_text(value).strip(), MAX_TEXT)
+        self.text = self._clip("text", to_plain_text(value).strip(), MAX_TEXT)
 
     def add_tags(self, names: Iterable[Any]) -> None:
         """Add names that are valid tags, each once."""
@@ -106,7 +106,7 @@ class BookmarkFields:
                 known.add(personal_key(clean))
                 self.tags.append(clean)
 
-    def _cut(self, name: str, text: str, limit: int) -> str:
+    def _clip(self, name: str, text: str, limit: int) -> str:
         return clip_text(name, text, limit, self.remarks).rstrip()
 
     def to_bookmark(self, where: str) -> Bookmark:

@@ -54,7 +54,7 @@ async def library_page(  # noqa: PLR0913, PLR0917 - one per filter
 
 @router.post("/app/items")
 @large_body
-async def capture(
+async def capture_items(
     request: Request,
     actor: WriteCaller,
     rt: Rt,

@@ -48,8 +48,11 @@ def _score_items(
     """Compare hundreds of summaries. Slow: call it in a thread."""
     features = {item.id: _build_features(item, tags[item.id]) for item in items}
     space = WordSpace([mine, *features.values()])
-    vector = space.vector(mine)
-    scored = [(item, round(vector.cosine(space.vector(features[item.id])), 4)) for item in items]
+    vector = space.build_vector(mine)
+    scored = [
+        (item, round(vector.compute_cosine(space.build_vector(features[item.id])), 4))
+        for item in items
+    ]
     return sorted(
         ((item, score) for item, score in scored if score > 0),
         key=lambda pair: (-pair[1], -pair[0].id),
