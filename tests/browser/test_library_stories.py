@@ -172,19 +172,19 @@ async def test_tags_are_merged_by_keyboard_and_by_dragging_and_taken_back(visit:
         await visit.page.keyboard.press("j")
         await visit.page.keyboard.press("x")
     await visit.page.keyboard.press("m")
-    await expect(visit.page.locator("#toasts")).to_contain_text("Merged into color")
+    await expect(visit.page.locator("#toasts")).to_contain_text("Merged into “color”")
     await visit.page.locator("#toasts").get_by_role("button", name="Undo").click()
     await visit.page.goto("/app/tags/mine?sort=name&q=col")
     await expect(rows).to_have_count(2)
 
     await rows.nth(0).drag_to(rows.nth(1))
-    await expect(visit.page.locator("#toasts")).to_contain_text("Merged into colour")
+    await expect(visit.page.locator("#toasts")).to_contain_text("Merged into “colour”")
 
 
 async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Visit) -> None:
     await _keep(visit, "https://example.com/worth/keeping")
     await visit.page.goto("/app/library?q=keeping")
-    await visit.page.get_by_role("link", name="Shorten").click()
+    await visit.page.get_by_role("link", name="Create short link").click()
     drawer = visit.page.locator("#drawer")
     await expect(drawer.get_by_label("Destination URL")).to_have_value(
         "https://example.com/worth/keeping"
