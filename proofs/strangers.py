@@ -28,6 +28,9 @@ MAX_GROWTH = 64 * 1024 * 1024
 MAX_CALLBACK = 0.02
 MAX_ANSWER = 1024 * 1024
 SAMPLE_SECONDS = 0.5
+MAX_WARM_UPS = 10
+WARM_GROWTH = 1024 * 1024
+"""A process that grew by less in a whole round has loaded everything."""
 LINKS = 50
 REFUSED = {
     "huge body": (401, 413, 429),
@@ -95,7 +98,7 @@ async def measure(home: Path, dialect: str, workers: int, size: Size, seed: int)
         made.start()
         await made.until_complete()
         quiet = await visit(home / "quiet", made, names, seed, asyncio.sleep(size.quiet_seconds))
-        await attack(made, 0, seed, key, names[0])
+        await warm_up(made, seed, key, names[0])
         callbacks_before = len(read_callbacks(home))
         sampling = asyncio.create_task(sample_memory(made, found))
         try:
@@ -114,6 +117,18 @@ async def measure(home: Path, dialect: str, workers: int, size: Size, seed: int)
         found.callbacks = read_callbacks(home)[callbacks_before:]
         await made.stop()
     return found
+
+
+async def warm_up(made: Site, seed: int, key: str, link: str) -> None:
+    """Try every attack until each process has loaded what it loads on first use."""
+    before: dict[int, int] = {}
+    for _ in range(MAX_WARM_UPS):
+        await attack(made, 0, seed, key, link)
+        memory = {pid: proc.resident_bytes(pid) for pid in made.servers()}
+        grown = [size - before.get(pid, 0) for pid, size in memory.items()]
+        if max(grown) <= WARM_GROWTH:
+            return
+        before = memory
 
 
 @dataclass(frozen=True, slots=True)

