@@ -7,7 +7,7 @@ FILES = [
     "**/test_*_race.py",
     "**/test_quota*.py",
     "jobs/test_processes.py",
-    "core/test_leases.py",
+    "core/test_worker_ids.py",
     "links/test_api.py",
 ]
 

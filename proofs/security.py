@@ -64,8 +64,8 @@ BARS = {
         "bodies, depths and bombs",
         (
             "web/test_bad_input.py",
-            "core/net/test_body.py",
-            "core/net/test_head.py",
+            "core/net/test_response_body.py",
+            "core/net/test_html_head.py",
             SEALED.format("hostile_servers"),
         ),
     ),

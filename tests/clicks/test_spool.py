@@ -568,10 +568,10 @@ from refract.clicks.spool.writer import MIN_FREE_BYTES, SpoolWriter
 
 root = Path(sys.argv[1])
 spool = SpoolWriter(root, node="n")
-print(spool.health_problem())
+print(spool.find_health_problem())
 with open(root / "other", "wb") as other:
     other.write(bytes(3 * MIN_FREE_BYTES))
-print(spool.health_problem())
+print(spool.find_health_problem())
 """
 
 

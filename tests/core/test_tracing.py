@@ -27,7 +27,7 @@ from refract.core.otel import Traces
 from refract.core.runtime import Runtime
 from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
-from refract.core.tracing import client_hooks, job_span, traces_of
+from refract.core.tracing import client_hooks, get_traces, job_span
 from refract.web.request_spans import RequestSpans
 from tests.client import client_of
 from tests.conftest import make_settings
@@ -86,7 +86,7 @@ async def collecting(url: str) -> AsyncIterator[Collector]:
 
 async def flush(rt: Runtime) -> None:
     """Send what has ended so far; the exporter works in a thread, so the collector can answer."""
-    traces = traces_of(rt)
+    traces = get_traces(rt)
     assert traces is not None
     assert await asyncio.to_thread(traces.provider.force_flush, 10_000)
 
@@ -147,7 +147,7 @@ async def test_a_request_and_what_it_asked_the_database_are_one_trace(rt: Runtim
 
 async def test_no_framework_traces_beside_us(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     """FastAPI creates spans with paths and queries if an operator has a global provider."""
-    traces = traces_of(rt)
+    traces = get_traces(rt)
     assert traces is not None
     monkeypatch.setattr(trace, "_TRACER_PROVIDER", traces.provider)
     assert trace.get_tracer_provider() is traces.provider
@@ -207,7 +207,7 @@ async def test_a_fault_is_an_error_and_a_refusal_is_none(rt: Runtime) -> None:
         await send({"type": "http.response.start", "status": status, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    traces = traces_of(rt)
+    traces = get_traces(rt)
     assert traces is not None
     transport = httpx.ASGITransport(RequestSpans(app, traces))
     async with (

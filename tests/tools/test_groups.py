@@ -42,7 +42,7 @@ def test_groups_and_folders_exist() -> None:
 @pytest.mark.parametrize(("group", "others"), [("faults", 0), ("databases", 1)])
 def test_a_group_is_collected_without_the_files_of_others(group: str, others: int) -> None:
     """Given one file of faults and one that has tests of two other groups."""
-    files = ["tests/faults/test_sleep.py", "tests/core/test_leases.py"]
+    files = ["tests/faults/test_sleep.py", "tests/core/test_worker_ids.py"]
     command = [
         sys.executable,
         "-m",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from refract.core.otel import Traces
 
 
-def traces_of(rt: Runtime) -> "Traces | None":
+def get_traces(rt: Runtime) -> "Traces | None":
     """Return the traces of this process, None where they are off.
 
     Raises `ConfigurationError` without the SDK.
@@ -28,11 +28,11 @@ def traces_of(rt: Runtime) -> "Traces | None":
 
 def job_span(rt: Runtime, kind: str) -> AbstractContextManager[object]:
     """Return a span for the run of a job."""
-    traces = traces_of(rt)
+    traces = get_traces(rt)
     return nullcontext() if traces is None else traces.job_span(kind)
 
 
 def client_hooks(rt: Runtime) -> dict[str, list[Any]]:
     """Return hooks of an httpx client that pass the current trace on to an operator's service."""
-    traces = traces_of(rt)
+    traces = get_traces(rt)
     return {} if traces is None else {"request": [traces.inject_context]}

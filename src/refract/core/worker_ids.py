@@ -165,7 +165,7 @@ async def lease_ids(
     except Unavailable:
         if not patient:
             raise
-    renewing = asyncio.create_task(_keep_renewing(ids), name="renew-worker-id")
+    renewing = asyncio.create_task(_renew_forever(ids), name="renew-worker-id")
     try:
         yield ids
     finally:
@@ -176,7 +176,7 @@ async def lease_ids(
             await ids.release()
 
 
-async def _keep_renewing(ids: LeasedIds) -> None:
+async def _renew_forever(ids: LeasedIds) -> None:
     errors = ErrorThrottle(structlog.get_logger("refract.ids"), "worker_id_renewal_failed")
     pause = RENEW_INTERVAL
     while True:

@@ -135,13 +135,13 @@ class JobWorker:
 
     async def run_due_jobs(self) -> int:
         """Run all due jobs and return how many there were. For tests and commands."""
-        taken = 0
+        count = 0
         while claimed := await self._claim_jobs(self._count_free_slots()):
-            taken += len(claimed)
+            count += len(claimed)
             for claim in claimed:
                 self._start_job(claim)
             await self._wait_for_running(None)
-        return taken
+        return count
 
     # Loops
 
@@ -240,15 +240,15 @@ class JobWorker:
     async def _claim_jobs(self, free: "_FreeSlots") -> list[JobClaim]:
         """Claim maintenance jobs for any slot, then users' jobs for theirs."""
         async with self._rt.db.write() as session:
-            taken = await claims.claim_maintenance_jobs(
+            claimed_jobs = await claims.claim_maintenance_jobs(
                 session, self._rt, self.name, self._tries, free.total
             )
-            left = min(free.for_users, free.total - len(taken))
+            left = min(free.for_users, free.total - len(claimed_jobs))
             if left > 0:
-                taken += await claims.claim_jobs(
+                claimed_jobs += await claims.claim_jobs(
                     session, self._rt, self.name, self._tries, left, self._share_cursor
                 )
-            return taken
+            return claimed_jobs
 
     def _start_job(self, claim: JobClaim) -> None:
         running = _RunningJob(claim)

@@ -37,7 +37,7 @@ def _inspect() -> sa.Inspector:
 
 def create_table(name: str, *columns: sa.Column[Any] | sa.Constraint) -> None:
     if not _inspect().has_table(name):
-        op.create_table(name, *columns, **_options())
+        op.create_table(name, *columns, **_build_options())
 
 
 def drop_table(name: str) -> None:
@@ -111,7 +111,7 @@ def accept_older_code(revision: str) -> None:
 _REQUIREMENTS = sa.table("schema_requirements", sa.column("revision"), sa.column("version"))
 
 
-def _options() -> dict[str, Any]:
+def _build_options() -> dict[str, Any]:
     dialect = op.get_bind().dialect
     if dialect.name == "mysql" and not getattr(dialect, "is_mariadb", False):
         return {**TABLE_OPTIONS, "mysql_collate": "utf8mb4_0900_bin"}

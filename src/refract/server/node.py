@@ -17,7 +17,7 @@ from refract.core.loop_lag import LoopLagProbe
 from refract.core.redis import RedisClient, create_redis
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
-from refract.core.tracing import traces_of
+from refract.core.tracing import get_traces
 from refract.identity.key_usage import KeyUsageTracker
 from refract.jobs.metrics import update_job_gauges
 from refract.migrations.schema_state import SchemaCheck
@@ -88,7 +88,7 @@ class ServerNode:
         self.connections = (
             self.engine.connections if self.engine is not None else _build_connections(rt)
         )
-        self._middleware = RequestMiddleware(_with_spans(self.build_application(), rt), rt)
+        self._middleware = RequestMiddleware(_wrap_in_spans(self.build_application(), rt), rt)
         self._log = structlog.get_logger("refract.server.node")
 
     async def _update_gauges(self) -> None:
@@ -221,7 +221,7 @@ class ServerNode:
     def _list_problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.is_full else []
         spool = self.engine.spool if self.engine is not None else None
-        problem = spool.health_problem() if spool is not None else None
+        problem = spool.find_health_problem() if spool is not None else None
         if problem is not None:
             found.append(SpoolWriteFailed(reason=problem).message)
         if spool is not None and spool.dropped:
@@ -286,8 +286,8 @@ def build_list_handler(
     return PublicListHandler(rt, engine, frontend)
 
 
-def _with_spans(app: ASGIApp, rt: Runtime) -> ASGIApp:
-    traces = traces_of(rt)
+def _wrap_in_spans(app: ASGIApp, rt: Runtime) -> ASGIApp:
+    traces = get_traces(rt)
     if traces is None:
         return app
     from refract.web.request_spans import RequestSpans  # noqa: PLC0415 - only with a collector
@@ -300,7 +300,7 @@ def _build_probes(engine: "RedirectEngine | None") -> dict[str, HealthProbe]:
         return {}
 
     async def spool(rt: Runtime) -> None:  # noqa: ARG001 - probe signature
-        problem = engine.spool.health_problem()
+        problem = engine.spool.find_health_problem()
         if problem is not None:
             raise SpoolWriteFailed(reason=problem)
 

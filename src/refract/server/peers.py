@@ -26,7 +26,7 @@ class MetricsPeers:
     async def serve(self, render: Callable[[], bytes]) -> AsyncIterator[None]:
         """Serve this process's metrics to the others during the block."""
 
-        async def answer(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        async def send_metrics(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             with contextlib.suppress(OSError):
                 writer.write(render())
                 await writer.drain()
@@ -34,7 +34,7 @@ class MetricsPeers:
 
         path = self._get_socket_path(self._number)
         path.unlink(missing_ok=True)  # of the process that this one replaces
-        server = await asyncio.start_unix_server(answer, path)
+        server = await asyncio.start_unix_server(send_metrics, path)
         try:
             yield
         finally:

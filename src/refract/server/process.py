@@ -76,11 +76,11 @@ def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
     """
     loop = asyncio.get_running_loop()
 
-    def parent_is_gone() -> None:
+    def on_parent_exit() -> None:
         loop.remove_reader(lifeline)
         server.stop()
 
-    loop.add_reader(lifeline, parent_is_gone)
+    loop.add_reader(lifeline, on_parent_exit)
 
 
 def load_node_class(role: NodeRole) -> type[ServerNode]:

@@ -91,7 +91,7 @@ async def test_a_name_without_an_address_is_unreachable() -> None:
     with pytest.raises(Unreachable) as caught:
         await _judge("https://empty.test/", answering())
 
-    assert caught.value.again
+    assert caught.value.is_transient
 
 
 async def test_an_address_is_never_looked_up() -> None:
@@ -117,4 +117,4 @@ def test_a_refusal_tells_strangers_nothing_about_the_inside() -> None:
 
     assert (str(refused), refused.kind) == (str(unreachable), unreachable.kind)
     assert "10.0.0.7" in refused.detail
-    assert (refused.again, unreachable.again) == (False, True)
+    assert (refused.is_transient, unreachable.is_transient) == (False, True)

@@ -105,7 +105,7 @@ def _locate_nothing(_address: str) -> GeoPlace:
 def _load_registries() -> AddressLocator:
     from iptocc import country_code  # noqa: PLC0415 - only where clicks are ingested
 
-    def look(address: str) -> GeoPlace:
+    def locate(address: str) -> GeoPlace:
         code = country_code(address)
         return (
             GeoPlace(code, get_country_name(code))
@@ -113,7 +113,7 @@ def _load_registries() -> AddressLocator:
             else UNKNOWN_PLACE
         )
 
-    return look
+    return locate
 
 
 def _get_file_stamp(path: Path) -> tuple[int, ...]:
@@ -141,13 +141,13 @@ def _load_file(path: Path) -> AddressLocator:
         Path(name).unlink()
     reader.get("192.0.2.0")  # a truncated file opens fine and fails at the first lookup
 
-    def look(address: str) -> GeoPlace:
+    def locate(address: str) -> GeoPlace:
         try:
             return parse_record(reader.get(address))
         except (ValueError, maxminddb.InvalidDatabaseError):
             return UNKNOWN_PLACE  # IPv6 looked up in an IPv4 file, or a damaged leaf
 
-    return look
+    return locate
 
 
 def parse_record(record: Any) -> GeoPlace:
@@ -176,8 +176,8 @@ def parse_record(record: Any) -> GeoPlace:
     return GeoPlace(code, name or get_country_name(code), town, latitude, longitude)
 
 
-def _get_english_name(named: dict[str, Any]) -> str | None:
-    names = named.get("names")
+def _get_english_name(place: dict[str, Any]) -> str | None:
+    names = place.get("names")
     if not isinstance(names, dict) or not names:
         return None
     return _clean_text(names.get("en") or next(iter(names.values())))

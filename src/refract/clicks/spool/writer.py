@@ -76,7 +76,7 @@ class SpoolWriter:
         """Return the system's message if the last turn was not written in full, else None."""
         return None if self._error is None else os.strerror(self._error)
 
-    def health_problem(self) -> str | None:
+    def find_health_problem(self) -> str | None:
         """Return why clicks are not stored, or would not be if one came now.
 
         Checked actively: a process without traffic would not notice a full disk.

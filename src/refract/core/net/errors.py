@@ -11,7 +11,7 @@ class FetchError(Exception):
     """The page could not be fetched."""
 
     kind: ClassVar[str] = "failed"
-    again: bool = False  # whether the same request may succeed later
+    is_transient: bool = False  # whether the same request may succeed later
 
     def __init__(self, detail: str = "") -> None:
         self.detail = detail
@@ -26,7 +26,7 @@ class Unreachable(FetchError):
     """The address could not be reached."""
 
     kind = "unreachable"
-    again = True
+    is_transient = True
 
 
 class RefusedAddress(Unreachable):
@@ -34,14 +34,14 @@ class RefusedAddress(Unreachable):
 
     # Looks the same as Unreachable from outside: a request for an internal name must not reveal
     # that it exists.
-    again = False
+    is_transient = False
 
 
 class TimedOut(FetchError):
     """The server took too long to answer."""
 
     kind = "timed_out"
-    again = True
+    is_transient = True
 
 
 class TooLarge(FetchError):
@@ -75,5 +75,5 @@ class BadStatus(FetchError):
 
     def __init__(self, status: int) -> None:
         self.status = status
-        self.again = status in (408, 425, 429) or status >= 500
+        self.is_transient = status in (408, 425, 429) or status >= 500
         super().__init__(f"status {status}")

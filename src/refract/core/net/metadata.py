@@ -43,9 +43,9 @@ class UnreadablePage(FetchError):
 
     kind = "unreadable"
 
-    def __init__(self, detail: str = "", *, again: bool = False) -> None:
+    def __init__(self, detail: str = "", *, is_transient: bool = False) -> None:
         super().__init__(detail)
-        self.again = again
+        self.is_transient = is_transient
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ async def fetch_metadata(
         )
     except ExtractionError as exc:
         raise UnreadablePage(
-            f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)
+            f"{url}: {exc.outcome}", is_transient=isinstance(exc, ExtractionBusy)
         ) from exc
     return PageMetadata(**json.loads(b"".join(pieces)))
 

@@ -32,7 +32,7 @@ class RefractEnvSource(EnvSettingsSource):
         found = dict(super()._load_env_vars())
         if _LINKED_PORT.match(found.get("refract_port") or ""):
             del found["refract_port"]
-        if collector := _standard_collector(found):
+        if collector := _find_standard_collector(found):
             found.setdefault("refract_otlp_url", collector)
         for field in list_secret_fields(self.settings_cls):
             variable = f"{PREFIX}{field.upper()}"
@@ -47,7 +47,7 @@ class RefractEnvSource(EnvSettingsSource):
         return found
 
 
-def _standard_collector(environment: Mapping[str, str | None]) -> str | None:
+def _find_standard_collector(environment: Mapping[str, str | None]) -> str | None:
     """Return the collector in the variables of OpenTelemetry.
 
     None if they disable it, or if the SDK is not installed.

@@ -44,7 +44,7 @@ class ArticleFetcher:
             )
         except ExtractionError as exc:
             raise UnreadablePage(
-                f"{url}: {exc.outcome}", again=isinstance(exc, ExtractionBusy)
+                f"{url}: {exc.outcome}", is_transient=isinstance(exc, ExtractionBusy)
             ) from exc
         return _parse_extracted_page(json.loads(pieces[0]), b"".join(pieces[1:]))
 

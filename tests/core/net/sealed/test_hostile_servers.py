@@ -84,7 +84,7 @@ async def test_too_large_and_never_in_memory(
         tracemalloc.stop()
 
     assert type(ended) is TooLarge
-    assert not ended.again
+    assert not ended.is_transient
     assert peak < 32 * MIB
 
 
@@ -115,7 +115,7 @@ async def test_slow_servers_end_with_the_budget(
     ended = await _ending(fetcher, budget=0.4)
 
     assert type(ended) is TimedOut
-    assert ended.again
+    assert ended.is_transient
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ async def test_connections_that_break(net: Internet, fetcher: PageFetcher, serve
     ended = await _ending(fetcher)
 
     assert type(ended) is Unreachable
-    assert ended.again
+    assert ended.is_transient
 
 
 BAD_ANSWER = {
@@ -246,7 +246,7 @@ async def test_not_a_page(net: Internet, fetcher: PageFetcher, server: str) -> N
     ended = await _ending(fetcher)
 
     assert type(ended) is NotAPage
-    assert not ended.again
+    assert not ended.is_transient
 
 
 @pytest.mark.parametrize(
@@ -271,7 +271,7 @@ async def test_bad_statuses_say_whether_to_try_again(
     ended = await _ending(fetcher)
 
     assert isinstance(ended, BadStatus)
-    assert (ended.status, ended.again) == (status, again)
+    assert (ended.status, ended.is_transient) == (status, again)
 
 
 async def test_a_redirect_that_says_not_where_to(net: Internet, fetcher: PageFetcher) -> None:
@@ -304,7 +304,7 @@ async def test_nobody_listens(connects: list[str], fetcher: PageFetcher) -> None
     ended = await _ending(fetcher)
 
     assert type(ended) is Unreachable
-    assert ended.again
+    assert ended.is_transient
     assert connects == ["93.184.215.14"]
 
 

@@ -199,7 +199,7 @@ async def test_a_redirect_inside_is_refused_at_any_hop(
     with pytest.raises(RefusedAddress) as caught:
         await fetcher.fetch("http://good.test/0")
 
-    assert not caught.value.again
+    assert not caught.value.is_transient
     assert connects == [PUBLIC, PUBLIC, "1.0.0.1"]
 
 
