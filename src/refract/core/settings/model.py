@@ -140,7 +140,7 @@ class Settings(BaseSettings):
     dead_link_status: Literal[404, 410] = 410
     """The status of expired, disabled and deleted links.
 
-    `410`, or `404` to make them look like links that never existed.
+    `410`, or `404` as for unknown links.
     """
 
     purge_expired_after_days: int = Field(default=0, ge=0)
