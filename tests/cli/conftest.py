@@ -1,6 +1,7 @@
 """Commands in this process: a process of its own for each would cost seconds."""
 
 import asyncio
+import gc
 import os
 import shutil
 import sys
@@ -53,6 +54,7 @@ def run(data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixtu
             code = exc.code if isinstance(exc.code, int) else 0 if exc.code is None else 1
         finally:
             os.umask(mask)
+            gc.unfreeze()  # a command freezes what is loaded
         said = capsys.readouterr()
         return Ran(said.out, said.err, code)
 

@@ -87,6 +87,7 @@ def root(
         metavar="FILE",
     ),
 ) -> None:
+    gc.freeze()  # see `refract.cli.main`
     gc.enable()
     os.umask(0o077)
     if file := env_file or os.environ.get("REFRACT_ENV_FILE"):

@@ -94,18 +94,29 @@ def run_on_data(
 ) -> CommandResultT:
     """Run some work on the data of this installation, whether or not a server is running on it. Nothing is migrated."""
 
-    async def run() -> CommandResultT:
+    async def run(db: Database) -> CommandResultT:
         structlog.contextvars.bind_contextvars(**{audit.ENTRY_POINT_KEY: "command line"})
-        db = Database(settings)
-        try:
-            state = await migrations.check_schema(db)
-        finally:
-            await db.close()
+        state = await migrations.check_schema(db)
         require_schema(settings, state.revision)
         if state.problem is not None:
             raise state.problem
-        async with open_runtime(_add_temporary_secret(settings)) as rt:
+        async with open_runtime(_add_temporary_secret(settings), db=db) as rt:
             return await work(rt)
+
+    return run_on_database(settings, run)
+
+
+def run_on_database(
+    settings: Settings, work: Callable[[Database], Awaitable[CommandResultT]]
+) -> CommandResultT:
+    """Run `work` on the database, whatever the state of its schema."""
+
+    async def run() -> CommandResultT:
+        db = Database(settings)
+        try:
+            return await work(db)
+        finally:
+            await db.close()
 
     return asyncio.run(run())
 

@@ -1,19 +1,15 @@
 """`refract migrate`."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 
 from refract import __version__, migrations
-from refract.cli.common import InvalidValue, load_command_settings
+from refract.cli.common import InvalidValue, load_command_settings, run_on_database
 from refract.cli.options import DataDir
 from refract.core.db.session import Database
 from refract.core.settings.model import Settings
 from refract.migrations.losses import DowngradeLoss, read_losses
-
-MigrateResultT = TypeVar("MigrateResultT")
 
 
 def migrate(
@@ -44,11 +40,11 @@ def migrate(
         _print_status(settings, fails=check)
         return
     target = _check_revision(to) if to else migrations.HEAD
-    state = _run_on_database(settings, migrations.check_schema)
+    state = run_on_database(settings, migrations.check_schema)
     if to and state.revision is not None and target < state.revision:
         _downgrade(settings, state.revision, target, yes=yes)
         return
-    ran = _run_on_database(settings, lambda db: migrations.upgrade(db, to))
+    ran = run_on_database(settings, lambda db: migrations.upgrade(db, to))
     if ran:
         typer.echo(f"Ran {len(ran)} steps; the schema is at {ran[-1]}.")
     elif state.is_ahead:
@@ -58,19 +54,6 @@ def migrate(
         )
     else:
         typer.echo(f"The schema is up to date ({target}).")
-
-
-def _run_on_database(
-    settings: Settings, work: Callable[[Database], Awaitable[MigrateResultT]]
-) -> MigrateResultT:
-    async def run() -> MigrateResultT:
-        db = Database(settings)
-        try:
-            return await work(db)
-        finally:
-            await db.close()
-
-    return asyncio.run(run())
 
 
 def _check_revision(revision: str) -> str:
@@ -84,7 +67,7 @@ def _check_revision(revision: str) -> str:
 
 
 def _print_status(settings: Settings, *, fails: bool) -> None:
-    state = _run_on_database(settings, migrations.check_schema)
+    state = run_on_database(settings, migrations.check_schema)
     behind = [
         revision
         for revision in migrations.list_revisions()
@@ -117,7 +100,7 @@ def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> Non
         async with db.engine.connect() as connection:
             return await read_losses(connection, found, target)
 
-    lost = _run_on_database(settings, look)
+    lost = run_on_database(settings, look)
     typer.echo(
         f"Going back from {found} to {target} loses:"
         if lost
@@ -127,5 +110,5 @@ def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> Non
         typer.echo(f"  {loss}")
     if not yes:
         typer.confirm("Versions that need the newer schema must be stopped. Go back?", abort=True)
-    ran = _run_on_database(settings, lambda db: migrations.downgrade(db, target))
+    ran = run_on_database(settings, lambda db: migrations.downgrade(db, target))
     typer.echo(f"Took back {len(ran)} steps; the schema is at {target}.")

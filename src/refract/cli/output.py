@@ -1,28 +1,17 @@
-"""Links on a terminal: foreign text can neither colour it nor move its cursor."""
+"""Output for terminals. Text from users can neither set colors nor move the cursor."""
 
-from collections.abc import Sequence
 from datetime import datetime
 
 import typer
 from pydantic import BaseModel
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from refract.core.lookalikes import to_ascii_url
 from refract.core.text import make_excerpt
-from refract.links.schemas import LinkOut
 
 _PIPED_WIDTH = 160
 UNCUT_WIDTH = 4096
 """The width of a piped table whose values scripts read: nothing is cut off."""
-_STATUS_COLORS = {
-    "active": "green",
-    "on_hold": "yellow",
-    "disabled": "yellow",
-    "expired": "yellow",
-    "deleted": "red",
-}
 
 
 def make_console(piped_width: int = _PIPED_WIDTH) -> Console:
@@ -41,59 +30,3 @@ def format_time(moment: datetime | None) -> str:
 
 def print_json(shape: BaseModel) -> None:
     typer.echo(shape.model_dump_json(indent=2))
-
-
-def print_links(links: Sequence[LinkOut]) -> None:
-    table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("link", "destination", "title", "status"):
-        table.add_column(heading, no_wrap=True, overflow="ellipsis")
-    table.add_column("clicks", justify="right", no_wrap=True)
-    table.add_column("created", no_wrap=True)
-    for link in links:
-        table.add_row(
-            make_safe_text(link.names[0] if link.names else link.code, style="bold"),
-            make_safe_text(to_ascii_url(link.destination)),
-            make_safe_text(link.title),
-            Text(link.status, style=_STATUS_COLORS[link.status]),
-            "–" if link.total_clicks is None else f"{link.total_clicks:,}",
-            f"{link.created_at:%Y-%m-%d}",
-        )
-    make_console().print(table)
-
-
-def print_link(link: LinkOut) -> None:
-    """Everything about one link."""
-    table = Table(box=None, show_header=False, pad_edge=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column(overflow="fold")
-    owners = ", ".join(
-        f"{one.email or one.name}{' (primary)' if one.primary else ''}" for one in link.owners
-    )
-    rows = {
-        "short URL": link.short_url, "destination": to_ascii_url(link.destination), "title": link.title, "notes": link.notes,
-        "names": ", ".join(link.names), "tags": ", ".join(link.tags),
-    }  # fmt: skip
-    for heading, text in rows.items():
-        if text:
-            table.add_row(heading, make_safe_text(text, 2048))
-    table.add_row("status", Text(link.status, style=_STATUS_COLORS[link.status]))
-    table.add_row("expires", format_time(link.expires_at) if link.expires_at else "never")
-    table.add_row("visibility", link.visibility)
-    table.add_row(
-        "redirect", f"{link.redirect_status}{', forwards the query' if link.forward_query else ''}"
-    )
-    table.add_row(
-        "clicks",
-        (
-            "–"
-            if link.total_clicks is None
-            else f"{link.total_clicks:,} (and {link.bot_clicks:,} by bots)"
-        ),
-    )
-    table.add_row("created", format_time(link.created_at))
-    table.add_row("changed", f"{format_time(link.updated_at)} (version {link.version})")
-    table.add_row("owners", make_safe_text(owners, 2048))
-    table.add_row("id · code", f"{link.id} · {link.code}")
-    if link.flagged:
-        table.add_row("flagged", str(link.flag_reason))
-    make_console().print(table)

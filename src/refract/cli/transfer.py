@@ -1,17 +1,16 @@
 """`refract move`, `refract backup`, `refract restore`."""
 
-import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from refract import migrations
-from refract.cli.common import load_command_settings, read_secret, run_on_data
+from refract.cli.common import load_command_settings, read_secret, run_on_data, run_on_database
 from refract.cli.options import DataDir
 from refract.clicks.spool.reader import has_ingester, list_spools
 from refract.core.clock import SystemClock
@@ -28,7 +27,6 @@ from refract.transfer.move import move_database as carry
 from refract.transfer.replay import ReplayResult, check_lists, replay_revocations
 from refract.transfer.restore import finish_restore, load_backup
 
-TransferResultT = TypeVar("TransferResultT")
 ProgressCallback = Callable[[str, int, int], None]
 
 
@@ -58,19 +56,6 @@ def require_stopped_server(settings: Settings) -> None:
     root = settings.effective_spool_dir
     if has_ingester(root) or any(spool.is_live for spool in list_spools(root)):
         raise ServerRunning(path=settings.data_dir)
-
-
-def run_on_database(
-    settings: Settings, work: Callable[[Database], Awaitable[TransferResultT]]
-) -> TransferResultT:
-    async def run() -> TransferResultT:
-        db = Database(settings)
-        try:
-            return await work(db)
-        finally:
-            await db.close()
-
-    return asyncio.run(run())
 
 
 def move(

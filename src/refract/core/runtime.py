@@ -2,18 +2,20 @@
 
 import inspect
 from collections.abc import AsyncIterator, Callable, Hashable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from refract.core.clock import Clock, SystemClock
 from refract.core.db.session import Database
 from refract.core.ids import IdSource
-from refract.core.metrics import Metrics
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings.model import Settings
 from refract.core.signals import Signals
 from refract.core.worker_ids import LeasedIds, lease_ids
+
+if TYPE_CHECKING:
+    from refract.core.metrics import Metrics
 
 SingletonT = TypeVar("SingletonT")
 
@@ -27,7 +29,7 @@ class Runtime:
     clock: Clock
     ids: IdSource
     secret: Secret
-    metrics: Metrics = field(default_factory=Metrics)
+    _metrics: "Metrics | None" = field(default=None, init=False, repr=False)
     _singletons: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -41,6 +43,18 @@ class Runtime:
         if make not in self._singletons:
             self._singletons[make] = make(self)
         return cast("SingletonT", self._singletons[make])
+
+    @property
+    def metrics(self) -> "Metrics":
+        """Return the metrics of this process, created with the first use.
+
+        A command counts nothing, and the library brings an HTTP server.
+        """
+        if self._metrics is None:
+            from refract.core.metrics import Metrics  # noqa: PLC0415 - see above
+
+            self._metrics = Metrics()
+        return self._metrics
 
     async def close(self) -> None:
         """Close the singletons that can be closed, in reverse order of creation."""
@@ -58,27 +72,30 @@ class Runtime:
 
 @asynccontextmanager
 async def open_runtime(
-    settings: Settings, clock: Clock | None = None, *, patient: bool = False, makes_ids: bool = True
+    settings: Settings,
+    clock: Clock | None = None,
+    *,
+    db: Database | None = None,
+    patient: bool = False,
+    makes_ids: bool = True,
 ) -> AsyncIterator[Runtime]:
-    """Open a runtime with its worker id and connections, and release them at the end.
+    """Open a runtime with its worker id and connections; release them when the block ends.
 
-    If `patient`, start even while the database is unavailable. A process that makes no ids needs no
-    worker id, and so writes nothing.
+    A `db` that the caller has opened stays open. A `patient` runtime opens while the database is
+    unavailable. A process that makes no ids needs no worker id, and so writes nothing.
     """
     clock = clock or SystemClock()
-    db = Database(settings)
-    try:
-        async with (
-            lease_ids(db, clock, patient=patient)
+    async with AsyncExitStack() as stack:
+        if db is None:
+            db = Database(settings)
+            stack.push_async_callback(db.close)
+        ids = (
+            await stack.enter_async_context(lease_ids(db, clock, patient=patient))
             if makes_ids
-            else nullcontext(LeasedIds(db, clock))
-        ) as ids:
-            runtime = Runtime(
-                settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings)
-            )
-            try:
-                yield runtime
-            finally:
-                await runtime.close()
-    finally:
-        await db.close()
+            else LeasedIds(db, clock)
+        )
+        runtime = Runtime(
+            settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings)
+        )
+        stack.push_async_callback(runtime.close)
+        yield runtime

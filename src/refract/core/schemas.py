@@ -73,13 +73,13 @@ Timestamp = Annotated[
 class InputSchema(BaseModel):
     """A request body. Unknown fields are rejected."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
 
 class OutputSchema(BaseModel):
     """A response, readable from a row."""
 
-    model_config = ConfigDict(from_attributes=True)
+    model_config = ConfigDict(from_attributes=True, defer_build=True)
 
 
 def list_schema_errors(error: ValidationError) -> list[FieldError]:

@@ -14,15 +14,9 @@ from refract.cli.links.context import (
     parse_extra,
     parse_segment,
 )
+from refract.cli.links.output import print_link, print_links
 from refract.cli.options import AsJson, AsUser, DataDir
-from refract.cli.output import (
-    format_time,
-    make_console,
-    make_safe_text,
-    print_json,
-    print_link,
-    print_links,
-)
+from refract.cli.output import format_time, make_console, make_safe_text, print_json
 from refract.core.errors import NotFound
 from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime

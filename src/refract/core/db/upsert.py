@@ -1,10 +1,10 @@
 """Inserts that may meet existing rows, on three databases."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Insert, Table, func, literal_column
-from sqlalchemy.dialects import mysql, postgresql, sqlite
 
 from refract.core.db.bulk import execute_insert, get_table
 from refract.core.db.session import WriteSession
@@ -65,14 +65,16 @@ async def upsert(
 def build_upsert(dialect: Dialect, into: Table | type[Model], columns: Sequence[str]) -> Insert:
     """Return the statement behind `upsert`, for callers whose values are expressions."""
     table = get_table(into)
+    added = _create_insert(dialect, table)
+    statement: Insert
     if dialect == "mysql":
-        added = mysql.insert(table)
-        return added.on_duplicate_key_update({name: added.inserted[name] for name in columns})
-    insert = postgresql.insert(table) if dialect == "postgresql" else sqlite.insert(table)
-    return insert.on_conflict_do_update(
-        index_elements=list(table.primary_key),
-        set_={name: insert.excluded[name] for name in columns},
-    )
+        statement = added.on_duplicate_key_update({name: added.inserted[name] for name in columns})
+    else:
+        statement = added.on_conflict_do_update(
+            index_elements=list(table.primary_key),
+            set_={name: added.excluded[name] for name in columns},
+        )
+    return statement
 
 
 def build_conflict_clause(
@@ -94,11 +96,18 @@ def build_conflict_clause(
 
 
 def _build_insert_if_absent(dialect: Dialect, table: Table) -> Insert:
-    if dialect == "postgresql":
-        return postgresql.insert(table).on_conflict_do_nothing()
-    if dialect == "sqlite":
-        return sqlite.insert(table).on_conflict_do_nothing()
+    added = _create_insert(dialect, table)
+    statement: Insert
+    if dialect != "mysql":
+        statement = added.on_conflict_do_nothing()
+        return statement
     # INSERT IGNORE would also hide values that do not fit, and its shared locks invite deadlocks.
     # The row count cannot distinguish the two outcomes, since connections count rows found.
     key = next(iter(table.primary_key.columns))
-    return mysql.insert(table).on_duplicate_key_update({key.name: func.if_(_MARK_TAKEN, key, key)})
+    statement = added.on_duplicate_key_update({key.name: func.if_(_MARK_TAKEN, key, key)})
+    return statement
+
+
+def _create_insert(dialect: Dialect, table: Table) -> Any:
+    """Return the dialect's own INSERT. The engine has loaded its module; the others stay unloaded."""
+    return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)

@@ -5,9 +5,8 @@ A failing service is not called for a while, so that it does not slow down every
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import httpx
 import structlog
 
 from refract import __version__
@@ -16,6 +15,9 @@ from refract.core.settings.model import Settings
 from refract.core.urls import BadUrl, parse_web_url
 from refract.links.safety.models import UrlVerdict
 from refract.links.safety.queries import UrlFinding
+
+if TYPE_CHECKING:
+    import httpx
 
 MAX_URLS_PER_REQUEST = 500
 REQUEST_TIMEOUT = 2.0
@@ -129,6 +131,8 @@ class SafeBrowsingClient:
         }
 
     async def _request_matches(self, hrefs: list[str]) -> Any:
+        import httpx  # noqa: PLC0415 - slow to load, and needed only with a key
+
         if self._client is None:
             self._client = httpx.AsyncClient(
                 trust_env=False, follow_redirects=False, timeout=self._timeout
