@@ -53,7 +53,7 @@ class Served:
 
     @property
     def signin_link(self) -> str:
-        found = re.search(r"Sign in once with (\S+)", self.output)
+        found = re.search(r"Sign in \(one-time link\): (\S+)", self.output)
         assert found, self.output
         return found[1]
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-GREETING = "Refract is at "
+GREETING = "Refract is running at "
 ROOT = Path(__file__).parents[1]
 
 

@@ -27,7 +27,7 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     assert (code, "suspended" in said, "admin" in said) == (0, True, True)
     assert admin("restore", "ada@example.com")[0] == 0
     assert admin("demote", "nobody@example.com")[0] == 1
-    assert admin("delete", "ada@example.com", "--yes") == (0, "The account is deleted.\n")
+    assert admin("delete", "ada@example.com", "--yes") == (0, "Deleted the account.\n")
     code, said = admin("delete", "ada@example.com", "--yes")
     assert (code, "no active person" in said) == (1, True)
     _, listed = admin("barred")

@@ -86,7 +86,7 @@ async def test_directories(tmp_path: Path) -> None:
     open_to_all.mkdir()
     await asyncio.to_thread(os.chmod, open_to_all, 0o755)
     found = await run_checks(make_settings(open_to_all))
-    assert "can be read by others" in by_subject(found, FindingStatus.WARNING)["data directory"]
+    assert "Other users of this machine can read" in by_subject(found, FindingStatus.WARNING)["data directory"]
 
 
 async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
@@ -106,15 +106,15 @@ def test_the_command(tmp_path: Path) -> None:
             lambda: has_ingester(data / "spool")
         )  # it begins a moment after the first answers
         said = refract("doctor", "--data-dir", str(data))
-        assert "somebody stores them" in said.stdout
+        assert "ingester running" in said.stdout
         assert said.returncode == 0, said.stdout + said.stderr
-        assert "0 wrong" in said.stdout
+        assert "0 errors" in said.stdout
         assert all(
-            line.startswith((" well ", " mind ", " " * 7)) for line in said.stdout.splitlines()[:-1]
+            line.startswith(("   ok ", " warn ", " " * 7)) for line in said.stdout.splitlines()[:-1]
         ), said.stdout
     told = refract("doctor", "--data-dir", str(data), "--role", "redirect", "--json")
     assert told.returncode == 1
-    assert [one["subject"] for one in json.loads(told.stdout) if one["verdict"] == "wrong"] == [
+    assert [one["subject"] for one in json.loads(told.stdout) if one["status"] == "error"] == [
         "clicks"
     ]
 
@@ -126,6 +126,6 @@ def test_it_looks_at_the_address_that_the_server_has(tmp_path: Path) -> None:
         eventually_blocking(lambda: has_ingester(data / "spool"))
         told = refract("doctor", "--data-dir", str(data), "--json", REFRACT_PORT="1")
 
-    said = {finding["subject"]: finding["sentence"] for finding in json.loads(told.stdout)}
-    assert said["address"] == f"Short URLs begin with {server.url}."
-    assert said["server"] == f"It answers at {server.url}."
+    said = {finding["subject"]: finding["message"] for finding in json.loads(told.stdout)}
+    assert said["address"] == f"Short URLs start with {server.url}."
+    assert said["server"] == f"Responds at {server.url}."

@@ -206,74 +206,74 @@ ABSENT_FILE = (
 )
 WRONG, MIND = FindingStatus.ERROR, FindingStatus.WARNING
 ROWS = [
-    Row("production without base URL", lambda b: b.with_(environment="production", base_url=None), WRONG, "address", "nobody else"),
-    Row("production on http", lambda b: b.with_(environment="production"), MIND, "address", "not encrypted"),
-    Row("0.0.0.0 without base URL", lambda b: b.with_(host="0.0.0.0", base_url=None), WRONG, "address", "this machine alone"),  # noqa: S104
-    Row("everybody is a proxy", lambda b: b.with_(trusted_proxies=(ip_network("0.0.0.0/0"),)), WRONG, "proxies", "claim to be anybody"),
+    Row("production without base URL", lambda b: b.with_(environment="production", base_url=None), WRONG, "address", "only this machine"),
+    Row("production on http", lambda b: b.with_(environment="production"), MIND, "address", "aren't encrypted"),
+    Row("0.0.0.0 without base URL", lambda b: b.with_(host="0.0.0.0", base_url=None), WRONG, "address", "only work on this machine"),  # noqa: S104
+    Row("everybody is a proxy", lambda b: b.with_(trusted_proxies=(ip_network("0.0.0.0/0"),)), WRONG, "proxies", "forge their IP address"),
     Row("https without proxies", lambda b: b.with_(base_url="https://go.test"), MIND, "proxies", "no proxy is trusted"),
     Row(
         "proxies without base URL",
-        lambda b: b.with_(base_url=None, trusted_proxies=(ip_network("10.0.0.1/32"),)), MIND, "proxies", "not known",
+        lambda b: b.with_(base_url=None, trusted_proxies=(ip_network("10.0.0.1/32"),)), MIND, "proxies", "not set",
     ),
     Row(
         "a secret per machine",
-        lambda b: b.with_(secret_key=None, database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"), MIND, "secret", "another machine",
+        lambda b: b.with_(secret_key=None, database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"), MIND, "secret", "Another machine",
     ),
-    Row("redirect on SQLite", lambda b: b.with_(role="redirect"), MIND, "role", "shares one machine"),
-    Row("no provider in production", lambda b: b.with_(environment="production"), MIND, "sign-in", "from the terminal"),
-    Row("no block list", lambda b: b.with_(blocklist_path=b.home / "absent"), WRONG, "blocklist", "cannot be read"),
-    Row("no .mmdb", lambda b: b.with_(geoip_path=b.home / "absent"), WRONG, "geoip", "cannot be read"),
-    Row("garbage .mmdb", lambda b: b.with_(geoip_path=made(b.home / "x.mmdb", b"x" * 5000)), WRONG, "geoip", "no .mmdb database"),
-    Row("far too many processes", lambda b: b.with_(workers=64), MIND, "processes", "in each other's way"),
+    Row("redirect on SQLite", lambda b: b.with_(role="redirect"), MIND, "role", "same machine"),
+    Row("no provider in production", lambda b: b.with_(environment="production"), MIND, "sign-in", "from the command line"),
+    Row("no block list", lambda b: b.with_(blocklist_path=b.home / "absent"), WRONG, "blocklist", "Can't read"),
+    Row("no .mmdb", lambda b: b.with_(geoip_path=b.home / "absent"), WRONG, "geoip", "Can't read"),
+    Row("garbage .mmdb", lambda b: b.with_(geoip_path=made(b.home / "x.mmdb", b"x" * 5000)), WRONG, "geoip", "not an .mmdb database"),
+    Row("far too many processes", lambda b: b.with_(workers=64), MIND, "processes", "slow each other down"),
     Row("no token for figures", lambda b: b.with_(host="0.0.0.0"), MIND, "metrics", "METRICS_TOKEN is not set"),  # noqa: S104
-    Row("figures for everybody", lambda b: b.with_(base_url=b.web), WRONG, "metrics", "Everybody can read"),
-    Row("public address away", lambda b: b.with_(base_url=f"http://127.0.0.1:{NOWHERE}"), MIND, "public address", "does not answer"),
+    Row("figures for everybody", lambda b: b.with_(base_url=b.web), WRONG, "metrics", "Anyone can read"),
+    Row("public address away", lambda b: b.with_(base_url=f"http://127.0.0.1:{NOWHERE}"), MIND, "public address", "doesn't respond"),
     Row("data directory is a file", lambda b: b.with_(data_dir=made(b.home / "file") / "below"), WRONG, "data directory", "is a file"),
     Row(
         "data directory cannot be written",
-        lambda b: b.with_(data_dir=unwritable(b, directory(b.home / "ro", 0o700))), WRONG, "data directory", "cannot be written",
+        lambda b: b.with_(data_dir=unwritable(b, directory(b.home / "ro", 0o700))), WRONG, "data directory", "can't write",
     ),
-    Row("data directory open to all", lambda b: b.with_(data_dir=directory(b.home / "o", 0o755)), MIND, "data directory", "read by others"),
-    Row("disk full", lambda b: full_disk(b, 1 << 20), WRONG, "data directory", "0.0 GiB of room"),
-    Row("disk nearly full", lambda b: full_disk(b, 500 << 20), MIND, "data directory", "0.5 GiB of room"),
+    Row("data directory open to all", lambda b: b.with_(data_dir=directory(b.home / "o", 0o755)), MIND, "data directory", "can read"),
+    Row("disk full", lambda b: full_disk(b, 1 << 20), WRONG, "data directory", "0.0 GiB free"),
+    Row("disk nearly full", lambda b: full_disk(b, 500 << 20), MIND, "data directory", "0.5 GiB free"),
     Row("no inodes", few_inodes, WRONG, "data directory", "inodes left"),
-    Row("archive missing", lambda b: b.with_(archive_dir=b.home / "absent"), WRONG, "archive", "does not exist"),
+    Row("archive missing", lambda b: b.with_(archive_dir=b.home / "absent"), WRONG, "archive", "doesn't exist"),
     Row(
         "archive cannot be written",
-        lambda b: b.with_(archive_dir=unwritable(b, directory(b.home / "ar", 0o700))), WRONG, "archive", "cannot be written",
+        lambda b: b.with_(archive_dir=unwritable(b, directory(b.home / "ar", 0o700))), WRONG, "archive", "can't write",
     ),
     Row("archive not shared", lambda b: b.with_(role="web", archive_dir=None), MIND, "archive", "its own data directory"),
-    Row("archives differ", lambda b: b.sql(ABSENT_FILE), WRONG, "archive", "1 of 1 files"),
-    Row("never backed up", lambda b: b.with_(archive_dir=directory(b.home / "new", 0o700)), MIND, "backup", "never been one"),
+    Row("archives differ", lambda b: b.sql(ABSENT_FILE), WRONG, "archive", "1 of 1 archive file missing"),
+    Row("never backed up", lambda b: b.with_(archive_dir=directory(b.home / "new", 0o700)), MIND, "backup", "No backup yet"),
     Row("old backup", old_backup, MIND, "backup", "days old"),
-    Row("nobody stores clicks", lambda b: b.with_(role="redirect"), WRONG, "clicks", "Nobody would store"),
-    Row("clicks pile up", sparse_spool, MIND, "clicks", "MiB of clicks lie"),
+    Row("nobody stores clicks", lambda b: b.with_(role="redirect"), WRONG, "clicks", "No process stores"),
+    Row("clicks pile up", sparse_spool, MIND, "clicks", "MiB of clicks are pending"),
     Row(
         "unreadable clicks",
-        unreadable, MIND, "clicks", "could not be read",
+        unreadable, MIND, "clicks", "1 file with unreadable clicks",
     ),
     Row(
         "few open files",
-        few_files, MIND, "open files", "256 files open",
+        few_files, MIND, "open files", "limit is 256",
     ),
-    Row("server not reachable", lambda b: running_elsewhere(b, NOWHERE), MIND, "server", "nothing answers"),
+    Row("server not reachable", lambda b: running_elsewhere(b, NOWHERE), MIND, "server", "doesn't respond"),
     Row("server of another version", lambda b: running_elsewhere(b, int(b.web.rpartition(":")[2])), MIND, "server", "version 0.0.1"),
-    Row("no database", lambda b: b.with_(database_url=f"sqlite:///{b.home}/none.db"), WRONG, "database", "there is no database"),
+    Row("no database", lambda b: b.with_(database_url=f"sqlite:///{b.home}/none.db"), WRONG, "database", "there's no database"),
     Row("database away", lambda b: b.with_(database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"), WRONG, "database", "not answering"),
     Row("no database file", no_database, WRONG, "database", "no.db"),
     Row("damaged database", damaged, WRONG, "database", "damaged|malformed"),
-    Row("older schema", lambda b: b.sql("UPDATE alembic_version SET version_num = '0019'"), MIND, "schema", "is at 0019"),
-    Row("newer schema", lambda b: b.sql("UPDATE alembic_version SET version_num = '9999'"), WRONG, "schema", "is at 9999"),
+    Row("older schema", lambda b: b.sql("UPDATE alembic_version SET version_num = '0019'"), MIND, "schema", "is at revision 0019"),
+    Row("newer schema", lambda b: b.sql("UPDATE alembic_version SET version_num = '9999'"), WRONG, "schema", "is at revision 9999"),
     Row("half a restore", lambda b: b.sql("UPDATE alembic_version SET version_num = 'restoring-0001'"), WRONG, "schema", "was cut off"),
-    Row("another directory", lambda b: b.with_(data_dir=b.home / "other", database_url=None), WRONG, "database", "no installation here"),
-    Row("dead jobs", lambda b: b.sql(DEAD_JOB), MIND, "jobs", "1 jobs have failed"),
+    Row("another directory", lambda b: b.with_(data_dir=b.home / "other", database_url=None), WRONG, "database", "no installation"),
+    Row("dead jobs", lambda b: b.sql(DEAD_JOB), MIND, "jobs", "1 job failed"),
     Row("redis away", lambda b: b.with_(redis_url=f"redis://127.0.0.1:{NOWHERE}/0"), MIND, "redis", "not answering"),
-    Row("issuer away", lambda b: b.with_(issuers=issuer(f"http://127.0.0.1:{NOWHERE}")), WRONG, "issuer", "does not answer"),
-    Row("issuer by another name", lambda b: b.with_(issuers=issuer(f"{b.web}/other")), WRONG, "issuer", "calls itself https://somebody"),
-    Row("issuer open to the world", lambda b: b.with_(issuers=issuer("https://accounts.google.com")), MIND, "issuer corp", "anybody"),
-    Row("model away", lambda b: b.with_(model_url=f"http://127.0.0.1:{NOWHERE}/v1", model_name="m"), WRONG, "model", "does not answer"),
-    Row("model refuses", lambda b: b.with_(model_url=f"{b.web}/v1", model_name="m"), WRONG, "model", "refuses the key"),
-    Row("collector away", lambda b: b.with_(otlp_url=f"http://127.0.0.1:{NOWHERE}/v1/traces"), WRONG, "traces", "does not answer"),
+    Row("issuer away", lambda b: b.with_(issuers=issuer(f"http://127.0.0.1:{NOWHERE}")), WRONG, "issuer", "doesn't respond"),
+    Row("issuer by another name", lambda b: b.with_(issuers=issuer(f"{b.web}/other")), WRONG, "issuer", "reports the issuer https://somebody"),
+    Row("issuer open to the world", lambda b: b.with_(issuers=issuer("https://accounts.google.com")), MIND, "issuer corp", "Anyone"),
+    Row("model away", lambda b: b.with_(model_url=f"http://127.0.0.1:{NOWHERE}/v1", model_name="m"), WRONG, "model", "doesn't respond"),
+    Row("model refuses", lambda b: b.with_(model_url=f"{b.web}/v1", model_name="m"), WRONG, "model", "rejected the key"),
+    Row("collector away", lambda b: b.with_(otlp_url=f"http://127.0.0.1:{NOWHERE}/v1/traces"), WRONG, "traces", "doesn't respond"),
 ]  # fmt: skip
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
@@ -337,13 +337,13 @@ async def test_a_user_that_may_only_read_is_named_on_a_web_node(
         settings = make_settings(tmp_path, database_url=url, role="web")
         found = await run_checks(settings)
         assert [one.message for one in found if one.status is WRONG] == [
-            f"{user} may not write, and a web node must."
+            f"{user} can't write, which a web node needs."
         ]
         reading = await run_checks(
             settings.model_copy(update={"role": "redirect", "spool_reader": "elsewhere"})
         )
         assert [one.message for one in reading if one.subject == "database user"] == [
-            f"A redirect node only reads, as {user}."
+            f"{user} is enough: a redirect node only reads."
         ]
     finally:
         async with db.engine.begin() as connection:

@@ -128,7 +128,7 @@ def test_export_of_one_person_and_to_a_place_that_is_none(
     assert run("export", "links", "--user", "no@body").code == 1
     nowhere = run("export", "links", "--output", tmp_path / "no" / "file.csv")
     assert nowhere.code == 1
-    assert "cannot be written" in nowhere.err
+    assert "Can't write" in nowhere.err
     assert not list(tmp_path.glob("**/.*file.csv*"))
 
 

@@ -91,7 +91,7 @@ def test_status_and_check(run: Run) -> None:
     before = migrations.list_revisions()[-2]
     assert (
         run("migrate", "--check").code,
-        f"at {migrations.HEAD}" in run("migrate", "--status").out,
+        f"at revision {migrations.HEAD}" in run("migrate", "--status").out,
     ) == (0, True)
     assert run("migrate", "--to", before, "--yes").code == 0
 
@@ -99,10 +99,10 @@ def test_status_and_check(run: Run) -> None:
 
     assert (
         checked.code,
-        f"at {before}" in checked.out,
-        f"To run: {migrations.HEAD}." in checked.out,
+        f"at revision {before}" in checked.out,
+        f"Pending: {migrations.HEAD}." in checked.out,
     ) == (1, True, True)
-    assert run("migrate").out.strip() == f"Ran 1 steps; the schema is at {migrations.HEAD}."
+    assert run("migrate").out.strip() == f"Ran 1 migration. The schema is at revision {migrations.HEAD}."
 
 
 def test_going_back_names_what_is_lost_and_asks(run: Run, data: Path) -> None:
@@ -122,10 +122,10 @@ def test_going_back_names_what_is_lost_and_asks(run: Run, data: Path) -> None:
         True,
         True,
     )
-    assert f"at {migrations.HEAD}" in run("migrate", "--status").out
+    assert f"at revision {migrations.HEAD}" in run("migrate", "--status").out
     assert run("migrate", "--to", "0018", "--yes").code == 0
     assert "no revision" in run("migrate", "--to", "7777").err
-    assert "the schema is at 0019" in run("migrate", "--to", "0019").out
+    assert "The schema is at revision 0019" in run("migrate", "--to", "0019").out
 
 
 def test_a_newer_schema_that_only_has_more_in_it_is_no_obstacle(run: Run, data: Path) -> None:
@@ -138,7 +138,7 @@ def test_a_newer_schema_that_only_has_more_in_it_is_no_obstacle(run: Run, data: 
     assert run("links", "list").code == run("migrate").code == run("migrate", "--check").code == 0
     assert "9999" in run("migrate").out
     back = run("migrate", "--to", "0019", "--yes")
-    assert (back.code, "the newer version can take it back" in back.err) == (2, True)
+    assert (back.code, "Downgrade it with the newer version" in back.err) == (2, True)
     backup = run("backup", data / "file.zip")
     assert (
         backup.code,

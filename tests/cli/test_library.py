@@ -24,13 +24,13 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
     tried = run("import", "library", file, "--dry-run")
     assert tried.code == 1
     assert (
-        tried.out == "Dry run, nothing was changed. 5 rows: 4 created, 0 already here, 1 refused.\n"
+        tried.out == "Dry run, nothing was changed. 5 rows: 4 imported, 0 duplicate, 1 skipped.\n"
     )
     report = tmp_path / "report.csv"
     first = run("import", "library", file, "--report", str(report))
-    assert first.out == "5 rows: 4 created, 0 already here, 1 refused.\n"
+    assert first.out == "5 rows: 4 imported, 0 duplicate, 1 skipped.\n"
     assert "javascript" in report.read_text()
-    assert run("import", "library", file).out == "5 rows: 0 created, 4 already here, 1 refused.\n"
+    assert run("import", "library", file).out == "5 rows: 0 imported, 4 duplicate, 1 skipped.\n"
     exported = json.loads(run("export", "library").out)
     assert [one["title"] for one in exported["items"]] == [
         "Bread & butter",
@@ -64,7 +64,7 @@ def test_an_empty_library_says_what_to_do(run: Run) -> None:
     assert "refract save" in run("library", "list").out
     assert run("library", "list", "--tag", "none").out == "No items found.\n"
     assert run("library", "search", "nothing").out == "No items found.\n"
-    assert run("library", "review").out == "Nothing waits for review.\n"
+    assert run("library", "review").out == "Nothing to review.\n"
     assert "refract import library FILE" in run("import", "list").out
     assert json.loads(run("library", "list", "--json").out) == {"items": [], "next_cursor": None}
     for words in (
@@ -104,13 +104,13 @@ def test_what_is_saved_is_listed_found_and_put_away(run: Run) -> None:
     assert number in run("library", "list", "--state", "discarded").out
     refused = run("library", "confirm", number)
     assert (refused.code, "DISCARDED" in refused.err) == (1, True)
-    assert run("library", "undo", number).out == "“A thought about steam.” is as it was.\n"
+    assert run("library", "undo", number).out == "Undone: “A thought about steam.”.\n"
     assert number in run("library", "list", "--tag", "engines").out
 
 
 def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
     number = run("save", "We need coal.\nAnd water.").out.strip()
-    assert "being described" in run("library", "review").out
+    assert "fetching" in run("library", "review").out
 
     async def propose() -> None:
         async with open_runtime(Settings(data_dir=data)) as rt, rt.db.write() as session:
@@ -125,12 +125,12 @@ def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
     waiting = run("library", "review").out
     assert "ready" in waiting
     assert "Coal, Mills" in waiting
-    assert "Coal (90 %, in the text)" in run("library", "show", number).out
+    assert "Coal (90%, in the text)" in run("library", "show", number).out
 
     wrong = run("library", "confirm", number, "--accept", "Steam")
     assert (wrong.code, wrong.err) == (
         2,
-        '"Steam" is not proposed for this item; proposed is: Coal, Mills.\n',
+        '"Steam" is not a suggested tag of this item. Suggested: Coal, Mills.\n',
     )
     filed = json.loads(
         run(
@@ -151,7 +151,7 @@ def test_what_waits_is_reviewed(run: Run, data: Path) -> None:
         "Coal and water",
         ["Coal", "Mine"],
     )
-    assert run("library", "review").out == "Nothing waits for review.\n"
+    assert run("library", "review").out == "Nothing to review.\n"
     run("library", "undo", number)
-    assert run("library", "confirm", number, "--accept-all").out == "Filed “Coal and water”.\n"
+    assert run("library", "confirm", number, "--accept-all").out == "Saved “Coal and water”.\n"
     assert "Coal, Mills" in run("library", "list").out

@@ -33,8 +33,8 @@ def test_a_list_is_found_removed_and_restored(tmp_path: Path) -> None:
     assert (code, [one["slug"] for one in json.loads(said)]) == (0, ["prizes"])
     assert "prizes" in lists("list")[1]
     code, said = lists("remove", "http://127.0.0.1:8000/prizes")
-    assert (code, said) == (0, "Removed prizes. Bring it back with: refract lists restore prizes\n")
+    assert (code, said) == (0, "Removed prizes. Restore it with: refract lists restore prizes\n")
     assert lists("remove", "prizes") == (1, 'There\'s no list "prizes".\n')
     assert "prizes" in lists("list", "--removed")[1]
-    assert lists("restore", "prizes") == (0, "prizes is back.\n")
+    assert lists("restore", "prizes") == (0, "Restored prizes.\n")
     assert "prizes" in lists("list")[1]

@@ -30,7 +30,7 @@ def test_stats_of_a_link(run: Run, data: Path) -> None:
 
     shown = run("stats", "plan", "--tz", "Asia/Kolkata")
     assert (shown.code, shown.err) == (0, "")
-    assert "3 clicks by 3 visitors, and 1 by bots (the time before: 0)" in shown.out
+    assert "3 clicks by 3 unique visitors; bots, excluded: 1 (previous period: 0)" in shown.out
     assert "a.example" in shown.out
     answer = json.loads(run("stats", "plan", "--by", "hour", "--json").out)
     assert answer["stats"]["totals"] == {"clicks": 3, "uniques": 3, "bots": 1}

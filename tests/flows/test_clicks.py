@@ -45,7 +45,7 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
 
     verified = refract("verify", "--data-dir", str(data))
     assert verified.returncode == 0, verified.stderr
-    assert "Everything adds up." in verified.stdout
+    assert "All clicks are accounted for." in verified.stdout
     assert outside.clicks(link.id) == 5
 
 

@@ -288,7 +288,7 @@ def test_a_user_that_may_not_make_users_gets_a_sentence(
         REFRACT_DATABASE_URL=urls["web"],
     )
     assert done.returncode == 2
-    assert "may not make users" in done.stderr
+    assert "can't create users" in done.stderr
     assert "SQL" not in done.stderr
 
 

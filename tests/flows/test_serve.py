@@ -32,7 +32,7 @@ def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path
         assert "Traceback" not in server.output
 
     with serving(tmp_path / "data", port=server.port) as again:
-        assert again.output.count("Sign in once with") == 1  # only the first start offers it
+        assert again.output.count("Sign in (one-time link):") == 1  # only the first start offers it
         assert (
             httpx.get(
                 f"{again.url}/api/v1/me", headers={"x-api-key": key}, timeout=PATIENCE

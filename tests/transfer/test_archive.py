@@ -135,7 +135,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path) -> None:
     whole = refract(
         "restore", str(tmp_path / "b.zip"), "--check", "--data-dir", str(tmp_path / "other")
     )
-    assert "is whole" in whole.stdout
+    assert "is complete" in whole.stdout
     back = refract("restore", str(tmp_path / "b.zip"), "--data-dir", str(tmp_path / "other"))
     assert back.returncode == 0, back.stderr
     assert "0 keys revoked" in back.stdout

@@ -1,4 +1,4 @@
-"""`refract admin`: people and database users, from the terminal."""
+"""`refract admin`: accounts and database users."""
 
 from typing import Annotated
 
@@ -27,26 +27,26 @@ from refract.identity.users import ensure_owner, fold_email
 from refract.migrations.grants import DATABASE_ACCOUNTS, DatabaseAccount, DatabaseGrants
 from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
 
-app = typer.Typer(
-    help="People and database users, for whoever runs this server.", no_args_is_help=True
-)
+app = typer.Typer(help="Manage accounts and database users.", no_args_is_help=True)
 PAGE_SIZE = 200
-UserArgument = Annotated[str, typer.Argument(help="The email address, or the id, of the account.")]
+UserArgument = Annotated[
+    str, typer.Argument(help="Email address or id of the account.", metavar="ACCOUNT")
+]
 
 
 @app.command("list")
 def list_users(
     search: Annotated[
-        str | None, typer.Argument(help="A part of the email address. Left out: everybody.")
+        str | None, typer.Argument(help="Part of an email address. Default: all accounts.")
     ] = None,
     *,
     limit: Annotated[
-        int | None, typer.Option("--limit", min=1, help="How many at most. Left out: everybody.")
+        int | None, typer.Option("--limit", min=1, help="Maximum number. Default: all.")
     ] = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show accounts, newest first."""
+    """List accounts, newest first."""
     people = run_on_data(load_command_settings(data_dir), lambda rt: _load_users(rt, search, limit))
     if as_json:
         print_json(
@@ -62,17 +62,17 @@ def list_users(
         )
     )
     for person in people:
-        words = (person.email, person.public_name, person.role, person.plan, person.status)
+        values = (person.email, person.public_name, person.role, person.plan, person.status)
         table.add_row(
             str(person.id),
-            *(make_safe_text(word) for word in words),
+            *(make_safe_text(value) for value in values),
             f"{person.last_sync_at:%Y-%m-%d %H:%M}",
         )
     make_console(UNCUT_WIDTH).print(table)
 
 
 async def _load_users(rt: Runtime, search: str | None, limit: int | None) -> list[User]:
-    """Return people page by page, up to a limit."""
+    """Read accounts page by page, up to `limit`."""
     found: list[User] = []
     cursors, cursor = CursorCodec(rt.secret), None
     async with rt.db.read() as session:
@@ -89,20 +89,20 @@ async def _load_users(rt: Runtime, search: str | None, limit: int | None) -> lis
 
 
 @app.command("promote")
-def promote(whom: UserArgument, data_dir: DataDir = None) -> None:
-    """Make somebody an administrator. They must have signed in once."""
-    _change_user(data_dir, whom, PersonPatch(role="admin"), "is an administrator now")
+def promote(account: UserArgument, data_dir: DataDir = None) -> None:
+    """Make a user an administrator. They must have signed in once."""
+    _change_user(data_dir, account, PersonPatch(role="admin"), "is now an administrator")
 
 
 @app.command("demote")
-def demote(whom: UserArgument, data_dir: DataDir = None) -> None:
-    """Take an administrator's rights away. Somebody named by the setting `admins` gets them back at the next sign-in."""
-    _change_user(data_dir, whom, PersonPatch(role="user"), "is an ordinary member now")
+def demote(account: UserArgument, data_dir: DataDir = None) -> None:
+    """Remove admin access. Users in the setting `admins` get it back when they next sign in."""
+    _change_user(data_dir, account, PersonPatch(role="user"), "is no longer an administrator")
 
 
 @app.command("suspend")
 def suspend(
-    whom: UserArgument,
+    account: UserArgument,
     keep_links: Annotated[
         bool, typer.Option("--keep-links", help="Keep their links and lists working.")
     ] = False,
@@ -114,41 +114,41 @@ def suspend(
     activate the account. Nothing is deleted. With --keep-links they keep working.
     """
     done = (
-        "is suspended; links and lists go on working"
+        "is suspended; links and lists keep working"
         if keep_links
-        else "is suspended, links and lists are on hold"
+        else "is suspended; links and lists are on hold"
     )
-    _change_user(data_dir, whom, PersonPatch(status="suspended", keep_links=keep_links), done)
+    _change_user(data_dir, account, PersonPatch(status="suspended", keep_links=keep_links), done)
 
 
 @app.command("activate")
 @app.command("restore", hidden=True)
-def activate(whom: UserArgument, data_dir: DataDir = None) -> None:
-    """Let somebody in again who was suspended. Their links and lists work again."""
-    _change_user(data_dir, whom, PersonPatch(status="active"), "is active again")
+def activate(account: UserArgument, data_dir: DataDir = None) -> None:
+    """Activate a suspended account. Its links and lists work again."""
+    _change_user(data_dir, account, PersonPatch(status="active"), "is active again")
 
 
 @app.command("delete")
 def delete(
-    whom: UserArgument,
+    account: UserArgument,
     heir: Annotated[
         str | None,
         typer.Option(
             "--reassign-to",
-            help="Who takes over links that are theirs alone. Left out: those are deleted.",
+            help="New owner of links that only they own. Default: delete those links.",
         ),
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask for confirmation.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Delete an account, at once and for good."""
+    """Delete an account immediately. This can't be undone."""
     if not yes:
-        typer.confirm(f"Delete the account {whom} for good?", abort=True)
+        typer.confirm(f"Delete the account {account}? This can't be undone.", abort=True)
 
     async def run(rt: Runtime) -> None:
         async with rt.db.write() as session:
             by, _ = await ensure_owner(session, rt)
-            person = await _find_user(session, whom)
+            person = await _find_user(session, account)
             to = (await _find_user(session, heir)).id if heir else None
             links = LinkDisposition.REASSIGN if heir else LinkDisposition.DELETE
             await service.delete_person(
@@ -156,12 +156,12 @@ def delete(
             )
 
     run_on_data(load_command_settings(data_dir), run)
-    typer.echo("The account is deleted.")
+    typer.echo("Deleted the account.")
 
 
 @app.command("barred")
 def list_barred(data_dir: DataDir = None) -> None:
-    """Show deleted accounts whose people may not sign up again, newest first, at most 200."""
+    """List deleted accounts whose owners can't sign up again, newest first, at most 200."""
 
     async def run(rt: Runtime) -> list[AccountTombstone]:
         async with rt.db.read() as session:
@@ -184,11 +184,11 @@ def list_barred(data_dir: DataDir = None) -> None:
 @app.command("allow")
 def allow(
     reference: Annotated[
-        str, typer.Argument(help="The reference that the list shows, and that the person was told.")
+        str, typer.Argument(help="Reference, as listed and as shown to the person.")
     ],
     data_dir: DataDir = None,
 ) -> None:
-    """Let somebody sign up again whose account was deleted."""
+    """Let the owner of a deleted account sign up again."""
 
     async def run(rt: Runtime) -> None:
         async with rt.db.write() as session:
@@ -205,40 +205,39 @@ def grants(
     prefix: Annotated[
         str,
         typer.Option(
-            "--prefix", help="The users become PREFIX_web, PREFIX_redirect and PREFIX_ingest."
+            "--prefix", help="The users are named PREFIX_web, PREFIX_redirect and PREFIX_ingest."
         ),
     ] = "refract",
     host: Annotated[
-        str, typer.Option("--host", help="MariaDB: the host that the users come from.")
+        str, typer.Option("--host", help="MariaDB: the host that the users connect from.")
     ] = "%",
     password: Annotated[
         list[str] | None,
         typer.Option(
             "--password",
             help=(
-                "For web, redirect or ingest: USER=@FILE, USER=env:NAME, USER alone to be asked, or"
+                "For web, redirect or ingest: USER=@FILE, USER=env:NAME, USER to be prompted, or"
                 " USER=PASSWORD (visible to others)."
             ),
         ),
     ] = None,
     apply: Annotated[
         bool,
-        typer.Option(
-            "--apply", help="Run the statements now, as the user of REFRACT_DATABASE_URL."
-        ),
+        typer.Option("--apply", help="Run the statements as the user of REFRACT_DATABASE_URL."),
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Print (or run) the statements that make least-privilege database users: web, redirect (only reads) and ingest."""
+    """Print or run the SQL that creates least-privilege database users.
+
+    They are web, redirect (read-only) and ingest.
+    """
     settings = load_command_settings(data_dir)
     if settings.dialect == "sqlite":
-        raise InvalidValue(
-            problem="SQLite has no users: the rights of the file are the rights to the data."
-        )
+        raise InvalidValue(problem="SQLite has no users. Access is controlled by file permissions.")
     passwords = _parse_passwords(password or [])
 
     async def run(rt: Runtime) -> list[str]:
-        wanted = DatabaseGrants(
+        plan = DatabaseGrants(
             server="postgresql" if rt.db.dialect == "postgresql" else "mysql",
             database=rt.db.url.database or "",
             tables=sorted(metadata.tables),
@@ -249,10 +248,10 @@ def grants(
         )
         try:
             statements = list(
-                wanted.iter_statements(passwords) if apply else wanted.iter_script(passwords)
+                plan.iter_statements(passwords) if apply else plan.iter_script(passwords)
             )
         except ValueError as exc:
-            raise InvalidValue(problem=f"A name or password does not fit: {exc}.") from exc
+            raise InvalidValue(problem=f"Invalid name or password: {exc}.") from exc
         if apply:
             await _run_grants(rt, statements)
         return statements
@@ -260,7 +259,7 @@ def grants(
     statements = run_on_data(settings, run)
     if apply:
         typer.echo(
-            f"Made {', '.join(f'{prefix}_{account}' for account in DATABASE_ACCOUNTS)}. Run this"
+            f"Created {', '.join(f'{prefix}_{account}' for account in DATABASE_ACCOUNTS)}. Run this"
             " again after an upgrade."
         )
     else:
@@ -282,12 +281,12 @@ async def _run_grants(rt: Runtime, statements: list[str]) -> None:
         )
         raise ConfigurationError(
             problem=(
-                f"The database user {rt.db.url.username} may not make users or grant rights: it"
+                f"The database user {rt.db.url.username} can't create users or grant privileges: it"
                 f" needs {need}."
             ),
             remedy=(
-                "Run this as a user that may, or leave --apply out and let an administrator run"
-                " what is printed."
+                "Run this as a user that can, or omit --apply and let an administrator run the"
+                " printed SQL."
             ),
         ) from exc
 
@@ -299,38 +298,39 @@ def _parse_passwords(given: list[str]) -> dict[DatabaseAccount, str]:
         account = next((known for known in DATABASE_ACCOUNTS if known == name), None)
         if account is None or (has_value and not value):
             raise InvalidValue(
-                problem=(
-                    "Write a password as --password redirect=@FILE, for web, redirect or ingest."
-                )
+                problem=("Use --password redirect=@FILE, for web, redirect or ingest.")
             )
         found[account] = (
             read_secret(value)
             if has_value
-            else typer.prompt(f"Password of {name}", hide_input=True, err=True)
+            else typer.prompt(f"Password for {name}", hide_input=True, err=True)
         )
     return found
 
 
-def _change_user(data_dir: DataDir, whom: str, changes: PersonPatch, done: str) -> None:
+def _change_user(data_dir: DataDir, account: str, changes: PersonPatch, done: str) -> None:
     async def run(rt: Runtime) -> User:
         async with rt.db.write() as session:
             by, _ = await ensure_owner(session, rt)
             return await service.change_person(
-                session, rt, by, (await _find_user(session, whom)).id, changes
+                session, rt, by, (await _find_user(session, account)).id, changes
             )
 
     person = run_on_data(load_command_settings(data_dir), run)
     typer.echo(f"{person.public_name} {done}.")
 
 
-async def _find_user(session: WriteSession, whom: str) -> User:
-    """By id or by address: whether it is verified does not matter to somebody who sits at the server, but it must be one account's."""
-    if whom.isascii() and whom.isdigit():
-        return await queries.get_user(session, int(whom))
-    question = queries.select_by_email(fold_email(whom))
-    found = [one for one in await session.scalars(question) if one.status != UserStatus.DELETED]
+async def _find_user(session: WriteSession, account: str) -> User:
+    """Return the account with this id or email; raise if the email has several accounts.
+
+    The email need not be verified: an operator of the server is asking.
+    """
+    if account.isascii() and account.isdigit():
+        return await queries.get_user(session, int(account))
+    query = queries.select_by_email(fold_email(account))
+    found = [user for user in await session.scalars(query) if user.status != UserStatus.DELETED]
     if not found:
-        raise UserNotFound(email=whom)
+        raise UserNotFound(email=account)
     if len(found) > 1:
-        raise AmbiguousEmail(email=whom)
+        raise AmbiguousEmail(email=account)
     return found[0]

@@ -1,4 +1,4 @@
-"""Every command, and what happens when one fails."""
+"""The table of commands, and how their errors are reported."""
 
 import gc
 import os
@@ -34,15 +34,15 @@ COMMAND_TARGETS: Final = {
     "lists": "lists:app",
     "reports": "reports:app",
     "library": "library:app",
-    "export": "import_export:writing",
-    "import": "import_export:bringing",
+    "export": "import_export:export_app",
+    "import": "import_export:import_app",
     "admin": "admin:app",
 }
-"""Each command's module here, and what it is called there: a function, or an `app` with commands of its own."""
+"""Each command's module, and the function or `app` (a group of commands) in it."""
 
 
 class LazyCommands(Mapping[str, Any]):
-    """Each loaded when it is asked for: a server that only redirects has nothing to do with the others' libraries."""
+    """Commands by name, each imported when it is looked up."""
 
     def __getitem__(self, name: str) -> Any:
         module, attribute = COMMAND_TARGETS[name].split(":")
@@ -65,12 +65,12 @@ class LazyCommands(Mapping[str, Any]):
 class RootGroup(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
-        self.commands = LazyCommands()  # type: ignore[assignment]  # nobody adds one
+        self.commands = LazyCommands()  # type: ignore[assignment]  # read-only
 
 
 app = typer.Typer(
     cls=RootGroup,
-    help="One home for every link: shorten, name, redirect, count, collect, save.",
+    help="Refract: short links, go links, lists and bookmarks on your own server.",
     no_args_is_help=True,
     add_completion=True,
     pretty_exceptions_enable=False,
@@ -79,11 +79,11 @@ app = typer.Typer(
 
 @app.callback(invoke_without_command=True)
 def root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
     env_file: Path | None = typer.Option(  # noqa: B008 - how typer reads options
         None,
         "--env-file",
-        help="Settings in a file, as systemd's EnvironmentFile. [env: REFRACT_ENV_FILE]",
+        help="Read settings from a file, like systemd's EnvironmentFile. [env: REFRACT_ENV_FILE]",
         metavar="FILE",
     ),
 ) -> None:
@@ -98,14 +98,14 @@ def root(
 
 
 def run() -> None:
-    """Run a command. What went wrong is one sentence on standard error, never a traceback."""
+    """Run a command. Report errors in one sentence on standard error, without a traceback."""
     try:
         app()
     except RefractError as exc:
         _print_error(exc)
         sys.exit(exc.exit_code)
-    except Exception as exc:  # noqa: BLE001 - the last resort, as at the edge of the web
-        from refract.core.db.errors import (  # noqa: PLC0415 - knows every driver, and is needed by few
+    except Exception as exc:  # noqa: BLE001 - the last resort, as in the web app
+        from refract.core.db.errors import (  # noqa: PLC0415 - loads SQLAlchemy
             format_driver_error,
             translate_db_error,
         )
@@ -118,8 +118,7 @@ def run() -> None:
             structlog.get_logger("refract.cli").debug("command_failed", exc_info=exc)
             reason = format_driver_error(exc)
             typer.secho(
-                f"Something went wrong on our side: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows"
-                " where.",
+                f"Internal error: {reason[:300]}. REFRACT_LOG_LEVEL=debug shows the traceback.",
                 fg="red",
                 err=True,
             )
@@ -128,6 +127,6 @@ def run() -> None:
 
 def _print_error(error: RefractError) -> None:
     typer.secho(error.message, fg="red", err=True)
-    for one in error.errors:
-        if one.message != error.message:
-            typer.secho(f"  {one.field}: {one.message}", err=True)
+    for field_error in error.errors:
+        if field_error.message != error.message:
+            typer.secho(f"  {field_error.field}: {field_error.message}", err=True)

@@ -1,4 +1,4 @@
-"""What commands share: values that are checked, and a runtime on the same data as a running server."""
+"""Helpers for commands: validated options, settings, and a runtime on the installation's data."""
 
 import asyncio
 import os
@@ -33,7 +33,7 @@ _OPTION_NAMES = {
     "expires_at": "expires",
     "scopes": "scope",
 }
-"""Fields of the API whose options are called otherwise."""
+"""API fields whose options have another name."""
 
 
 class InvalidValue(Invalid):
@@ -45,7 +45,7 @@ class InvalidOption(Invalid):
 
 
 def validate_options(model: type[BodyT], **given: object) -> BodyT:
-    """The options as the API would take them, or one sentence about the first that does not fit."""
+    """Return the options as an API body; raise `InvalidOption` for the first invalid one."""
     try:
         return model(**given)
     except ValidationError as exc:
@@ -58,9 +58,9 @@ def validate_options(model: type[BodyT], **given: object) -> BodyT:
 
 
 def read_secret(given: str) -> str:
-    """Return the first line of a file (`@FILE`), the value of a variable (`env:NAME`), or the text itself.
+    """Return the first line of `@FILE`, the value of the variable `env:NAME`, or the text itself.
 
-    An argument is seen by everyone on the machine, a file or a variable is not.
+    Arguments are visible to every user of the machine; files and variables are not.
     """
     if given.startswith("env:"):
         if not (value := os.environ.get(given[4:], "")):
@@ -71,13 +71,14 @@ def read_secret(given: str) -> str:
     try:
         return Path(given[1:]).read_text().splitlines()[0]
     except (OSError, UnicodeDecodeError, IndexError) as exc:
-        raise InvalidValue(problem=f"{given[1:]} cannot be read, or is empty.") from exc
+        raise InvalidValue(problem=f"Can't read {given[1:]}, or it is empty.") from exc
 
 
 def load_command_settings(data_dir: Path | None, *, creates: bool = False) -> Settings:
-    """Return the settings of a command that is not the server: its log stays quiet unless something is wrong.
+    """Return the settings of a command other than `serve`, which logs warnings and errors only.
 
-    Raises if there is no installation, unless the command `creates` one. Addresses are those of the server, if it was told none.
+    Raise if there is no installation, unless the command `creates` one. Without a configured
+    base URL, use the one of the server that was started last.
     """
     settings = load_settings(data_dir=data_dir)
     if creates or settings.data_dir.exists():
@@ -92,7 +93,10 @@ def load_command_settings(data_dir: Path | None, *, creates: bool = False) -> Se
 def run_on_data(
     settings: Settings, work: Callable[[Runtime], Awaitable[CommandResultT]]
 ) -> CommandResultT:
-    """Run some work on the data of this installation, whether or not a server is running on it. Nothing is migrated."""
+    """Run `work` on this installation's data, beside a running server or without one.
+
+    Nothing is migrated.
+    """
 
     async def run(db: Database) -> CommandResultT:
         structlog.contextvars.bind_contextvars(**{audit.ENTRY_POINT_KEY: "command line"})
@@ -122,14 +126,17 @@ def run_on_database(
 
 
 def _add_temporary_secret(settings: Settings) -> Settings:
-    """Let a command work on a database server from a machine without a data directory, which it must not create for a secret."""
+    """Return settings with a secret for this run if there is no data directory to keep one in.
+
+    A command on a database server must not create a data directory.
+    """
     if settings.data_dir.exists() or settings.secret_key is not None:
         return settings
     return settings.model_copy(update={"secret_key": SecretStr(secrets.token_urlsafe(48))})
 
 
 async def get_acting_user(rt: Runtime, email: str | None) -> User:
-    """Whoever a command acts as."""
+    """Return the user that a command acts as: by email, or the owner."""
     async with rt.db.write() as session:
         return (
             await get_user_by_email(session, email)
@@ -147,7 +154,7 @@ _UNITS = {
 
 
 def parse_time(text: str, now: datetime) -> datetime:
-    """`30d` from now, a day (until its end, UTC) or a moment; without a time zone UTC is meant."""
+    """Parse `30d` (from now), a date (until its end) or a time. The default time zone is UTC."""
     count, unit = text[:-1], text[-1:]
     try:
         if count.isascii() and count.isdigit() and unit in _UNITS:

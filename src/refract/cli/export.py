@@ -14,11 +14,12 @@ from refract.cli.common import get_acting_user, load_command_settings, run_on_da
 from refract.cli.options import DataDir
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
+from refract.core.text import count_noun
 from refract.identity import audit
 from refract.identity.users import get_user_by_email
 from refract.links.export import LinkExportFormat, LinkExportWriter, build_record, iter_card_pages
 
-app = typer.Typer(help="Write what is here into a file.", no_args_is_help=True)
+app = typer.Typer(help="Export links and the library.", no_args_is_help=True)
 
 
 class FileWriteFailed(RefractError):
@@ -27,28 +28,31 @@ class FileWriteFailed(RefractError):
 
 @app.callback()
 def _export() -> None:
-    """Keeps `links` a command of its own, however few there are."""
+    """Make `links` a subcommand; a group with one command would run it directly."""
 
 
 @app.command("links")
 def links(
     form: Annotated[
         LinkExportFormat,
-        typer.Option("--format", help="csv for a spreadsheet, json or jsonl for programs."),
+        typer.Option("--format", help="csv for spreadsheets, json or jsonl for programs."),
     ] = LinkExportFormat.CSV,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file to write. Left out: standard output."),
+        typer.Option("--output", "-o", help="File to write. Default: standard output."),
     ] = None,
     user: Annotated[
         str | None,
         typer.Option(
-            "--user", help="Only the links of this person. Left out: everybody's.", metavar="EMAIL"
+            "--user", help="Only links of this user. Default: all links.", metavar="EMAIL"
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write all links that are not deleted, oldest first. `refract import links` reads the file again."""
+    """Export all links that are not deleted, oldest first.
+
+    `refract import links` reads the file.
+    """
     settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime, write: Callable[[str], object]) -> int:
@@ -73,14 +77,14 @@ def links(
         count = write_to_file(
             output, lambda write: run_on_data(settings, lambda rt: run(rt, write))
         )
-        typer.echo(f"Wrote {count:,} {'link' if count == 1 else 'links'} to {output}.", err=True)
+        typer.echo(f"Wrote {count_noun(count, 'link')} to {output}.", err=True)
 
 
 ExportWork = Callable[[Callable[[str], object]], int]
 
 
 def write_to_stdout(work: ExportWork) -> None:
-    """UTF-8, whatever the terminal says; whoever reads may stop reading."""
+    """Write to standard output in UTF-8, whatever the locale. The reader may close the pipe."""
     sink = sys.stdout.buffer
     try:
         work(lambda text: sink.write(text.encode()))
@@ -88,11 +92,11 @@ def write_to_stdout(work: ExportWork) -> None:
     except BrokenPipeError:
         os.dup2(
             os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
-        )  # the interpreter flushes once more at its end
+        )  # the interpreter flushes at its end
 
 
 def write_to_file(path: Path, work: ExportWork) -> int:
-    """The file appears when it is complete, readable by its owner alone."""
+    """Write a file that appears when it is complete and is readable only by its owner."""
     try:
         with NamedTemporaryFile(
             "w",

@@ -19,27 +19,24 @@ from refract.cli.common import load_command_settings, run_on_data
 from refract.core.csv_safety import escape_formula
 from refract.core.errors import Malformed
 from refract.core.runtime import Runtime
-from refract.core.text import make_excerpt
+from refract.core.text import count_noun, make_excerpt
 from refract.records.reader import RowReader, UnreadableRow
 
 MAX_PRINTED = 20
 _INTERRUPTED = 130
 _MAX_CELL = 2048
-File = Annotated[Path, typer.Argument(help="The file to read; - is standard input.")]
+File = Annotated[Path, typer.Argument(help="File to read, or - for standard input.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Say what would happen, and change nothing.")
+    bool, typer.Option("--dry-run", help="Show what would happen without changing anything.")
 ]
 ReportTo = Annotated[
     Path | None,
-    typer.Option(
-        "--report", help="Write the rows that were left out to this CSV file.", metavar="FILE"
-    ),
+    typer.Option("--report", help="Write skipped rows to this CSV file.", metavar="FILE"),
 ]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Say of every row what became of it.")
-]
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Print the result of every row.")]
 Encoding = Annotated[
-    str | None, typer.Option("--encoding", help="Such as cp1252.", show_default="utf-8")
+    str | None,
+    typer.Option("--encoding", help="Encoding of the file, such as cp1252.", show_default="utf-8"),
 ]
 Row = TypeVar("Row")
 Result = TypeVar("Result")
@@ -104,9 +101,15 @@ class ImportReport(Generic[Result]):
     def progress(self, size: int | None) -> Progress:
         """Return a progress bar, which only a terminal shows."""
         bar = Progress(
-            TextColumn("Importing"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[rows]:,} rows"),
-            TimeRemainingColumn(), console=self.console, disable=not self.console.is_terminal, transient=True,
-        )  # fmt: skip
+            TextColumn("Importing"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f}%"),
+            TextColumn("{task.fields[rows]:,} rows"),
+            TimeRemainingColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+            transient=True,
+        )
         bar.add_task("rows", total=size, rows=0)
         return bar
 
@@ -131,16 +134,16 @@ class ImportReport(Generic[Result]):
         left_out = sum(self.counts[outcome] for outcome in self.left_out)
         if not self._verbose and left_out > self._printed:
             more = (
-                "they are all in the report"
+                "The report lists them all."
                 if self._report
-                else "--report FILE writes them all to a file"
+                else "Use --report FILE to list them all."
             )
-            self.console.print(f"… and {left_out - self._printed:,} more: {more}.")
+            self.console.print(f"… and {left_out - self._printed:,} more. {more}")
         self.print_remarks()
         done = ", ".join(f"{self.counts[outcome]:,} {word}" for outcome, word in self.words.items())
         typer.echo(
-            f"{'Dry run, nothing was changed. ' if dry_run else ''}{self.rows:,}"
-            f" {'row' if self.rows == 1 else 'rows'}: {done}."
+            f"{'Dry run, nothing was changed. ' if dry_run else ''}"
+            f"{count_noun(self.rows, 'row')}: {done}."
         )
 
     def print_remarks(self) -> None:
@@ -163,9 +166,9 @@ def import_file(
             opened = await begin(rt, stream)
             try:
                 with report.progress(size) as bar:
-                    every = iter(opened.rows)
-                    while some := list(islice(every, opened.batch_size)):
-                        await _finish_batch(opened.batch(some), report.add)
+                    rows = iter(opened.rows)
+                    while batch := list(islice(rows, opened.batch_size)):
+                        await _finish_batch(opened.batch(batch), report.add)
                         bar.update(TaskID(0), completed=opened.rows.position, rows=report.rows)
             finally:
                 if opened.end is not None:
@@ -175,10 +178,7 @@ def import_file(
             run_on_data(settings, run)
         except KeyboardInterrupt:
             report.print_summary(dry_run=options.dry_run)
-            done = (
-                "What is done stays. Run the same command again to go on: rows that are here are"
-                " left alone."
-            )
+            done = "Imported rows stay. Run the same command again to resume; they are skipped."
             typer.secho(
                 f"Stopped. {'Nothing was changed.' if options.dry_run else done}",
                 fg="yellow",
@@ -190,7 +190,7 @@ def import_file(
 async def _finish_batch(
     batch: Coroutine[Any, Any, list[Result]], add: Callable[[list[Result]], None]
 ) -> None:
-    """Finish a batch even if cancelled: around its commit one could not tell whether it is in."""
+    """Finish a batch even if cancelled, so that it is known whether it was committed."""
     task = asyncio.ensure_future(batch)
     try:
         await asyncio.shield(task)

@@ -1,7 +1,7 @@
-"""`refract import` and `refract export` with all they can bring and write: links, and the library."""
+"""`refract import` and `refract export`: links and the library."""
 
-from refract.cli.export import app as writing
-from refract.cli.imports import app as bringing
+from refract.cli.export import app as export_app
+from refract.cli.imports import app as import_app
 from refract.cli.library.import_export import (
     export_library,
     import_library,
@@ -9,7 +9,7 @@ from refract.cli.library.import_export import (
     roll_back,
 )
 
-writing.command("library")(export_library)
-bringing.command("library")(import_library)
-bringing.command("list")(list_imports)
-bringing.command("rollback")(roll_back)
+export_app.command("library")(export_library)
+import_app.command("library")(import_library)
+import_app.command("list")(list_imports)
+import_app.command("rollback")(roll_back)

@@ -34,14 +34,14 @@ from refract.links.imports import (
 from refract.links.imports.importer import BATCH_SIZE
 from refract.names.service import namespace_of
 
-app = typer.Typer(help="Bring links and bookmarks from a file.", no_args_is_help=True)
+app = typer.Typer(help="Import links and bookmarks from a file.", no_args_is_help=True)
 Conflict = Annotated[
     NameConflictPolicy,
     typer.Option(
         "--on-conflict",
         help=(
-            "When a name leads elsewhere already: leave the row out, call it name-2, or count it as"
-            " failed."
+            "When a name already has another destination: skip the row, import it as name-2, or"
+            " count it as failed."
         ),
     ),
 ]
@@ -49,7 +49,7 @@ Conflict = Annotated[
 
 @app.callback()
 def _import() -> None:
-    """Keeps `links` a command of its own, however few there are."""
+    """Make `links` a subcommand; a group with one command would run it directly."""
 
 
 @app.command("links")
@@ -57,7 +57,7 @@ def links(
     file: File,
     *,
     kind: Annotated[
-        LinkFileFormat, typer.Option("--from", help="What wrote the file; auto finds out.")
+        LinkFileFormat, typer.Option("--from", help="Program that wrote the file; auto detects it.")
     ] = LinkFileFormat.AUTO,
     dry_run: DryRun = False,
     conflict: Conflict = NameConflictPolicy.SKIP,
@@ -67,12 +67,15 @@ def links(
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Make links of the rows of a file. Rows that are here already are left alone, so it can be repeated and resumed."""
+    """Import links from a file.
+
+    Existing links are skipped, so an import can be repeated and resumed.
+    """
     outcomes, unread = _LinkReport(verbose=verbose), list[str]()
 
     async def begin(rt: Runtime, stream: BinaryIO) -> OpenImport[Candidate, LinkImportResult]:
         rows = open_link_file(stream, rt.clock.now(), kind, encoding)
-        bringing = LinkImporter(
+        importer = LinkImporter(
             rt,
             namespace_of(rt),
             await get_acting_user(rt, user),
@@ -84,13 +87,12 @@ def links(
         async def end() -> None:
             unread.extend(rows.unread)
 
-        return OpenImport(rows, bringing.import_batch, BATCH_SIZE, end)
+        return OpenImport(rows, importer.import_batch, BATCH_SIZE, end)
 
     import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin)
     if unread:
         typer.secho(
-            "Columns that mean nothing here and were not read:"
-            f" {make_excerpt(', '.join(unread), 200)}.",
+            f"Ignored unknown columns: {make_excerpt(', '.join(unread), 200)}.",
             fg="yellow",
             err=True,
         )
@@ -109,29 +111,30 @@ class _LinkReport(ImportReport[LinkImportResult]):
         self._remarks: Counter[str] = Counter()
 
     def add(self, results: Sequence[LinkImportResult]) -> None:
-        for one in results:
-            self._remarks.update(one.remarks if one.outcome is LinkImportOutcome.CREATED else ())
-            cells = (one.row.where, one.why or "", "|".join(one.row.names), one.row.text)
-            self.note(one.outcome, _sentence(one), cells, report=one.outcome in self.left_out)
+        for result in results:
+            outcome, row = result.outcome, result.row
+            self._remarks.update(result.remarks if outcome is LinkImportOutcome.CREATED else ())
+            cells = (row.where, result.why or "", "|".join(row.names), row.text)
+            self.note(outcome, _format_result(result), cells, report=outcome in self.left_out)
 
     def print_remarks(self) -> None:
         for remark, count in self._remarks.most_common(MAX_PRINTED):
             self.console.print(f"{count:,} × {make_excerpt(remark, 200)}")
 
 
-def _sentence(one: LinkImportResult) -> str:
-    name = ", ".join(one.names or one.row.names)
+def _format_result(result: LinkImportResult) -> str:
+    name = ", ".join(result.names or result.row.names)
     what = (
-        f"{make_excerpt(name)} → {make_excerpt(one.row.text, 80)}"
+        f"{make_excerpt(name)} → {make_excerpt(result.row.text, 80)}"
         if name
-        else make_excerpt(one.row.text, 80)
+        else make_excerpt(result.row.text, 80)
     )
     remarks = (
-        f" ({'; '.join(make_excerpt(remark, 200) for remark in one.remarks)})"
-        if one.remarks
+        f" ({'; '.join(make_excerpt(remark, 200) for remark in result.remarks)})"
+        if result.remarks
         else ""
     )
     return (
-        f"{one.row.where}: {one.outcome}:"
-        f" {what}{f': {make_excerpt(one.why, 300)}' if one.why else ''}{remarks}"
+        f"{result.row.where}: {result.outcome}:"
+        f" {what}{f': {make_excerpt(result.why, 300)}' if result.why else ''}{remarks}"
     )

@@ -16,36 +16,36 @@ from refract.identity.errors import KeyNotFound
 from refract.identity.models import ApiKey, KeyStatus, Scope
 from refract.identity.schemas import KeyCreate, KeyOut, check_key_expiry
 
-app = typer.Typer(help="API keys: create, list, revoke.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke API keys.", no_args_is_help=True)
 KeyOwnerOption = Annotated[
-    str | None, typer.Option("--user", help="Whose key. Left out: the owner's.", metavar="EMAIL")
+    str | None,
+    typer.Option("--user", help="User the key belongs to. Default: the owner.", metavar="EMAIL"),
 ]
 
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Option("--name", help="What will use it, 1 to 100 characters.")],
+    name: Annotated[
+        str, typer.Option("--name", help="A name to recognize it by, 1 to 100 characters.")
+    ],
     user: KeyOwnerOption = None,
     scope: Annotated[
         list[Scope] | None,
         typer.Option(
             "--scope",
-            help=(
-                "read, write, admin or account; may be given several times. Left out: read and"
-                " write."
-            ),
+            help="read, write, admin or account. Repeat for several. Default: read and write.",
         ),
     ] = None,
     expires: Annotated[
         str | None,
         typer.Option(
             "--expires",
-            help="When it stops working: days from now, such as 90, or a date. Left out: never.",
+            help="Days from now, such as 90, or a date. Default: never.",
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a key and print it, and only it, on standard output. It is shown this once."""
+    """Create a key and print only the key. It is shown once."""
     settings = load_command_settings(data_dir)
     new = validate_options(KeyCreate, name=name, **({"scopes": scope} if scope else {}))
 
@@ -74,7 +74,7 @@ def create(
 def list_keys(
     user: KeyOwnerOption = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Show the keys of a person."""
+    """List the keys of a user."""
     settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime) -> tuple[list[ApiKey], datetime]:
@@ -91,7 +91,7 @@ def list_keys(
         )
         return
     if not found:
-        typer.echo("No keys yet. Make one with: refract keys create --name NAME")
+        typer.echo("No keys yet. Create one with: refract keys create --name NAME")
         return
     table = Table(
         *(
@@ -110,7 +110,7 @@ def list_keys(
     )
     for key in found:
         table.add_row(
-            f"{key.id}\nmade by {key.parent_id}" if key.parent_id else str(key.id),
+            f"{key.id}\ncreated by {key.parent_id}" if key.parent_id else str(key.id),
             key.name,
             f"{key.key_prefix}…",
             " ".join(key.scopes),
@@ -129,21 +129,21 @@ def list_keys(
 @app.command("revoke")
 def revoke(
     which: Annotated[
-        str, typer.Argument(help="The id, or the beginning of the key as the list shows it.")
+        str, typer.Argument(help="Its id, or its first characters as listed.", metavar="KEY")
     ],
     user: KeyOwnerOption = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Revoke a key and the keys it made: every process refuses them from now on."""
+    """Revoke a key and the keys created with it. They stop working immediately."""
     settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime) -> list[ApiKey]:
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
             matching = [
-                one
-                for one in await keys.list_keys(session, person)
-                if str(one.id) == which or one.key_prefix == which.rstrip("…")[:16]
+                key
+                for key in await keys.list_keys(session, person)
+                if str(key.id) == which or key.key_prefix == which.rstrip("…")[:16]
             ]
             if len(matching) != 1:
                 raise KeyNotFound
@@ -163,14 +163,14 @@ def revoke(
 
 
 def _parse_expiry(text: str, now: datetime) -> datetime:
-    """Return the end that somebody typed: a number of days, or a date or time, in UTC where it names no zone."""
+    """Parse a number of days from now, a date or a time. The default time zone is UTC."""
     try:
         if text.isdecimal():
             return now + timedelta(days=int(text))
         ends = datetime.fromisoformat(text)
     except (ValueError, OverflowError) as exc:
         raise typer.BadParameter(
-            "write a number of days, such as 90, or a date, such as 2027-01-31",
+            "use a number of days, such as 90, or a date, such as 2027-01-31",
             param_hint="--expires",
         ) from exc
     return ends if ends.tzinfo is not None else ends.replace(tzinfo=UTC)

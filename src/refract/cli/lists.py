@@ -1,4 +1,4 @@
-"""`refract lists`: everybody's lists, from the terminal."""
+"""`refract lists`: the lists of all users."""
 
 import json
 from typing import Annotated
@@ -22,11 +22,9 @@ from refract.lists.models import LinkList
 from refract.lists.queries import AllListsFilter, find_published_list, find_removed_list
 from refract.names.service import namespace_of
 
-app = typer.Typer(
-    help="Everybody's lists: find one, take it down, bring it back.", no_args_is_help=True
-)
+app = typer.Typer(help="Find, take down and restore the lists of all users.", no_args_is_help=True)
 ListArgument = Annotated[
-    str, typer.Argument(help="The name or the short URL of a published list.", metavar="NAME")
+    str, typer.Argument(help="Name or short URL of a published list.", metavar="NAME")
 ]
 _MAX_LISTS = 200
 
@@ -38,27 +36,27 @@ class UnknownList(NotFound):
 @app.command("list")
 def list_lists(
     search: Annotated[
-        str | None, typer.Argument(help="Words of title, name or host. Left out: all.")
+        str | None, typer.Argument(help="Words in titles, names or hosts. Default: all lists.")
     ] = None,
     anonymous: Annotated[
         bool, typer.Option("--anonymous", help="Only lists without an owner.")
     ] = False,
     removed: Annotated[
-        bool, typer.Option("--removed", help="Those deleted in the last 24 hours.")
+        bool, typer.Option("--removed", help="Only lists deleted in the last 24 hours.")
     ] = False,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show everybody's lists, newest first, at most 200."""
+    """List the lists of all users, newest first, at most 200."""
 
     async def run(rt: Runtime) -> list[AdminListOut]:
         since = rt.clock.now() - service.UNDO_WINDOW if removed else None
-        asked = AllListsFilter(search, True if anonymous else None, None, since)
+        filters = AllListsFilter(search, True if anonymous else None, None, since)
         async with rt.db.read() as session:
             page = await queries.load_admin_lists_page(
                 session,
                 CursorCodec(rt.secret),
-                asked,
+                filters,
                 rt.settings.public_url,
                 limit=_MAX_LISTS,
                 cursor=None,
@@ -67,7 +65,7 @@ def list_lists(
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
-        typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
+        typer.echo(json.dumps([row.model_dump(mode="json") for row in found], indent=2))
         return
     if not found:
         typer.echo("No lists.")
@@ -75,26 +73,26 @@ def list_lists(
     table = Table(
         *(
             Column(title, overflow="fold")
-            for title in ("name", "title", "status", "owner", "leads to", "created")
+            for title in ("name", "title", "status", "owner", "hosts", "created")
         )
     )
-    for one in found:
-        hosts = ", ".join(one.hosts[:3])
-        owner = one.owner_email or "(no account)"
+    for row in found:
+        hosts = ", ".join(row.hosts[:3])
+        owner = row.owner_email or "(no account)"
         table.add_row(
-            one.slug or "",
-            make_safe_text(one.title or ""),
-            one.status,
+            row.slug or "",
+            make_safe_text(row.title or ""),
+            row.status,
             make_safe_text(owner),
             make_safe_text(hosts),
-            f"{one.created_at:%Y-%m-%d}",
+            f"{row.created_at:%Y-%m-%d}",
         )
     make_console(UNCUT_WIDTH).print(table)
 
 
 @app.command("remove")
 def remove(name: ListArgument, data_dir: DataDir = None) -> None:
-    """Take a published list down. Its maker cannot bring it back; you can, for 24 hours."""
+    """Take down a published list. Its owner can't restore it; you can, for 24 hours."""
 
     async def run(rt: Runtime) -> LinkList:
         by = await get_acting_user(rt, None)
@@ -102,16 +100,16 @@ def remove(name: ListArgument, data_dir: DataDir = None) -> None:
             found = await find_published_list(session, parse_segment(name))
             if found is None:
                 raise UnknownList(typed=make_excerpt(name))
-            who = ListCaller(by.id, is_admin=True)
-            return await service.delete_list(session, rt.ids, who, found.id, rt.clock.now())
+            caller = ListCaller(by.id, is_admin=True)
+            return await service.delete_list(session, rt.ids, caller, found.id, rt.clock.now())
 
-    gone = run_on_data(load_command_settings(data_dir), run)
-    typer.echo(f"Removed {gone.slug}. Bring it back with: refract lists restore {gone.slug}")
+    removed = run_on_data(load_command_settings(data_dir), run)
+    typer.echo(f"Removed {removed.slug}. Restore it with: refract lists restore {removed.slug}")
 
 
 @app.command("restore")
 def restore(name: ListArgument, data_dir: DataDir = None) -> None:
-    """Bring back a list deleted in the last 24 hours, under its name."""
+    """Restore a list that was deleted in the last 24 hours, with its name."""
 
     async def run(rt: Runtime) -> LinkList:
         by = await get_acting_user(rt, None)
@@ -124,5 +122,5 @@ def restore(name: ListArgument, data_dir: DataDir = None) -> None:
                 session, space, ListCaller(by.id, is_admin=True), found.id
             )
 
-    back = run_on_data(load_command_settings(data_dir), run)
-    typer.echo(f"{back.slug} is back.")
+    restored = run_on_data(load_command_settings(data_dir), run)
+    typer.echo(f"Restored {restored.slug}.")

@@ -9,6 +9,7 @@ from refract.cli.common import InvalidValue, load_command_settings, run_on_datab
 from refract.cli.options import DataDir
 from refract.core.db.session import Database
 from refract.core.settings.model import Settings
+from refract.core.text import count_noun
 from refract.migrations.losses import DowngradeLoss, read_losses
 
 
@@ -18,23 +19,24 @@ def migrate(
         str | None,
         typer.Option(
             "--to",
-            help="The revision to bring it to, older or newer. Left out: this version's.",
+            help="Target revision, older or newer. Default: the newest.",
             metavar="REV",
         ),
     ] = None,
     status: Annotated[
-        bool, typer.Option("--status", help="Only say which revision it is at.")
+        bool, typer.Option("--status", help="Only print the current revision.")
     ] = False,
     check: Annotated[
         bool,
-        typer.Option("--check", help="The same, and status 1 if this version cannot work on it."),
+        typer.Option("--check", help="Like --status; exit with 1 if this version can't use it."),
     ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask before something is lost.")
-    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Don't ask before data is lost.")] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Bring the database to this version's schema, or to another revision. `serve` migrates by itself."""
+    """Migrate the database to the newest schema, or to another revision.
+
+    `refract serve` does this automatically.
+    """
     settings = load_command_settings(data_dir, creates=not (status or check or to))
     if status or check:
         _print_status(settings, fails=check)
@@ -46,21 +48,21 @@ def migrate(
         return
     ran = run_on_database(settings, lambda db: migrations.upgrade(db, to))
     if ran:
-        typer.echo(f"Ran {len(ran)} steps; the schema is at {ran[-1]}.")
+        typer.echo(f"Ran {count_noun(len(ran), 'migration')}. The schema is at revision {ran[-1]}.")
     elif state.is_ahead:
         typer.echo(
-            f"The schema is at {state.revision}, newer than this version's {migrations.HEAD}, which"
-            " can work on it."
+            f"The schema is at revision {state.revision}, newer than {migrations.HEAD}. This"
+            " version can use it."
         )
     else:
-        typer.echo(f"The schema is up to date ({target}).")
+        typer.echo(f"The schema is up to date (revision {target}).")
 
 
 def _check_revision(revision: str) -> str:
     if revision not in migrations.list_revisions():
         raise InvalidValue(
             problem=(
-                f'There is no revision "{revision}": this version knows 0001 to {migrations.HEAD}.'
+                f'There\'s no revision "{revision}". This version has 0001 to {migrations.HEAD}.'
             )
         )
     return revision
@@ -74,15 +76,15 @@ def _print_status(settings: Settings, *, fails: bool) -> None:
         if state.revision is None or revision > state.revision
     ]
     typer.echo(
-        f"The database is at {state.revision or 'no revision'}; Refract {__version__} knows up to"
-        f" {migrations.HEAD}."
+        f"The database is at {f'revision {state.revision}' if state.revision else 'no revision'}."
+        f" The newest in Refract {__version__} is {migrations.HEAD}."
     )
     if state.problem is not None:
         typer.echo(state.problem.message)
     elif state.is_ahead:
-        typer.echo("A newer version has upgraded it; this one can work on it.")
+        typer.echo("A newer version migrated it. This version can use it.")
     if behind:
-        typer.echo(f"To run: {', '.join(behind)}.")
+        typer.echo(f"Pending: {', '.join(behind)}.")
     if fails and state.problem is not None:
         raise typer.Exit(1)
 
@@ -91,8 +93,9 @@ def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> Non
     if found > migrations.HEAD:
         raise InvalidValue(
             problem=(
-                f"The database is at {found}, and this version knows only up to {migrations.HEAD}:"
-                f" the newer version can take it back, with refract migrate --to {target}."
+                f"The database is at revision {found}; the newest in this version is"
+                f" {migrations.HEAD}. Downgrade it with the newer version: refract migrate --to"
+                f" {target}."
             )
         )
 
@@ -102,13 +105,13 @@ def _downgrade(settings: Settings, found: str, target: str, *, yes: bool) -> Non
 
     lost = run_on_database(settings, look)
     typer.echo(
-        f"Going back from {found} to {target} loses:"
+        f"Downgrading from {found} to {target} loses:"
         if lost
-        else f"Going back from {found} to {target} loses nothing."
+        else f"Downgrading from {found} to {target} loses nothing."
     )
     for loss in lost:
         typer.echo(f"  {loss}")
     if not yes:
-        typer.confirm("Versions that need the newer schema must be stopped. Go back?", abort=True)
+        typer.confirm("Stop every server that needs the newer schema first. Downgrade?", abort=True)
     ran = run_on_database(settings, lambda db: migrations.downgrade(db, target))
-    typer.echo(f"Took back {len(ran)} steps; the schema is at {target}.")
+    typer.echo(f"Reverted {count_noun(len(ran), 'migration')}. The schema is at revision {target}.")

@@ -1,4 +1,4 @@
-"""Options that many commands have. Nothing here takes long to load."""
+"""Options that many commands share. Importing this module is cheap."""
 
 from pathlib import Path
 from typing import Annotated
@@ -7,15 +7,15 @@ import typer
 
 AsUser = Annotated[
     str | None,
-    typer.Option("--user", help="Do it as this person. Left out: the owner.", metavar="EMAIL"),
+    typer.Option("--user", help="Act as this user. Default: the owner.", metavar="EMAIL"),
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for scripts.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(
         "--data-dir",
-        help="The directory with the data. [env: REFRACT_DATA_DIR]",
+        help="Data directory. [env: REFRACT_DATA_DIR]",
         show_default="data",
-        readable=False,  # we look ourselves, and say what to do
+        readable=False,  # checked later, with a message that says what to do
     ),
 ]

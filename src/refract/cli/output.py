@@ -11,22 +11,25 @@ from refract.core.text import make_excerpt
 
 _PIPED_WIDTH = 160
 UNCUT_WIDTH = 4096
-"""The width of a piped table whose values scripts read: nothing is cut off."""
+"""Width of a piped table that scripts read: nothing is cut off."""
 
 
 def make_console(piped_width: int = _PIPED_WIDTH) -> Console:
-    """Return the terminal as wide as it is; a file or a pipe gets lines that are not broken too soon."""
-    found = Console()
-    return found if found.is_terminal else Console(width=piped_width)
+    """Return a console as wide as the terminal, or `piped_width` wide for a file or pipe."""
+    console = Console()
+    return console if console.is_terminal else Console(width=piped_width)
 
 
-def make_safe_text(text: str | None, most: int = 200, style: str = "") -> Text:
-    return Text(make_excerpt(text or "", most), style=style)
+def make_safe_text(text: str | None, max_length: int = 200, style: str = "") -> Text:
+    """Return text from users, shortened and without control characters."""
+    return Text(make_excerpt(text or "", max_length), style=style)
 
 
 def format_time(moment: datetime | None) -> str:
+    """Return a time to the minute, or a dash."""
     return f"{moment:%Y-%m-%d %H:%M}" if moment else "–"
 
 
-def print_json(shape: BaseModel) -> None:
-    typer.echo(shape.model_dump_json(indent=2))
+def print_json(response: BaseModel) -> None:
+    """Print an API response for scripts."""
+    typer.echo(response.model_dump_json(indent=2))

@@ -1,4 +1,4 @@
-"""`refract reports`: abuse reports, from the terminal."""
+"""`refract reports`: abuse reports."""
 
 import json
 from typing import Annotated
@@ -19,21 +19,19 @@ from refract.reports.errors import ReportNotFound
 from refract.reports.models import ReportStatus
 from refract.reports.schemas import ReportGroupOut
 
-app = typer.Typer(
-    help="Abuse reports: read the queue, dismiss what is harmless.", no_args_is_help=True
-)
+app = typer.Typer(help="List and dismiss abuse reports.", no_args_is_help=True)
 _MAX_REPORTS = 200
 
 
 @app.command("list")
 def list_reports(
     closed: Annotated[
-        bool, typer.Option("--closed", help="Those that were decided, instead of open ones.")
+        bool, typer.Option("--closed", help="Show closed reports instead of open ones.")
     ] = False,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show reports by target, at most 200: open ones with the oldest first."""
+    """List reports by target, at most 200. Open reports are listed oldest first."""
     status = ReportStatus.CLOSED if closed else ReportStatus.OPEN
 
     async def run(rt: Runtime) -> list[ReportGroupOut]:
@@ -45,7 +43,7 @@ def list_reports(
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
-        typer.echo(json.dumps([one.model_dump(mode="json") for one in found], indent=2))
+        typer.echo(json.dumps([group.model_dump(mode="json") for group in found], indent=2))
         return
     if not found:
         typer.echo("No reports.")
@@ -53,20 +51,29 @@ def list_reports(
     table = Table(
         *(
             Column(title, overflow="fold")
-            for title in ("id", "name", "kind", "reports", "reasons", "leads to", "owner", "state")
+            for title in (
+                "id",
+                "name",
+                "kind",
+                "reports",
+                "reasons",
+                "destination",
+                "owner",
+                "status",
+            )
         )
     )
-    for one in found:
-        leads_to = one.destination or ", ".join(one.hosts[:3])
+    for group in found:
+        destination = group.destination or ", ".join(group.hosts[:3])
         table.add_row(
-            str(one.id),
-            make_safe_text(one.name),
-            one.kind,
-            str(one.count),
-            " ".join(one.reasons),
-            make_safe_text(leads_to),
-            make_safe_text(one.owner_email or "(no account)"),
-            one.outcome or one.state,
+            str(group.id),
+            make_safe_text(group.name),
+            group.kind,
+            str(group.count),
+            " ".join(group.reasons),
+            make_safe_text(destination),
+            make_safe_text(group.owner_email or "(no account)"),
+            group.outcome or group.state,
         )
     make_console(UNCUT_WIDTH).print(table)
 
@@ -74,11 +81,11 @@ def list_reports(
 @app.command("dismiss")
 def dismiss(
     report_id: Annotated[
-        str, typer.Argument(help="The id that `refract reports list` shows.", metavar="ID")
+        str, typer.Argument(help="Id, as listed by `refract reports list`.", metavar="ID")
     ],
     data_dir: DataDir = None,
 ) -> None:
-    """Close every report of one target without doing anything about it."""
+    """Dismiss every report of a target without further action."""
     if not report_id.isdigit():
         raise ReportNotFound
     number = parse_id(report_id)

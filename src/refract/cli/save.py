@@ -20,26 +20,25 @@ def save(
     text: Annotated[
         str | None,
         typer.Argument(
-            help="A thought or an address; - or nothing reads standard input.", metavar="TEXT"
+            help="A URL or a note. Omit it, or use -, to read standard input.", metavar="TEXT"
         ),
     ] = None,
     *,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="May be given several times.")
-    ] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag. Repeat for several.")] = None,
     enrich: Annotated[
         bool,
         typer.Option(
-            "--enrich/--no-enrich", help="Let the assistant describe it, or file it as it is."
+            "--enrich/--no-enrich", help="Suggest title, summary and tags, or save it as it is."
         ),
     ] = True,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Save a text or an address to the library and print its id, and only that, on standard output.
+    """Save a note or a URL to the library and print only its id.
 
-    Several addresses, one a line, are as many items. A running server describes them; without one they wait for the next start.
+    Several URLs, one per line, become one item each. The running server adds suggestions;
+    without one, items wait until it starts.
     """
     settings = load_command_settings(data_dir)
     if text in (None, "-"):
@@ -49,14 +48,14 @@ def save(
         texts = split_paste(text or "")
         if not texts:
             raise EmptyText
-        wishes = [
-            validate_options(ItemCreate, text=one, enrich=enrich, new_tags=tag or [])
-            for one in texts
+        new_items = [
+            validate_options(ItemCreate, text=line, enrich=enrich, new_tags=tag or [])
+            for line in texts
         ]
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            made = [await capture_item(session, rt, person, wish) for wish in wishes]
-            return await serialize_items(session, [one.item for one in made])
+            captured = [await capture_item(session, rt, person, item) for item in new_items]
+            return await serialize_items(session, [capture.item for capture in captured])
 
     for item in run_on_data(settings, run):
         if as_json:
@@ -64,4 +63,4 @@ def save(
         else:
             typer.echo(str(item.id))
             if item.duplicate_of is not None:
-                typer.secho(f"You have this page already, as {item.duplicate_of}.", err=True)
+                typer.secho(f"Duplicate of item {item.duplicate_of}.", err=True)

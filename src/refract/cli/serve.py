@@ -1,4 +1,8 @@
-"""`refract serve`. With several processes the first one is on its way before this one has loaded what prepares the database."""
+"""`refract serve`.
+
+With several processes, the first one starts before this one has loaded the code that prepares the
+database.
+"""
 
 import asyncio
 import errno
@@ -22,20 +26,16 @@ from refract.server.systemd import notify_ready
 def serve(
     host: Annotated[
         str | None,
-        typer.Option(
-            help="The address to listen on. [env: REFRACT_HOST]", show_default="127.0.0.1"
-        ),
+        typer.Option(help="Address to listen on. [env: REFRACT_HOST]", show_default="127.0.0.1"),
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(help="The port; 0 takes a free one. [env: REFRACT_PORT]", show_default="8000"),
+        typer.Option(help="Port; 0 picks a free one. [env: REFRACT_PORT]", show_default="8000"),
     ] = None,
     data_dir: DataDir = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            help="Server processes that share the port. [env: REFRACT_WORKERS]", show_default="1"
-        ),
+        typer.Option(help="Number of server processes. [env: REFRACT_WORKERS]", show_default="1"),
     ] = None,
     role: Annotated[
         str | None,
@@ -44,7 +44,10 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Migrate, start, print the address and, on the first start, a sign-in link."""
+    """Migrate the database and start the server.
+
+    Print its URL and, on the first start, a sign-in link.
+    """
     gc.disable()  # until everything is loaded
     os.umask(0o077)
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
@@ -62,15 +65,14 @@ def serve(
 _REMEDIES = {
     errno.EADDRINUSE: "Stop what uses it, or choose another with --port or REFRACT_PORT.",
     errno.EACCES: (
-        "Ports below 1024 need a right of their own: choose a higher one with --port or"
-        " REFRACT_PORT and put a front before it, or give the service"
-        " AmbientCapabilities=CAP_NET_BIND_SERVICE."
+        "Ports below 1024 need a privilege: choose a higher one with --port or REFRACT_PORT behind"
+        " a reverse proxy, or give the service AmbientCapabilities=CAP_NET_BIND_SERVICE."
     ),
 }
 
 
 def open_listener(settings: Settings) -> socket.socket:
-    """The socket, opened before anything else: a port that is taken should say so at once."""
+    """Open the socket first, so that a port in use is reported immediately."""
     listener = socket.socket(
         socket.AF_INET6 if ":" in settings.host else socket.AF_INET, socket.SOCK_STREAM
     )
@@ -82,12 +84,12 @@ def open_listener(settings: Settings) -> socket.socket:
         listener.close()
         raise ConfigurationError(
             problem=(
-                f"Cannot listen on {settings.host} port {settings.port}:"
-                f" {getattr(exc, 'strerror', None) or 'this is no host name'}."
+                f"Can't listen on {settings.host} port {settings.port}:"
+                f" {getattr(exc, 'strerror', None) or 'not a host name'}."
             ),
             remedy=_REMEDIES.get(
                 getattr(exc, "errno", 0),
-                "Name an address of this machine with --host or REFRACT_HOST.",
+                "Set --host or REFRACT_HOST to an address of this machine.",
             ),
         ) from exc
     listener.setblocking(False)
@@ -95,7 +97,7 @@ def open_listener(settings: Settings) -> socket.socket:
 
 
 def _serve_single(settings: Settings, listener: socket.socket) -> None:
-    import uvloop  # noqa: PLC0415 - the parent of others serves nobody
+    import uvloop  # noqa: PLC0415 - a supervisor serves no requests
 
     from refract.server.handover import ListenerHandover  # noqa: PLC0415
     from refract.server.process import serve_process  # noqa: PLC0415
@@ -116,7 +118,7 @@ def _serve_single(settings: Settings, listener: socket.socket) -> None:
 
 
 async def _serve_supervised(settings: Settings, listener: socket.socket) -> None:
-    """The first process loads while the database is prepared."""
+    """Start the first process while the database is being prepared."""
     supervisor = ProcessSupervisor(settings, listener)
     serving, preparing = (
         asyncio.create_task(supervisor.run()),
@@ -124,7 +126,7 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
     )
     try:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
-        if preparing.done():  # else somebody stopped us meanwhile
+        if preparing.done():  # else the server was stopped meanwhile
             await preparing
             gc.enable()
             supervisor.mark_prepared()
@@ -136,6 +138,6 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
 
 
 async def _prepare_in_thread(settings: Settings) -> None:
-    """Loaded in a thread, so that the first process is started meanwhile."""
+    """Prepare the database. Its code is imported in a thread, so that processes start meanwhile."""
     startup = await asyncio.to_thread(import_module, "refract.server.startup")
     await startup.prepare_server(settings)

@@ -22,11 +22,11 @@ _HIDDEN = "[hidden]"
 def show_settings(
     as_json: AsJson = False,
     changed: bool = typer.Option(
-        False, "--changed", help="Only those that are not at their default."
+        False, "--changed", help="Only settings that differ from their default."
     ),
     data_dir: DataDir = None,
 ) -> None:
-    """Show every setting as it is in effect, and where it comes from. Secrets are hidden."""
+    """Show the effective value and the source of every setting. Secrets are hidden."""
     settings = load_settings(data_dir=data_dir)
     file = os.environ.get("REFRACT_SETTINGS_FILE")
     written = tomllib.loads(Path(file).read_text()) if file else {}

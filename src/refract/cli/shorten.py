@@ -20,45 +20,48 @@ from refract.links.service import check_link, create_link
 
 
 def shorten(
-    url: Annotated[str, typer.Argument(help="Where the link leads.", metavar="URL")],
+    url: Annotated[str, typer.Argument(help="Destination URL.", metavar="URL")],
     *,
     name: Annotated[
         list[str] | None,
-        typer.Option(
-            "--name", help="A path of its own, such as roadmap; may be given several times."
-        ),
+        typer.Option("--name", help="Custom name, such as roadmap. Repeat for several."),
     ] = None,
-    title: Annotated[str | None, typer.Option("--title")] = None,
-    notes: Annotated[str | None, typer.Option("--notes")] = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="May be given several times.")
-    ] = None,
+    title: Annotated[str | None, typer.Option("--title", help="Title.")] = None,
+    notes: Annotated[str | None, typer.Option("--notes", help="Private notes.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", help="Tag. Repeat for several.")] = None,
     expires: Annotated[
         str | None,
-        typer.Option("--expires", help="30d, 12h, 2026-12-31 or a moment.", metavar="WHEN"),
+        typer.Option("--expires", help="30d, 12h, 2026-12-31 or a time.", metavar="WHEN"),
     ] = None,
     status: Annotated[
-        int | None, typer.Option("--status", help="301, 302, 307 or 308.", show_default="302")
+        int | None,
+        typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.", show_default="302"),
     ] = None,
     visibility: Annotated[
-        Visibility | None, typer.Option("--visibility", show_default="unlisted")
+        Visibility | None,
+        typer.Option("--visibility", help="Who can see and follow it.", show_default="unlisted"),
     ] = None,
     find_if_exists: Annotated[
-        bool, typer.Option("--find-if-exists", help="Use my link to this address, if there is one.")
+        bool,
+        typer.Option("--find-if-exists", help="Return your existing link to this URL, if any."),
     ] = False,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Make a short link and print its address, and only that, on standard output."""
+    """Create a short link and print only its URL."""
     settings = load_command_settings(data_dir)
     given: dict[str, Any] = {
-        "destination": url, "names": name or [], "title": title, "notes": notes, "tags": tag or [], "find_if_exists": find_if_exists,
-    }  # fmt: skip
-    said = {"redirect_status": status, "visibility": visibility}
-    given |= {
-        field: value for field, value in said.items() if value is not None
-    }  # an existing link must have what is said, no more
+        "destination": url,
+        "names": name or [],
+        "title": title,
+        "notes": notes,
+        "tags": tag or [],
+        "find_if_exists": find_if_exists,
+    }
+    # Left out unless given: an existing link matches if it has what was given, and no more.
+    optional = {"redirect_status": status, "visibility": visibility}
+    given |= {field: value for field, value in optional.items() if value is not None}
 
     link = run_on_data(settings, lambda rt: _shorten(rt, given, expires, user))
     if as_json:

@@ -17,12 +17,10 @@ def signin_link(
     data_dir: DataDir = None,
     user: Annotated[
         str | None,
-        typer.Option(
-            "--user", help="Sign in as this person instead of the owner.", metavar="EMAIL"
-        ),
+        typer.Option("--user", help="Sign in as this user. Default: the owner.", metavar="EMAIL"),
     ] = None,
 ) -> None:
-    """Print a one-time sign-in link. It works once, within the hour."""
+    """Print a one-time sign-in link. It expires in an hour."""
     settings = load_command_settings(data_dir)
     served = read_address(settings)
     if not settings.signin_links_allowed or (served is not None and not served.signin_links):

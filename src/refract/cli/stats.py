@@ -15,6 +15,7 @@ from refract.clicks import stats
 from refract.clicks.stats import Breakdown, Granularity, LinkDashboard, SeriesPoint, StatsQuery
 from refract.clicks.stats.schemas import BreakdownOut, DashboardOut, StatsOut, parse_when
 from refract.core.runtime import Runtime
+from refract.core.text import count_noun
 
 _BAR_WIDTH = 40
 _FORMATS = {
@@ -30,41 +31,39 @@ def link_stats(
     *,
     begin: Annotated[
         str | None,
-        typer.Option("--from", help="The first day or moment. Left out: 30 days.", metavar="WHEN"),
+        typer.Option("--from", help="Start: a date or time. Default: 30 days ago.", metavar="WHEN"),
     ] = None,
     end: Annotated[
         str | None,
-        typer.Option(
-            "--to", help="The day or moment before which it ends. Left out: now.", metavar="WHEN"
-        ),
+        typer.Option("--to", help="End, exclusive: a date or time. Default: now.", metavar="WHEN"),
     ] = None,
     granularity: Annotated[
-        Granularity, typer.Option("--by", help="How long a line of the series is.")
+        Granularity, typer.Option("--by", help="Length of an interval.")
     ] = Granularity.DAY,
     tz: Annotated[
         str,
-        typer.Option("--tz", help="Whose days: a time zone such as Europe/Berlin.", metavar="ZONE"),
+        typer.Option("--tz", help="Time zone, such as Europe/Berlin.", metavar="ZONE"),
     ] = "UTC",
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show the clicks of a link: over time, and by where they came from."""
-    asked = StatsQuery(_parse_when(begin), _parse_when(end), granularity, tz, compare=True)
+    """Show the clicks of a link over time, and by country, referrer and more."""
+    query = StatsQuery(_parse_when(begin), _parse_when(end), granularity, tz, compare=True)
 
     async def run(rt: Runtime) -> LinkDashboard:
-        desk = await load_context(rt, user)
+        context = await load_context(rt, user)
         async with rt.db.read() as session:
-            link = await desk.find_link(session, which)
-            await stats.require_stats_access(session, desk.caller, link.id)
+            link = await context.find_link(session, which)
+            await stats.require_stats_access(session, context.caller, link.id)
         async with rt.db.read() as session:
-            return await stats.get_dashboard(session, link.id, asked, rt.clock.now())
+            return await stats.get_dashboard(session, link.id, query, rt.clock.now())
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
-        parts = {name: BreakdownOut.model_validate(one) for name, one in found.breakdowns.items()}
-        shape = DashboardOut(stats=StatsOut.model_validate(found.stats), breakdowns=parts)
-        typer.echo(shape.model_dump_json(indent=2, by_alias=True))
+        parts = {name: BreakdownOut.model_validate(part) for name, part in found.breakdowns.items()}
+        response = DashboardOut(stats=StatsOut.model_validate(found.stats), breakdowns=parts)
+        typer.echo(response.model_dump_json(indent=2, by_alias=True))
     else:
         _print_dashboard(found)
 
@@ -79,17 +78,19 @@ def _parse_when(text: str | None) -> datetime | date | None:
 def _print_dashboard(found: LinkDashboard) -> None:
     whole, before = found.stats.totals, found.stats.previous
     typer.echo(
-        f"{whole.clicks:,} clicks by {whole.uniques:,} visitors, and {whole.bots:,} by bots",
+        f"{count_noun(whole.clicks, 'click')} by {count_noun(whole.uniques, 'unique visitor')};"
+        f" bots, excluded: {whole.bots:,}",
         nl=before is None,
     )
     if before is not None:
-        typer.echo(f" (the time before: {before.clicks:,})")
+        typer.echo(f" (previous period: {before.clicks:,})")
     zone = ZoneInfo(found.stats.time_zone)
-    most = max((point.clicks for point in found.stats.series), default=0)
+    max_clicks = max((point.clicks for point in found.stats.series), default=0)
     table = Table(box=None, show_header=False, pad_edge=False)
     for point in found.stats.series:
-        when = f"{point.at if point.utc_day else point.at.astimezone(zone):{_FORMATS[found.stats.granularity]}}"
-        table.add_row(f"{when} UTC" if point.utc_day else when, *_format_point(point, most))
+        at = point.at if point.utc_day else point.at.astimezone(zone)
+        when = f"{at:{_FORMATS[found.stats.granularity]}}"
+        table.add_row(f"{when} UTC" if point.utc_day else when, *_format_point(point, max_clicks))
     make_console().print(table)
     for dimension, breakdown in found.breakdowns.items():
         if breakdown.items:
@@ -97,11 +98,11 @@ def _print_dashboard(found: LinkDashboard) -> None:
             _print_breakdown(dimension, breakdown)
 
 
-def _format_point(point: SeriesPoint, most: int) -> tuple[str, str]:
+def _format_point(point: SeriesPoint, max_clicks: int) -> tuple[str, str]:
     return (
         ("no data", "")
         if point.no_data
-        else (f"{point.clicks:,}", "▇" * round(_BAR_WIDTH * point.clicks / (most or 1)))
+        else (f"{point.clicks:,}", "▇" * round(_BAR_WIDTH * point.clicks / (max_clicks or 1)))
     )
 
 
@@ -113,5 +114,5 @@ def _print_breakdown(dimension: str, found: Breakdown) -> None:
     for item in found.items:
         table.add_row(make_safe_text(item.label), f"{item.clicks:,}", f"{item.share:.0%}")
     if found.other:
-        table.add_row("others", f"{found.other:,}", f"{found.other / found.total:.0%}")
+        table.add_row("other", f"{found.other:,}", f"{found.other / found.total:.0%}")
     make_console().print(table)

@@ -23,7 +23,7 @@ from refract.core.text import count_noun
 from refract.identity.revocation_log import append_revocations
 from refract.transfer import backup as backups
 from refract.transfer.manifest import BackupManifest
-from refract.transfer.move import move_database as carry
+from refract.transfer.move import move_database
 from refract.transfer.replay import ReplayResult, check_lists, replay_revocations
 from refract.transfer.restore import finish_restore, load_backup
 
@@ -36,7 +36,7 @@ class ServerRunning(Conflict):
 
 @contextlib.contextmanager
 def show_progress(what: str) -> Iterator[ProgressCallback]:
-    """A progress bar per table, on standard error."""
+    """Show a progress bar per table on standard error; yield the function that updates it."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
@@ -46,10 +46,10 @@ def show_progress(what: str) -> Iterator[ProgressCallback]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task(what, total=None)
 
-        def told(table: str, done: int, total: int) -> None:
+        def report_progress(table: str, done: int, total: int) -> None:
             bars.update(task, description=f"{what} {table}", completed=done, total=total)
 
-        yield told
+        yield report_progress
 
 
 def require_stopped_server(settings: Settings) -> None:
@@ -64,57 +64,69 @@ def move(
         typer.Option(
             "--to",
             help=(
-                "Where to: postgresql://user@host/database or mysql://…; @FILE or env:NAME if it"
-                " holds a password."
+                "Target: postgresql://user@host/database or mysql://…; @FILE or env:NAME to keep a"
+                " password out of the arguments."
             ),
             metavar="URL",
         ),
     ],
     again: Annotated[
-        bool, typer.Option("--again", help="Empty the new database first, whatever it holds.")
+        bool, typer.Option("--again", help="Empty the target database first.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Copy a SQLite installation to PostgreSQL or MariaDB, and compare every table. Run it again to go on where it was cut off."""
+    """Copy a SQLite installation to PostgreSQL or MariaDB and verify every table.
+
+    Run it again to resume after an interruption.
+    """
     settings = load_command_settings(data_dir)
-    there = load_settings({"database_url": "--to"}, data_dir=data_dir, database_url=read_secret(to))
+    target_settings = load_settings(
+        {"database_url": "--to"}, data_dir=data_dir, database_url=read_secret(to)
+    )
     require_stopped_server(settings)
 
     async def run(source: Database) -> None:
-        target = Database(there)
+        target = Database(target_settings)
         try:
-            with show_progress("Moving") as told:
-                moved = await carry(source, target, told, again=again)
+            with show_progress("Moving") as report_progress:
+                moved = await move_database(source, target, report_progress, again=again)
         finally:
             await target.close()
-        verb = "Went on and moved" if moved.resumed else "Moved"
+        verb = "Resumed and moved" if moved.resumed else "Moved"
         typer.echo(
-            f"{verb} {moved.rows:,} rows in {moved.tables} tables; every table is the same there."
+            f"{verb} {count_noun(moved.rows, 'row')} in {count_noun(moved.tables, 'table')}. Every"
+            " table matches."
         )
 
     run_on_database(settings, run)
     typer.echo(
-        "Set REFRACT_DATABASE_URL to the new address and start. Clicks that wait in the spool and"
-        " the old days' files stay where they are."
+        "Set REFRACT_DATABASE_URL to the new database and start the server. Pending clicks and"
+        " archive files stay where they are."
     )
 
 
 def backup(
-    path: Annotated[
-        Path, typer.Argument(help="The file to write.", metavar="FILE", dir_okay=False)
-    ],
+    path: Annotated[Path, typer.Argument(help="File to write.", metavar="FILE", dir_okay=False)],
     without_archive: Annotated[
         bool, typer.Option("--without-archive", help="Leave out archived clicks.")
     ] = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Write everything into one file, from one moment, while the server runs. It restores on any of the three databases."""
+    """Write a consistent backup into one file, also while the server runs.
+
+    It can be restored on SQLite, PostgreSQL and MariaDB.
+    """
     settings = load_command_settings(data_dir)
 
     async def run(db: Database) -> BackupManifest:
-        with show_progress("Backing up") as told:
+        with show_progress("Backing up") as report_progress:
             return await backups.create_backup(
-                settings, db, path, SystemClock().now(), told, without_archive=without_archive
+                settings,
+                db,
+                path,
+                SystemClock().now(),
+                report_progress,
+                without_archive=without_archive,
             )
 
     manifest = run_on_database(settings, run)
@@ -123,25 +135,23 @@ def backup(
     except OSError as exc:
         where = settings.backup_marker
         typer.secho(
-            f"{where} could not be written ({exc.strerror}): alerts will not know of this backup.",
+            f"Can't write {where} ({exc.strerror}). Alerts won't see this backup.",
             fg="yellow",
             err=True,
         )
     size = f"{path.stat().st_size:,} bytes"
     typer.echo(
-        f"Wrote {manifest.rows:,} rows of {len(manifest.tables)} tables and {len(manifest.files)}"
-        f" files to {path} ({size})."
+        f"Wrote {_describe_rows(manifest)} and {count_noun(len(manifest.files), 'file')} to {path}"
+        f" ({size})."
     )
 
 
 def restore(
-    path: Annotated[Path, typer.Argument(help="A file that backup wrote.", metavar="FILE")],
+    path: Annotated[Path, typer.Argument(help="Backup file.", metavar="FILE")],
     check: Annotated[
-        bool, typer.Option("--check", help="Only read it and see whether it is whole.")
+        bool, typer.Option("--check", help="Only check that the file is complete.")
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Empty the database first, whatever it holds.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Empty the database first.")] = False,
     without_archive: Annotated[
         bool, typer.Option("--without-archive", help="Accept a backup that lacks archived clicks.")
     ] = False,
@@ -149,19 +159,22 @@ def restore(
         list[Path] | None,
         typer.Option(
             "--replay",
-            help="Another list of revocations (revocations.jsonl); may be given several times.",
+            help="Another revocations.jsonl. Repeat for several.",
             metavar="FILE",
         ),
     ] = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a backup into an empty database and data directory, compare every table, and revoke again what was revoked since."""
+    """Restore a backup into an empty database and data directory, and verify every table.
+
+    Keys and accounts that were revoked after the backup are revoked again.
+    """
     if check:
         manifest = backups.verify_backup(path, without_archive=without_archive)
-        rows = f"{manifest.rows:,} rows of {len(manifest.tables)} tables"
         lacks = ", without archived clicks" if manifest.without_archive else ""
         typer.echo(
-            f"{path} is whole: {rows}{lacks}, made {manifest.made_at} by {manifest.version}."
+            f"{path} is complete: {_describe_rows(manifest)}{lacks}, created {manifest.made_at} by"
+            f" Refract {manifest.version}."
         )
         return
     check_lists(replay or ())
@@ -171,9 +184,9 @@ def restore(
         _keep_revocations(settings)
 
     async def run(db: Database) -> tuple[BackupManifest, ReplayResult]:
-        with show_progress("Restoring") as told:
+        with show_progress("Restoring") as report_progress:
             manifest = await load_backup(
-                settings, db, path, told, again=again, without_archive=without_archive
+                settings, db, path, report_progress, again=again, without_archive=without_archive
             )
         async with open_runtime(settings) as rt:
             replayed = await replay_revocations(rt, replay or ())
@@ -182,22 +195,21 @@ def restore(
 
     manifest, replayed = run_on_database(settings, run)
     typer.echo(
-        f"Restored {manifest.rows:,} rows of {len(manifest.tables)} tables; every table is as it"
-        f" was at {manifest.made_at}."
+        f"Restored {_describe_rows(manifest)}. Every table is as it was at {manifest.made_at}."
     )
-    typer.echo(f"Since then: {_describe(replayed)}.")
-    typer.echo("Sessions and sign-in links are not restored: everyone signs in again.")
+    typer.echo(f"Since then: {_describe_replay(replayed)}.")
+    typer.echo("Sessions and sign-in links are not restored: everyone must sign in again.")
     if manifest.without_archive:
         typer.echo(
-            "Archived clicks are not part of it: copy their files to"
+            "Archived clicks are not included. Copy their files to"
             f" {settings.effective_archive_dir}."
         )
 
 
 def _keep_revocations(settings: Settings) -> None:
-    """Bring the list of revocations up to date before the database that knows of them is emptied.
+    """Update the list of revocations before the database is emptied.
 
-    A database that cannot be read may be the reason for the restore, so that is said and no more.
+    Only warn if that fails: an unreadable database may be the reason for the restore.
     """
     try:
         state = run_on_database(settings, migrations.check_schema)
@@ -205,14 +217,19 @@ def _keep_revocations(settings: Settings) -> None:
             run_on_data(settings, append_revocations)
     except RefractError as exc:
         problem = (
-            "What was revoked here could not be added to the list of revocations: only what workers"
-            " wrote there counts."
+            "Can't add this database's revocations to the list; only those that workers"
+            " wrote there are applied again."
         )
         typer.secho(f"{problem} {exc}", fg="yellow", err=True)
 
 
-def _describe(replayed: ReplayResult) -> str:
-    """Return the counts of what was done again."""
+def _describe_rows(manifest: BackupManifest) -> str:
+    rows = count_noun(manifest.rows, "row")
+    return f"{rows} in {count_noun(len(manifest.tables), 'table')}"
+
+
+def _describe_replay(replayed: ReplayResult) -> str:
+    """Return the numbers of repeated revocations in words."""
     done = [
         f"{count_noun(replayed.keys, 'key')} revoked",
         f"{count_noun(replayed.suspended, 'person', 'people')} suspended",

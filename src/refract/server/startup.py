@@ -63,7 +63,7 @@ def _announce(settings: Settings) -> None:
         )
     if settings.role in ("all", "web"):
         record_address(settings)
-    _print_line(settings, f"Refract is at {settings.public_url}")
+    _print_line(settings, f"Refract is running at {settings.public_url}")
 
 
 async def prepare_database(settings: Settings) -> None:
@@ -142,7 +142,7 @@ async def _greet_owner(rt: Runtime) -> None:
             "owner_created", next="refract signin-link prints a link to sign in with"
         )
     if link:
-        _print_line(rt.settings, f"Sign in once with {link}")
+        _print_line(rt.settings, f"Sign in (one-time link): {link}")
     elif rt.settings.signin_links_allowed:
         _print_line(rt.settings, "Sign in with a link from: refract signin-link")
     else:

@@ -1,4 +1,4 @@
-"""`refract demo`: a data directory that looks lived in, so that anybody can look around."""
+"""`refract demo`: a data directory with realistic sample data."""
 
 import asyncio
 import zlib
@@ -43,10 +43,10 @@ class DataDirNotEmpty(Conflict):
 def demo(
     data_dir: DataDir = None,
     days: Annotated[
-        int, typer.Option("--days", min=7, max=365, help="How far back it reaches.")
+        int, typer.Option("--days", min=7, max=365, help="Days of history.")
     ] = DEFAULT_DAYS,
 ) -> None:
-    """Fill a fresh data directory with links, lists, items, people, tags and clicks that look lived in."""
+    """Fill a new data directory with realistic sample data."""
     settings = load_command_settings(data_dir, creates=True)
     made = asyncio.run(_fill_data(settings, days))
     typer.echo(f"{made} over {days} days in {settings.data_dir}.")
@@ -54,13 +54,14 @@ def demo(
 
 
 async def _fill_data(settings: Settings, days: int) -> str:
-    """Everything is made by the program's own services, on a clock that walks through the past.
+    """Create everything with the program's own services, on a clock that walks through the past.
 
-    The data directory is fresh, so nobody else makes ids, and those of the past can never meet one of the future: no lease is needed.
+    Ids need no lease: no other process creates any in a new data directory, and ids of the past
+    can't collide with later ones.
     """
     clock = ManualClock(
         datetime.now(UTC) - timedelta(days=days, minutes=30)
-    )  # lists and items come last, and not from the future
+    )  # lists and items come last, but not from the future
     db = Database(settings)
     try:
         await migrations.upgrade(db)
@@ -92,11 +93,11 @@ async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
     return [owner, *others]
 
 
-# Clicks of the demo: believable visits since each link was made, stored by the same code that stores real ones.
+# Clicks: realistic visits since each link was created, stored by the code that stores real ones.
 
 
 async def fill_clicks(rt: Runtime, made: Mapping[int, tuple[datetime, datetime, float]]) -> int:
-    """Store clicks of links, given by start, end and clicks on an ordinary day; return how many there are."""
+    """Store clicks of links, given by start, end and clicks per ordinary day; return their number."""
     every: list[Visit] = []
     for link_id, (begin, end, daily) in made.items():
         wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))

@@ -1,4 +1,4 @@
-"""Items of the demo: some that were filed, some that wait for a decision."""
+"""Items of the demo: some saved, some to review."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from refract.library.schemas import ItemConfirmation, ItemCreate
 
 @dataclass(frozen=True)
 class SampleItem:
-    """Something captured, and what the assistant makes of it. `tags` are filed; what is proposed waits."""
+    """An item and its suggestions. With `tags` it is saved; otherwise it waits for review."""
 
     text: str
     title: str
@@ -125,7 +125,7 @@ async def fill_items(rt: Runtime, clock: ManualClock, owner: User) -> int:
 
 
 async def _create_item(rt: Runtime, owner: User, sample: SampleItem) -> None:
-    """Captured, described, and perhaps confirmed: the same steps as always, without asking the pages themselves."""
+    """Capture, enrich and perhaps confirm items as usual, but without fetching their pages."""
     proposal = EnrichmentProposal(
         sample.title, sample.summary or None, [SuggestedTag(*one) for one in sample.proposed]
     )

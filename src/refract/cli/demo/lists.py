@@ -1,4 +1,4 @@
-"""Lists of the demo: two that were published, one that is being built."""
+"""Lists of the demo: two published ones and a draft."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from refract.names.service import Namespace
 
 @dataclass(frozen=True)
 class SampleList:
-    """One list, and what its pages say about themselves."""
+    """A list, with the titles and descriptions of its pages."""
 
     title: str
     about: str
@@ -101,8 +101,8 @@ SAMPLES = (
 
 
 async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: User) -> int:
-    """Made and published by the program's own services; what pages say about themselves is made up."""
-    who, client = ListCaller(owner.id), ListClient(None, None, network="")
+    """Create and publish lists with the program's own services; page details are invented."""
+    caller, client = ListCaller(owner.id), ListClient(None, None, network="")
     for sample in SAMPLES:
         found = await addresses.check_addresses(rt, client, [url for url, _, _ in sample.entries])
         good = [one for one in found if not isinstance(one, RefractError)]
@@ -110,8 +110,8 @@ async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: U
             new = ListCreate(
                 title=sample.title, description=sample.about or None, palette=sample.palette
             )
-            made = await service.create_list(session, space, who, new)
-            entries = await service.add_entries(session, space, who, made.id, good)
+            made = await service.create_list(session, space, caller, new)
+            entries = await service.add_entries(session, space, caller, made.id, good)
             for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
                 await service.fill_entry(
                     session,
@@ -120,7 +120,7 @@ async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: U
                     clock.now(),
                 )
             if sample.slug:
-                await service.set_draft_slug(session, space, who, made.id, sample.slug)
-                await service.publish_list(session, space, who, made.id)
+                await service.set_draft_slug(session, space, caller, made.id, sample.slug)
+                await service.publish_list(session, space, caller, made.id)
         clock.advance(60)
     return len(SAMPLES)

@@ -41,7 +41,7 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True, slots=True)
 class TrafficPlan:
-    """So many clicks on these targets between two moments, the end not included."""
+    """A number of clicks on targets between two times, the end excluded."""
 
     targets: Sequence[int]
     start: datetime

@@ -1,4 +1,4 @@
-"""Tables of made-up traffic: countries, browsers, bots and referring pages."""
+"""Tables for invented traffic: countries, browsers, bots and referrers."""
 
 from typing import Final, NamedTuple
 
@@ -7,7 +7,7 @@ _SAFARI = "AppleWebKit/605.1.15 (KHTML, like Gecko) Version/17.{}"
 
 
 class Country(NamedTuple):
-    """`hours` is the distance of its clocks from UTC; `blocks` are runs of sixteen networks (/24) that belong to it."""
+    """A country. `hours` is its offset from UTC; `blocks` are its runs of sixteen /24 networks."""
 
     weight: int
     hours: float

@@ -14,6 +14,7 @@ from refract.cli.options import AsJson, DataDir
 from refract.core.log import configure_logging
 from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
+from refract.core.text import count_noun
 from refract.server.installation import read_address
 
 _STATUS_COLORS = {
@@ -28,10 +29,13 @@ def doctor(
     as_json: AsJson = False,
     role: Annotated[
         str | None,
-        typer.Option(help="Look at it as this role would. [env: REFRACT_ROLE]", show_default="all"),
+        typer.Option(help="Check the set-up of this role. [env: REFRACT_ROLE]", show_default="all"),
     ] = None,
 ) -> None:
-    """Say what is wrong with this set-up, and what to do about it. Nothing is changed; status 1 when something is wrong."""
+    """Check the configuration, the machine, the database and connected services.
+
+    Nothing is changed. Exit with 1 if there are errors.
+    """
     settings = load_settings(data_dir=data_dir, role=role)
     configure_logging(settings.model_copy(update={"log_level": "error"}))
     found = asyncio.run(run_checks(settings))
@@ -44,13 +48,13 @@ def doctor(
 
 
 async def run_checks(settings: Settings) -> list[DoctorFinding]:
-    """Everything that can be found out without changing anything."""
+    """Run every check. None of them changes anything."""
     served = read_address(settings)
     found = [
         *configuration.check_configuration(settings, served.url if served else None),
         *machine.check_machine(settings),
     ]
-    for look in (
+    for check in (
         backends.check_database,
         backends.check_redis,
         endpoints.check_server,
@@ -58,7 +62,7 @@ async def run_checks(settings: Settings) -> list[DoctorFinding]:
         endpoints.check_model,
         endpoints.check_trace_collector,
     ):
-        found += await look(settings)
+        found += await check(settings)
     return found
 
 
@@ -69,6 +73,9 @@ def _print_findings(found: list[DoctorFinding]) -> None:
         console.print(f"{mark} [bold]{escape(finding.subject)}[/] {escape(finding.message)}")
         if finding.remedy:
             console.print(f"       [dim]{escape(finding.remedy)}[/]")
-    wrong = sum(finding.status is FindingStatus.ERROR for finding in found)
-    mind = sum(finding.status is FindingStatus.WARNING for finding in found)
-    console.print(f"{len(found)} looked at, {wrong} wrong, {mind} to mind.")
+    errors = sum(finding.status is FindingStatus.ERROR for finding in found)
+    warnings = sum(finding.status is FindingStatus.WARNING for finding in found)
+    console.print(
+        f"{count_noun(len(found), 'check')}, {count_noun(warnings, 'warning')},"
+        f" {count_noun(errors, 'error')}."
+    )

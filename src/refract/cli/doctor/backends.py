@@ -1,4 +1,4 @@
-"""The servers it needs: whether they answer, and whether they are as they should be."""
+"""Checks of the database and Redis."""
 
 import re
 import time
@@ -19,12 +19,13 @@ from refract.core.db.session import Database
 from refract.core.errors import RefractError
 from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.settings.model import Settings
+from refract.core.text import count_noun
 from refract.server.installation import LOCATION_HINT
 from refract.server.metrics import BACKED_UP_ROLES
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
 EXTRA_CONNECTIONS = 6
-"""Connections a process opens besides its pool: look-ups, the feed, LISTEN."""
+"""Connections that a process opens besides its pool: look-ups, the feed, LISTEN."""
 
 MIN_VERSIONS = {
     "sqlite": (3, 35),
@@ -37,12 +38,14 @@ MIN_VERSIONS = {
 
 async def check_database(settings: Settings) -> list[DoctorFinding]:
     if (absent := _find_absent_file(settings)) is not None:
-        sentence = (
-            f"There is no installation here: the data directory is {settings.data_dir.absolute()},"
-            f" and there is no database {absent}."
+        message = (
+            f"There's no installation in the data directory {settings.data_dir.absolute()}: there's"
+            f" no database {absent}."
         )
         return [
-            report_error("database", sentence, f"{LOCATION_HINT}; refract serve starts a new one.")
+            report_error(
+                "database", message, f"{LOCATION_HINT}. refract serve creates a new installation."
+            )
         ]
     db = Database(settings)
     try:
@@ -54,9 +57,7 @@ async def check_database(settings: Settings) -> list[DoctorFinding]:
         ) as connection:
             await connection.execute(text("SELECT 1"))
             found.append(
-                report_ok(
-                    "database", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms."
-                )
+                report_ok("database", f"Responds in {(time.perf_counter() - began) * 1000:.1f} ms.")
             )
             found += [
                 finding async for finding in _CHECKS_BY_DIALECT[db.dialect](connection, settings)
@@ -65,12 +66,12 @@ async def check_database(settings: Settings) -> list[DoctorFinding]:
                 found += [finding async for finding in _check_tables(connection, settings)]
     except RefractError as exc:
         return [report_error("database", exc.message, "")]
-    except Exception as exc:  # noqa: BLE001 - whatever a driver says is what the operator must hear
+    except Exception as exc:  # noqa: BLE001 - report whatever the driver raises
         reason = " ".join(str(exc).split())[:200]
         return [
             report_error(
                 "database",
-                f"It cannot be used: {reason}.",
+                f"The database can't be used: {reason}.",
                 "Start it, or correct REFRACT_DATABASE_URL.",
             )
         ]
@@ -80,7 +81,7 @@ async def check_database(settings: Settings) -> list[DoctorFinding]:
 
 
 def _find_absent_file(settings: Settings) -> Path | None:
-    """Opening it would make it."""
+    """Return the path of a missing SQLite file. Opening it would create it."""
     file = Path(make_url(settings.effective_database_url).database or "")
     return file if settings.dialect == "sqlite" and not file.is_file() else None
 
@@ -91,21 +92,21 @@ def _check_revision(state: migrations.SchemaState) -> DoctorFinding:
         return report_error("schema", state.problem.message, "")
     if revision is None:
         return report_warning(
-            "schema", "The database is empty.", "refract serve and refract migrate fill it."
+            "schema", "The database is empty.", "Run refract serve or refract migrate."
         )
     if revision > newest:
         return report_error(
             "schema",
-            f"The database is at {revision}, this program at {newest}.",
-            "Start the version that made it, or a newer one.",
+            f"The database is at revision {revision}, this program at {newest}.",
+            "Use the version that migrated it, or a newer one.",
         )
     if revision < newest:
         return report_warning(
             "schema",
-            f"The database is at {revision}, this program at {newest}.",
-            "refract serve migrates; or run refract migrate now.",
+            f"The database is at revision {revision}, this program at {newest}.",
+            "Run refract migrate, or start refract serve, which migrates.",
         )
-    return report_ok("schema", f"It is at {newest}.")
+    return report_ok("schema", f"Up to date (revision {newest}).")
 
 
 async def _check_sqlite(
@@ -125,14 +126,14 @@ async def _check_sqlite(
     if mode != "wal":
         yield report_warning(
             "database",
-            f"Its journal is {mode}; readers and the writer wait for each other.",
-            "Put it on a local disk, not on a share.",
+            f"The journal mode is {mode}: readers and the writer block each other.",
+            "Use a local disk, not a network share.",
         )
     if settings.role != "all" or settings.redis_url is not None:
         yield report_warning(
             "database",
-            "SQLite serves one machine.",
-            "For several machines: refract move --to postgresql://…",
+            "SQLite works on one machine only.",
+            "For several machines, run refract move --to postgresql://…",
         )
 
 
@@ -147,7 +148,7 @@ async def _check_postgresql(
     encoding = await _fetch_value(connection, "SHOW server_encoding")
     if encoding != "UTF8":
         yield report_error(
-            "locale", f"The database is encoded in {encoding}.", "Make it with ENCODING 'UTF8'."
+            "locale", f"The database encoding is {encoding}.", "Create it with ENCODING 'UTF8'."
         )
     ctype = await _fetch_value(
         connection, "SELECT datctype FROM pg_database WHERE datname = current_database()"
@@ -155,8 +156,8 @@ async def _check_postgresql(
     if ctype in ("C", "POSIX"):
         yield report_warning(
             "locale",
-            f"Its locale is {ctype}: parts of words that are not Latin cannot be found.",
-            "Make it with LC_CTYPE 'C.UTF-8' (TEMPLATE template0).",
+            f"The locale is {ctype}: search can't find parts of non-Latin words.",
+            "Create it with LC_CTYPE 'C.UTF-8' (TEMPLATE template0).",
         )
     else:
         yield report_ok("locale", f"{encoding}, {ctype}.")
@@ -167,17 +168,19 @@ async def _check_postgresql(
 async def _check_mysql(
     connection: AsyncConnection, settings: Settings
 ) -> AsyncIterator[DoctorFinding]:
-    told = str(await _fetch_value(connection, "SELECT VERSION()"))
-    maria = "mariadb" in told.lower()
+    reported = str(await _fetch_value(connection, "SELECT VERSION()"))
+    is_mariadb = "mariadb" in reported.lower()
     yield _check_version(
-        "MariaDB" if maria else "MySQL", told, MIN_VERSIONS["mariadb" if maria else "mysql"]
+        "MariaDB" if is_mariadb else "MySQL",
+        reported,
+        MIN_VERSIONS["mariadb" if is_mariadb else "mysql"],
     )
     charset = await _fetch_value(connection, "SELECT @@character_set_database")
     if charset != "utf8mb4":
         yield report_warning(
             "locale",
             f"The database's character set is {charset}.",
-            "Our own tables are utf8mb4 all the same; make it so for new ones.",
+            "Refract's tables use utf8mb4 anyway; set it for new tables.",
         )
     yield _check_clock(
         (await _fetch_value(connection, "SELECT UTC_TIMESTAMP(6)")).replace(tzinfo=UTC)
@@ -197,7 +200,7 @@ _CHECKS_BY_DIALECT = {
 async def _check_tables(
     connection: AsyncConnection, settings: Settings
 ) -> AsyncIterator[DoctorFinding]:
-    """Look at what the tables say, with no more rights than the role has."""
+    """Check tables with no more privileges than the role has."""
     if settings.dialect != "sqlite":
         yield await _check_rights(connection, settings)
     if settings.role in ("redirect", "ingest"):
@@ -207,120 +210,118 @@ async def _check_tables(
         and (finding := await _check_archived_files(connection, settings)) is not None
     ):
         yield finding
-    dead = int(await _fetch_value(connection, "SELECT COUNT(*) FROM jobs WHERE status = 'DEAD'"))
-    if dead:
+    failed = int(await _fetch_value(connection, "SELECT COUNT(*) FROM jobs WHERE status = 'DEAD'"))
+    if failed:
         yield report_warning(
             "jobs",
-            f"{dead} jobs have failed for good.",
-            "Administrators see why, and can have them tried again.",
+            f"{count_noun(failed, 'job')} failed and won't be retried automatically.",
+            "See Admin › Background jobs for the reasons and to retry.",
         )
 
 
 async def _check_rights(connection: AsyncConnection, settings: Settings) -> DoctorFinding:
-    """Try a change of no row: a right that lacks is noticed before there is anything to change."""
+    """Check write access with an UPDATE that matches no row."""
     table = {"redirect": "", "ingest": "link_totals"}.get(settings.role, "links")
     user = connection.engine.url.username
     if not table:
-        return report_ok("database user", f"A {settings.role} node only reads, as {user}.")
+        return report_ok("database user", f"{user} is enough: a {settings.role} node only reads.")
     column = {"links": "title", "link_totals": "bot_clicks"}[table]
     try:
-        await connection.execute(text(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0"))  # noqa: S608 - our own words
+        await connection.execute(text(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0"))  # noqa: S608 - constants
     except DBAPIError as exc:
         if not is_permission_denied(exc):
             raise
         remedy = (
-            "Use the user that refract admin grants makes for this role"
+            "Use the user that refract admin grants creates for this role"
             " (docs/how-to/least-privilege.md)."
         )
         return report_error(
-            "database user", f"{user} may not write, and a {settings.role} node must.", remedy
+            "database user", f"{user} can't write, which a {settings.role} node needs.", remedy
         )
     finally:
         await connection.rollback()
-    return report_ok("database user", f"{user} may write.")
+    return report_ok("database user", f"{user} can write.")
 
 
 async def _check_archived_files(
     connection: AsyncConnection, settings: Settings
 ) -> DoctorFinding | None:
-    """Compare the files of archived clicks that the table names with those that this node sees."""
-    wanted = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))
-    names = list((await connection.execute(wanted)).scalars())
+    """Check that this node sees every archive file that the table lists."""
+    listed = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))
+    names = list((await connection.execute(listed)).scalars())
     directory = settings.effective_archive_dir
     absent = [name for name in names if not (directory / name).is_file()]
     if absent:
         return report_error(
             "archive",
-            f"{len(absent)} of {len(names)} files of archived clicks are not in {directory}, such"
-            f" as {absent[0]}.",
+            f"{len(absent)} of {count_noun(len(names), 'archive file')} missing from {directory},"
+            f" such as {absent[0]}.",
             "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
         )
     return (
-        report_ok("archive", f"All {len(names)} files of archived clicks are in {directory}.")
+        report_ok(
+            "archive", f"{count_noun(len(names), 'archive file')} in {directory}, none missing."
+        )
         if names
         else None
     )
 
 
-async def _fetch_value(connection: AsyncConnection, question: str) -> Any:
-    return (await connection.execute(text(question))).scalar_one()
+async def _fetch_value(connection: AsyncConnection, query: str) -> Any:
+    return (await connection.execute(text(query))).scalar_one()
 
 
-def _check_version(name: str, told: object, oldest: tuple[int, ...]) -> DoctorFinding:
-    numbers = tuple(map(int, re.findall(r"\d+", str(told))[:2]))
+def _check_version(name: str, reported: object, oldest: tuple[int, ...]) -> DoctorFinding:
+    numbers = tuple(map(int, re.findall(r"\d+", str(reported))[:2]))
     if numbers < oldest:
         return report_error(
             "version",
-            f"{name} {told} is too old.",
+            f"{name} {reported} is too old.",
             f"Use {name} {'.'.join(map(str, oldest))} or newer.",
         )
-    return report_ok("version", f"{name} {told}.")
+    return report_ok("version", f"{name} {reported}.")
 
 
 def _check_clock(there: datetime) -> DoctorFinding:
-    apart = abs((datetime.now(UTC) - there).total_seconds())
-    if apart > MAX_CLOCK_SKEW_SECONDS:
+    skew = abs((datetime.now(UTC) - there).total_seconds())
+    if skew > MAX_CLOCK_SKEW_SECONDS:
         return report_warning(
             "clock",
-            f"The database's clock and this machine's are {apart:.1f} s apart.",
-            "Let both follow a time server.",
+            f"The clocks of the database and this machine differ by {skew:.1f} s.",
+            "Synchronize both with NTP.",
         )
-    return report_ok("clock", "This machine and the database agree on the time.")
+    return report_ok("clock", "In sync with the database.")
 
 
 def _check_connections(settings: Settings, allowed: int) -> DoctorFinding:
-    wanted = settings.workers * (settings.database_pool_size + EXTRA_CONNECTIONS)
-    if wanted > allowed:
+    needed = settings.workers * (settings.database_pool_size + EXTRA_CONNECTIONS)
+    if needed > allowed:
         remedy = "Lower REFRACT_DATABASE_POOL_SIZE or REFRACT_WORKERS, or raise max_connections."
         return report_error(
             "connections",
-            f"This node may open {wanted} connections, the server allows {allowed} to everybody.",
+            f"This node may open {needed} connections; the server allows {allowed} in total.",
             remedy,
         )
-    return report_ok("connections", f"This node may open {wanted} of {allowed}.")
+    return report_ok("connections", f"This node may open {needed} of {allowed}.")
 
 
 async def check_redis(settings: Settings) -> list[DoctorFinding]:
     if settings.redis_url is None:
         return [
-            report_ok(
-                "redis", "None is configured: the database carries the news between processes."
-            )
+            report_ok("redis", "Not configured; processes notify each other through the database.")
         ]
     redis = RedisClient(settings.redis_url)
     try:
         began = time.perf_counter()
         await redis.execute("PING", seconds=2.0)
-        found = [
-            report_ok("redis", f"It answers in {(time.perf_counter() - began) * 1000:.1f} ms.")
-        ]
+        found = [report_ok("redis", f"Responds in {(time.perf_counter() - began) * 1000:.1f} ms.")]
         facts = _parse_redis_info(await redis.execute("INFO", seconds=2.0))
     except RedisUnavailable as exc:
         return [
             report_warning(
                 "redis",
                 exc.message,
-                "Start it, or correct REFRACT_REDIS_URL. Redirects, writes and clicks go on"
+                "Start it, or correct REFRACT_REDIS_URL. Redirects, writes and clicks keep working"
                 " without it.",
             )
         ]
@@ -329,13 +330,13 @@ async def check_redis(settings: Settings) -> list[DoctorFinding]:
     found.append(_check_version("Redis", facts.get("redis_version", "0"), MIN_VERSIONS["redis"]))
     policy = facts.get("maxmemory_policy", "noeviction")
     if facts.get("maxmemory", "0") != "0" and policy != "noeviction":
-        sentence = (
-            f"When it is full it throws things away ({policy}), clicks under way among them; they"
-            " are then sent again."
+        message = (
+            f"Redis evicts keys when it is full ({policy}), including pending clicks, which are"
+            " then sent again."
         )
         found.append(
             report_warning(
-                "redis", sentence, "Set maxmemory-policy to noeviction, or give it more room."
+                "redis", message, "Set maxmemory-policy to noeviction, or raise maxmemory."
             )
         )
     return found

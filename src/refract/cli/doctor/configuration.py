@@ -1,4 +1,4 @@
-"""Settings that do not fit together: pure."""
+"""Checks of the settings. Pure, but for reading files."""
 
 import os
 from collections.abc import Iterator
@@ -10,10 +10,11 @@ from refract.cli.doctor.findings import DoctorFinding, report_error, report_ok, 
 from refract.core.ip_addresses import is_loopback
 from refract.core.settings.model import Settings
 from refract.core.settings.sources import describe_unknown_variable, find_unknown_variables
+from refract.core.text import count_noun
 
 
 def check_configuration(settings: Settings, served_url: str | None = None) -> list[DoctorFinding]:
-    """Examine the settings; `served_url` is the address that the server on this data directory has."""
+    """Check the settings. `served_url` is the URL of the server on this data directory."""
     return [
         *_check_unknown_variables(),
         *_check_address(settings, served_url),
@@ -27,7 +28,7 @@ def check_configuration(settings: Settings, served_url: str | None = None) -> li
 
 
 def _check_unknown_variables() -> Iterator[DoctorFinding]:
-    """Name what REFRACT_UNKNOWN_SETTINGS=warn lets pass; without it nothing starts."""
+    """Report variables that REFRACT_UNKNOWN_SETTINGS=warn accepts; otherwise nothing starts."""
     for name, nearest in find_unknown_variables(Settings, os.environ):
         yield report_warning(
             "settings", describe_unknown_variable(name, nearest), "Correct or remove it."
@@ -39,26 +40,26 @@ def _check_address(settings: Settings, served_url: str | None) -> Iterator[Docto
     if settings.base_url is None and production:
         yield report_error(
             "address",
-            f"Short URLs begin with {settings.public_url}, which nobody else can reach.",
-            "Set REFRACT_BASE_URL to the public address.",
+            f"Short URLs start with {settings.public_url}, which only this machine can reach.",
+            "Set REFRACT_BASE_URL to the public URL.",
         )
     elif settings.base_url is None and not is_loopback(settings.host):
         yield report_error(
             "address",
-            f"The server listens on {settings.host}, but short URLs begin with"
-            f" {settings.public_url}: they work on this machine alone.",
-            "Set REFRACT_BASE_URL to the address that others use.",
+            f"The server listens on {settings.host}, but short URLs start with"
+            f" {settings.public_url} and only work on this machine.",
+            "Set REFRACT_BASE_URL to the public URL.",
         )
     elif production and not settings.https:
         yield report_warning(
             "address",
-            f"{settings.public_url} is not encrypted: sessions and keys can be read on the way.",
-            "Put a front with TLS before it (docs/how-to/run-in-production.md) and set"
+            f"{settings.public_url} uses HTTP: sessions and keys aren't encrypted.",
+            "Use a reverse proxy with TLS (docs/how-to/run-in-production.md) and set"
             " REFRACT_BASE_URL to https://…",
         )
     else:
         url = settings.public_url if settings.base_url else served_url or settings.public_url
-        yield report_ok("address", f"Short URLs begin with {url}.")
+        yield report_ok("address", f"Short URLs start with {url}.")
 
 
 def _check_open_issuers(settings: Settings) -> Iterator[DoctorFinding]:
@@ -66,62 +67,61 @@ def _check_open_issuers(settings: Settings) -> Iterator[DoctorFinding]:
         if issuer.is_open:
             yield report_warning(
                 f"issuer {name}",
-                f"Anybody can have an account at {issuer.display_name}, so anybody can sign in"
-                " here.",
-                f"Set REFRACT_ISSUERS__{name.upper()}__DOMAINS to the email domains that may.",
+                f"Anyone can create an account at {issuer.display_name}, and so sign in here.",
+                f"Set REFRACT_ISSUERS__{name.upper()}__DOMAINS to the allowed email domains.",
             )
 
 
 def _check_proxies(settings: Settings) -> Iterator[DoctorFinding]:
-    everybody = [str(network) for network in settings.trusted_proxies if network.prefixlen == 0]
-    if everybody:
+    unbounded = [str(network) for network in settings.trusted_proxies if network.prefixlen == 0]
+    if unbounded:
         yield report_error(
             "proxies",
-            f"REFRACT_TRUSTED_PROXIES holds {everybody[0]}: everybody can claim to be anybody.",
-            "Name the networks of your proxies alone.",
+            f"REFRACT_TRUSTED_PROXIES contains {unbounded[0]}: clients can forge their IP address.",
+            "List only the networks of your proxies.",
         )
     elif settings.https and not settings.trusted_proxies:
         yield report_warning(
             "proxies",
-            "The address is https, so there is a front, but no proxy is trusted: all visitors seem"
-            " to come from it.",
-            "Set REFRACT_TRUSTED_PROXIES to the front's address, such as 127.0.0.1/32.",
+            "The base URL is https, but no proxy is trusted: all visitors seem to come from the"
+            " reverse proxy.",
+            "Set REFRACT_TRUSTED_PROXIES to the proxy's address, such as 127.0.0.1/32.",
         )
     elif settings.trusted_proxies and not settings.base_url:
         yield report_warning(
             "proxies",
-            "Proxies are trusted, but the public address is not known.",
+            "Proxies are trusted, but the public URL is not set.",
             "Set REFRACT_BASE_URL.",
         )
     else:
         yield report_ok(
-            "proxies", f"{len(settings.trusted_proxies)} networks of proxies are trusted."
+            "proxies", f"Trusted: {count_noun(len(settings.trusted_proxies), 'network')}."
         )
 
 
 def _check_shared_state(settings: Settings) -> Iterator[DoctorFinding]:
-    """What several machines must have in common."""
+    """Check what several machines must share."""
     if settings.dialect != "sqlite" and settings.secret_key is None:
         yield report_warning(
             "secret",
-            "The secret lies in this machine's data directory; another machine would make its own"
-            " and refuse our forms and cursors.",
-            "With more than one machine set REFRACT_SECRET_KEY to the same value everywhere.",
+            "The secret key is in this machine's data directory. Another machine would create its"
+            " own and reject forms and cursors from this one.",
+            "With several machines, set REFRACT_SECRET_KEY to the same value on each.",
         )
     else:
-        yield report_ok("secret", "There is one secret for everybody who serves.")
+        yield report_ok("secret", "All processes share the secret key.")
     if settings.role == "redirect" and settings.dialect == "sqlite":
         yield report_warning(
             "role",
-            "A redirect node on SQLite shares one machine with everything else.",
-            "For several machines: refract move.",
+            "A redirect node on SQLite must run on the same machine as the other nodes.",
+            "For several machines, run refract move.",
         )
     issuers = getattr(settings, "issuers", {})
     if settings.environment == "production" and not issuers and settings.signin_links == "auto":
         yield report_warning(
             "sign-in",
-            "People sign in by links from the terminal, since there is no identity provider.",
-            "Configure an issuer for a team.",
+            "No identity provider: users sign in with links from the command line.",
+            "For a team, configure an issuer.",
         )
 
 
@@ -135,13 +135,13 @@ def _check_files(settings: Settings) -> Iterator[DoctorFinding]:
             yield (
                 _check_geoip(path)
                 if name == "geoip_path"
-                else report_ok(name.removesuffix("_path"), f"{path} can be read.")
+                else report_ok(name.removesuffix("_path"), f"{path} is readable.")
             )
         else:
             yield report_error(
                 name.removesuffix("_path"),
-                f"{path} cannot be read.",
-                f"Correct {variable}, or give this user the right to read it.",
+                f"Can't read {path}.",
+                f"Correct {variable}, or give this user read access.",
             )
 
 
@@ -152,28 +152,28 @@ def _check_geoip(path: Path) -> DoctorFinding:
     except (maxminddb.InvalidDatabaseError, OSError, ValueError) as exc:
         return report_error(
             "geoip",
-            f"{path} is no .mmdb database ({exc}).",
-            "Download it again. Places are unknown meanwhile.",
+            f"{path} is not an .mmdb database ({exc}).",
+            "Download it again. Locations are unknown until then.",
         )
-    return report_ok("geoip", f"{path} can be read: {kind}.")
+    return report_ok("geoip", f"{path} is readable ({kind}).")
 
 
 def _check_metrics(settings: Settings) -> Iterator[DoctorFinding]:
-    seen = not is_loopback(settings.host) or bool(settings.trusted_proxies)
-    if settings.metrics_token is None and seen:
+    is_reachable = not is_loopback(settings.host) or bool(settings.trusted_proxies)
+    if settings.metrics_token is None and is_reachable:
         yield report_warning(
             "metrics",
-            "REFRACT_METRICS_TOKEN is not set: this node's figures are for this machine alone, and"
-            " no Prometheus can read them.",
-            "Set it on every node, to what Prometheus sends.",
+            "REFRACT_METRICS_TOKEN is not set: only this machine can read the metrics, and"
+            " Prometheus elsewhere can't.",
+            "Set it on every node, and configure Prometheus to send it.",
         )
     else:
         yield report_ok(
             "metrics",
             (
-                "A token guards them."
+                "Protected by a token."
                 if settings.metrics_token
-                else "They are read on this machine alone."
+                else "Readable on this machine only."
             ),
         )
 
@@ -183,8 +183,12 @@ def _check_processes(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.workers > 2 * cores:
         yield report_warning(
             "processes",
-            f"{settings.workers} processes share {cores} cores: they only get in each other's way.",
+            f"{settings.workers} processes on {count_noun(cores, 'core')} slow each other down.",
             f"Set REFRACT_WORKERS to {cores}.",
         )
     else:
-        yield report_ok("processes", f"{settings.workers} of {cores} cores serve.")
+        yield report_ok(
+            "processes",
+            f"{count_noun(settings.workers, 'process', 'processes')} on"
+            f" {count_noun(cores, 'core')}.",
+        )

@@ -1,4 +1,4 @@
-"""What is reached by HTTP: the running server, identity providers, the model, the collector of traces."""
+"""Checks over HTTP: the running server, identity providers, the model, the trace collector."""
 
 from urllib.parse import urlsplit
 
@@ -17,7 +17,7 @@ REQUEST_TIMEOUT = 5.0
 
 
 async def check_server(settings: Settings) -> list[DoctorFinding]:
-    """Ask the server that serves this data directory, if one does, and the public address."""
+    """Check the server on this data directory, if one runs, and the public URL."""
     root = settings.effective_spool_dir
     found: list[DoctorFinding] = []
     if settings.port and (has_ingester(root) or any(spool.is_live for spool in list_spools(root))):
@@ -31,30 +31,30 @@ async def _check_local_server(settings: Settings) -> DoctorFinding:
     url = _get_local_url(settings)
     token = settings.metrics_token
     headers = {"authorization": f"Bearer {token.get_secret_value()}"} if token else {}
-    answer = await _fetch_url(f"{url}/ready", headers)
-    if isinstance(answer, str):
+    response = await _fetch_url(f"{url}/ready", headers)
+    if isinstance(response, str):
         return report_warning(
             "server",
-            f"A server has this data directory open, but nothing answers at {url} ({answer}).",
-            "Correct REFRACT_HOST and REFRACT_PORT if they are not what it was started with; else"
-            " read its log.",
+            f"A server uses this data directory, but {url} doesn't respond ({response}).",
+            "Check that REFRACT_HOST and REFRACT_PORT are those it was started with, and read its"
+            " log.",
         )
     version = (
-        answer.json().get("version")
-        if answer.headers.get("content-type", "").startswith("application/json")
+        response.json().get("version")
+        if response.headers.get("content-type", "").startswith("application/json")
         else None
     )
     if version is not None and version != __version__:
         return report_warning(
             "server",
-            f"The running server is version {version}, this program {__version__}.",
+            f"The running server is version {version}, this program is {__version__}.",
             "Reload or restart it.",
         )
-    return report_ok("server", f"It answers at {url}.")
+    return report_ok("server", f"Responds at {url}.")
 
 
 def _get_local_url(settings: Settings) -> str:
-    """Return where the server on this data directory listens: as it recorded itself, or as the settings say."""
+    """Return the local URL of the server on this data directory, as recorded or configured."""
     served = read_address(settings)
     if served is not None and is_loopback(urlsplit(served.url).hostname or ""):
         return served.url
@@ -62,25 +62,23 @@ def _get_local_url(settings: Settings) -> str:
 
 
 async def _check_public_address(settings: Settings) -> list[DoctorFinding]:
-    answer = await _fetch_url(f"{settings.public_url}/metrics", {})
-    if isinstance(answer, str):
+    response = await _fetch_url(f"{settings.public_url}/metrics", {})
+    if isinstance(response, str):
         remedy = (
-            "Look at the front, and at REFRACT_BASE_URL; or it cannot be reached from this machine,"
-            " which is fine."
+            "Check the reverse proxy and REFRACT_BASE_URL. Ignore this if the URL can't be reached"
+            " from this machine."
         )
         return [
             report_warning(
-                "public address", f"{settings.public_url} does not answer ({answer}).", remedy
+                "public address", f"{settings.public_url} doesn't respond ({response}).", remedy
             )
         ]
-    if answer.status_code == 200:
-        remedy = "Set REFRACT_METRICS_TOKEN, and let the front answer 404 (deploy/nginx)."
-        return [
-            report_error("metrics", f"Everybody can read {settings.public_url}/metrics.", remedy)
-        ]
+    if response.status_code == 200:
+        remedy = "Set REFRACT_METRICS_TOKEN, and return 404 from the reverse proxy (deploy/nginx)."
+        return [report_error("metrics", f"Anyone can read {settings.public_url}/metrics.", remedy)]
     return [
         report_ok(
-            "public address", f"{settings.public_url} answers, and keeps its figures to itself."
+            "public address", f"{settings.public_url} responds, and its metrics are not public."
         )
     ]
 
@@ -93,7 +91,7 @@ def _get_reachable_host(host: str) -> str:
 
 
 def _is_test_url(url: str) -> bool:
-    """Names that are reserved for documentation and tests lead nowhere."""
+    """Return whether the host name is reserved for documentation and tests."""
     return (httpx.URL(url).host or "").endswith((".test", ".invalid", ".example"))
 
 
@@ -101,31 +99,31 @@ async def check_issuers(settings: Settings) -> list[DoctorFinding]:
     found = []
     for name, issuer in settings.issuers.items():
         url = issuer.url.rstrip("/")
-        answer = await _fetch_url(f"{url}/.well-known/openid-configuration", {})
-        if isinstance(answer, str):
-            remedy = "Nobody can sign in with it: correct its URL."
+        response = await _fetch_url(f"{url}/.well-known/openid-configuration", {})
+        if isinstance(response, str):
+            remedy = "Correct its URL. No one can sign in with it now."
             found.append(
-                report_error("issuer", f"{name} does not answer at {url} ({answer}).", remedy)
+                report_error("issuer", f"{name} doesn't respond at {url} ({response}).", remedy)
             )
             continue
         try:
-            told = (
-                str(answer.json().get("issuer", "")).rstrip("/")
-                if answer.status_code == 200
+            reported = (
+                str(response.json().get("issuer", "")).rstrip("/")
+                if response.status_code == 200
                 else ""
             )
         except ValueError:
-            told = ""
-        if told != url:
+            reported = ""
+        if reported != url:
             found.append(
                 report_error(
                     "issuer",
-                    f"{name} calls itself {told or 'nothing'}, not {url}.",
-                    "Write its URL exactly as it does.",
+                    f"{name} reports the issuer {reported or '(none)'}, not {url}.",
+                    "Set its URL exactly as it reports it.",
                 )
             )
         else:
-            found.append(report_ok("issuer", f"{name} answers at {url}."))
+            found.append(report_ok("issuer", f"{name} responds at {url}."))
     return found
 
 
@@ -134,44 +132,46 @@ async def check_model(settings: Settings) -> list[DoctorFinding]:
         return []
     key = settings.model_key
     headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
-    answer = await _fetch_url(f"{settings.model_url.rstrip('/')}/models", headers)
-    if isinstance(answer, str):
-        remedy = "Start it, or correct REFRACT_MODEL_URL. Items are described without it meanwhile."
-        return [report_error("model", f"{settings.model_url} does not answer ({answer}).", remedy)]
-    if answer.status_code in (401, 403):
+    response = await _fetch_url(f"{settings.model_url.rstrip('/')}/models", headers)
+    if isinstance(response, str):
+        remedy = "Start it, or correct REFRACT_MODEL_URL. Built-in rules are used until then."
+        return [
+            report_error("model", f"{settings.model_url} doesn't respond ({response}).", remedy)
+        ]
+    if response.status_code in (401, 403):
         return [
             report_error(
                 "model",
-                f"{settings.model_url} refuses the key ({answer.status_code}).",
+                f"{settings.model_url} rejected the key ({response.status_code}).",
                 "Correct REFRACT_MODEL_KEY.",
             )
         ]
-    return [report_ok("model", f"It answers at {settings.model_url}.")]
+    return [report_ok("model", f"Responds at {settings.model_url}.")]
 
 
 async def check_trace_collector(settings: Settings) -> list[DoctorFinding]:
-    """Look for the OpenTelemetry SDK and the collector, if traces are configured."""
+    """Check the OpenTelemetry SDK and the collector, if traces are configured."""
     if settings.otlp_url is None:
         return []
     try:
         check_extras(settings)
     except ConfigurationError as exc:
         return [report_error("traces", str(exc.facts["problem"]), str(exc.facts["remedy"]))]
-    answer = await _fetch_url(
+    response = await _fetch_url(
         settings.otlp_url, {}
-    )  # a collector answers a GET with 404 or 405: it is there
-    if isinstance(answer, str):
-        remedy = "Start it, or correct REFRACT_OTLP_URL. Traces are thrown away meanwhile."
+    )  # a collector responds to GET with 404 or 405
+    if isinstance(response, str):
+        remedy = "Start it, or correct REFRACT_OTLP_URL. Traces are dropped until then."
         return [
             report_error(
-                "traces", f"The collector {settings.otlp_url} does not answer ({answer}).", remedy
+                "traces", f"The collector {settings.otlp_url} doesn't respond ({response}).", remedy
             )
         ]
-    return [report_ok("traces", f"The collector answers at {settings.otlp_url}.")]
+    return [report_ok("traces", f"The collector responds at {settings.otlp_url}.")]
 
 
 async def _fetch_url(url: str, headers: dict[str, str]) -> httpx.Response | str:
-    """Return the response, or in one word why there is none."""
+    """Return the response, or the name of the error."""
     try:
         async with httpx.AsyncClient(trust_env=False, timeout=REQUEST_TIMEOUT) as client:
             return await client.get(url, headers=headers)

@@ -1,19 +1,21 @@
-"""What a doctor can say."""
+"""Findings of `refract doctor`."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class FindingStatus(StrEnum):
-    OK = "well"
-    WARNING = "mind"
-    """It works, and one day it may not."""
-    ERROR = "wrong"
+    """How serious a finding is."""
+
+    OK = "ok"
+    WARNING = "warn"
+    """It works now, but may fail later."""
+    ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class DoctorFinding:
-    """One thing that was looked at."""
+    """The result of a check, with a remedy unless it is ok."""
 
     subject: str
     status: FindingStatus
@@ -21,21 +23,22 @@ class DoctorFinding:
     remedy: str = ""
 
     def as_json(self) -> dict[str, str]:
+        """Return the finding for `--json`."""
         return {
             "subject": self.subject,
-            "verdict": self.status,
-            "sentence": self.message,
+            "status": self.status,
+            "message": self.message,
             "remedy": self.remedy,
         }
 
 
-def report_ok(subject: str, sentence: str) -> DoctorFinding:
-    return DoctorFinding(subject, FindingStatus.OK, sentence)
+def report_ok(subject: str, message: str) -> DoctorFinding:
+    return DoctorFinding(subject, FindingStatus.OK, message)
 
 
-def report_warning(subject: str, sentence: str, remedy: str) -> DoctorFinding:
-    return DoctorFinding(subject, FindingStatus.WARNING, sentence, remedy)
+def report_warning(subject: str, message: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding(subject, FindingStatus.WARNING, message, remedy)
 
 
-def report_error(subject: str, sentence: str, remedy: str) -> DoctorFinding:
-    return DoctorFinding(subject, FindingStatus.ERROR, sentence, remedy)
+def report_error(subject: str, message: str, remedy: str) -> DoctorFinding:
+    return DoctorFinding(subject, FindingStatus.ERROR, message, remedy)

@@ -1,4 +1,4 @@
-"""The machine underneath: directories, disk, files that may be open."""
+"""Checks of the machine: directories, disk space, open files."""
 
 import os
 import resource
@@ -17,6 +17,7 @@ from refract.clicks.spool.reader import (
     list_spools,
 )
 from refract.core.settings.model import Settings
+from refract.core.text import count_noun
 from refract.server.metrics import BACKED_UP_ROLES, get_last_backup
 
 LOW_FREE_BYTES = 1 << 30
@@ -42,14 +43,14 @@ def _check_archive(settings: Settings) -> Iterator[DoctorFinding]:
     if settings.archive_dir is not None and not directory.is_dir():
         yield report_error(
             "archive",
-            f"{directory} does not exist.",
-            "Mount or make it, or correct REFRACT_ARCHIVE_DIR.",
+            f"{directory} doesn't exist.",
+            "Mount or create it, or correct REFRACT_ARCHIVE_DIR.",
         )
         return
     if settings.archive_dir is None and settings.role != "all":
         yield report_warning(
             "archive",
-            f"Archived clicks of this {settings.role} node lie in its own data directory,"
+            f"This {settings.role} node keeps archived clicks in its own data directory,"
             f" {directory}.",
             "Set REFRACT_ARCHIVE_DIR to one directory that all web and worker nodes share.",
         )
@@ -57,65 +58,70 @@ def _check_archive(settings: Settings) -> Iterator[DoctorFinding]:
 
 
 def _check_backup(settings: Settings) -> Iterator[DoctorFinding]:
-    at = get_last_backup(settings)
-    if not at:
+    backed_up_at = get_last_backup(settings)
+    if not backed_up_at:
         yield report_warning(
             "backup",
-            "There has never been one.",
-            "refract backup FILE, every night (docs/how-to/backups.md).",
+            "No backup yet.",
+            "Run refract backup FILE every night (docs/how-to/backups.md).",
         )
         return
-    hours = (time.time() - at) / 3600
+    hours = (time.time() - backed_up_at) / 3600
     if hours > MAX_BACKUP_AGE_HOURS:
         yield report_warning(
             "backup",
-            f"The last good one is {hours / 24:.1f} days old.",
-            "Look why: journalctl -u refract-backup.",
+            f"The last successful backup is {hours / 24:.1f} days old.",
+            "See journalctl -u refract-backup.",
         )
     else:
-        yield report_ok("backup", f"The last good one is {hours:.0f} hours old.")
+        yield report_ok(
+            "backup", f"The last successful backup is {count_noun(round(hours), 'hour')} old."
+        )
 
 
 def _check_directory(subject: str, path: Path, variable: str) -> Iterator[DoctorFinding]:
-    there = next((one for one in (path, *path.absolute().parents) if one.exists()), Path("/"))
-    if there.is_file():
-        yield report_error(subject, f"{there} is a file, not a directory.", f"Correct {variable}.")
+    parents = (path, *path.absolute().parents)
+    existing = next((parent for parent in parents if parent.exists()), Path("/"))
+    if existing.is_file():
+        yield report_error(
+            subject, f"{existing} is a file, not a directory.", f"Correct {variable}."
+        )
         return
-    if not _is_writable(there):
+    if not _is_writable(existing):
         yield report_error(
             subject,
-            f"{there} cannot be written to by this user.",
-            f"Give this user the right to, or correct {variable}.",
+            f"This user can't write to {existing}.",
+            f"Give this user write access, or correct {variable}.",
         )
         return
     if path.exists() and path.stat().st_mode & 0o077:
         yield report_warning(
-            subject, f"{path} can be read by others on this machine.", f"chmod 700 {path}"
+            subject, f"Other users of this machine can read {path}.", f"Run chmod 700 {path}."
         )
-    inodes = os.statvfs(there)
+    inodes = os.statvfs(existing)
     if inodes.f_files and inodes.f_favail / inodes.f_files < MIN_FREE_INODE_SHARE:
         yield report_error(
             subject,
-            f"{there} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.",
+            f"{existing} has {inodes.f_favail:,} of {inodes.f_files:,} inodes left.",
             "Remove small files.",
         )
         return
-    free = shutil.disk_usage(there).free
-    sentence = f"{path} has {free / (1 << 30):.1f} GiB of room."
+    free = shutil.disk_usage(existing).free
+    message = f"{path} has {free / (1 << 30):.1f} GiB free."
     if free < MIN_FREE_BYTES:
         yield report_error(
             subject,
-            sentence,
-            "Make room: clicks that find none are not kept, and changes are refused.",
+            message,
+            "Free disk space. When it is full, clicks are lost and changes fail.",
         )
     elif free < LOW_FREE_BYTES:
-        yield report_warning(subject, sentence, "Make room before it is full.")
+        yield report_warning(subject, message, "Free disk space before it is full.")
     else:
-        yield report_ok(subject, sentence)
+        yield report_ok(subject, message)
 
 
 def _is_writable(path: Path) -> bool:
-    """Tried, since a right on paper is none on a disk that is read-only."""
+    """Return whether a file can be created; permissions alone don't show a read-only disk."""
     try:
         with tempfile.TemporaryFile(dir=path):
             return True
@@ -125,38 +131,39 @@ def _is_writable(path: Path) -> bool:
 
 def _check_clicks(settings: Settings) -> Iterator[DoctorFinding]:
     root = settings.effective_spool_dir
-    waiting = sum(count_pending(spool, SpoolPosition()).bytes for spool in list_spools(root))
+    pending = sum(count_pending(spool, SpoolPosition()).bytes for spool in list_spools(root))
     serving = has_ingester(root)
     if settings.role == "redirect" and settings.redis_url is None and not serving:
         yield report_error(
             "clicks",
-            f"Nobody would store the clicks that this node writes to {root}.",
+            f"No process stores the clicks that this node writes to {root}.",
             "Set REFRACT_REDIS_URL, or start a worker with the same REFRACT_SPOOL_DIR.",
         )
-    elif waiting > MAX_SPOOL_BYTES:
+    elif pending > MAX_SPOOL_BYTES:
         yield report_warning(
             "clicks",
-            f"{waiting / (1 << 20):.0f} MiB of clicks lie in {root}.",
-            "Look at the log of the process that stores them.",
+            f"{pending / (1 << 20):.0f} MiB of clicks are pending in {root}.",
+            "See the log of the process that stores them.",
         )
     else:
-        who = "and somebody stores them" if serving else "and no server is running here"
-        yield report_ok("clicks", f"{waiting / 1024:.0f} KiB of clicks lie in the spool, {who}.")
-    if aside := list_quarantined(root):
+        ingester = "ingester running" if serving else "no server running here"
+        yield report_ok("clicks", f"{pending / 1024:.0f} KiB pending, {ingester}.")
+    if unreadable := list_quarantined(root):
         yield report_warning(
             "clicks",
-            f"{len(aside)} files hold clicks that could not be read, such as {aside[0]}.",
-            "Look at the disk, then: refract verify --acknowledge (docs/how-to/backups.md).",
+            f"{count_noun(len(unreadable), 'file')} with unreadable clicks, such as"
+            f" {unreadable[0]}.",
+            "Check the disk, then run refract verify --acknowledge (docs/how-to/backups.md).",
         )
 
 
 def _check_open_files() -> Iterator[DoctorFinding]:
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if most < MIN_OPEN_FILES:
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if limit < MIN_OPEN_FILES:
         yield report_warning(
             "open files",
-            f"This user may have {most} files open, and every visitor takes one.",
-            "Raise it: LimitNOFILE=65536 in a systemd unit.",
+            f"The limit is {limit}, and every connection needs one.",
+            "Raise it, for example with LimitNOFILE=65536 in the systemd unit.",
         )
     else:
-        yield report_ok("open files", f"{most} may be open.")
+        yield report_ok("open files", f"The limit is {limit}.")

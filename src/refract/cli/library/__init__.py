@@ -6,10 +6,7 @@ from refract.cli.library import browse
 from refract.cli.library import review as library_review
 
 app = typer.Typer(
-    help=(
-        "The library: find what you keep, and decide about what waits. `refract save` puts"
-        " something in."
-    ),
+    help="Search the library and review new items. Use `refract save` to add one.",
     no_args_is_help=True,
 )
 app.command("list")(browse.list_library)

@@ -1,4 +1,4 @@
-"""Looking at items."""
+"""`refract library`: list, search, review, show."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -27,7 +27,7 @@ from refract.library.schemas import ItemOut, ItemPage
 
 TagsOption = Annotated[
     list[str] | None,
-    typer.Option("--tag", help="Only items with this tag; may be given several times."),
+    typer.Option("--tag", help="Only items with this tag. Repeat for several."),
 ]
 TypeOption = Annotated[
     ItemType | None,
@@ -35,13 +35,11 @@ TypeOption = Annotated[
 ]
 StateOption = Annotated[
     ItemStatus,
-    typer.Option(
-        "--state", help="In this state; discarded ones are kept too.", case_sensitive=False
-    ),
+    typer.Option("--state", help="Only items in this state.", case_sensitive=False),
 ]
-LimitOption = Annotated[int, typer.Option("--limit", min=1, help="How many at most.")]
+LimitOption = Annotated[int, typer.Option("--limit", min=1, help="Maximum number of items.")]
 PageLoader = Callable[[ReadSession, CursorCodec, int, int, str | None], Awaitable[Page[Item]]]
-"""One page: of somebody, so many, from a cursor on."""
+"""Loads a page of a user's items: session, cursors, user id, size, cursor."""
 
 
 def list_library(
@@ -49,23 +47,21 @@ def list_library(
     tag: TagsOption = None,
     kind: TypeOption = None,
     state: StateOption = ItemStatus.ARCHIVED,
-    untagged: Annotated[
-        bool, typer.Option("--untagged", help="Only items without any tag.")
-    ] = False,
+    untagged: Annotated[bool, typer.Option("--untagged", help="Only items without tags.")] = False,
     limit: LimitOption = 50,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """List what is in the library, the newest confirmed first."""
+    """List items in the library, most recently saved first."""
 
-    async def turn(
-        session: ReadSession, cursors: CursorCodec, user_id: int, most: int, cursor: str | None
+    async def load_page(
+        session: ReadSession, cursors: CursorCodec, user_id: int, size: int, cursor: str | None
     ) -> Page[Item]:
-        shelf = LibraryFilter(user_id, state, kind, tuple(tag or ()), untagged)
-        return await list_items(session, cursors, shelf, limit=most, cursor=cursor)
+        filters = LibraryFilter(user_id, state, kind, tuple(tag or ()), untagged)
+        return await list_items(session, cursors, filters, limit=size, cursor=cursor)
 
-    page, _ = _load_pages(turn, limit, user, data_dir)
+    page, _ = _load_pages(load_page, limit, user, data_dir)
     if as_json:
         print_json(page)
     elif page.items:
@@ -75,8 +71,8 @@ def list_library(
         typer.echo("No items found.")
     else:
         typer.echo(
-            "Nothing is in the library yet. Save something with: refract save TEXT; refract library"
-            " review shows what waits."
+            "Nothing here yet. Add something with: refract save TEXT. List items to review with:"
+            " refract library review"
         )
 
 
@@ -84,10 +80,7 @@ def search(
     words: Annotated[
         list[str],
         typer.Argument(
-            help=(
-                "Words by their beginning, or #tag. Behind -- also -word and -#tag, which must not"
-                " occur."
-            ),
+            help=("Beginnings of words, or #tag. After --, exclude with -word and -#tag."),
             metavar="WORDS...",
         ),
     ],
@@ -100,21 +93,21 @@ def search(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Find items by words of their title, summary, text, saved page or tags. All words must occur."""
+    """Search titles, summaries, texts, saved pages and tags. All words must match."""
     typed = " ".join(words)
 
-    async def turn(
-        session: ReadSession, cursors: CursorCodec, user_id: int, most: int, cursor: str | None
+    async def load_page(
+        session: ReadSession, cursors: CursorCodec, user_id: int, size: int, cursor: str | None
     ) -> Page[Item]:
-        shelf = LibraryFilter(user_id, state, kind, tuple(tag or ()), q=typed)
-        return await list_items(session, cursors, shelf, limit=most, cursor=cursor)
+        filters = LibraryFilter(user_id, state, kind, tuple(tag or ()), q=typed)
+        return await list_items(session, cursors, filters, limit=size, cursor=cursor)
 
-    page, approximate = _load_pages(turn, limit, user, data_dir)
+    page, approximate = _load_pages(load_page, limit, user, data_dir)
     if as_json:
         print_json(page)
     elif page.items:
         if approximate:
-            typer.echo("Nothing has these words; these are near to them.", err=True)
+            typer.echo("No exact matches. Showing similar results:", err=True)
         print_items(page.items)
         _print_more_hint(page, limit)
     else:
@@ -124,23 +117,23 @@ def search(
 def review(
     limit: LimitOption = 50, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """List what waits for a decision or for the assistant, the newest first, with the tags that are proposed."""
+    """List items to review, newest first, with their suggested tags."""
 
-    async def turn(
-        session: ReadSession, cursors: CursorCodec, user_id: int, most: int, cursor: str | None
+    async def load_page(
+        session: ReadSession, cursors: CursorCodec, user_id: int, size: int, cursor: str | None
     ) -> Page[Item]:
         return await list_pending_items(
-            session, cursors, user_id, status=None, limit=most, cursor=cursor
+            session, cursors, user_id, status=None, limit=size, cursor=cursor
         )
 
-    page, _ = _load_pages(turn, limit, user, data_dir)
+    page, _ = _load_pages(load_page, limit, user, data_dir)
     if as_json:
         print_json(page)
     elif page.items:
         print_queue(page.items)
         _print_more_hint(page, limit)
     else:
-        typer.echo("Nothing waits for review.")
+        typer.echo("Nothing to review.")
 
 
 def show(
@@ -162,27 +155,27 @@ def show(
 
 
 def _load_pages(
-    turn: PageLoader, limit: int, user: str | None, data_dir: Path | None
+    load_page: PageLoader, limit: int, user: str | None, data_dir: Path | None
 ) -> tuple[ItemPage, bool]:
-    """As many as asked for, page by page; and whether they are only near to what was sought."""
+    """Return up to `limit` items, and whether they only match approximately."""
 
     async def run(rt: Runtime) -> tuple[ItemPage, bool]:
         person, cursors = await get_acting_user(rt, user), CursorCodec(rt.secret)
-        items, cursor, near = list[ItemOut](), None, False
+        items, cursor, approximate = list[ItemOut](), None, False
         while True:
             async with rt.db.read() as session:
-                page = await turn(
+                page = await load_page(
                     session, cursors, person.id, min(MAX_LIMIT, limit - len(items)), cursor
                 )
                 items += await serialize_items(session, page.items)
-            near = near or (isinstance(page, LibraryItemPage) and page.approximate)
+            approximate = approximate or (isinstance(page, LibraryItemPage) and page.approximate)
             cursor = page.next_cursor
             if cursor is None or len(items) >= limit:
-                return ItemPage(items=items, next_cursor=cursor), near
+                return ItemPage(items=items, next_cursor=cursor), approximate
 
     return run_on_data(load_command_settings(data_dir), run)
 
 
 def _print_more_hint(page: ItemPage, limit: int) -> None:
     if page.next_cursor:
-        typer.echo(f"There are more: show them with --limit {limit * 10}, or search.", err=True)
+        typer.echo(f"There are more. Use --limit {limit * 10}, or search.", err=True)

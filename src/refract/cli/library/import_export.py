@@ -1,4 +1,4 @@
-"""`refract import library`, `refract import list`, `refract import rollback` and `refract export library`."""
+"""`refract import library`, `import list`, `import rollback` and `refract export library`."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -25,7 +25,7 @@ from refract.cli.options import AsUser, DataDir
 from refract.cli.output import format_time, make_console, make_safe_text
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
-from refract.core.text import make_excerpt
+from refract.core.text import count_noun, make_excerpt
 from refract.library.errors import ImportNotFound
 from refract.library.export import LibraryExportFormat, stream_library
 from refract.library.imports import Bookmark, BookmarkFileFormat, BookmarkRow, TagRow, open_rows
@@ -43,14 +43,16 @@ from refract.library.imports.payloads import enqueue_abandoned_import_check
 from refract.library.imports.rollback import mark_rolling_back, roll_back_batch
 
 RowReport = tuple[str, RowOutcome, str | None, str]
-"""Where, what became of it, why, and enough of it to recognise it."""
+"""Place in the file, outcome, reason, and an excerpt."""
+_COUNTED = ("imported", "duplicate", "skipped")
 
 
 def import_library(
     file: File,
     *,
     kind: Annotated[
-        BookmarkFileFormat, typer.Option("--from", help="What wrote the file; auto finds out.")
+        BookmarkFileFormat,
+        typer.Option("--from", help="Program that wrote the file; auto detects it."),
     ] = BookmarkFileFormat.AUTO,
     dry_run: DryRun = False,
     report: ReportTo = None,
@@ -59,7 +61,10 @@ def import_library(
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Bring bookmarks into the library. Addresses that are here already are left alone, so it can be repeated and resumed."""
+    """Import bookmarks into the library.
+
+    Existing URLs are skipped, so an import can be repeated and resumed.
+    """
     outcomes = _ItemReport(verbose=verbose)
 
     async def begin_import(
@@ -69,8 +74,8 @@ def import_library(
         owner = await get_acting_user(rt, user)
         if dry_run:
             return OpenImport(rows, _DryRun(rt, owner.id).batch, BATCH_SIZE)
-        bringing = _LibraryImporter(rt, owner.id, lambda: rows.kind, file.name, outcomes)
-        return OpenImport(rows, bringing.batch, BATCH_SIZE, bringing.end)
+        importer = _LibraryImporter(rt, owner.id, lambda: rows.kind, file.name, outcomes)
+        return OpenImport(rows, importer.batch, BATCH_SIZE, importer.end)
 
     import_file(ImportOptions(file, dry_run, report, data_dir), outcomes, begin_import)
     outcomes.print_summary(dry_run=dry_run)
@@ -79,11 +84,13 @@ def import_library(
 
 
 def list_imports(
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many at most.")] = 20,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=1000, help="Maximum number of imports.")
+    ] = 20,
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
-    """List the imports into the library, the latest first, with the numbers that a roll-back needs."""
+    """List imports into the library, newest first, with their ids."""
 
     async def run(rt: Runtime) -> list[LibraryImport]:
         owner = await get_acting_user(rt, user)
@@ -98,78 +105,76 @@ def list_imports(
 
     found = run_on_data(load_command_settings(data_dir), run)
     if not found:
-        typer.echo("No imports yet. Bring bookmarks with: refract import library FILE")
+        typer.echo("No imports yet. Import bookmarks with: refract import library FILE")
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("id", "file", "when", "state", "rows", "created", "here already", "refused"):
+    for heading in ("id", "file", "started", "status", "rows", *_COUNTED):
         table.add_column(
             heading,
             no_wrap=True,
-            justify=(
-                "right" if heading in ("rows", "created", "here already", "refused") else "left"
-            ),
+            justify=("right" if heading in ("rows", *_COUNTED) else "left"),
         )
-    for one in found:
-        state = one.status.lower().replace("_", " ")
-        counts = (f"{number:,}" for number in (one.total, one.created, one.existing, one.refused))
+    for row in found:
+        state = row.status.lower().replace("_", " ")
+        counts = (f"{number:,}" for number in (row.total, row.created, row.existing, row.refused))
         table.add_row(
-            str(one.id), make_safe_text(one.name, 60), format_time(one.created_at), state, *counts
+            str(row.id), make_safe_text(row.name, 60), format_time(row.created_at), state, *counts
         )
     make_console().print(table)
 
 
 def roll_back(
     import_id: Annotated[
-        str, typer.Argument(help="The number that the import told.", metavar="ID")
+        str, typer.Argument(help="Id, as listed by `refract import list`.", metavar="ID")
     ],
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Remove every item that an import brought, and the tags that came with it alone."""
+    """Undo an import: remove its items, and tags used only by them."""
     try:
         number = parse_id(import_id)
     except ValueError as exc:
         raise InvalidValue(
             problem=(
-                f'"{make_excerpt(import_id, 80)}" is not the number of an import: refract import'
-                " list shows them."
+                f'"{make_excerpt(import_id, 80)}" is not the id of an import. List them with:'
+                " refract import list"
             )
         ) from exc
 
     async def run(rt: Runtime) -> int:
         owner = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            one = await session.scalar(
+            found = await session.scalar(
                 select(LibraryImport).where(
                     LibraryImport.id == number, LibraryImport.user_id == owner.id
                 )
             )
-            if one is None:
+            if found is None:
                 raise ImportNotFound
-            created = (await mark_rolling_back(session, one, rt.clock.now())).created
+            created = (await mark_rolling_back(session, found, rt.clock.now())).created
         while await roll_back_batch(rt, number):
             pass
         return created
 
     removed = run_on_data(load_command_settings(data_dir), run)
-    typer.echo(f"Rolled back: what the import brought ({removed:,} rows) is gone.")
+    typer.echo(f"Undone: removed {count_noun(removed, 'item')}.")
 
 
 def export_library(
     form: Annotated[
         LibraryExportFormat,
         typer.Option(
-            "--format", help="json holds everything, html is a bookmark file for browsers."
+            "--format", help="json with everything, or html, a bookmark file for browsers."
         ),
     ] = LibraryExportFormat.JSON,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="The file to write. Left out: standard output."),
+        typer.Option("--output", "-o", help="File to write. Default: standard output."),
     ] = None,
     user: AsUser = None,
     data_dir: DataDir = None,
 ) -> None:
-    """Write a person's whole library. `refract import library` reads the file again."""
+    """Export a user's library. `refract import library` reads the file."""
     settings = load_command_settings(data_dir)
 
     async def run(rt: Runtime, write: Callable[[str], object]) -> int:
@@ -187,9 +192,9 @@ def export_library(
 
 class _ItemReport(ImportReport[RowReport]):
     words: ClassVar = {
-        RowOutcome.CREATED: "created",
-        RowOutcome.EXISTS: "already here",
-        RowOutcome.REFUSED: "refused",
+        RowOutcome.CREATED: "imported",
+        RowOutcome.EXISTS: "duplicate",
+        RowOutcome.REFUSED: "skipped",
     }
     left_out = frozenset({RowOutcome.REFUSED})
     columns = ("where", "outcome", "why", "what")
@@ -214,11 +219,11 @@ class _ItemReport(ImportReport[RowReport]):
     def print_summary(self, *, dry_run: bool) -> None:
         super().print_summary(dry_run=dry_run)
         if self.import_id is not None and self.counts[RowOutcome.CREATED]:
-            typer.echo(f"`refract import rollback {self.import_id}` takes it back.", err=True)
+            typer.echo(f"Undo with: refract import rollback {self.import_id}", err=True)
 
 
 class _LibraryImporter:
-    """An import that is worked on here and now, instead of by a worker."""
+    """An import that runs in this process instead of a worker."""
 
     def __init__(
         self,
@@ -244,9 +249,9 @@ class _LibraryImporter:
                     await create_import(session, self._rt, self._user_id, self._kind(), self._name)
                 ).id
                 await enqueue_abandoned_import_check(session, self._rt, self._user_id, number)
-            one = await session.get_one(LibraryImport, number)
-            first = one.total + 1
-            await add_import_rows(session, one, rows)
+            record = await session.get_one(LibraryImport, number)
+            first = record.total + 1
+            await add_import_rows(session, record, rows)
         self._report.import_id = number
         await import_batch(self._rt, number)
         async with self._rt.db.read() as session:
@@ -261,7 +266,7 @@ class _LibraryImporter:
             ]
 
     async def end(self) -> None:
-        """Everything that was read has been brought, also when somebody stopped it."""
+        """Import the rows that were read, also after an interruption."""
         number = self._report.import_id
         if number is not None and await import_batch(self._rt, number):
             async with self._rt.db.write() as session:
@@ -271,7 +276,7 @@ class _LibraryImporter:
 
 
 class _DryRun:
-    """A dry run."""
+    """An import that only reports what it would do."""
 
     def __init__(self, rt: Runtime, user_id: int) -> None:
         self._rt, self._user_id, self._earlier = rt, user_id, SeenRows()

@@ -14,12 +14,12 @@ from refract.core.text import make_excerpt
 from refract.library.models import ItemStatus, SuggestionStatus
 from refract.library.schemas import ItemOut
 
-ItemArgument = Annotated[str, typer.Argument(help="The id of an item.", metavar="ID")]
+ItemArgument = Annotated[str, typer.Argument(help="Id of an item.", metavar="ID")]
 STATUS_STYLES = {
-    ItemStatus.ENRICHING: ("being described", "cyan"),
-    ItemStatus.READY_TO_CONFIRM: ("ready", "green"),
+    ItemStatus.ENRICHING: ("fetching", "cyan"),
+    ItemStatus.READY_TO_CONFIRM: ("ready to review", "green"),
     ItemStatus.FAILED: ("failed", "red"),
-    ItemStatus.ARCHIVED: ("filed", "green"),
+    ItemStatus.ARCHIVED: ("saved", "green"),
     ItemStatus.DISCARDED: ("discarded", "yellow"),
 }
 
@@ -30,8 +30,8 @@ def parse_item_id(typed: str) -> int:
     except ValueError as exc:
         raise InvalidValue(
             problem=(
-                f'"{make_excerpt(typed, 80)}" is not the id of an item: refract library list shows'
-                " them."
+                f'"{make_excerpt(typed, 80)}" is not the id of an item. List them with: refract'
+                " library list"
             )
         ) from exc
 
@@ -51,46 +51,50 @@ def print_items(items: Sequence[ItemOut]) -> None:
 
 
 def print_queue(items: Sequence[ItemOut]) -> None:
-    table = _build_table("id", "state", "title", "from", "proposed tags")
+    table = _build_table("id", "state", "title", "from", "suggested tags")
     for item in items:
-        words, colour = STATUS_STYLES[item.status]
-        proposed = (
+        label, color = STATUS_STYLES[item.status]
+        suggested = (
             item.failure if item.status is ItemStatus.FAILED else ", ".join(_list_suggestions(item))
         )
         table.add_row(
             str(item.id),
-            Text(words, style=colour),
+            Text(label, style=color),
             make_safe_text(_get_title(item), style="bold"),
             make_safe_text(_get_host(item)),
-            make_safe_text(proposed),
+            make_safe_text(suggested),
         )
     make_console().print(table)
 
 
 def print_item(item: ItemOut) -> None:
-    """Everything about one item."""
+    """Print everything about an item."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    words, colour = STATUS_STYLES[item.status]
+    label, color = STATUS_STYLES[item.status]
     rows = {
-        "title": item.title, "address": item.url, "text": None if item.url else item.text, "summary": item.summary,
-        "tags": ", ".join(tag.name for tag in item.tags), "proposed tags": ", ".join(_list_suggestions(item, reasons=True)),
-    }  # fmt: skip
+        "title": item.title,
+        "URL": item.url,
+        "text": None if item.url else item.text,
+        "summary": item.summary,
+        "tags": ", ".join(tag.name for tag in item.tags),
+        "suggested tags": ", ".join(_list_suggestions(item, reasons=True)),
+    }
     for heading, text in rows.items():
         if text:
             table.add_row(heading, make_safe_text(text, 10_000))
     table.add_row(
         "state",
         Text(
-            f"{words}{f': {make_excerpt(item.failure, 300)}' if item.failure else ''}", style=colour
+            f"{label}{f': {make_excerpt(item.failure, 300)}' if item.failure else ''}", style=color
         ),
     )
-    table.add_row("captured", format_time(item.created_at))
+    table.add_row("created", format_time(item.created_at))
     if item.confirmed_at:
-        table.add_row("confirmed", format_time(item.confirmed_at))
+        table.add_row("saved", format_time(item.confirmed_at))
     if item.duplicate_of:
-        table.add_row("same page as", str(item.duplicate_of))
+        table.add_row("duplicate of", str(item.duplicate_of))
     table.add_row("id", f"{item.id} (version {item.version})")
     make_console().print(table)
 
@@ -120,8 +124,8 @@ def _get_host(item: ItemOut) -> str:
 
 
 def _list_suggestions(item: ItemOut, *, reasons: bool = False) -> list[str]:
-    waiting = [one for one in item.suggestions if one.status is SuggestionStatus.PENDING]
+    pending = [tag for tag in item.suggestions if tag.status is SuggestionStatus.PENDING]
     return [
-        f"{one.name} ({round(100 * one.confidence)} %, {one.reason})" if reasons else one.name
-        for one in waiting
+        f"{tag.name} ({tag.confidence:.0%}, {tag.reason})" if reasons else tag.name
+        for tag in pending
     ]

@@ -1,4 +1,4 @@
-"""Deciding about items: what the review deck does, by command."""
+"""`refract library`: confirm, discard, retry, undo."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -32,62 +32,62 @@ def confirm(
     which: ItemArgument,
     *,
     title: Annotated[
-        str | None, typer.Option("--title", help="Another title than the proposed one.")
+        str | None, typer.Option("--title", help="Title instead of the suggested one.")
     ] = None,
     summary: Annotated[
-        str | None, typer.Option("--summary", help="Another summary than the proposed one.")
+        str | None, typer.Option("--summary", help="Summary instead of the suggested one.")
     ] = None,
     accept: Annotated[
         list[str] | None,
-        typer.Option("--accept", help="A proposed tag to take; may be given several times."),
+        typer.Option("--accept", help="Suggested tag to accept. Repeat for several."),
     ] = None,
     accept_all: Annotated[
-        bool, typer.Option("--accept-all", help="Take every proposed tag.")
+        bool, typer.Option("--accept-all", help="Accept every suggested tag.")
     ] = False,
     reject: Annotated[
-        list[str] | None, typer.Option("--reject", help="A proposed tag never to see again.")
+        list[str] | None, typer.Option("--reject", help="Suggested tag to reject.")
     ] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option("--tag", help="A tag of your own; may be given several times."),
+        typer.Option("--tag", help="Another tag. Repeat for several."),
     ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Put an item into the library, with what is kept of the proposal."""
+    """Save an item to the library with the accepted suggestions."""
 
-    async def act(held: LockedItem) -> LockedItem:
-        taken = _find_suggestion_ids(held, accept or [])
-        refused = _find_suggestion_ids(held, reject or [])
+    async def act(locked: LockedItem) -> LockedItem:
+        accepted = _find_suggestion_ids(locked, accept or [])
+        rejected = _find_suggestion_ids(locked, reject or [])
         if accept_all:
-            taken = [
-                one.id
-                for one in held.suggestions
-                if one.status == SuggestionStatus.PENDING and one.id not in refused
+            accepted = [
+                tag.id
+                for tag in locked.suggestions
+                if tag.status == SuggestionStatus.PENDING and tag.id not in rejected
             ]
-        kept = {
+        decision = {
             "title": title,
             "summary": summary,
-            "accept": taken,
-            "reject": refused,
+            "accept": accepted,
+            "reject": rejected,
             "new_tags": tag or [],
         }
         return await service.confirm_item(
-            held,
+            locked,
             validate_options(
                 ItemConfirmation,
-                **{name: value for name, value in kept.items() if value is not None},
+                **{name: value for name, value in decision.items() if value is not None},
             ),
         )
 
-    _change_item(which, act, "Filed {item}.", user=user, as_json=as_json, data_dir=data_dir)
+    _change_item(which, act, "Saved {item}.", user=user, as_json=as_json, data_dir=data_dir)
 
 
 def discard(
     which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Put an item away. It is kept, and `undo` brings it back within 24 hours."""
+    """Discard an item. You can undo this for 24 hours."""
     _change_item(
         which,
         service.discard_item,
@@ -101,11 +101,11 @@ def discard(
 def retry(
     which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Let the assistant try a failed item once more. A running server does so; without one it waits for the next start."""
+    """Retry a failed item. Without a running server, it waits until one starts."""
     _change_item(
         which,
         service.retry_item,
-        "Trying again: {item}.",
+        "Retrying {item}.",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -115,11 +115,11 @@ def retry(
 def undo(
     which: ItemArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Take back the latest change of an item, within 24 hours. Undoing a capture discards it."""
+    """Undo the latest change of an item, within 24 hours. Undoing a capture discards it."""
     _change_item(
         which,
         service.undo_item,
-        "{item} is as it was.",
+        "Undone: {item}.",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -129,7 +129,7 @@ def undo(
 def _change_item(
     which: str,
     act: ItemAction,
-    said: str,
+    message: str,
     *,
     user: str | None,
     as_json: bool,
@@ -140,26 +140,26 @@ def _change_item(
     async def run(rt: Runtime) -> ItemOut:
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            held = await act(await service.lock_item(session, rt, person.id, number))
-            return await serialize_item(session, held.item)
+            locked = await act(await service.lock_item(session, rt, person.id, number))
+            return await serialize_item(session, locked.item)
 
     item = run_on_data(load_command_settings(data_dir), run)
     if as_json:
         print_json(item)
     else:
-        typer.echo(said.format(item=f"“{make_excerpt(item.title or item.text, 80)}”"))
+        typer.echo(message.format(item=f"“{make_excerpt(item.title or item.text, 80)}”"))
 
 
-def _find_suggestion_ids(held: LockedItem, names: list[str]) -> list[int]:
-    """The suggestions of these names."""
-    known = {one.normalised_name: one.id for one in held.suggestions}
+def _find_suggestion_ids(locked: LockedItem, names: list[str]) -> list[int]:
+    """Return the ids of the suggestions with these names."""
+    known = {tag.normalised_name: tag.id for tag in locked.suggestions}
     for name in names:
         if personal_key(name) not in known:
-            proposed = ", ".join(one.name for one in held.suggestions) or "nothing"
+            suggested = ", ".join(tag.name for tag in locked.suggestions) or "none"
             raise InvalidValue(
                 problem=(
-                    f'"{make_excerpt(name, 80)}" is not proposed for this item; proposed is:'
-                    f" {make_excerpt(proposed, 300)}."
+                    f'"{make_excerpt(name, 80)}" is not a suggested tag of this item. Suggested:'
+                    f" {make_excerpt(suggested, 300)}."
                 )
             )
     return [known[personal_key(name)] for name in dict.fromkeys(names)]

@@ -6,10 +6,7 @@ from refract.cli.links import browse, lifecycle
 from refract.cli.links import edit as links_edit
 
 app = typer.Typer(
-    help=(
-        "Links: look at them and change them. A link is meant by its name, its code, its id or its"
-        " short URL."
-    ),
+    help="View and change links. Identify a link by name, code, id or short URL.",
     no_args_is_help=True,
 )
 app.command("list")(browse.list_links)

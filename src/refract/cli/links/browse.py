@@ -1,4 +1,4 @@
-"""Looking at links."""
+"""`refract links`: list, show, resolve, history."""
 
 import json
 from typing import Annotated, Any
@@ -53,45 +53,43 @@ class LinkUnresolved(NotFound):
 def list_links(
     search: Annotated[
         str | None,
-        typer.Argument(help="Words in name, title, notes or destination.", metavar="[WORDS]"),
+        typer.Argument(help="Words in names, titles, notes or destinations.", metavar="[WORDS]"),
     ] = None,
     *,
     owner: Annotated[
         OwnerFilter,
-        typer.Option("--owner", help="Whose links; all of them are for administrators."),
+        typer.Option("--owner", help="Whose links. All links are for administrators only."),
     ] = OwnerFilter.ME,
     status: Annotated[
         LinkState | None,
-        typer.Option("--status", help="Only these. Left out: all but deleted ones."),
+        typer.Option("--status", help="Only this status. Default: all but deleted."),
     ] = None,
     tag: Annotated[str | None, typer.Option("--tag", help="Only links with this tag.")] = None,
     visibility: Annotated[
-        Visibility | None, typer.Option("--visibility", help="Only links of this visibility.")
+        Visibility | None, typer.Option("--visibility", help="Only links with this visibility.")
     ] = None,
     sort: Annotated[
-        LinkSort, typer.Option("--sort", help="Newest or most first.")
+        LinkSort, typer.Option("--sort", help="Sort order, newest or highest first.")
     ] = LinkSort.CREATED,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many at most.")] = 50,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of links.")] = 50,
     cursor: Annotated[
         str | None,
-        typer.Option(
-            "--cursor", help="Go on where an earlier answer ended (next_cursor in its JSON)."
-        ),
+        typer.Option("--cursor", help="Continue after an earlier page (next_cursor in its JSON)."),
     ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
     """List links."""
-    asked = LinkFilter(
+    filters = LinkFilter(
         owner=owner, status=status, tag=tag, q=search, sort=sort, visibility=visibility
     )
 
     async def run(rt: Runtime) -> LinkListing:
-        desk = await load_context(rt, user)
-        if owner is OwnerFilter.ALL and not desk.caller.is_admin:
+        context = await load_context(rt, user)
+        if owner is OwnerFilter.ALL and not context.caller.is_admin:
             raise AdminRequired
-        return await _load_links(desk, asked, limit, cursor)
+        return await _load_links(context, filters, limit, cursor)
 
     page = run_on_data(load_command_settings(data_dir), run)
     if as_json:
@@ -99,27 +97,27 @@ def list_links(
     elif not page.items:
         typer.echo(
             "No links found."
-            if asked != LinkFilter()
-            else "No links yet. Make one with: refract shorten URL"
+            if filters != LinkFilter()
+            else "No links yet. Create one with: refract shorten URL"
         )
     else:
         print_links(page.items)
         if page.next_cursor:
-            typer.echo(f"There are more: show them with --limit {limit * 10}, or search.", err=True)
+            typer.echo(f"There are more. Use --limit {limit * 10}, or search.", err=True)
 
 
 async def _load_links(
-    desk: LinkCommandContext, asked: LinkFilter, limit: int, cursor: str | None
+    context: LinkCommandContext, filters: LinkFilter, limit: int, cursor: str | None
 ) -> LinkListing:
-    rt, items = desk.rt, list[LinkOut]()
+    rt, items = context.rt, list[LinkOut]()
     cursors, now = CursorCodec(rt.secret), rt.clock.now()
     while len(items) < limit:
         async with rt.db.read() as session:
-            some = min(MAX_LIMIT, limit - len(items))
+            size = min(MAX_LIMIT, limit - len(items))
             page = await load_links_page(
-                session, cursors, desk.caller, asked, now, limit=some, cursor=cursor
+                session, cursors, context.caller, filters, now, limit=size, cursor=cursor
             )
-            stats = asked.owner is not OwnerFilter.PUBLIC
+            stats = filters.owner is not OwnerFilter.PUBLIC
             cards = await load_cards(session, page.items)
         items += [
             card.to_schema(rt.settings.public_url, now, stats=stats, managing=stats)
@@ -137,9 +135,9 @@ def show(
     """Show everything about a link."""
 
     async def run(rt: Runtime) -> LinkOut:
-        desk = await load_context(rt, user)
+        context = await load_context(rt, user)
         async with rt.db.read() as session:
-            return await desk.to_schema(session, await desk.find_link(session, which))
+            return await context.to_schema(session, await context.find_link(session, which))
 
     link = run_on_data(load_command_settings(data_dir), run)
     if as_json:
@@ -150,19 +148,19 @@ def show(
 
 def resolve(
     path: Annotated[
-        str, typer.Argument(help="Such as /jira/PROJ-1?view=all, or a whole short URL.")
+        str, typer.Argument(help="A path such as /jira/PROJ-1?view=all, or a short URL.")
     ],
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Say where a path would lead, without going there or counting a click."""
+    """Print where a path redirects to, without counting a click."""
 
     async def run(rt: Runtime) -> dict[str, Any]:
-        desk = await load_context(rt, user)
+        context = await load_context(rt, user)
         async with rt.db.read() as session:
-            link = await desk.find_link(session, path)
-            out = await desk.to_schema(session, link)
+            link = await context.find_link(session, path)
+            out = await context.to_schema(session, link)
         extra, query = parse_extra(path)
         target = expand_template(
             parse_template(link.destination),
@@ -187,7 +185,7 @@ def resolve(
     typer.echo(found["location"])
     if found["status"] != LinkState.ACTIVE:
         typer.secho(
-            f"But the link {parse_segment(path)} is {found['status']}, so nobody gets there now.",
+            f"The link {parse_segment(path)} is {found['status']} and doesn't redirect now.",
             fg="yellow",
             err=True,
         )
@@ -195,65 +193,67 @@ def resolve(
 
 def history(
     which: LinkArgument,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=1000, help="How many versions.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=1000, help="Maximum number of versions.")
+    ] = 50,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Show what was done to a link, newest first."""
+    """Show the version history of a link, newest first."""
 
     async def run(rt: Runtime) -> list[tuple[LinkChange, str]]:
-        desk = await load_context(rt, user)
+        context = await load_context(rt, user)
         async with rt.db.read() as session:
-            link = await desk.find_link(session, which)
-            await view_link(session, desk.caller, link.id, AccessRight.EDIT)
+            link = await context.find_link(session, which)
+            await view_link(session, context.caller, link.id, AccessRight.EDIT)
             changes = await list_versions(session, link.id, limit)
             people = {
                 number: await session.get(User, number)
-                for number in {one.actor_id for one in changes}
+                for number in {change.actor_id for change in changes}
                 if number is not None
             }
         named = {
             number: person.public_name for number, person in people.items() if person is not None
         }
-        return [(one, named.get(one.actor_id or 0, "–")) for one in changes]
+        return [(change, named.get(change.actor_id or 0, "–")) for change in changes]
 
     versions = run_on_data(load_command_settings(data_dir), run)
     if as_json:
         rows = [
             {
-                "version": one.version,
-                "at": one.at.isoformat(),
+                "version": change.version,
+                "at": change.at.isoformat(),
                 "by": by,
-                "action": one.action,
-                "changes": one.changes,
+                "action": change.action,
+                "changes": change.changes,
             }
-            for one, by in versions
+            for change, by in versions
         ]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
         return
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("version", "when", "who", "what", "changes"):
         table.add_column(heading, overflow="fold")
-    for one, by in versions:
+    for change, by in versions:
         table.add_row(
-            str(one.version),
-            format_time(one.at),
+            str(change.version),
+            format_time(change.at),
             make_safe_text(by),
-            one.action.replace("_", " "),
-            make_safe_text(_format_changes(one.changes), 500),
+            change.action.replace("_", " "),
+            make_safe_text(_format_changes(change.changes), 500),
         )
     make_console().print(table)
 
 
 def _format_changes(changes: dict[str, Any]) -> str:
-    told = []
+    parts = []
     for name, change in changes.items():
         if isinstance(change, dict) and set(change) == {"from", "to"}:
-            told.append(f"{name}: {_format_value(change['from'])} → {_format_value(change['to'])}")
+            parts.append(f"{name}: {_format_value(change['from'])} → {_format_value(change['to'])}")
         else:
-            told.append(f"{name}: {json.dumps(change, ensure_ascii=False)}")
-    return "; ".join(told)
+            parts.append(f"{name}: {json.dumps(change, ensure_ascii=False)}")
+    return "; ".join(parts)
 
 
 def _format_value(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What commands about one link share: who acts, which link is meant, and how it is shown afterwards."""
+"""Helpers of commands on a link: the acting user, finding the link, reporting the change."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ class UnknownLink(NotFound):
 
 @dataclass(frozen=True, slots=True)
 class LinkCommandContext:
-    """Somebody at work on links."""
+    """The runtime, the acting user and their rights on links."""
 
     rt: Runtime
     user: User
@@ -47,21 +47,24 @@ class LinkCommandContext:
     namespace: Namespace
 
     async def find_link(self, session: ReadSession, typed: str) -> Link:
-        """The link that is meant, if the person may see it."""
+        """Return the link that was typed, if the user may see it."""
         segment = parse_segment(typed)
         found = await resolve_name(session, segment)
         link = found.link if found else await _find_by_id(session, segment)
         if link is None:
-            near = await suggest_similar_names(session, segment, self.caller, self.rt.clock.now())
+            similar = await suggest_similar_names(
+                session, segment, self.caller, self.rt.clock.now()
+            )
             raise UnknownLink(
                 typed=make_excerpt(typed),
-                hint=f" Did you mean {' or '.join(near)}?" if near else "",
+                hint=f" Did you mean {' or '.join(similar)}?" if similar else "",
             )
         return (await view_link(session, self.caller, link.id))[0]
 
     async def to_schema(self, session: ReadSession, link: Link) -> LinkOut:
-        standing = await load_access(session, self.caller, link)
-        stats, managing = standing.allows(AccessRight.STATS), standing.allows(AccessRight.MANAGE)
+        """Return the link as the API would return it to this user."""
+        access = await load_access(session, self.caller, link)
+        stats, managing = access.allows(AccessRight.STATS), access.allows(AccessRight.MANAGE)
         card = await load_card(session, link)
         return card.to_schema(
             self.rt.settings.public_url, self.rt.clock.now(), stats=stats, managing=managing
@@ -69,6 +72,7 @@ class LinkCommandContext:
 
 
 async def load_context(rt: Runtime, email: str | None) -> LinkCommandContext:
+    """Return the context of the user with this email, or of the owner."""
     person = await get_acting_user(rt, email)
     return LinkCommandContext(
         rt, person, LinkCaller(person.id, person.role == UserRole.ADMIN), namespace_of(rt)
@@ -76,12 +80,12 @@ async def load_context(rt: Runtime, email: str | None) -> LinkCommandContext:
 
 
 def parse_segment(typed: str) -> str:
-    """What stands for a link in an address, or in a path, or by itself."""
+    """Return the name, code or id in a short URL, in a path or on its own."""
     return unquote(_extract_path(typed).partition("/")[0])
 
 
 def parse_extra(typed: str) -> tuple[str, str]:
-    """The path behind the link's own segment, and the query, both as typed."""
+    """Return the path after the link's own segment, and the query, both as typed."""
     return _extract_path(typed).partition("/")[2], typed.partition("#")[0].partition("?")[2]
 
 
@@ -104,29 +108,35 @@ LinkCommandAction = Callable[[WriteSession, LinkCommandContext, int], Awaitable[
 def change_link(
     which: str,
     act: LinkCommandAction,
-    said: str,
+    message: str,
     *,
     user: str | None,
     as_json: bool,
     data_dir: Path | None,
 ) -> None:
-    """Change a link in one transaction, and say so. `said` is a sentence about `{link}`; it may also speak of `{code}` and `{expiry}`."""
+    """Change a link in one transaction and print `message`.
+
+    The message may contain `{link}`, `{code}` and `{expiry}`.
+    """
 
     async def run(rt: Runtime) -> LinkOut:
-        desk = await load_context(rt, user)
+        context = await load_context(rt, user)
         async with rt.db.write() as session:
-            link = await desk.find_link(session, which)
-            held = await act(session, desk, link.id)
-            return await desk.to_schema(session, held.link)
+            link = await context.find_link(session, which)
+            locked = await act(session, context, link.id)
+            return await context.to_schema(session, locked.link)
 
-    print_change(run_on_data(load_command_settings(data_dir), run), said, as_json=as_json)
+    print_change(run_on_data(load_command_settings(data_dir), run), message, as_json=as_json)
 
 
-def print_change(link: LinkOut, said: str, *, as_json: bool) -> None:
+def print_change(link: LinkOut, message: str, *, as_json: bool) -> None:
+    """Print the changed link as JSON, or the message about it."""
     if as_json:
         print_json(link)
         return
     expiry = f"{link.expires_at:%Y-%m-%d %H:%M} UTC" if link.expires_at else "never"
     typer.echo(
-        said.format(link=link.names[0] if link.names else link.code, code=link.code, expiry=expiry)
+        message.format(
+            link=link.names[0] if link.names else link.code, code=link.code, expiry=expiry
+        )
     )

@@ -1,4 +1,4 @@
-"""Changing what a link is."""
+"""`refract links`: edit, revert, names, owners."""
 
 from typing import Annotated, Any
 
@@ -35,41 +35,51 @@ def edit(
     which: LinkArgument,
     *,
     destination: Annotated[
-        str | None, typer.Option("--destination", help="Where it leads from now on.", metavar="URL")
+        str | None, typer.Option("--destination", help="New destination URL.", metavar="URL")
     ] = None,
     title: Annotated[str | None, typer.Option("--title", help='"" removes it.')] = None,
     notes: Annotated[str | None, typer.Option("--notes", help='"" removes them.')] = None,
     tag: Annotated[
         list[str] | None,
-        typer.Option(
-            "--tag", help='May be given several times; replaces all tags. "" removes them.'
-        ),
+        typer.Option("--tag", help='Replaces all tags. Repeat for several; "" removes them.'),
     ] = None,
     expires: Annotated[
         str | None,
-        typer.Option("--expires", help="30d, 2026-12-31, a moment, or never.", metavar="WHEN"),
+        typer.Option("--expires", help="30d, 2026-12-31, a time, or never.", metavar="WHEN"),
     ] = None,
-    status: Annotated[int | None, typer.Option("--status", help="301, 302, 307 or 308.")] = None,
-    visibility: Annotated[Visibility | None, typer.Option("--visibility")] = None,
+    status: Annotated[
+        int | None, typer.Option("--status", help="Redirect status: 301, 302, 307 or 308.")
+    ] = None,
+    visibility: Annotated[
+        Visibility | None, typer.Option("--visibility", help="Who can see and follow it.")
+    ] = None,
     forward_query: Annotated[
         bool | None,
-        typer.Option("--forward-query/--no-forward-query", help="Pass the query of a request on."),
+        typer.Option(
+            "--forward-query/--no-forward-query",
+            help="Forward query parameters to the destination.",
+        ),
     ] = None,
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Change what is named, and nothing else."""
+    """Update a link. Omitted fields are unchanged."""
     settings = load_command_settings(data_dir)
     given: dict[str, Any] = {
-        "destination": destination, "title": title, "notes": notes, "tags": None if tag is None else [one for one in tag if one],
-        "redirect_status": status, "visibility": visibility, "forward_query": forward_query,
-    }  # fmt: skip
+        "destination": destination,
+        "title": title,
+        "notes": notes,
+        "tags": None if tag is None else [name for name in tag if name],
+        "redirect_status": status,
+        "visibility": visibility,
+        "forward_query": forward_query,
+    }
     given = {name: value for name, value in given.items() if value is not None}
 
     print_change(
         run_on_data(settings, lambda rt: _edit_link(rt, which, given, expires, user)),
-        "Changed {link}.",
+        "Updated {link}.",
         as_json=as_json,
     )
 
@@ -80,54 +90,58 @@ async def _edit_link(
     if expires is not None:
         given["expires_at"] = None if expires == "never" else parse_time(expires, rt.clock.now())
     if not given:
-        raise InvalidValue(problem="Say what to change: refract links edit --help lists it.")
+        raise InvalidValue(
+            problem="Nothing to change. See refract links edit --help for the options."
+        )
     patch = validate_options(LinkPatch, **given)
-    desk = await load_context(rt, user)
+    context = await load_context(rt, user)
     async with rt.db.read() as session:
-        link = await desk.find_link(session, which)
-    vetted = (
+        link = await context.find_link(session, which)
+    checked = (
         await rt.singleton(DestinationChecker).check_one(given["destination"])
         if "destination" in given
         else None
     )
-    async with rt.db.write() as writing:
-        held = await service.edit_link(writing, desk.namespace, desk.caller, link.id, patch, vetted)
-        return await desk.to_schema(writing, held.link)
+    async with rt.db.write() as write_session:
+        locked = await service.edit_link(
+            write_session, context.namespace, context.caller, link.id, patch, checked
+        )
+        return await context.to_schema(write_session, locked.link)
 
 
 def revert(
     which: LinkArgument,
     version: Annotated[
-        int, typer.Argument(help="The version to go back to, as `refract links history` counts.")
+        int, typer.Argument(help="Version to restore, as listed by `refract links history`.")
     ],
     user: AsUser = None,
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Give a link what it had in an earlier version; names and owners stay."""
+    """Restore an earlier version of a link. Names and owners stay."""
 
     async def run(rt: Runtime) -> LinkOut:
-        desk = await load_context(rt, user)
+        context = await load_context(rt, user)
         async with rt.db.read() as session:
-            link = await desk.find_link(session, which)
-            kept = (await get_version(session, link.id, version)).snapshot
-        vetted = await rt.singleton(DestinationChecker).check_one(kept["destination"])
-        async with rt.db.write() as writing:
-            held = await service.revert_link(
-                writing, desk.namespace, desk.caller, link.id, version, vetted
+            link = await context.find_link(session, which)
+            snapshot = (await get_version(session, link.id, version)).snapshot
+        checked = await rt.singleton(DestinationChecker).check_one(snapshot["destination"])
+        async with rt.db.write() as write_session:
+            locked = await service.revert_link(
+                write_session, context.namespace, context.caller, link.id, version, checked
             )
-            return await desk.to_schema(writing, held.link)
+            return await context.to_schema(write_session, locked.link)
 
     print_change(
         run_on_data(load_command_settings(data_dir), run),
-        f"{{link}} is again what it was in version {version}.",
+        f"Restored version {version} of {{link}}.",
         as_json=as_json,
     )
 
 
 # `refract links names`.
 
-names_app = typer.Typer(help="Names of a link: add one, or give one back.", no_args_is_help=True)
+names_app = typer.Typer(help="Add and remove the names of a link.", no_args_is_help=True)
 NameArgument = Annotated[str, typer.Argument(help="1 to 50 letters, digits, - and _.")]
 
 
@@ -139,15 +153,15 @@ def add_name(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Give a link one more name."""
+    """Add a name to a link."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.add_name(session, desk.namespace, desk.caller, link_id, name)
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.add_name(session, context.namespace, context.caller, link_id, name)
 
     change_link(
         which,
         act,
-        f"{{link}} is now called {_escape_braces(name)}, too.",
+        f"Added the name {_escape_braces(name)} to {{link}}.",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -162,15 +176,15 @@ def release_name(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Give a name back, so that anybody may take it."""
+    """Remove a name from a link. Anyone can use it then."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.release_name(session, desk.namespace, desk.caller, link_id, name)
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.release_name(session, context.namespace, context.caller, link_id, name)
 
     change_link(
         which,
         act,
-        f"The name {_escape_braces(name)} is free.",
+        f"Removed the name {_escape_braces(name)}. It is available now.",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -183,8 +197,8 @@ def _escape_braces(name: str) -> str:
 
 # `refract links owners`.
 
-owners_app = typer.Typer(help="Owners of a link: add, remove, transfer.", no_args_is_help=True)
-OwnerEmailArgument = Annotated[str, typer.Argument(help="Whose account it is.", metavar="EMAIL")]
+owners_app = typer.Typer(help="Add, remove and transfer owners of a link.", no_args_is_help=True)
+OwnerEmailArgument = Annotated[str, typer.Argument(help="Email of the account.", metavar="EMAIL")]
 
 
 @owners_app.command("add")
@@ -195,13 +209,15 @@ def add_owner(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Let somebody else own a link too, at once: what the operator does needs nobody's acceptance."""
+    """Add a co-owner immediately, without an invitation to accept."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.add_owner(session, desk.caller, link_id, email, desk.rt.clock.now())
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.add_owner(
+            session, context.caller, link_id, email, context.rt.clock.now()
+        )
 
     change_link(
-        which, act, "{link} has one owner more.", user=user, as_json=as_json, data_dir=data_dir
+        which, act, "Added a co-owner to {link}.", user=user, as_json=as_json, data_dir=data_dir
     )
 
 
@@ -213,9 +229,9 @@ def remove_owner(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Take a link from a co-owner."""
+    """Remove a co-owner from a link."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
         owners = await list_owners(session, link_id)
         found = next(
             (owner.user_id for owner, person in owners if person.email_folded == fold_email(email)),
@@ -223,10 +239,12 @@ def remove_owner(
         )
         if found is None:
             raise OwnerNotFound
-        return await service.remove_owner(session, desk.caller, link_id, found, desk.rt.clock.now())
+        return await service.remove_owner(
+            session, context.caller, link_id, found, context.rt.clock.now()
+        )
 
     change_link(
-        which, act, "{link} has one owner less.", user=user, as_json=as_json, data_dir=data_dir
+        which, act, "Removed a co-owner from {link}.", user=user, as_json=as_json, data_dir=data_dir
     )
 
 
@@ -238,13 +256,11 @@ def transfer_ownership(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Make somebody else the primary owner, at once; who was it before stays a co-owner."""
+    """Transfer a link to another owner immediately. The previous owner stays as co-owner."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
         return await service.transfer_link(
-            session, desk.caller, link_id, email, desk.rt.clock.now()
+            session, context.caller, link_id, email, context.rt.clock.now()
         )
 
-    change_link(
-        which, act, "{link} has a new primary owner.", user=user, as_json=as_json, data_dir=data_dir
-    )
+    change_link(which, act, "Transferred {link}.", user=user, as_json=as_json, data_dir=data_dir)

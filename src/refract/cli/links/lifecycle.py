@@ -1,4 +1,4 @@
-"""The life of a link: disable, enable, renew, delete, undo."""
+"""`refract links`: disable, enable, renew, delete, undo."""
 
 from typing import Annotated
 
@@ -15,15 +15,15 @@ from refract.links.service import LockedLink
 def disable(
     which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Stop a link from redirecting; it keeps everything."""
+    """Disable a link. It stops redirecting and keeps everything."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.disable_link(session, desk.caller, link_id, desk.rt.clock.now())
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.disable_link(session, context.caller, link_id, context.rt.clock.now())
 
     change_link(
         which,
         act,
-        "Disabled {link}. Let it redirect again with: refract links enable {link}",
+        "Disabled {link}. Enable it with: refract links enable {link}",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -33,10 +33,10 @@ def disable(
 def enable(
     which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Let a disabled link redirect again."""
+    """Enable a disabled link."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.enable_link(session, desk.caller, link_id, desk.rt.clock.now())
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.enable_link(session, context.caller, link_id, context.rt.clock.now())
 
     change_link(which, act, "Enabled {link}.", user=user, as_json=as_json, data_dir=data_dir)
 
@@ -47,7 +47,7 @@ def renew(
         str,
         typer.Option(
             "--expires",
-            help="30d, 2026-12-31 or a moment; never removes the expiry.",
+            help="30d, 2026-12-31, a time, or never to remove the expiry.",
             metavar="WHEN",
         ),
     ] = "never",
@@ -55,17 +55,17 @@ def renew(
     as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
-    """Give a link a new expiry, or none."""
+    """Set or remove the expiry of a link."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        now = desk.rt.clock.now()
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        now = context.rt.clock.now()
         until = None if expires == "never" else parse_time(expires, now)
-        return await service.renew_link(session, desk.caller, link_id, now, until)
+        return await service.renew_link(session, context.caller, link_id, now, until)
 
     change_link(
         which,
         act,
-        "Renewed {link}. It expires: {expiry}.",
+        "Renewed {link}. Expires: {expiry}.",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -75,15 +75,15 @@ def renew(
 def delete(
     which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Delete a link. Its names stay with it, and for 24 hours it can be brought back."""
+    """Delete a link. Its names stay reserved. You can undo this for 24 hours."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.delete_link(session, desk.caller, link_id, desk.rt.clock.now())
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.delete_link(session, context.caller, link_id, context.rt.clock.now())
 
     change_link(
         which,
         act,
-        "Deleted {link}. Bring it back with: refract links undo {code}",
+        "Deleted {link}. Undo with: refract links undo {code}",
         user=user,
         as_json=as_json,
         data_dir=data_dir,
@@ -93,15 +93,15 @@ def delete(
 def undo(
     which: LinkArgument, user: AsUser = None, as_json: AsJson = False, data_dir: DataDir = None
 ) -> None:
-    """Take back the latest delete, disable or edit, within 24 hours."""
+    """Undo the latest delete, disable or edit, within 24 hours."""
 
-    async def act(session: WriteSession, desk: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.undo_link(session, desk.namespace, desk.caller, link_id)
+    async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
+        return await service.undo_link(session, context.namespace, context.caller, link_id)
 
     change_link(
         which,
         act,
-        "Undone: {link} is what it was before.",
+        "Undone: {link} is restored.",
         user=user,
         as_json=as_json,
         data_dir=data_dir,

@@ -37,17 +37,22 @@ def print_links(links: Sequence[LinkOut]) -> None:
 
 
 def print_link(link: LinkOut) -> None:
-    """Everything about one link."""
+    """Print everything about a link."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
     owners = ", ".join(
-        f"{one.email or one.name}{' (primary)' if one.primary else ''}" for one in link.owners
+        f"{owner.email or owner.name}{'' if owner.primary else ' (co-owner)'}"
+        for owner in link.owners
     )
     rows = {
-        "short URL": link.short_url, "destination": to_ascii_url(link.destination), "title": link.title, "notes": link.notes,
-        "names": ", ".join(link.names), "tags": ", ".join(link.tags),
-    }  # fmt: skip
+        "short URL": link.short_url,
+        "destination": to_ascii_url(link.destination),
+        "title": link.title,
+        "notes": link.notes,
+        "names": ", ".join(link.names),
+        "tags": ", ".join(link.tags),
+    }
     for heading, text in rows.items():
         if text:
             table.add_row(heading, make_safe_text(text, 2048))
@@ -62,11 +67,11 @@ def print_link(link: LinkOut) -> None:
         (
             "–"
             if link.total_clicks is None
-            else f"{link.total_clicks:,} (and {link.bot_clicks:,} by bots)"
+            else f"{link.total_clicks:,} (bots, excluded: {link.bot_clicks:,})"
         ),
     )
     table.add_row("created", format_time(link.created_at))
-    table.add_row("changed", f"{format_time(link.updated_at)} (version {link.version})")
+    table.add_row("updated", f"{format_time(link.updated_at)} (version {link.version})")
     table.add_row("owners", make_safe_text(owners, 2048))
     table.add_row("id · code", f"{link.id} · {link.code}")
     if link.flagged:
