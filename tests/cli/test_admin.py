@@ -21,7 +21,7 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     assert refract("migrate", "--data-dir", str(data)).returncode == 0
     outside = Outside(data)
     ada = outside.write(lambda session, rt: make.person(session, rt, "ada"))
-    assert admin("promote", "ADA@example.com") == (0, "Ada is an administrator now.\n")
+    assert admin("promote", "ADA@example.com") == (0, "Ada is now an administrator.\n")
     assert admin("suspend", str(ada.id)) == (0, "Ada is suspended, links and lists are on hold.\n")
     code, said = admin("list", "ada@")
     assert (code, "suspended" in said, "admin" in said) == (0, True, True)
@@ -46,7 +46,7 @@ def test_no_link_where_a_provider_is_configured(data: Path) -> None:
     refused = refract("signin-link", "--data-dir", str(data), **work)
     allowed = refract("signin-link", "--data-dir", str(data), **work, REFRACT_SIGNIN_LINKS="on")
 
-    assert (refused.returncode, "switched off" in refused.stderr) == (1, True)
+    assert (refused.returncode, "disabled" in refused.stderr) == (1, True)
     assert allowed.stdout.startswith("http://127.0.0.1:8000/auth/sign-in/")
 
 

@@ -161,7 +161,7 @@ def test_a_database_that_is_down(tmp_path: Path, scheme: str, words: tuple[str, 
         (tmp_path / "data").mkdir(mode=0o700)
         done = _run(*words, data_dir=tmp_path / "data", settings={"database_url": url})
 
-    _one_sentence(done, "is not answering", "127.0.0.1", code=1)
+    _one_sentence(done, "can't be reached", "127.0.0.1", code=1)
     assert "hunter2" not in done.stderr
 
 
@@ -230,7 +230,7 @@ def test_an_address_that_is_not_ours(tmp_path: Path, host: str) -> None:
         (("keys", "create", "--name", ""), ["name"]),
         (("keys", "create", "--name", "x" * 101), ["name", "100"]),
         (("keys", "create", "--name", "x", "--user", "nobody@example.com"), ["nobody@example.com"]),
-        (("keys", "revoke", "refract_nothing"), ["no such API key"]),
+        (("keys", "revoke", "refract_nothing"), ["API key not found"]),
         (("signin-link", "--user", "nobody@example.com"), ["nobody@example.com"]),
     ],
 )

@@ -64,9 +64,9 @@ async def test_servers_that_are_away(tmp_path: Path) -> None:
     )
     found = await run_checks(away)
 
-    assert "not answering" in by_subject(found, FindingStatus.ERROR)["database"]
+    assert "can't be reached" in by_subject(found, FindingStatus.ERROR)["database"]
     assert (
-        "not answering" in by_subject(found, FindingStatus.WARNING)["redis"]
+        "can't be reached" in by_subject(found, FindingStatus.WARNING)["redis"]
     )  # everything goes on without it
 
 
@@ -86,7 +86,10 @@ async def test_directories(tmp_path: Path) -> None:
     open_to_all.mkdir()
     await asyncio.to_thread(os.chmod, open_to_all, 0o755)
     found = await run_checks(make_settings(open_to_all))
-    assert "Other users of this machine can read" in by_subject(found, FindingStatus.WARNING)["data directory"]
+    assert (
+        "Other users of this machine can read"
+        in by_subject(found, FindingStatus.WARNING)["data directory"]
+    )
 
 
 async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:

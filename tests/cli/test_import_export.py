@@ -258,7 +258,7 @@ def test_a_file_that_is_none_ends_in_one_sentence(
     assert (ran.code, ran.out) == (2, "")
     assert words in ran.err
     assert ran.err.count("\n") == 1
-    assert "cannot be opened" in run("import", "links", tmp_path / "absent").err
+    assert "Can't open" in run("import", "links", tmp_path / "absent").err
 
 
 def test_columns_that_are_not_read_are_named(run: Run, tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
 
     number = re.search(r"rollback (\d+)", first.err)
     assert number is not None
-    assert "is gone" in run("import", "rollback", number[1]).out
+    assert "removed 4 items" in run("import", "rollback", number[1]).out
     left = json.loads(run("export", "library").out)
     assert (left["items"], left["tags"]) == ([], [])
     assert run("import", "rollback", "12").err == "Import not found.\n"
@@ -74,7 +74,7 @@ def test_an_empty_library_says_what_to_do(run: Run) -> None:
     ):
         assert (run(*words).err, run(*words).code) == ("Item not found.\n", 1)
     assert (run("library", "show", "x").err, run("library", "show", "x").code) == (
-        '"x" is not the id of an item: refract library list shows them.\n', 2
+        '"x" is not the id of an item. List them with: refract library list\n', 2
     )  # fmt: skip
 
 
@@ -94,7 +94,7 @@ def test_what_is_saved_is_listed_found_and_put_away(run: Run) -> None:
     more = run("library", "list", "--limit", "1")
     assert (len(more.out.splitlines()), more.err) == (
         2,
-        "There are more: show them with --limit 10, or search.\n",
+        "There are more. Use --limit 10, or search.\n",
     )
     shown = run("library", "show", number).out
     assert "A thought about steam." in shown

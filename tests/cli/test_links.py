@@ -134,9 +134,9 @@ def test_an_operator_is_not_limited_whoever_the_links_are_for(
 
 def test_shorten_says_in_one_sentence_what_is_wrong(run: Run) -> None:
     refused(run("shorten", "javascript:alert(1)"), "Only http and https", code=2)
-    refused(run("shorten", "https://go.test/x"), "our own", code=2)
-    refused(run("shorten", "https://example.com/", "--name", "app"), "kept for Refract", code=2)
-    refused(run("shorten", "https://example.com/", "--name", "static"), "kept for Refract", code=2)
+    refused(run("shorten", "https://go.test/x"), "already a Refract link", code=2)
+    refused(run("shorten", "https://example.com/", "--name", "app"), "is reserved", code=2)
+    refused(run("shorten", "https://example.com/", "--name", "static"), "is reserved", code=2)
     refused(run("shorten", "https://example.com/", "--expires", "2020-01-01"), "past", code=2)
     refused(run("shorten", "https://example.com/", "--expires", "soon"), "30d", code=2)
     refused(
@@ -224,7 +224,7 @@ def test_the_life_of_a_link(run: Run) -> None:
     assert link(run, "one")["status"] == "deleted"
     refused(run("links", "edit", "one", "--title", "x"), "deleted")
     refused(run("links", "edit", "one"), "--help", code=2)
-    refused(run("links", "revert", "one", "99"), "no version 99")
+    refused(run("links", "revert", "one", "99"), "doesn't have a version 99")
     ok(run("links", "undo", "one"))
 
     told = [
@@ -243,7 +243,7 @@ def test_names(run: Run) -> None:
     assert "two" in ok(run("links", "names", "add", "one", "two"))
     assert link(run, "two")["names"] == ["one", "two"]
     refused(run("links", "names", "add", "one", "TWO"), "already in use")
-    refused(run("links", "names", "add", "one", "{x}"), "cannot be used", code=2)
+    refused(run("links", "names", "add", "one", "{x}"), "is invalid", code=2)
     assert "free" in ok(run("links", "names", "release", "two", "one"))
     refused(run("links", "show", "one"), "There's no link")
     refused(run("links", "names", "release", "two", "one"), 'no name "one"')
@@ -252,7 +252,7 @@ def test_names(run: Run) -> None:
 def test_owners_and_acting_as_somebody(run: Run, people: None) -> None:
     ok(run("shorten", "https://example.com/", "--name", "one", "--user", "ada@example.com"))
 
-    refused(run("links", "show", "one", "--user", "bob@example.com"), "no such link")
+    refused(run("links", "show", "one", "--user", "bob@example.com"), "Link not found")
     ok(run("links", "owners", "add", "one", "bob@example.com", "--user", "ada@example.com"))
     assert [one["email"] for one in link(run, "one")["owners"]] == [
         "ada@example.com",

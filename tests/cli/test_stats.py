@@ -41,7 +41,7 @@ def test_stats_of_a_link(run: Run, data: Path) -> None:
 def test_what_does_not_fit_is_said_in_a_sentence(run: Run) -> None:
     run("shorten", "https://example.com/", "--name", "plan")
     for words, said in (
-        (["plan", "--tz", "Mars/Olympus"], "is not a time zone"),
+        (["plan", "--tz", "Mars/Olympus"], "is unknown"),
         (["plan", "--from", "yesterday"], "Write a date"),
         (["plan", "--from", "2026-05-02", "--to", "2026-05-01"], "no time between"),
         (["nothing-here"], 'There\'s no link "nothing-here"'),

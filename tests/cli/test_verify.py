@@ -18,4 +18,4 @@ def test_a_loss_can_be_acknowledged_and_stays_on_record(tmp_path: Path) -> None:
     green = refract("verify", "--acknowledge", "--data-dir", str(data))
     assert (green.returncode, "Acknowledged 00-00000001-16" in green.stdout) == (0, True)
     again = refract("verify", "--data-dir", str(data))
-    assert (again.returncode, "90 bytes in 1 places" in again.stdout) == (0, True)
+    assert (again.returncode, "90 bytes in 1 place" in again.stdout) == (0, True)
