@@ -78,15 +78,17 @@ model: $(READY)
 again: $(READY)  ## Repeat the tests that failed last time, alone; those that pass now are flaky
 	$(WITH_SERVICES) -- $(BIN)/python -m tools.flaky dist/flaky.txt
 
-check: $(READY)  ## Lint, format, types and the ladder of imports
+check: $(READY)  ## Lint, format, types and import layers; scripts, stylesheets and templates too
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m tools.frontend check
 
 format: $(READY)  ## Put the formatting right, and what lint can repair by itself
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
+	$(BIN)/python -m tools.frontend format
 
 bench: $(READY)  ## Measure: all of bench/, or one with NAME=…
 	$(WITH_SERVICES) --only postgresql,mysql,redis,chromium,nginx,wrk -- $(BIN)/python -m bench $(NAME) $(ARGS)

@@ -19,6 +19,7 @@ DEBIAN = {
     "nginx": "nginx-light",
     "wrk": "wrk",
     "node": "nodejs",
+    "npm": "npm",
     "oidc": "npm",
 }
 

@@ -9,7 +9,7 @@ import { adoptToasts, showToast } from "./toast.js";
 
 const root = document.documentElement;
 
-// ---- theme -----------------------------------------------------------------------------------------------------------
+// ---- theme --------------------------------------------------------------------------------------
 
 const THEMES = ["system", "light", "dark"];
 const THEME_WORDS = { system: "as the system", light: "light", dark: "dark" };
@@ -42,7 +42,7 @@ document.addEventListener("change", (event) => {
   if (event.target.closest("[data-theme-choice]")) setTheme(event.target.value);
 });
 
-// ---- copy ------------------------------------------------------------------------------------------------------------
+// ---- copy ---------------------------------------------------------------------------------------
 
 async function copyFrom(button) {
   const text = button.dataset.copy;
@@ -76,7 +76,7 @@ function copyBySelection(text) {
   if (!copied) throw new Error("copy refused");
 }
 
-// ---- dialogs, menus, the drawer --------------------------------------------------------------------------------------
+// ---- dialogs, menus, the drawer -----------------------------------------------------------------
 
 function openDialog(id) {
   const dialog = document.getElementById(id);
@@ -135,7 +135,7 @@ document.addEventListener("click", (event) => {
   if (target.closest("[data-theme-switch]")) setTheme(THEMES[(THEMES.indexOf(currentTheme()) + 1) % THEMES.length]);
 });
 
-// ---- keyboard --------------------------------------------------------------------------------------------------------
+// ---- keyboard -----------------------------------------------------------------------------------
 
 const GO_MS = 1_500;
 let goUntil = 0; // after "g" the next key goes somewhere
@@ -208,7 +208,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// ---- times -----------------------------------------------------------------------------------------------------------
+// ---- times --------------------------------------------------------------------------------------
 
 const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
 const MINUTE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
@@ -233,7 +233,7 @@ onShown((within) => {
   }
 });
 
-// ---- htmx ------------------------------------------------------------------------------------------------------------
+// ---- htmx ---------------------------------------------------------------------------------------
 
 document.addEventListener("htmx:configRequest", (event) => {
   if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = csrfToken();
@@ -249,7 +249,7 @@ document.addEventListener("htmx:sendError", () =>
   showToast({ message: "The server did not answer. Look before you try again.", kind: "wrong" }),
 );
 
-// ---- the rest --------------------------------------------------------------------------------------------------------
+// ---- the rest -----------------------------------------------------------------------------------
 
 for (const input of $$("[data-echo]")) {
   const echo = document.getElementById(input.dataset.echo);

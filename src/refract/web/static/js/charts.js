@@ -16,7 +16,7 @@ function colorOf(token) {
   return getComputedStyle(probe).color;
 }
 
-// ---- drawing ---------------------------------------------------------------------------------------------------------
+// ---- drawing ------------------------------------------------------------------------------------
 
 /** Return formats for the axis and for the tip, as fine as the steps of the chart. */
 function timeFormats({ at, zone: timeZone }) {
@@ -95,7 +95,7 @@ function redrawSoon() {
   }, REDRAW_MS);
 }
 
-// ---- live ------------------------------------------------------------------------------------------------------------
+// ---- live ---------------------------------------------------------------------------------------
 
 let source = null;
 

@@ -1,4 +1,5 @@
-// The builder of a list: order by drag and by keyboard, the list's name as it is typed. All but dragging works without it.
+// The list editor: reordering by dragging and by keyboard, and checking the name as it is typed.
+// Without scripts everything but dragging works.
 
 import { $, $$ } from "./dom.js";
 import { getText, HttpError, postForm } from "./http.js";
@@ -8,7 +9,7 @@ const announce = (message) => {
   $("#list-said").textContent = message;
 };
 
-// ---- order -----------------------------------------------------------------------------------------------------------
+// ---- order --------------------------------------------------------------------------------------
 
 const RELOAD_MS = 1_200;
 const entries = $("[data-order]");
@@ -115,7 +116,7 @@ function watchOrder() {
 
 if (entries) watchOrder();
 
-// ---- name ------------------------------------------------------------------------------------------------------------
+// ---- name ---------------------------------------------------------------------------------------
 
 const TYPING_PAUSE_MS = 300;
 const slug = $("[data-slug]");
