@@ -22,14 +22,14 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     outside = Outside(data)
     ada = outside.write(lambda session, rt: make.person(session, rt, "ada"))
     assert admin("promote", "ADA@example.com") == (0, "Ada is now an administrator.\n")
-    assert admin("suspend", str(ada.id)) == (0, "Ada is suspended, links and lists are on hold.\n")
+    assert admin("suspend", str(ada.id)) == (0, "Ada is suspended; links and lists are on hold.\n")
     code, said = admin("list", "ada@")
     assert (code, "suspended" in said, "admin" in said) == (0, True, True)
     assert admin("restore", "ada@example.com")[0] == 0
     assert admin("demote", "nobody@example.com")[0] == 1
     assert admin("delete", "ada@example.com", "--yes") == (0, "Deleted the account.\n")
     code, said = admin("delete", "ada@example.com", "--yes")
-    assert (code, "no active person" in said) == (1, True)
+    assert (code, "no active user" in said) == (1, True)
     _, listed = admin("barred")
     (row,) = [line for line in listed.splitlines() if str(ada.id) in line]
     reference = row.split("│")[1].strip()

@@ -66,7 +66,7 @@ async def test_servers_that_are_away(tmp_path: Path) -> None:
 
     assert "can't be reached" in by_subject(found, FindingStatus.ERROR)["database"]
     assert (
-        "can't be reached" in by_subject(found, FindingStatus.WARNING)["redis"]
+        "isn't responding" in by_subject(found, FindingStatus.WARNING)["redis"]
     )  # everything goes on without it
 
 
