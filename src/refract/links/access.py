@@ -49,13 +49,13 @@ class LinkAccess:
 async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> LinkAccess:
     """Return a user's access to a link, in one query, by the same condition that lists use."""
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
-    question = select(
+    query = select(
         LinkOwner.primary_link_id,
         is_owned_by(caller.user_id),
         is_shared_with(caller.user_id),
         is_visible_to(caller),
     ).select_from(Link)
-    found = await session.execute(question.outerjoin(LinkOwner, mine).where(Link.id == link.id))
+    found = await session.execute(query.outerjoin(LinkOwner, mine).where(Link.id == link.id))
     primary, owns, shared, visible = found.one()
     if caller.is_admin:
         relation = AccessRelation.ADMIN

@@ -45,8 +45,13 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
         return
     at = datetime.now(UTC)  # only used to delete old rows
     rows = [
-        {"at": at, "target_id": one.target_id, "version": one.version, "names": list(one.names)}
-        for one in changes
+        {
+            "at": at,
+            "target_id": change.target_id,
+            "version": change.version,
+            "names": list(change.names),
+        }
+        for change in changes
     ]
     await insert_rows(session, FeedEntry, rows)
     if session.dialect == "postgresql":

@@ -39,8 +39,8 @@ async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: Accou
     alone = list(
         await session.scalars(select(LinkOwner.link_id).where(LinkOwner.user_id == leaving.user.id))
     )
-    for some in iter_batches(alone):
-        blank = update(Link).where(Link.id.in_(some))
+    for batch in iter_batches(alone):
+        blank = update(Link).where(Link.id.in_(batch))
         await session.execute(
             blank.values(
                 destination=ERASED_DESTINATION,
@@ -53,7 +53,7 @@ async def erase_personal_data(session: WriteSession, rt: Runtime, leaving: Accou
                 search_text="",
             ).execution_options(synchronize_session=False)
         )
-        await session.execute(delete(LinkChange).where(LinkChange.link_id.in_(some)))
+        await session.execute(delete(LinkChange).where(LinkChange.link_id.in_(batch)))
 
 
 async def export_invitations(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
@@ -63,10 +63,12 @@ async def export_invitations(rt: Runtime, user: User) -> AsyncIterator[dict[str,
         found = list(
             await session.scalars(select(LinkInvitation).where(theirs).order_by(LinkInvitation.id))
         )
-    for one in found:
+    for invitation in found:
         names = ("id", "link_id", "inviter_id", "invitee_id", "role", "created_at", "expires_at")
         yield {
-            name: str(getattr(one, name)) if name.endswith("id") else getattr(one, name)
+            name: str(getattr(invitation, name))
+            if name.endswith("id")
+            else getattr(invitation, name)
             for name in names
         }
 

@@ -44,7 +44,7 @@ class LinkCreate(InputSchema):
         list[str],
         Field(
             max_length=MAX_NAMES,
-            description="Paths under which it can be reached.",
+            description="Names of the link, which become its paths.",
             examples=[["roadmap"]],
         ),
     ] = Field(default_factory=list)
@@ -53,7 +53,8 @@ class LinkCreate(InputSchema):
     tags: LinkTags = Field(default_factory=list)
     redirect_status: RedirectStatus = 302
     visibility: Visibility | None = Field(
-        default=None, description="Left out: what the operator has set, `unlisted` by default."
+        default=None,
+        description="Omitted: the operator's default, which is `unlisted` unless configured.",
     )
     forward_query: bool = Field(
         default=False, description="Merge the query of the request into the destination's."
@@ -62,7 +63,7 @@ class LinkCreate(InputSchema):
     find_if_exists: bool = Field(
         default=False,
         description=(
-            "Answer my link with this destination, if there is one, instead of making another."
+            "Return your existing link with this destination, if any, instead of creating another."
         ),
     )
 
@@ -116,12 +117,12 @@ class InvitationOut(OutputSchema):
     destination: str
     title: str | None
     role: InvitedRole = Field(
-        description="`owner`: own it too. `primary`: become its primary owner."
+        description="`owner`: become a co-owner. `primary`: become the primary owner."
     )
-    inviter: str = Field(description="The name of whoever made it.")
-    invitee: str = Field(description="The name of whom it is for.")
+    inviter: str = Field(description="The name of the sender.")
+    invitee: str = Field(description="The name of the invited person.")
     email: str | None = Field(
-        description="The address of whom it is for; only those who manage the link see it."
+        description="The email of the invited person, for those who manage the link."
     )
     created_at: datetime
     expires_at: datetime
@@ -166,7 +167,7 @@ class LinkOut(OutputSchema):
     total_clicks: int | None
     bot_clicks: int | None
     last_clicked_at: datetime | None
-    flagged: bool = Field(description="Visitors see a preview before they are led on.")
+    flagged: bool = Field(description="Visitors see a preview first.")
     flag_reason: FlagReason | None = Field(description="Why it is flagged.")
     forward_query: bool
     version: int
@@ -190,7 +191,9 @@ class BulkCreate(InputSchema):
             examples=[[{"destination": "https://example.com/"}]],
         ),
     ]
-    dry_run: bool = Field(default=False, description="Judge every row and make nothing.")
+    dry_run: bool = Field(
+        default=False, description="Validate every row without creating anything."
+    )
 
 
 class BulkRowError(OutputSchema):

@@ -26,9 +26,10 @@ Codes are derived from its ids, except where a link has a random one.
 async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, Name]:
     """Return the taken names among these keys, by key."""
     found: dict[str, Name] = {}
-    for some in iter_batches(sorted(keys)):
+    for batch in iter_batches(sorted(keys)):
         found |= {
-            name.key: name for name in await session.scalars(select(Name).where(Name.key.in_(some)))
+            name.key: name
+            for name in await session.scalars(select(Name).where(Name.key.in_(batch)))
         }
     return found
 
@@ -40,8 +41,8 @@ async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -
     """
     key = name_key(typed)
     within = (Name.key >= key, Name.key < key + _AFTER_ALL_KEYS, _IS_LIVE, ~Name.generated)
-    question = select(Name).where(*within).order_by(Name.key).limit(limit)
-    return list(await session.scalars(question))
+    query = select(Name).where(*within).order_by(Name.key).limit(limit)
+    return list(await session.scalars(query))
 
 
 async def list_names(
@@ -49,11 +50,11 @@ async def list_names(
 ) -> dict[int, list[str]]:
     """Return the chosen names of each target as they were typed, oldest first."""
     found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
-    for some in iter_batches(sorted(target_ids)):
-        question = select(Name.target_id, Name.name).where(
-            Name.kind == kind, Name.target_id.in_(some), ~Name.generated
+    for batch in iter_batches(sorted(target_ids)):
+        query = select(Name.target_id, Name.name).where(
+            Name.kind == kind, Name.target_id.in_(batch), ~Name.generated
         )
-        for target_id, name in await session.execute(question.order_by(Name.created_at, Name.key)):
+        for target_id, name in await session.execute(query.order_by(Name.created_at, Name.key)):
             found[target_id].append(name)
     return found
 
@@ -61,10 +62,10 @@ async def list_names(
 async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> set[int]:
     """Return the ids whose codes lead to a link."""
     found: set[int] = set()
-    for some in iter_batches(sorted(candidates), 2_048):
+    for batch in iter_batches(sorted(candidates), 2_048):
         found.update(
             await session.scalars(
-                select(_LINKS.c.id).where(_LINKS.c.id.in_(some), _LINKS.c.random_code.is_(None))
+                select(_LINKS.c.id).where(_LINKS.c.id.in_(batch), _LINKS.c.random_code.is_(None))
             )
         )
     return found
@@ -97,15 +98,15 @@ async def find_similar_names(session: ReadSession, typed: str) -> list[SimilarNa
     if not similarity.MIN_LENGTH <= len(key) <= similarity.MAX_LENGTH:
         return []
     found: set[SimilarName] = set()
-    for part, wanted in zip(
+    for part, parts in zip(
         (Name.head, Name.middle, Name.tail), similarity.generate_parts(key), strict=True
     ):
-        question = (
+        query = (
             select(Name.key, Name.name, Name.kind, Name.target_id)
-            .where(part.in_(wanted), _IS_LIVE)
+            .where(part.in_(parts), _IS_LIVE)
             .limit(_MAX_SIMILAR)
         )
-        for other, name, kind, target_id in await session.execute(question):
+        for other, name, kind, target_id in await session.execute(query):
             edits = similarity.edit_distance(key, other)
             if edits and edits < max(len(key), len(other)):  # at least one character is right
                 found.add(SimilarName(edits, other, name, kind, target_id))

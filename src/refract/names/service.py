@@ -71,11 +71,11 @@ def lookups(typed: str) -> list[NameLookup]:
     First as it is, then without trailing punctuation; in each the name comes before the code.
     """
     stripped = typed.rstrip(TRAILING_PUNCTUATION)
-    ways = [
+    found = [
         NameLookup(possible_key(text), decode_base62(text), text != typed)
         for text in dict.fromkeys((typed, stripped))
     ]
-    return [way for way in ways if way.key is not None or way.link_id is not None]
+    return [lookup for lookup in found if lookup.key is not None or lookup.link_id is not None]
 
 
 async def claim_names(
@@ -92,8 +92,8 @@ async def claim_names(
     contested: dict[str, tuple[int, str]] = {}
     rows: list[dict[str, Any]] = []
     now = space.clock.now()
-    for target, wanted in keys.items():
-        for place, (key, name) in enumerate(wanted.items()):
+    for target, names in keys.items():
+        for place, (key, name) in enumerate(names.items()):
             if contested.setdefault(key, (target, name)) == (target, name):
                 rows.append(
                     _build_row(key, name, kind, target, now + timedelta(microseconds=place))
@@ -101,17 +101,13 @@ async def claim_names(
     await insert_if_absent(session, Name, sorted(rows, key=itemgetter("key")))
     holders = await _load_holders(session, list(contested))
     granted: dict[str, tuple[int, str]] = {}
-    for target, wanted in keys.items():
+    for target, names in keys.items():
         lost = next(
-            (
-                name
-                for key, name in wanted.items()
-                if holders.get(key) not in keys or key in granted
-            ),
+            (name for key, name in names.items() if holders.get(key) not in keys or key in granted),
             None,
         )
         if lost is None:
-            granted |= {key: (target, name) for key, name in wanted.items()}
+            granted |= {key: (target, name) for key, name in names.items()}
         else:
             refused[target] = SlugTaken(name=lost)
     await _reassign_names(
@@ -123,16 +119,16 @@ async def claim_names(
 
 
 async def assign_codes(
-    session: WriteSession, space: Namespace, wanted: Mapping[int, str | None]
+    session: WriteSession, space: Namespace, requested: Mapping[int, str | None]
 ) -> dict[int, str]:
     """Give each link a random code, or the requested one if it is available; return them.
 
     The primary key decides here too: a taken code is replaced by a new random one.
     """
     found: dict[int, str] = {}
-    wishes = dict(wanted)
-    while left := [target for target in wanted if target not in found]:
-        drawn = {wishes.pop(target, None) or generate_code(): target for target in left}
+    left = dict(requested)
+    while missing := [target for target in requested if target not in found]:
+        drawn = {left.pop(target, None) or generate_code(): target for target in missing}
         drawn = {code: target for code, target in drawn.items() if code not in space.reserved}
         rows = [
             _build_row(code, code, NameTarget.LINK, drawn[code], space.clock.now(), generated=True)
@@ -157,10 +153,10 @@ async def release_names(
     session: WriteSession, kind: NameTarget, target: int, keys: Collection[str] | None = None
 ) -> int:
     """Release these names of a target, or all of them; return how many there were."""
-    question = delete(Name).where(Name.kind == kind, Name.target_id == target)
+    query = delete(Name).where(Name.kind == kind, Name.target_id == target)
     if keys is not None:
-        question = question.where(Name.key.in_(keys), ~Name.generated)
-    return get_rowcount(await session.execute(question))
+        query = query.where(Name.key.in_(keys), ~Name.generated)
+    return get_rowcount(await session.execute(query))
 
 
 async def hold_names(
@@ -224,19 +220,19 @@ async def _validate_requested(
     refused: dict[int, RefractError] = {}
     for target, names in requested.items():
         try:
-            wanted: dict[str, str] = {}
+            by_key: dict[str, str] = {}
             for name in names:
-                wanted.setdefault(
+                by_key.setdefault(
                     validate_name(name, kind, space.reserved), name
                 )  # of two equal names the first counts
-            keys[target] = wanted
+            keys[target] = by_key
         except RefractError as exc:
             refused[target] = exc
     mistakable = await _find_code_clashes(
-        session, space, {key for wanted in keys.values() for key in wanted}
+        session, space, {key for by_key in keys.values() for key in by_key}
     )
-    for target, wanted in list(keys.items()):
-        if clash := next((name for key, name in wanted.items() if key in mistakable), None):
+    for target, by_key in list(keys.items()):
+        if clash := next((name for key, name in by_key.items() if key in mistakable), None):
             refused[target] = SlugTaken(name=clash)
             del keys[target]
     return keys, refused
@@ -288,10 +284,10 @@ def _build_row(
 
 async def _load_holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
-    for some in iter_batches(keys):
+    for batch in iter_batches(keys):
         found |= dict(
             (
-                await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(some)))
+                await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(batch)))
             ).all()
         )
     return found
@@ -303,8 +299,8 @@ async def _reassign_names(
     granted: Mapping[str, tuple[int, str]],
 ) -> None:
     """Delete or reassign rows inserted for a target that lost another of its names."""
-    for some in iter_batches([key for key in inserted if key not in granted]):
-        await session.execute(delete(Name).where(Name.key.in_(some)))
+    for batch in iter_batches([key for key in inserted if key not in granted]):
+        await session.execute(delete(Name).where(Name.key.in_(batch)))
     for key, (target, name) in granted.items():
         if inserted[key] != (target, name):
             await session.execute(

@@ -45,20 +45,20 @@ def generate_parts(typed: str) -> tuple[list[str], list[str], list[str]]:
     return sorted(found[0]), sorted(found[1]), sorted(found[2])
 
 
-def edit_distance(one: str, other: str, limit: int = MAX_EDITS) -> int | None:
+def edit_distance(first: str, second: str, limit: int = MAX_EDITS) -> int | None:
     """Return the number of edits between two texts, or None if it is more than `limit`."""
-    if abs(len(one) - len(other)) > limit:
+    if abs(len(first) - len(second)) > limit:
         return None
-    above = list(range(len(other) + 1))
-    for row, character in enumerate(one, start=1):
-        low, high = max(1, row - limit), min(len(other), row + limit)
-        line = [limit + 1] * (len(other) + 1)
+    above = list(range(len(second) + 1))
+    for row, character in enumerate(first, start=1):
+        low, high = max(1, row - limit), min(len(second), row + limit)
+        line = [limit + 1] * (len(second) + 1)
         line[0] = row
         for column in range(low, high + 1):
             line[column] = min(
                 above[column] + 1,
                 line[column - 1] + 1,
-                above[column - 1] + (character != other[column - 1]),
+                above[column - 1] + (character != second[column - 1]),
             )
         above = line
     return above[-1] if above[-1] <= limit else None

@@ -52,14 +52,14 @@ async def load_tags(
     session: ReadSession,
     rt: Runtime,
     visible: ColumnElement[bool],
-    asker: object,
+    viewer: object,
     filters: TagPageFilter,
 ) -> Page[Tag]:
     return await load_tags_page(
         session,
         CursorCodec(rt.secret),
         visible,
-        asker,
+        viewer,
         q=filters.q,
         sort=filters.sort,
         limit=PER_PAGE,

@@ -25,15 +25,15 @@ async def ensure_tags(
     An alias comes first, then the tag of that name, restored if it was deleted, then a new one.
     The unique key decides races. Raises `InvalidTag`.
     """
-    wanted: dict[str, str] = {}
+    by_key: dict[str, str] = {}
     for name in names:
         clean = check_personal(name)
-        wanted.setdefault(personal_key(clean), clean)
-    known = await find_tags_by_key(session, user_id, list(wanted))
-    missing = sorted(set(wanted) - set(known))
+        by_key.setdefault(personal_key(clean), clean)
+    known = await find_tags_by_key(session, user_id, list(by_key))
+    missing = sorted(set(by_key) - set(known))
     if missing:
         rows = [
-            _build_row(number, user_id, key, wanted[key], now)
+            _build_row(number, user_id, key, by_key[key], now)
             for number, key in zip(ids.next_ids(len(missing)), missing, strict=True)
         ]
         await insert_if_absent(session, Tag, rows)
@@ -86,13 +86,13 @@ async def find_tags_by_key(
 ) -> dict[str, Tag]:
     """Return the person's tags by key, deleted ones too; aliases count as their tag."""
     found: dict[str, Tag] = {}
-    for some in iter_batches(sorted(keys)):
-        own = select(Tag).where(Tag.space == user_id, Tag.key.in_(some))
+    for batch in iter_batches(sorted(keys)):
+        own = select(Tag).where(Tag.space == user_id, Tag.key.in_(batch))
         found |= {tag.key: tag for tag in await session.scalars(own)}
         merged = (
             select(TagAlias.key, Tag)
             .join(Tag, Tag.id == TagAlias.tag_id)
-            .where(TagAlias.space == user_id, TagAlias.key.in_(some))
+            .where(TagAlias.space == user_id, TagAlias.key.in_(batch))
         )
         rows = (await session.execute(merged)).all()
         found |= {key: tag for key, tag in rows}  # noqa: C416 - rows are no pairs to mypy
@@ -108,10 +108,10 @@ async def lock_tags(
     deletion or other such change happens meanwhile, and usage counts stay correct.
     """
     found: dict[int, Tag] = {}
-    for some in iter_batches(sorted(set(tag_ids))):
+    for batch in iter_batches(sorted(set(tag_ids))):
         rows = (
             select(Tag)
-            .where(Tag.space == user_id, Tag.id.in_(some))
+            .where(Tag.space == user_id, Tag.id.in_(batch))
             .order_by(Tag.id)
             .with_for_update()
         )
@@ -179,9 +179,9 @@ async def _reject_taken_name(session: ReadSession, user_id: int, key: str) -> No
 async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[int, list[str]]:
     """Return the aliases of each tag, sorted by name."""
     found: dict[int, list[str]] = {tag_id: [] for tag_id in tag_ids}
-    for some in iter_batches(sorted(tag_ids)):
+    for batch in iter_batches(sorted(tag_ids)):
         for alias in await session.scalars(
-            select(TagAlias).where(TagAlias.tag_id.in_(some)).order_by(TagAlias.key)
+            select(TagAlias).where(TagAlias.tag_id.in_(batch)).order_by(TagAlias.key)
         ):
             found[alias.tag_id].append(alias.name)
     return found
@@ -190,12 +190,12 @@ async def list_aliases(session: ReadSession, tag_ids: Collection[int]) -> dict[i
 async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: str) -> None:
     """Delete an alias. Used again, the name revives the tag that had it before the merge."""
     await lock_live_tag(session, user_id, tag_id)
-    gone = delete(TagAlias).where(
+    statement = delete(TagAlias).where(
         TagAlias.space == user_id,
         TagAlias.key == personal_key(name.strip()),
         TagAlias.tag_id == tag_id,
     )
-    result = await session.execute(gone.execution_options(synchronize_session=False))
+    result = await session.execute(statement.execution_options(synchronize_session=False))
     if not get_rowcount(result):
         raise AliasNotFound
 

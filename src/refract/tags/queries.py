@@ -18,19 +18,21 @@ from refract.tags.models import SHARED_SPACE, Tag
 
 async def find_tags_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, Tag]:
     found: dict[int, Tag] = {}
-    for some in iter_batches(sorted(ids)):
-        found |= {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(some)))}
+    for batch in iter_batches(sorted(ids)):
+        found |= {
+            tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(batch)))
+        }
     return found
 
 
 async def find_shared_tags(session: ReadSession, keys: Collection[str]) -> dict[str, Tag]:
     """Return shared tags by key or current name. A tag's own key takes precedence."""
     found: dict[str, Tag] = {}
-    for some in iter_batches(sorted(keys)):
-        question = select(Tag).where(
-            Tag.space == SHARED_SPACE, or_(Tag.key.in_(some), Tag.name_key.in_(some))
+    for batch in iter_batches(sorted(keys)):
+        query = select(Tag).where(
+            Tag.space == SHARED_SPACE, or_(Tag.key.in_(batch), Tag.name_key.in_(batch))
         )
-        tags = (await session.scalars(question.order_by(Tag.id))).all()
+        tags = (await session.scalars(query.order_by(Tag.id))).all()
         found |= {tag.name_key: tag for tag in tags} | {tag.key: tag for tag in tags}
     return {key: found[key] for key in keys if key in found}
 
@@ -45,7 +47,7 @@ async def load_tags_page(  # noqa: PLR0913 - one per filter
     session: ReadSession,
     cursors: CursorCodec,
     visible: ColumnElement[bool],
-    asker: object,
+    viewer: object,
     *,
     q: str | None,
     sort: TagSort,
@@ -54,23 +56,23 @@ async def load_tags_page(  # noqa: PLR0913 - one per filter
     cursor: str | None,
 ) -> Page[Tag]:
     """Return a page of visible tags: by name ascending, by usage or last use descending."""
-    question = ["tags", asker, q, sort, unused]
+    scope = ["tags", viewer, q, sort, unused]
     columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [_SORT_COLUMNS[sort], Tag.id]
     descending = sort != TagSort.NAME
-    wanted = select(Tag).where(visible)
+    query = select(Tag).where(visible)
     if q:
-        wanted = wanted.where(Tag.name_key.contains(fold_text(q), autoescape=True))
+        query = query.where(Tag.name_key.contains(fold_text(q), autoescape=True))
     if unused is not None:
-        wanted = wanted.where(Tag.usage_count == 0 if unused else Tag.usage_count > 0)
+        query = query.where(Tag.usage_count == 0 if unused else Tag.usage_count > 0)
     if cursor:
-        wanted = wanted.where(
-            build_after_clause(columns, cursors.decode(question, cursor), descending=descending)
+        query = query.where(
+            build_after_clause(columns, cursors.decode(scope, cursor), descending=descending)
         )
-    ordered = wanted.order_by(
+    ordered = query.order_by(
         *(column.desc() if descending else column.asc() for column in columns)
     ).limit(limit + 1)
     return cursors.build_page(
-        question,
+        scope,
         list(await session.scalars(ordered)),
         limit,
         lambda tag: [_sort_value(tag, sort), tag.id],

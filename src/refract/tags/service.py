@@ -24,20 +24,20 @@ async def ensure_shared_tags(
     The slug decides which names are the same tag, the unique key decides races. Names must have
     passed `check_shared`.
     """
-    wanted: dict[str, str] = {}
+    by_slug: dict[str, str] = {}
     for name in names:
-        wanted.setdefault(slugify(name), name)
-    known = await queries.find_shared_tags(session, list(wanted))
-    missing = sorted(set(wanted) - set(known))
+        by_slug.setdefault(slugify(name), name)
+    known = await queries.find_shared_tags(session, list(by_slug))
+    missing = sorted(set(by_slug) - set(known))
     if missing:
         numbers = ids.next_ids(len(missing))
         rows = [
-            _build_row(number, key, wanted[key], now)
+            _build_row(number, key, by_slug[key], now)
             for number, key in zip(numbers, missing, strict=True)
         ]
         await insert_if_absent(session, Tag, rows)
         known |= await queries.find_shared_tags(session, missing)
-    await _revive_tags(session, [known[key] for key in wanted])
+    await _revive_tags(session, [known[key] for key in by_slug])
     return {name: known[slugify(name)] for name in names}
 
 

@@ -137,8 +137,8 @@ async def test_a_link_that_was_changed_or_deleted_since_is_left_alone(
 
     assert [(one.outcome, one.why) for one in results] == [
         (LinkImportOutcome.EXISTS, None),
-        (LinkImportOutcome.EXISTS, "It was changed here since."),
-        (LinkImportOutcome.SKIPPED, "It was deleted here: undo that, or release its name."),
+        (LinkImportOutcome.EXISTS, "It has been changed here since."),
+        (LinkImportOutcome.SKIPPED, "It was deleted here. Restore it, or release its name."),
     ]
     assert await exported(rt) == after
 

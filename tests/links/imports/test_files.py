@@ -96,10 +96,10 @@ def test_what_shlink_knows_of_a_short_url() -> None:
     assert first.given["forward_query"] is True
     assert first.given["expires_at"] == datetime(2099, 12, 31, 22, 59, 59, tzinfo=UTC)
     assert later.disabled
-    assert [remark.split(":")[0] for remark in later.remarks] == [
-        "begins on 2098-01-01",
-        "its limit of visits is not kept",
-        "its redirect rules are not kept",
+    assert [remark.split(";")[0] for remark in later.remarks] == [
+        "starts on 2098-01-01",
+        "its visit limit isn't kept",
+        "its redirect rules aren't kept",
     ]
     assert over.given["expires_at"] == datetime(2020, 2, 1, tzinfo=UTC)
 
@@ -281,10 +281,10 @@ def test_bad_lines_say_why(line: str, why: str) -> None:
     ("field", "value", "why"),
     [
         ("status", "deleted", "It is deleted"),
-        ("status", "asleep", "none of active"),
+        ("status", "asleep", "must be active, disabled or expired"),
         ("expires_at", "tomorrow", "not a time"),
-        ("redirect_status", "3o2", "not a whole number"),
-        ("forward_query", "maybe", "neither true nor false"),
+        ("redirect_status", "3o2", "must be a whole number"),
+        ("forward_query", "maybe", "must be true or false"),
         ("id", "x", "An id is a whole number"),
     ],
 )

@@ -38,14 +38,14 @@ async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResu
         async with rt.db.write() as session:
             await service.charge_trial(session, rt, actor.user, len(body.links))
     rows = await _check(rt, body.links)
-    news = {index: row for index, row in rows.items() if isinstance(row, NewLink)}
+    new_links = {index: row for index, row in rows.items() if isinstance(row, NewLink)}
     outcomes: dict[int, BulkOutcome] = {
         index: row for index, row in rows.items() if isinstance(row, RefractError)
     }
     try:
         async with rt.db.write() as session:
-            created = await service.create_links(session, rt, actor.user, list(news.values()))
-            outcomes |= dict(zip(news, created, strict=True))
+            created = await service.create_links(session, rt, actor.user, list(new_links.values()))
+            outcomes |= dict(zip(new_links, created, strict=True))
             result = _build_result(
                 rt, outcomes
             )  # inside, because a rollback leaves nothing to report

@@ -56,7 +56,7 @@ _BAD_LINK = (
     "",
     status_code=201,
     responses=problems(*_BAD_LINK, InvalidSlug, SlugReserved, SlugTaken)
-    | {200: {"model": LinkOut, "description": "There was one already (`find_if_exists`)."}},
+    | {200: {"model": LinkOut, "description": "An equivalent link existed (`find_if_exists`)."}},
 )
 async def create_link(new: LinkCreate, actor: WriteCaller, rt: Rt, response: Response) -> LinkOut:
     """Create a short link."""
@@ -81,32 +81,30 @@ async def list_links(
         OwnerFilter, Query(description="`me`: owned or co-owned. `all` is for administrators.")
     ] = OwnerFilter.ME,
     status: Annotated[
-        LinkState | None, Query(description="As it is now; left out, everything but deleted links.")
+        LinkState | None, Query(description="The current state. Omitted: all but deleted links.")
     ] = None,
     tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
     q: Annotated[
         str | None,
-        Query(
-            max_length=200, description="Words that name, title, notes or destination must contain."
-        ),
+        Query(max_length=200, description="Words to find in names, title, notes and destination."),
     ] = None,
     sort: Annotated[
         LinkSort,
         Query(
             description=(
-                "What comes first: the newest, the last changed, the most or the last clicked."
-                " Public links: the first two."
+                "Newest, last updated, most clicked or last clicked first. "
+                "Public links support the first two."
             )
         ),
     ] = LinkSort.CREATED,
     created_after: Annotated[
-        Timestamp | None, Query(description="Made at this moment or later.")
+        Timestamp | None, Query(description="Created at this time or later.")
     ] = None,
     created_before: Annotated[
-        Timestamp | None, Query(description="Made before this moment.")
+        Timestamp | None, Query(description="Created before this time.")
     ] = None,
     visibility: Annotated[
-        Visibility | None, Query(description="Only links of this visibility.")
+        Visibility | None, Query(description="Only links with this visibility.")
     ] = None,
 ) -> LinksPage:
     """List your links, links shared with you, public links, or for administrators all of them.
@@ -115,11 +113,11 @@ async def list_links(
     """
     if owner == OwnerFilter.ALL and not actor.is_admin:
         raise AdminRequired
-    asked = LinkFilter(owner, status, tag, q, sort, created_after, created_before, visibility)
+    filters = LinkFilter(owner, status, tag, q, sort, created_after, created_before, visibility)
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await queries.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), asked, now, limit=limit, cursor=cursor
+            session, CursorCodec(rt.secret), who(actor), filters, now, limit=limit, cursor=cursor
         )
         cards = await queries.load_cards(session, page.items)
     mine = owner in (OwnerFilter.ME, OwnerFilter.ALL)
@@ -136,13 +134,13 @@ async def list_links(
 async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> LinkOut:
     """Get a link."""
     async with rt.db.read() as session:
-        link, standing = await queries.view_link(session, who(actor), link_id)
+        link, access = await queries.view_link(session, who(actor), link_id)
         card = await queries.load_card(session, link)
     out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
-        stats=standing.allows(AccessRight.STATS),
-        managing=standing.allows(AccessRight.MANAGE),
+        stats=access.allows(AccessRight.STATS),
+        managing=access.allows(AccessRight.MANAGE),
     )
     response.headers["ETag"] = make_etag(out.version)
     return out

@@ -75,7 +75,7 @@ async def name_availability(
     space: Space,
     kind: Annotated[
         NameTarget,
-        Query(description="What it is to name: links and lists differ in what they allow."),
+        Query(description="The kind of target. Links and lists have different rules."),
     ] = NameTarget.LINK,
 ) -> NameAvailability:
     """Check whether a name is available, and if not, why.

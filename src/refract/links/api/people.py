@@ -50,16 +50,16 @@ _PEOPLE = (
     InvalidStateTransition,
 )
 _OFFERED = problems(*_PEOPLE, TooManyInvitations)
-_DONE = {"model": LinkOut, "description": "An administrator assigned it: nobody had to be asked."}
+_DONE = {"model": LinkOut, "description": "Assigned by an administrator, without an invitation."}
 
 
 @router.get("/owners", responses=problems(LinkNotFound))
 async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
     """List the owners of a link, the primary owner first."""
     async with rt.db.read() as session:
-        _, standing = await queries.view_link(session, who(actor), link_id)
+        _, access = await queries.view_link(session, who(actor), link_id)
         found = await queries.list_owners(session, link_id)
-    managing = standing.allows(AccessRight.MANAGE)
+    managing = access.allows(AccessRight.MANAGE)
     return OwnerList(
         items=[
             LinkOwnerOut(
@@ -157,12 +157,12 @@ async def read_history(
     cursor: CursorParam = None,
 ) -> VersionPage:
     """List the versions of a link, newest first."""
-    cursors, question = CursorCodec(rt.secret), ["history", link_id]
-    before = cursors.decode(question, cursor)[0] if cursor else None
+    cursors, scope = CursorCodec(rt.secret), ["history", link_id]
+    before = cursors.decode(scope, cursor)[0] if cursor else None
     async with rt.db.read() as session:
         await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
         rows = await queries.list_versions(session, link_id, limit + 1, before)
-    page = cursors.build_page(question, rows, limit, lambda row: [row.version])
+    page = cursors.build_page(scope, rows, limit, lambda row: [row.version])
     return VersionPage(
         items=[VersionOut.model_validate(row) for row in page.items], next_cursor=page.next_cursor
     )

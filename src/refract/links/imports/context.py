@@ -31,12 +31,16 @@ class ImportContext:
     """Lookups for all rows of a turn. `tried` has names that earlier batches of a dry run took."""
 
     def __init__(
-        self, session: WriteSession, space: Namespace, user_id: int, tried: Mapping[str, str]
+        self,
+        session: WriteSession,
+        space: Namespace,
+        user_id: int,
+        dry_run_names: Mapping[str, str],
     ) -> None:
         self._session = session
         self._space = space
         self._user_id = user_id
-        self._dry_run_names = tried
+        self._dry_run_names = dry_run_names
         self._names: dict[str, ExistingLink | None] = {}
         self._links: dict[int, ExistingLink] = {}
         self._purged_ids: set[int] = set()
@@ -46,10 +50,10 @@ class ImportContext:
     def begin_turn(self) -> None:
         self._names, self._links, self._planned = {}, {}, {}
 
-    async def load(self, wants: Iterable[PlannedLink]) -> None:
-        wants = list(wants)
-        numbers = {want.number for want in wants if want.number is not None}
-        keys = {name_key(name) for want in wants for name in want.names} | {
+    async def load(self, plans: Iterable[PlannedLink]) -> None:
+        plans = list(plans)
+        numbers = {plan.number for plan in plans if plan.number is not None}
+        keys = {name_key(name) for plan in plans for name in plan.names} | {
             name_key(encode_base62(number)) for number in numbers
         }
         self._purged_ids = await find_purged_ids(self._session, numbers)
@@ -68,30 +72,30 @@ class ImportContext:
             if key in self._dry_run_names
         }
 
-    def is_planned(self, want: PlannedLink, *, renaming: bool) -> bool:
+    def is_planned(self, plan: PlannedLink, *, renaming: bool) -> bool:
         """Return whether an earlier row of this turn is about to take the same name or code.
 
         A row that can be renamed does not have to wait.
         """
-        clashing = [self._planned[key] for key in map(name_key, want.names) if key in self._planned]
-        code = want.number is not None and name_key(encode_base62(want.number)) in self._planned
-        return code or (bool(clashing) and not (renaming and want.link.href not in clashing))
+        clashing = [self._planned[key] for key in map(name_key, plan.names) if key in self._planned]
+        code = plan.number is not None and name_key(encode_base62(plan.number)) in self._planned
+        return code or (bool(clashing) and not (renaming and plan.link.href not in clashing))
 
-    def plan(self, want: PlannedLink) -> None:
-        self._planned |= {name_key(name): want.link.href for name in want.names}
-        if want.number is not None:
-            self._planned[name_key(encode_base62(want.number))] = want.link.href
+    def reserve(self, plan: PlannedLink) -> None:
+        self._planned |= {name_key(name): plan.link.href for name in plan.names}
+        if plan.number is not None:
+            self._planned[name_key(encode_base62(plan.number))] = plan.link.href
 
-    def find_same(self, want: PlannedLink) -> ExistingLink | None:
+    def find_same(self, plan: PlannedLink) -> ExistingLink | None:
         """Return the link that this row became before, by its id or by a name with the same URL."""
-        by_id = self._links.get(want.number) if want.number is not None else None
+        by_id = self._links.get(plan.number) if plan.number is not None else None
         if by_id is not None and by_id.mine:
             return by_id
         return next(
             (
-                held
-                for held in map(self._find_holder, want.names)
-                if held and held.mine and held.href == want.link.href
+                existing
+                for existing in map(self._find_holder, plan.names)
+                if existing and existing.mine and existing.href == plan.link.href
             ),
             None,
         )
@@ -118,39 +122,41 @@ class ImportContext:
         self._unavailable.add(key)
         return new
 
-    async def rename_taken(self, want: PlannedLink) -> PlannedLink | None:
+    async def rename_taken(self, plan: PlannedLink) -> PlannedLink | None:
         """Return the plan with new names for taken ones.
 
         Return None if an earlier import already renamed it so.
         """
         names: list[str] = []
-        for name in want.names:
-            other = (
-                await self._find_free_name(name, want.link.href) if self.is_taken(name) else name
+        for name in plan.names:
+            new_name = (
+                await self._find_free_name(name, plan.link.href) if self.is_taken(name) else name
             )
-            if other is None:
+            if new_name is None:
                 return None
-            names.append(other)
+            names.append(new_name)
         changed = [
             f'"{old}" is now "{new}"'
-            for old, new in zip(want.names, names, strict=True)
+            for old, new in zip(plan.names, names, strict=True)
             if old != new
         ]
-        return replace(want, names=tuple(names), remarks=(*want.remarks, *changed))
+        return replace(plan, names=tuple(names), remarks=(*plan.remarks, *changed))
 
     async def _find_free_name(self, name: str, href: str) -> str | None:
         for start in count(2, _BATCH_SIZE):
-            others = [
+            candidates = [
                 f"{name[: MAX_LINK_NAME_LENGTH - len(str(number)) - 1]}-{number}"
                 for number in range(start, start + _BATCH_SIZE)
             ]
-            await self._load_names({name_key(other) for other in others} - set(self._names))
-            for other in others:
-                held = self._find_holder(other)
-                if held is not None and held.mine and held.href == href:
+            await self._load_names(
+                {name_key(candidate) for candidate in candidates} - set(self._names)
+            )
+            for candidate in candidates:
+                existing = self._find_holder(candidate)
+                if existing is not None and existing.mine and existing.href == href:
                     return None
-                if not self.is_taken(other):
-                    return other
+                if not self.is_taken(candidate):
+                    return candidate
         raise AssertionError  # unreachable: names never run out
 
     def _find_holder(self, name: str) -> ExistingLink | None:

@@ -84,10 +84,10 @@ class LinkImporter:
     async def import_batch(self, rows: Sequence[LinkRow]) -> list[LinkImportResult]:
         """Create links from up to a thousand rows, commit, and return a result for each row."""
         done: dict[int, LinkImportResult] = {}
-        wants = await self._check_rows(rows, done)
+        plans = await self._check_rows(rows, done)
         for left in reversed(range(_MAX_ATTEMPTS)):
             try:
-                done |= await self._import_in_transaction(wants)
+                done |= await self._import_in_transaction(plans)
                 break
             except (
                 StoreBusy,
@@ -117,153 +117,152 @@ class LinkImporter:
                     LinkImportOutcome.REFUSED,
                     " ".join(f"{one.field}: {one.message}" for one in list_schema_errors(exc)),
                 )
-        answers = await check_links(self._rt, [given for _, given in new.values()])
-        wants: dict[int, PlannedLink] = {}
-        for (index, (row, given)), answer in zip(new.items(), answers, strict=True):
-            if isinstance(answer, NewLink):
-                wants[index] = PlannedLink(
+        checks = await check_links(self._rt, [given for _, given in new.values()])
+        plans: dict[int, PlannedLink] = {}
+        for (index, (row, given)), check in zip(new.items(), checks, strict=True):
+            if isinstance(check, NewLink):
+                plans[index] = PlannedLink(
                     row,
-                    answer,
+                    check,
                     row.number if self._keep_ids else None,
                     tuple(given.names),
                     tuple(row.remarks),
                 )
             else:
-                done[index] = LinkImportResult(row, LinkImportOutcome.REFUSED, answer.message)
-        return wants
+                done[index] = LinkImportResult(row, LinkImportOutcome.REFUSED, check.message)
+        return plans
 
     async def _import_in_transaction(
-        self, wants: Mapping[int, PlannedLink]
+        self, plans: Mapping[int, PlannedLink]
     ) -> dict[int, LinkImportResult]:
         results: dict[int, LinkImportResult] = {}
         with contextlib.suppress(_DryRunRollback):
             async with self._rt.db.write() as session:
-                results = await self._import_rows(session, wants)
+                results = await self._import_rows(session, plans)
                 if self._dry_run:
                     raise _DryRunRollback
         if self._dry_run:
-            made = [
-                (index, one)
-                for index, one in results.items()
-                if one.outcome is LinkImportOutcome.CREATED
+            created = [
+                (index, result)
+                for index, result in results.items()
+                if result.outcome is LinkImportOutcome.CREATED
             ]
             self._dry_run_names |= {
-                name_key(name): wants[index].link.href for index, one in made for name in one.names
+                name_key(name): plans[index].link.href
+                for index, result in created
+                for name in result.names
             }
         return results
 
     async def _import_rows(
-        self, session: WriteSession, wants: Mapping[int, PlannedLink]
+        self, session: WriteSession, plans: Mapping[int, PlannedLink]
     ) -> dict[int, LinkImportResult]:
         """Create links in turns: a row waits for an earlier one that requests the same name."""
-        around = ImportContext(session, self._space, self._owner.id, self._dry_run_names)
+        context = ImportContext(session, self._space, self._owner.id, self._dry_run_names)
         results: dict[int, LinkImportResult] = {}
-        pending = dict(wants)
+        pending = dict(plans)
         while pending:
-            around.begin_turn()
-            await around.load(pending.values())
+            context.begin_turn()
+            await context.load(pending.values())
             ready: dict[int, PlannedLink] = {}
-            for index, want in pending.items():
-                if around.is_planned(want, renaming=self._conflict is NameConflictPolicy.RENAME):
+            for index, plan in pending.items():
+                if context.is_planned(plan, renaming=self._conflict is NameConflictPolicy.RENAME):
                     continue
-                decided = self._find_existing(around, want) or await self._fit_names(around, want)
+                decided = self._find_existing(context, plan) or await self._fit_names(context, plan)
                 if isinstance(decided, LinkImportResult):
                     results[index] = decided
                 else:
                     ready[index] = decided
-                    around.plan(decided)
-            results |= await self._create_links(session, around, ready)
-            pending = {index: want for index, want in pending.items() if index not in results}
+                    context.reserve(decided)
+            results |= await self._create_links(session, context, ready)
+            pending = {index: plan for index, plan in pending.items() if index not in results}
         return results
 
-    def _find_existing(self, around: ImportContext, want: PlannedLink) -> LinkImportResult | None:
-        found = around.find_same(want)
+    def _find_existing(self, context: ImportContext, plan: PlannedLink) -> LinkImportResult | None:
+        found = context.find_same(plan)
         if found is None:
             return None
         if found.deleted:
-            why = "It was deleted here: undo that, or release its name."
-            return LinkImportResult(want.row, LinkImportOutcome.SKIPPED, why, want.names)
-        changed = found.href != want.link.href
+            why = "It was deleted here. Restore it, or release its name."
+            return LinkImportResult(plan.row, LinkImportOutcome.SKIPPED, why, plan.names)
+        changed = found.href != plan.link.href
         return LinkImportResult(
-            want.row,
+            plan.row,
             LinkImportOutcome.EXISTS,
-            "It was changed here since." if changed else None,
-            want.names,
+            "It has been changed here since." if changed else None,
+            plan.names,
         )
 
     async def _fit_names(
-        self, around: ImportContext, want: PlannedLink
+        self, context: ImportContext, plan: PlannedLink
     ) -> PlannedLink | LinkImportResult:
         """Return the plan with an available code and names, or why there are none."""
-        if want.number is not None and not around.is_id_free(want.number):
-            want = replace(
-                want,
+        if plan.number is not None and not context.is_id_free(plan.number):
+            plan = replace(
+                plan,
                 number=None,
-                remarks=(*want.remarks, "its code cannot be kept: it has a new one"),
+                remarks=(*plan.remarks, "its code can't be kept, so it has a new one"),
             )
-        taken = [name for name in want.names if around.is_taken(name)]
+        taken = [name for name in plan.names if context.is_taken(name)]
         if taken and self._conflict is NameConflictPolicy.RENAME:
-            renamed = await around.rename_taken(want)
+            renamed = await context.rename_taken(plan)
             if renamed is None:
-                return LinkImportResult(want.row, LinkImportOutcome.EXISTS, None, want.names)
-            want = renamed
+                return LinkImportResult(plan.row, LinkImportOutcome.EXISTS, None, plan.names)
+            plan = renamed
         elif taken:
-            return self._build_conflict_result(want, SlugTaken(name=taken[0]))
-        lives = not want.row.disabled and (
-            want.link.given.expires_at is None
-            or want.link.given.expires_at > self._space.clock.now()
+            return self._build_conflict_result(plan, SlugTaken(name=taken[0]))
+        lives = not plan.row.disabled and (
+            plan.link.given.expires_at is None
+            or plan.link.given.expires_at > self._space.clock.now()
         )
-        if not want.names and want.number is None and not lives:
-            why = (
-                "It has no name and no code that could be kept, and it does not redirect: nobody"
-                " could reach it."
-            )
-            return LinkImportResult(want.row, LinkImportOutcome.REFUSED, why)
-        return want
+        if not plan.names and plan.number is None and not lives:
+            why = "It has no name or code to keep and doesn't redirect, so it would be unreachable."
+            return LinkImportResult(plan.row, LinkImportOutcome.REFUSED, why)
+        return plan
 
-    def _build_conflict_result(self, want: PlannedLink, problem: RefractError) -> LinkImportResult:
+    def _build_conflict_result(self, plan: PlannedLink, problem: RefractError) -> LinkImportResult:
         skipped = self._conflict is not NameConflictPolicy.FAIL and isinstance(problem, SlugTaken)
         return LinkImportResult(
-            want.row,
+            plan.row,
             LinkImportOutcome.SKIPPED if skipped else LinkImportOutcome.REFUSED,
             problem.message,
-            want.names,
+            plan.names,
         )
 
     async def _create_links(
-        self, session: WriteSession, around: ImportContext, ready: Mapping[int, PlannedLink]
+        self, session: WriteSession, context: ImportContext, ready: Mapping[int, PlannedLink]
     ) -> dict[int, LinkImportResult]:
-        made = await create_links(
+        outcomes = await create_links(
             session,
             self._rt,
             self._owner,
-            [self._new_link(want) for want in ready.values()],
+            [self._new_link(plan) for plan in ready.values()],
             charged=False,
         )
         results: dict[int, LinkImportResult] = {}
-        for (index, want), answer in zip(ready.items(), made, strict=True):
-            if isinstance(answer, CreatedLink):
-                outcome = LinkImportOutcome.EXISTS if answer.found else LinkImportOutcome.CREATED
+        for (index, plan), result in zip(ready.items(), outcomes, strict=True):
+            if isinstance(result, CreatedLink):
+                outcome = LinkImportOutcome.EXISTS if result.found else LinkImportOutcome.CREATED
                 results[index] = LinkImportResult(
-                    want.row, outcome, None, answer.card.names, want.remarks
+                    plan.row, outcome, None, result.card.names, plan.remarks
                 )
             elif not (
                 self._conflict is NameConflictPolicy.RENAME
-                and isinstance(answer, SlugTaken | SlugReserved)
-                and around.mark_unavailable(str(answer.facts["name"]))
+                and isinstance(result, SlugTaken | SlugReserved)
+                and context.mark_unavailable(str(result.facts["name"]))
             ):
-                results[index] = self._build_conflict_result(want, answer)
+                results[index] = self._build_conflict_result(plan, result)
         return results
 
-    def _new_link(self, want: PlannedLink) -> NewLink:
+    def _new_link(self, plan: PlannedLink) -> NewLink:
         """Return the link to create.
 
         One without a name and a code of its own is recognised later by its destination.
         """
-        alone = not want.names and want.number is None
-        given = want.link.given.model_copy(
-            update={"names": list(want.names), "find_if_exists": alone}
+        alone = not plan.names and plan.number is None
+        given = plan.link.given.model_copy(
+            update={"names": list(plan.names), "find_if_exists": alone}
         )
         return replace(
-            want.link, given=given, kept=KeptIdentity(want.number, want.row.disabled, want.row.code)
+            plan.link, given=given, kept=KeptIdentity(plan.number, plan.row.disabled, plan.row.code)
         )

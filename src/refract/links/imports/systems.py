@@ -93,13 +93,13 @@ def read_shlink(fields: Fields, now: datetime) -> LinkFields:
     since = parse_moment(meta.get("validsince"), "validSince")
     if since is not None and since > now:
         link.disabled = True
-        link.remarks.append(f"begins on {since:%Y-%m-%d}: disabled until you enable it")
+        link.remarks.append(f"starts on {since:%Y-%m-%d}; disabled until you enable it")
     if meta.get("maxvisits") is not None:
-        link.remarks.append("its limit of visits is not kept")
+        link.remarks.append("its visit limit isn't kept")
     if fields.get("hasredirectrules") or any(
         _object(fields.get("devicelongurls"), "deviceLongUrls").values()
     ):
-        link.remarks.append("its redirect rules are not kept")
+        link.remarks.append("its redirect rules aren't kept")
     return link
 
 
@@ -117,10 +117,10 @@ def read_kutt(fields: Fields, _now: datetime) -> LinkFields:
     link.given["expires_at"] = parse_moment(fields.get("expire_in"), "expire_in")
     if fields.get("password"):
         link.given["visibility"] = "secure"
-        link.remarks.append("had a password: now it asks for sign-in")
+        link.remarks.append("had a password; now requires signing in")
     if fields.get("banned"):
         link.disabled = True
-        link.remarks.append("was banned: disabled")
+        link.remarks.append("was banned; disabled")
     return link
 
 
@@ -147,7 +147,7 @@ def _apply_state(link: LinkFields, status: Any) -> None:
         problem = "It is deleted."
         raise BadRecord(problem)
     if status not in (None, "", *LinkState):
-        problem = f'status: "{str(status)[:40]}" is none of active, disabled and expired.'
+        problem = f'status: "{str(status)[:40]}" must be active, disabled or expired.'
         raise BadRecord(problem)
     link.disabled = status == LinkState.DISABLED
 
@@ -177,7 +177,7 @@ def _parse_id(value: Any) -> int | None:
 
 def _parse_integer(text: str, name: str) -> int:
     if not (text.strip().isascii() and text.strip().isdigit() and len(text) < 10):
-        problem = f'{name}: "{text[:40]}" is not a whole number.'
+        problem = f'{name}: "{text[:40]}" must be a whole number.'
         raise BadRecord(problem)
     return int(text)
 
@@ -185,7 +185,7 @@ def _parse_integer(text: str, name: str) -> int:
 def _parse_boolean(text: str, name: str) -> bool:
     word = text.strip().lower()
     if word not in _TRUE_WORDS | _FALSE_WORDS:
-        problem = f'{name}: "{text[:40]}" is neither true nor false.'
+        problem = f'{name}: "{text[:40]}" must be true or false.'
         raise BadRecord(problem)
     return word in _TRUE_WORDS
 
@@ -213,7 +213,5 @@ def _last_segment(address: Any) -> str:
 def _object(value: Any, name: str) -> Fields:
     """Return a nested object with lower-case field names."""
     if not isinstance(value or {}, Mapping):
-        raise BadRecord(
-            f"{name}: There is something else where an object is expected: {str(value)[:40]}."
-        )
+        raise BadRecord(f"{name}: expected an object, not {str(value)[:40]}.")
     return {str(field).strip().lower(): inner for field, inner in (value or {}).items()}

@@ -105,31 +105,29 @@ async def render_link(
 ) -> Response:
     """Render the page, also after a failed action: with its `errors`, and `values` as typed."""
     async with rt.db.read() as session:
-        link, standing = await queries.view_link(session, who(actor), link_id)
+        link, access = await queries.view_link(session, who(actor), link_id)
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
-        versions, people = await _load_history(session, link_id, standing)
+        versions, people = await _load_history(session, link_id, access)
         shares = (
-            await queries.list_shares(session, link_id)
-            if standing.allows(AccessRight.MANAGE)
-            else []
+            await queries.list_shares(session, link_id) if access.allows(AccessRight.MANAGE) else []
         )
         invited = (
             await queries.list_link_invitations(session, link_id, rt.clock.now())
-            if standing.allows(AccessRight.MANAGE)
+            if access.allows(AccessRight.MANAGE)
             else []
         )
     shown = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
-        stats=standing.allows(AccessRight.STATS),
-        managing=standing.allows(AccessRight.MANAGE),
+        stats=access.allows(AccessRight.STATS),
+        managing=access.allows(AccessRight.MANAGE),
     )
     name = shown.names[0] if shown.names else shown.code
     count = rt.singleton(LinkStatsSource).load_link_stats
     figures = (
         await count(request, rt, actor, shown)
-        if count is not None and standing.allows(AccessRight.STATS)
+        if count is not None and access.allows(AccessRight.STATS)
         else None
     )
     return render_response(
@@ -141,14 +139,14 @@ async def render_link(
         link=shown,
         name=name,
         colors=colors,
-        rights={right.name.lower(): standing.allows(right) for right in AccessRight},
+        rights={right.name.lower(): access.allows(right) for right in AccessRight},
         versions=[build_version(change, people, shown.version) for change in versions],
         shares=[
             {"id": str(user.id), "name": user.public_name, "email": user.email}
             for _, user in shares
         ],
         invitations=[facts.to_schema(rt.settings.public_url, managing=True) for facts in invited],
-        leaves=standing.relation == AccessRelation.RECIPIENT,
+        leaves=access.relation == AccessRelation.RECIPIENT,
         dry_run=preview_expansion(shown.destination, path, name),
         qr_url=f"/{name}.qr",
         visibility_label=VISIBILITY_LABELS[shown.visibility],
@@ -159,9 +157,9 @@ async def render_link(
 
 
 async def _load_history(
-    session: ReadSession, link_id: int, standing: LinkAccess
+    session: ReadSession, link_id: int, access: LinkAccess
 ) -> tuple[list[LinkChange], dict[int, User]]:
-    if not standing.allows(AccessRight.EDIT):
+    if not access.allows(AccessRight.EDIT):
         return [], {}
     versions = await queries.list_versions(session, link_id, MAX_VERSIONS)
     return versions, await get_users_by_id(

@@ -107,9 +107,9 @@ async def load_links_page(
     )
     for number, part in enumerate(parts[first:], start=first):
         resumed = position if number == first else None
-        question = _build_query(part, caller, filters, now, tag_id)
+        query = _build_query(part, caller, filters, now, tag_id)
         rows += await _read_segment(
-            session, question, part, resumed, limit + 1 - len(rows), filters.sort
+            session, query, part, resumed, limit + 1 - len(rows), filters.sort
         )
         if len(rows) > limit:
             break
@@ -139,35 +139,33 @@ def _build_query(
     now: datetime,
     tag_id: int | None,
 ) -> Select[Any]:
-    question: Select[Any] = select(Link, segment.columns[0])
+    query: Select[Any] = select(Link, segment.columns[0])
     if segment.joins_totals:
-        question = question.join(LinkTotals, LinkTotals.link_id == Link.id)
-    question = _filter_by_owner(question, caller, filters.owner)
+        query = query.join(LinkTotals, LinkTotals.link_id == Link.id)
+    query = _filter_by_owner(query, caller, filters.owner)
     if tag_id is not None:
-        question = question.join(
-            LinkTag, and_(LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id)
-        )
-    wanted = [is_visible_to(caller)]
+        query = query.join(LinkTag, and_(LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id))
+    conditions = [is_visible_to(caller)]
     if segment.condition is not None:
-        wanted.append(segment.condition)
-    wanted.append(
+        conditions.append(segment.condition)
+    conditions.append(
         is_in_state(filters.status, now) if filters.status else Link.status != LinkState.DELETED
     )
     if filters.visibility is not None:
         stored, audience = filters.visibility.columns
-        wanted += [
+        conditions += [
             Link.visibility == stored,
             Link.audience.is_(None) if audience is None else Link.audience == audience,
         ]
     if filters.created_after is not None:
-        wanted.append(Link.id >= get_min_id(filters.created_after))
+        conditions.append(Link.id >= get_min_id(filters.created_after))
     if filters.created_before is not None:
-        wanted.append(Link.id < get_min_id(filters.created_before))
-    wanted += [
+        conditions.append(Link.id < get_min_id(filters.created_before))
+    conditions += [
         _has_word(word, filters.owner)
         for word in fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
     ]
-    return question.where(*wanted)
+    return query.where(*conditions)
 
 
 def _has_word(word: str, owner: OwnerFilter) -> ColumnElement[bool]:
@@ -181,32 +179,32 @@ def _has_word(word: str, owner: OwnerFilter) -> ColumnElement[bool]:
     return or_(written, Link.destination_host.contains(word, autoescape=True))
 
 
-def _filter_by_owner(question: Select[Any], caller: LinkCaller, owner: OwnerFilter) -> Select[Any]:
+def _filter_by_owner(query: Select[Any], caller: LinkCaller, owner: OwnerFilter) -> Select[Any]:
     if owner == OwnerFilter.ME:
-        return question.join(
+        return query.join(
             LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
         )
     if owner == OwnerFilter.SHARED:
-        return question.join(
+        return query.join(
             LinkShare, and_(LinkShare.link_id == Link.id, LinkShare.user_id == caller.user_id)
         )
     if owner == OwnerFilter.PUBLIC:
-        return question.where(Link.visibility == Visibility.PUBLIC)
-    return question
+        return query.where(Link.visibility == Visibility.PUBLIC)
+    return query
 
 
 async def _read_segment(
     session: ReadSession,
-    question: Select[Any],
+    query: Select[Any],
     segment: _SortSegment,
     position: Sequence[Any] | None,
     limit: int,
     sort: LinkSort,
 ) -> list[tuple[Link, Any]]:
     if position is not None:
-        question = question.where(_is_after(segment.columns, position[-len(segment.columns) :]))
+        query = query.where(_is_after(segment.columns, position[-len(segment.columns) :]))
     rows = await session.execute(
-        question.order_by(*(column.desc() for column in segment.columns)).limit(limit)
+        query.order_by(*(column.desc() for column in segment.columns)).limit(limit)
     )
     value = (
         (lambda found: found)

@@ -14,12 +14,12 @@ async def list_links_after(
     session: ReadSession, after: int, limit: int, *, user_id: int | None = None
 ) -> list[Link]:
     """Return the next links by id that are not deleted, of everyone or of one owner."""
-    question = select(Link).where(Link.id > after, Link.status != LinkState.DELETED)
+    query = select(Link).where(Link.id > after, Link.status != LinkState.DELETED)
     if user_id is not None:
-        question = question.join(
+        query = query.join(
             LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
         )
-    return list(await session.scalars(question.order_by(Link.id).limit(limit)))
+    return list(await session.scalars(query.order_by(Link.id).limit(limit)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +36,9 @@ async def find_existing_links(
 ) -> dict[int, ExistingLink]:
     found: dict[int, ExistingLink] = {}
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
-    question = select(Link.id, Link.href, Link.status, LinkOwner.user_id).outerjoin(LinkOwner, mine)
-    for some in iter_batches(sorted(ids)):
-        for link_id, href, status, owner in await session.execute(
-            question.where(Link.id.in_(some))
-        ):
+    query = select(Link.id, Link.href, Link.status, LinkOwner.user_id).outerjoin(LinkOwner, mine)
+    for batch in iter_batches(sorted(ids)):
+        for link_id, href, status, owner in await session.execute(query.where(Link.id.in_(batch))):
             found[link_id] = ExistingLink(href, owner is not None, status == LinkState.DELETED)
     return found
 
@@ -48,10 +46,10 @@ async def find_existing_links(
 async def find_purged_ids(session: ReadSession, ids: Collection[int]) -> set[int]:
     """Return the ids that purged links had. Clicks still refer to them."""
     found: set[int] = set()
-    for some in iter_batches(sorted(ids)):
+    for batch in iter_batches(sorted(ids)):
         found.update(
             await session.scalars(
-                select(LinkTombstone.link_id).where(LinkTombstone.link_id.in_(some))
+                select(LinkTombstone.link_id).where(LinkTombstone.link_id.in_(batch))
             )
         )
     return found

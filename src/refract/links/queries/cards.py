@@ -119,13 +119,13 @@ async def load_tag_names(
 ) -> dict[int, dict[int, str]]:
     """Return the tags of each link by id, sorted by name."""
     found: dict[int, dict[int, str]] = {link_id: {} for link_id in link_ids}
-    for some in iter_batches(sorted(link_ids)):
-        question = (
+    for batch in iter_batches(sorted(link_ids)):
+        query = (
             select(LinkTag.link_id, Tag.id, Tag.name)
             .join(Tag, Tag.id == LinkTag.tag_id)
-            .where(LinkTag.link_id.in_(some))
+            .where(LinkTag.link_id.in_(batch))
         )
-        for link_id, tag_id, name in await session.execute(question.order_by(Tag.key)):
+        for link_id, tag_id, name in await session.execute(query.order_by(Tag.key)):
             found[link_id][tag_id] = name
     return found
 
@@ -135,20 +135,20 @@ async def _load_owners(
 ) -> dict[int, list[OwnerDetails]]:
     """Return the owners of each link, the primary one first, then by time."""
     found: dict[int, list[OwnerDetails]] = {link_id: [] for link_id in link_ids}
-    for some in iter_batches(sorted(link_ids)):
-        question = (
+    for batch in iter_batches(sorted(link_ids)):
+        query = (
             select(LinkOwner, User)
             .join(User, User.id == LinkOwner.user_id)
-            .where(LinkOwner.link_id.in_(some))
+            .where(LinkOwner.link_id.in_(batch))
         )
-        for owner, user in await session.execute(question):
+        for owner, user in await session.execute(query):
             found[owner.link_id].append(
                 OwnerDetails(
                     user.id, user.public_name, user.email, owner.is_primary, owner.created_at
                 )
             )
     for owners in found.values():
-        owners.sort(key=lambda one: (not one.primary, one.added_at, one.user_id))
+        owners.sort(key=lambda owner: (not owner.primary, owner.added_at, owner.user_id))
     return found
 
 
@@ -156,8 +156,8 @@ async def _load_totals(
     session: ReadSession, link_ids: Collection[int]
 ) -> dict[int, LinkClickTotals]:
     found: dict[int, LinkClickTotals] = {}
-    for some in iter_batches(sorted(link_ids)):
-        for row in await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(some))):
+    for batch in iter_batches(sorted(link_ids)):
+        for row in await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(batch))):
             found[row.link_id] = LinkClickTotals(
                 row.total_clicks, row.bot_clicks, row.last_clicked_at
             )

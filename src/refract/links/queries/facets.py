@@ -49,7 +49,7 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
         .subquery()
     )
     number = func.count()
-    question = (
+    query = (
         select(Tag.name, Tag.key, Tag.color, number)
         .join(LinkTag, LinkTag.tag_id == Tag.id)
         .join(latest, latest.c.link_id == LinkTag.link_id)
@@ -63,7 +63,7 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
     )
     return [
         LinkTagCount(name, key, color, count)
-        for name, key, color, count in await session.execute(question)
+        for name, key, color, count in await session.execute(query)
     ]
 
 

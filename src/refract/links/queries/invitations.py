@@ -83,16 +83,16 @@ async def load_invitations_page(
 ) -> Page[InvitationDetails]:
     """Return a person's invitations, newest first. Two queries."""
     bound = ["invitations", user_id]
-    wanted = (
+    query = (
         _select_open(now)
         .where(LinkInvitation.invitee_id == user_id)
         .order_by(LinkInvitation.id.desc())
         .limit(limit + 1)
     )
     if cursor:
-        wanted = wanted.where(LinkInvitation.id < cursors.decode(bound, cursor)[0])
-    facts = await _load_details(session, (await session.execute(wanted)).all())
-    return cursors.build_page(bound, facts, limit, lambda one: (one.invitation.id,))
+        query = query.where(LinkInvitation.id < cursors.decode(bound, cursor)[0])
+    facts = await _load_details(session, (await session.execute(query)).all())
+    return cursors.build_page(bound, facts, limit, lambda details: (details.invitation.id,))
 
 
 async def count_invitations(session: ReadSession, user_id: int, now: datetime) -> int:

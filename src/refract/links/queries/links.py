@@ -60,9 +60,9 @@ async def view_link(
     link = await find_link(session, link_id)
     if link is None:
         raise LinkNotFound
-    standing = await load_access(session, caller, link)
-    standing.require(right)
-    return link, standing
+    access = await load_access(session, caller, link)
+    access.require(right)
+    return link, access
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,35 +80,37 @@ async def resolve_name(session: ReadSession, typed: str) -> NameResolution | Non
 
     An exact name comes first, then a canonical code, then both without trailing punctuation.
     """
-    ways = lookups(typed)
-    names = await find_names(session, {way.key for way in ways if way.key is not None})
-    wanted = {way.link_id for way in ways if way.link_id is not None} | {
+    candidates = lookups(typed)
+    names = await find_names(
+        session, {lookup.key for lookup in candidates if lookup.key is not None}
+    )
+    link_ids = {lookup.link_id for lookup in candidates if lookup.link_id is not None} | {
         name.target_id for name in names.values() if name.kind == NameTarget.LINK
     }
     links = (
         {
             link.id: link
-            for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))
+            for link in await session.scalars(select(Link).where(Link.id.in_(sorted(link_ids))))
         }
-        if wanted
+        if link_ids
         else {}
     )
-    for way in ways:
-        name = names.get(way.key) if way.key is not None else None
+    for lookup in candidates:
+        name = names.get(lookup.key) if lookup.key is not None else None
         if name is not None and (name.kind == NameTarget.LIST or name.target_id in links):
             how: Literal["name", "code"] = "code" if name.generated else "name"
             return NameResolution(
                 NameTarget(name.kind),
                 name.target_id,
                 links.get(name.target_id),
-                "forgiven" if way.forgiven else how,
+                "forgiven" if lookup.forgiven else how,
             )
-        if way.link_id in links and links[way.link_id].random_code is None:
+        if lookup.link_id in links and links[lookup.link_id].random_code is None:
             return NameResolution(
                 NameTarget.LINK,
-                way.link_id,
-                links[way.link_id],
-                "forgiven" if way.forgiven else "code",
+                lookup.link_id,
+                links[lookup.link_id],
+                "forgiven" if lookup.forgiven else "code",
             )
     return None
 
@@ -118,15 +120,15 @@ async def suggest_similar_names(
 ) -> list[str]:
     """Return up to three similar names of live links the caller may see, and of published lists."""
     near = (await find_similar_names(session, typed))[:_MAX_CANDIDATES]
-    ids = [one.target_id for one in near if one.kind == NameTarget.LINK]
+    ids = [name.target_id for name in near if name.kind == NameTarget.LINK]
     offered = select(Link.id).where(
         Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller)
     )
-    seen = set(await session.scalars(offered)) if ids else set()
-    seen |= await _find_available_lists(
-        session, [one.target_id for one in near if one.kind == NameTarget.LIST]
+    available = set(await session.scalars(offered)) if ids else set()
+    available |= await _find_available_lists(
+        session, [name.target_id for name in near if name.kind == NameTarget.LIST]
     )
-    return [one.name for one in near if one.target_id in seen][:MAX_SUGGESTIONS]
+    return [name.name for name in near if name.target_id in available][:MAX_SUGGESTIONS]
 
 
 async def suggest_names(
@@ -139,18 +141,18 @@ async def suggest_names(
     if possible_key(typed) is None:
         return []
     near = await find_names_with_prefix(session, typed, _MAX_CANDIDATES)
-    ids = sorted({one.target_id for one in near if one.kind == NameTarget.LINK})
+    ids = sorted({name.target_id for name in near if name.kind == NameTarget.LINK})
     offered = select(Link).where(
         Link.id.in_(ids), is_in_state(LinkState.ACTIVE, now), is_visible_to(caller)
     )
-    seen = {link.id: link for link in await session.scalars(offered)} if ids else {}
+    visible = {link.id: link for link in await session.scalars(offered)} if ids else {}
     lists = await _find_available_lists(
-        session, [one.target_id for one in near if one.kind == NameTarget.LIST]
+        session, [name.target_id for name in near if name.kind == NameTarget.LIST]
     )
     return [
-        (one.name, seen.get(one.target_id))
-        for one in near
-        if one.target_id in seen or one.target_id in lists
+        (name.name, visible.get(name.target_id))
+        for name in near
+        if name.target_id in visible or name.target_id in lists
     ][:limit]
 
 
@@ -166,27 +168,27 @@ async def find_live_links(
 ) -> list[Link]:
     """Return a user's live links to destinations with these digests, oldest first."""
     found: list[Link] = []
-    for some in iter_batches(sorted(digests)):
-        question = select(Link).where(
-            Link.href_digest.in_(some), is_in_state(LinkState.ACTIVE, now), is_owned_by(user_id)
+    for batch in iter_batches(sorted(digests)):
+        query = select(Link).where(
+            Link.href_digest.in_(batch), is_in_state(LinkState.ACTIVE, now), is_owned_by(user_id)
         )
-        found += await session.scalars(question)
+        found += await session.scalars(query)
     return sorted(found, key=lambda link: link.id)
 
 
 async def list_owners(session: ReadSession, link_id: int) -> list[tuple[LinkOwner, User]]:
     """Return the owners with their accounts, the primary one first, then by time."""
-    question = (
+    query = (
         select(LinkOwner, User)
         .join(User, User.id == LinkOwner.user_id)
         .where(LinkOwner.link_id == link_id)
     )
-    found = [(owner, user) for owner, user in await session.execute(question)]
+    found = [(owner, user) for owner, user in await session.execute(query)]
     return sorted(found, key=lambda row: (not row[0].is_primary, row[0].created_at, row[0].user_id))
 
 
 async def list_shares(session: ReadSession, link_id: int) -> list[tuple[LinkShare, User]]:
-    question = (
+    query = (
         select(LinkShare, User)
         .join(User, User.id == LinkShare.user_id)
         .where(LinkShare.link_id == link_id)
@@ -194,7 +196,7 @@ async def list_shares(session: ReadSession, link_id: int) -> list[tuple[LinkShar
     return [
         (share, user)
         for share, user in await session.execute(
-            question.order_by(LinkShare.created_at, LinkShare.user_id)
+            query.order_by(LinkShare.created_at, LinkShare.user_id)
         )
     ]
 
@@ -203,10 +205,10 @@ async def list_versions(
     session: ReadSession, link_id: int, limit: int, before: int | None = None
 ) -> list[LinkChange]:
     """Return the versions of a link, newest first."""
-    question = select(LinkChange).where(LinkChange.link_id == link_id)
+    query = select(LinkChange).where(LinkChange.link_id == link_id)
     if before is not None:
-        question = question.where(LinkChange.version < before)
-    rows = list(await session.scalars(question.order_by(LinkChange.version.desc()).limit(limit)))
+        query = query.where(LinkChange.version < before)
+    rows = list(await session.scalars(query.order_by(LinkChange.version.desc()).limit(limit)))
     if not rows and (before is None or before > 1):
         first = await _build_unwritten_version(session, link_id)
         return [first] if first is not None else []

@@ -47,12 +47,12 @@ async def unblock_domain(
     """Unblock a domain. Its links work again, unless a parent domain is blocked too."""
     name = canonicalise_domain(domain)
     await bump_epoch(session)
-    gone = (
+    deleted = (
         await session.execute(delete(BlockedDomain).where(BlockedDomain.domain == name))
         if name
         else None
     )
-    if gone is None or not get_rowcount(gone):
+    if deleted is None or not get_rowcount(deleted):
         raise DomainNotBlocked(domain=domain[:100])
     audit.add_entry(session, "domain.unblocked", at=at, actor_id=by, target=name)
     await feed.publish_changes(session, [_ALL_CHANGED])
@@ -62,23 +62,23 @@ async def list_blocked_domains(
     session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
 ) -> Page[BlockedDomain]:
     """Return a page of blocked domains, newest first."""
-    question = ["blocked-domains"]
-    wanted = (
+    scope = ["blocked-domains"]
+    query = (
         select(BlockedDomain)
         .order_by(BlockedDomain.blocked_at.desc(), BlockedDomain.domain.desc())
         .limit(limit + 1)
     )
     if cursor:
-        wanted = wanted.where(
+        query = query.where(
             build_after_clause(
                 [BlockedDomain.blocked_at, BlockedDomain.domain],
-                cursors.decode(question, cursor),
+                cursors.decode(scope, cursor),
                 descending=True,
             )
         )
     return cursors.build_page(
-        question,
-        list(await session.scalars(wanted)),
+        scope,
+        list(await session.scalars(query)),
         limit,
         lambda row: (row.blocked_at, row.domain),
     )
@@ -86,13 +86,13 @@ async def list_blocked_domains(
 
 async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> DomainSet:
     """Return the blocked domains that cover these hosts."""
-    wanted = sorted({domain for host in hosts for domain in list_parent_domains(host)})
+    domains = sorted({domain for host in hosts for domain in list_parent_domains(host)})
     found: set[str] = set()
-    for start in range(0, len(wanted), _BATCH_SIZE):
-        some = wanted[start : start + _BATCH_SIZE]
+    for start in range(0, len(domains), _BATCH_SIZE):
+        batch = domains[start : start + _BATCH_SIZE]
         found.update(
             await session.scalars(
-                select(BlockedDomain.domain).where(BlockedDomain.domain.in_(some))
+                select(BlockedDomain.domain).where(BlockedDomain.domain.in_(batch))
             )
         )
     return DomainSet(frozenset(found))
@@ -118,9 +118,9 @@ class BlockedDomainSnapshot:
 
     async def load(self, session: ReadSession) -> None:
         """Load the list. The epoch is read first, so that a change in between is loaded again."""
-        seen = await read_epoch(session)
+        epoch = await read_epoch(session)
         self._domains = DomainSet(frozenset(await session.scalars(select(BlockedDomain.domain))))
-        self._epoch = seen
+        self._epoch = epoch
 
 
 async def invalidate_all(session: WriteSession) -> None:
@@ -153,8 +153,8 @@ class BlockedDomainCache:
     def __init__(self, _rt: Runtime) -> None:
         self._snapshot = BlockedDomainSnapshot()
 
-    async def load_at(self, session: ReadSession, seen: int) -> BlockedDomainSnapshot:
-        if not self._snapshot.is_current(seen):
+    async def load_at(self, session: ReadSession, epoch: int) -> BlockedDomainSnapshot:
+        if not self._snapshot.is_current(epoch):
             fresh = BlockedDomainSnapshot()
             await fresh.load(session)
             self._snapshot = fresh

@@ -89,15 +89,15 @@ async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_S
         LinkTotals.last_clicked_at > Link.checked_at,
         Link.checked_at <= now - CLICKED_RECHECK_INTERVAL,
     )
-    questions = (
+    queries = (
         open_links.where(Link.checked_at.is_(None)).order_by(Link.id),
         clicked.order_by(Link.checked_at),
         open_links.where(Link.checked_at <= now - RECHECK_INTERVAL).order_by(Link.checked_at),
     )
     found: dict[int, None] = {}
-    for question in questions:
+    for query in queries:
         if len(found) < limit:
-            found |= dict.fromkeys(await session.scalars(question.limit(limit - len(found))))
+            found |= dict.fromkeys(await session.scalars(query.limit(limit - len(found))))
     return list(found)
 
 
@@ -106,13 +106,13 @@ async def _load_destinations(
 ) -> dict[int, tuple[str, str]]:
     """Return the digest and the URL to check of each link that is not deleted."""
     found: dict[int, tuple[str, str]] = {}
-    for some in iter_batches(sorted(link_ids)):
-        question = select(Link.id, Link.href_digest, Link.destination).where(
-            Link.id.in_(some), Link.status != LinkState.DELETED
+    for batch in iter_batches(sorted(link_ids)):
+        query = select(Link.id, Link.href_digest, Link.destination).where(
+            Link.id.in_(batch), Link.status != LinkState.DELETED
         )
         found |= {
             link_id: (digest, _href_to_check(destination))
-            for link_id, digest, destination in await session.execute(question)
+            for link_id, digest, destination in await session.execute(query)
         }
     return found
 
@@ -137,13 +137,13 @@ async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> boo
     safe = sorted(link_id for link_id, finding in found.items() if finding.reason is None)
     unchecked = or_(Link.flag_reason.is_(None), Link.flag_reason == FlagReason.UNCHECKED)
     async with rt.db.write() as session:
-        for some in iter_batches(safe):
+        for batch in iter_batches(safe):
             changed = (
-                update(Link).where(Link.id.in_(some)).execution_options(synchronize_session=False)
+                update(Link).where(Link.id.in_(batch)).execution_options(synchronize_session=False)
             )
             await session.execute(changed.values(checked_at=now))
             by_digest = Link.href_digest.in_(
-                {links[link_id][0] for link_id in some}
+                {links[link_id][0] for link_id in batch}
             )  # a changed destination has its own check
             await session.execute(
                 changed.where(Link.flagged, unchecked, by_digest).values(

@@ -33,10 +33,10 @@ async def find_checks(
     hashes = sorted(by_hash)
     known: dict[str, UrlFinding] = {}
     for start in range(0, len(hashes), _BATCH_SIZE):
-        some = hashes[start : start + _BATCH_SIZE]
+        batch = hashes[start : start + _BATCH_SIZE]
         rows = await session.execute(
             select(UrlCheck.url_hash, UrlCheck.verdict, UrlCheck.threat).where(
-                UrlCheck.url_hash.in_(some), UrlCheck.expires_at > now
+                UrlCheck.url_hash.in_(batch), UrlCheck.expires_at > now
             )
         )
         known |= {
@@ -73,7 +73,7 @@ async def purge_expired_checks(session: WriteSession, now: datetime, *, limit: i
             .limit(limit)
         )
     )
-    gone = (
+    deleted = (
         await session.execute(delete(UrlCheck).where(UrlCheck.url_hash.in_(old))) if old else None
     )
-    return get_rowcount(gone) if gone is not None else 0
+    return get_rowcount(deleted) if deleted is not None else 0

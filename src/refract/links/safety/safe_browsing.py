@@ -137,7 +137,7 @@ class SafeBrowsingClient:
             self._client = httpx.AsyncClient(
                 trust_env=False, follow_redirects=False, timeout=self._timeout
             )
-        question = {
+        body = {
             "client": {"clientId": "refract", "clientVersion": __version__},
             "threatInfo": {
                 "threatTypes": _THREAT_TYPES,
@@ -150,7 +150,7 @@ class SafeBrowsingClient:
         try:
             async with asyncio.timeout(self._timeout):
                 answer = await self._client.post(
-                    self._url, json=question, headers={"X-Goog-Api-Key": key}
+                    self._url, json=body, headers={"X-Goog-Api-Key": key}
                 )
         except TimeoutError as exc:
             problem = f"no answer within {self._timeout:g} seconds"

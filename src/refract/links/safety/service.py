@@ -112,16 +112,16 @@ class DestinationChecker:
         return self._checker.is_configured or self._rt.settings.blocklist_path is not None
 
     async def check(self, destinations: Sequence[str]) -> list[CheckedDestination | RefractError]:
-        answers = [self._parse_destination(typed) for typed in destinations]
-        answers = await self._reject_blocked(answers)
-        return await self._reject_dangerous(answers)
+        results = [self._parse_destination(typed) for typed in destinations]
+        results = await self._reject_blocked(results)
+        return await self._reject_dangerous(results)
 
     async def check_one(self, destination: str) -> CheckedDestination:
         """Check one destination. Raises the error."""
-        answer = (await self.check([destination]))[0]
-        if isinstance(answer, RefractError):
-            raise answer
-        return answer
+        result = (await self.check([destination]))[0]
+        if isinstance(result, RefractError):
+            raise result
+        return result
 
     async def recheck(self, hrefs: Sequence[str]) -> dict[str, RecheckResult]:
         """Check URLs with the blocklist and the service, ignoring stored results.
@@ -134,17 +134,17 @@ class DestinationChecker:
             for href in hrefs
             if listed.match(parse_web_url(href, limit=len(href)).host)
         }
-        asked = [href for href in hrefs if href not in blocked]
+        hrefs_to_check = [href for href in hrefs if href not in blocked]
         if not self._checker.is_configured:
-            return blocked | dict.fromkeys(asked, RecheckResult())
+            return blocked | dict.fromkeys(hrefs_to_check, RecheckResult())
         findings = await self._checker.check_urls(
-            list(dict.fromkeys(_without_fragment(href) for href in asked))
+            list(dict.fromkeys(_without_fragment(href) for href in hrefs_to_check))
         )
         async with self._rt.db.write() as session:
             await store_checks(session, findings, self._rt.clock.now())
         return blocked | {
             href: _build_recheck_result(findings[bare])
-            for href in asked
+            for href in hrefs_to_check
             if (bare := _without_fragment(href)) in findings
         }
 
@@ -165,39 +165,39 @@ class DestinationChecker:
         )
 
     async def _reject_blocked(
-        self, answers: list[CheckedDestination | RefractError]
+        self, results: list[CheckedDestination | RefractError]
     ) -> list[CheckedDestination | RefractError]:
-        hosts = {answer.host for answer in answers if isinstance(answer, CheckedDestination)}
+        hosts = {result.host for result in results if isinstance(result, CheckedDestination)}
         if not hosts:
-            return answers
+            return results
         listed = await self._blocklist.load_domains()
         async with self._rt.db.read() as session:
             blocked = await find_blocked_domains(session, hosts)
         refused = {host for host in hosts if listed.match(host) or blocked.match(host)}
         return [
             (
-                BlockedDestination(host=answer.host)
-                if isinstance(answer, CheckedDestination) and answer.host in refused
-                else answer
+                BlockedDestination(host=result.host)
+                if isinstance(result, CheckedDestination) and result.host in refused
+                else result
             )
-            for answer in answers
+            for result in results
         ]
 
     async def _reject_dangerous(
-        self, answers: list[CheckedDestination | RefractError]
+        self, results: list[CheckedDestination | RefractError]
     ) -> list[CheckedDestination | RefractError]:
-        asked = list(
+        hrefs_to_check = list(
             dict.fromkeys(
-                answer.checked_href for answer in answers if isinstance(answer, CheckedDestination)
+                result.checked_href for result in results if isinstance(result, CheckedDestination)
             )
         )
-        if not self._checker.is_configured or not asked:
-            return answers
+        if not self._checker.is_configured or not hrefs_to_check:
+            return results
         now = self._rt.clock.now()
         async with self._rt.db.read() as session:
-            known = await find_checks(session, asked, now)
+            known = await find_checks(session, hrefs_to_check, now)
         new = await self._checker.check_urls(
-            [href for href in asked if href not in known]
+            [href for href in hrefs_to_check if href not in known]
         )  # slow, so no transaction is open
         if new:
             async with self._rt.db.write() as writing:
@@ -205,11 +205,11 @@ class DestinationChecker:
         known |= new
         return [
             (
-                _apply_finding(answer, known.get(answer.checked_href))
-                if isinstance(answer, CheckedDestination)
-                else answer
+                _apply_finding(result, known.get(result.checked_href))
+                if isinstance(result, CheckedDestination)
+                else result
             )
-            for answer in answers
+            for result in results
         ]
 
 
@@ -226,14 +226,14 @@ def _describe_threat(found: UrlFinding) -> str:
 
 
 def _apply_finding(
-    answer: CheckedDestination, found: UrlFinding | None
+    result: CheckedDestination, found: UrlFinding | None
 ) -> CheckedDestination | RefractError:
     if found is None:
         return replace(
-            answer, flag_reason=answer.flag_reason or FlagReason.UNCHECKED, unchecked=True
+            result, flag_reason=result.flag_reason or FlagReason.UNCHECKED, unchecked=True
         )
     return (
-        answer if found.verdict is UrlVerdict.SAFE else MaliciousUrl(threat=_describe_threat(found))
+        result if found.verdict is UrlVerdict.SAFE else MaliciousUrl(threat=_describe_threat(found))
     )
 
 
@@ -304,5 +304,5 @@ async def enqueue_recheck(
     await enqueue_all(
         session,
         source,
-        [RecheckLinks(link_ids=list(some)) for some in iter_batches(list(link_ids))],
+        [RecheckLinks(link_ids=list(batch)) for batch in iter_batches(list(link_ids))],
     )

@@ -75,7 +75,7 @@ async def create_links(
     session: WriteSession,
     rt: Runtime,
     owner: User,
-    news: Sequence[NewLink],
+    new_links: Sequence[NewLink],
     *,
     charged: bool = True,
 ) -> list[Outcome]:
@@ -86,11 +86,11 @@ async def create_links(
     """
     limit = creation_limit(rt, owner) if charged else None
     granted, _ = await charge_up_to(
-        session, _bucket(owner), len(news), per_hour=limit, now=rt.clock.now()
+        session, _bucket(owner), len(new_links), per_hour=limit, now=rt.clock.now()
     )
-    results = await _create(session, rt, owner, news[:granted])
+    results = await _create(session, rt, owner, new_links[:granted])
     late = RateLimited(limit=limit or 0, per="an hour", retry_after=HOUR_SECONDS // (limit or 1))
-    return [*results, *(late for _ in news[granted:])]
+    return [*results, *(late for _ in new_links[granted:])]
 
 
 async def charge_trial(session: WriteSession, rt: Runtime, owner: User, rows: int) -> None:
@@ -110,13 +110,13 @@ def _bucket(owner: User) -> str:
 
 
 async def _create(
-    session: WriteSession, rt: Runtime, owner: User, news: Sequence[NewLink]
+    session: WriteSession, rt: Runtime, owner: User, new_links: Sequence[NewLink]
 ) -> list[Outcome]:
     space, now = namespace_of(rt), rt.clock.now()
     results: dict[int, Outcome] = {}
     pending: dict[int, NewLink] = {}
     tag_names: dict[int, list[str]] = {}
-    for index, new in enumerate(news):
+    for index, new in enumerate(new_links):
         try:
             tag_names[index] = validate_tags(new.given.tags)
             if new.kept is None:
@@ -134,7 +134,7 @@ async def _create(
             session, space, owner, {index: (pending[index], tag_names[index]) for index in together}
         )
         pending = {index: pending[index] for index in later}
-    return [results[index] for index in range(len(news))]
+    return [results[index] for index in range(len(new_links))]
 
 
 def reject_past_expiry(expires_at: datetime | None, now: datetime) -> None:
@@ -146,22 +146,24 @@ async def _create_batch(
     session: WriteSession,
     space: Namespace,
     owner: User,
-    news: Mapping[int, tuple[NewLink, list[str]]],
+    new_links: Mapping[int, tuple[NewLink, list[str]]],
 ) -> dict[int, Outcome]:
     now = space.clock.now()
-    numbers = await _assign_ids(session, space, {index: new for index, (new, _) in news.items()})
+    numbers = await _assign_ids(
+        session, space, {index: new for index, (new, _) in new_links.items()}
+    )
     refused = await names.claim_names(
         session,
         space,
         NameTarget.LINK,
-        {numbers[index]: new.given.names for index, (new, _) in news.items()},
+        {numbers[index]: new.given.names for index, (new, _) in new_links.items()},
     )
-    granted = {index: pair for index, pair in news.items() if numbers[index] not in refused}
+    granted = {index: pair for index, pair in new_links.items() if numbers[index] not in refused}
     codes = await names.assign_codes(session, space, _select_codes(space, numbers, granted))
     by_name = await tags.ensure_shared_tags(
         session,
         space.ids,
-        dict.fromkeys(name for _, wanted in granted.values() for name in wanted),
+        dict.fromkeys(name for _, tag_names in granted.values() for name in tag_names),
         now,
     )
     drafts = {
@@ -170,9 +172,9 @@ async def _create_batch(
             codes.get(numbers[index]),
             new,
             owner,
-            [by_name[name] for name in wanted],
+            [by_name[name] for name in tag_names],
         )
-        for index, (new, wanted) in granted.items()
+        for index, (new, tag_names) in granted.items()
     }
     await _insert_rows(session, owner.id, list(drafts.values()), now)
     await enqueue_recheck(
@@ -187,32 +189,32 @@ async def _create_batch(
 
 
 async def _assign_ids(
-    session: WriteSession, space: Namespace, news: Mapping[int, NewLink]
+    session: WriteSession, space: Namespace, new_links: Mapping[int, NewLink]
 ) -> dict[int, int]:
     kept = {
         index: new.kept.number
-        for index, new in news.items()
+        for index, new in new_links.items()
         if new.kept is not None and new.kept.number is not None
     }
-    others = [index for index in news if index not in kept]
+    others = [index for index in new_links if index not in kept]
     return kept | dict(
         zip(others, await names.allocate_ids(session, space, len(others)), strict=True)
     )
 
 
 def _select_codes(
-    space: Namespace, numbers: Mapping[int, int], news: Mapping[int, tuple[NewLink, list[str]]]
+    space: Namespace, numbers: Mapping[int, int], new_links: Mapping[int, tuple[NewLink, list[str]]]
 ) -> dict[int, str | None]:
     """Return the links that get a random code, with the one to keep, if any.
 
     A link with a kept id keeps the code derived from it.
     """
-    wanted: dict[int, str | None] = {}
-    for index, (new, _) in news.items():
+    codes: dict[int, str | None] = {}
+    for index, (new, _) in new_links.items():
         kept = new.kept if new.kept is not None and new.kept.number is not None else None
         if kept.code is not None if kept is not None else space.random_codes:
-            wanted[numbers[index]] = kept.code if kept is not None else None
-    return wanted
+            codes[numbers[index]] = kept.code if kept is not None else None
+    return codes
 
 
 def _build_draft(

@@ -38,23 +38,25 @@ async def hand_over_links(
             .order_by(LinkOwner.link_id)
         )
     )
-    for some in iter_batches(owned, _BATCH_SIZE):
-        owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in some}
-        held = await _lock_links(session, user, some, now)
-        for row in await session.scalars(select(LinkOwner).where(LinkOwner.link_id.in_(some))):
+    for batch in iter_batches(owned, _BATCH_SIZE):
+        owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in batch}
+        locked_links = await _lock_links(session, user, batch, now)
+        for row in await session.scalars(select(LinkOwner).where(LinkOwner.link_id.in_(batch))):
             owners[row.link_id].append(row)
-        alone = [link_id for link_id in some if len(owners[link_id]) == 1]
+        alone = [link_id for link_id in batch if len(owners[link_id]) == 1]
         await _clear_primary_owner(
-            session, user, some if heir else sorted(set(some) - set(alone)), alone, heir
+            session, user, batch if heir else sorted(set(batch) - set(alone)), alone, heir
         )
-        live = [one for one in held if one.state != LinkState.DELETED]
-        news = [_hand_over_link(one, user, owners[one.link.id], heir) for one in held]
+        live = [locked for locked in locked_links if locked.state != LinkState.DELETED]
+        changes = [
+            _hand_over_link(locked, user, owners[locked.link.id], heir) for locked in locked_links
+        ]
         await session.flush()
         fallen = Counter(
-            tag_id for one in live if one.state == LinkState.DELETED for tag_id in one.tags
+            tag_id for locked in live if locked.state == LinkState.DELETED for tag_id in locked.tags
         )
         await adjust_usage(session, {tag_id: -count for tag_id, count in fallen.items()}, now)
-        await feed.publish_changes(session, [change for change in news if change is not None])
+        await feed.publish_changes(session, [change for change in changes if change is not None])
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
 
 
@@ -84,17 +86,17 @@ async def _clear_primary_owner(
 async def _lock_links(
     session: WriteSession, user: User, link_ids: Sequence[int], now: datetime
 ) -> list[LockedLink]:
-    locked = (
+    query = (
         select(Link)
         .where(Link.id.in_(link_ids))
         .order_by(Link.id)
         .with_for_update()
         .execution_options(populate_existing=True)
     )
-    links = list(await session.scalars(locked))
+    links = list(await session.scalars(query))
     names = await list_names(session, NameTarget.LINK, link_ids)
     tags = await load_tag_names(session, link_ids)
-    standing = LinkAccess(AccessRelation.PRIMARY, owns=True)
+    access = LinkAccess(AccessRelation.PRIMARY, owns=True)
     written = set(
         await session.scalars(
             select(LinkChange.link_id).where(
@@ -102,13 +104,13 @@ async def _lock_links(
             )
         )
     )
-    held = []
+    locked_links = []
     for link in links:
         own = names[link.id], tags[link.id]
-        one = LockedLink(
+        locked = LockedLink(
             session,
             LinkCaller(user.id),
-            standing,
+            access,
             link,
             *own,
             now,
@@ -116,9 +118,9 @@ async def _lock_links(
             tuple(names[link.id]),
         )
         if link.id not in written:
-            one.unwritten_version = history.build_first_version(link, *own, user.id)
-        held.append(one)
-    return held
+            locked.unwritten_version = history.build_first_version(link, *own, user.id)
+        locked_links.append(locked)
+    return locked_links
 
 
 def _hand_over_link(

@@ -18,7 +18,7 @@ from refract.links.schemas import LinkCreate
 from refract.names.grammar import name_key
 from refract.tags.grammar import slugify
 
-_SAID = {
+_COMPARED_FIELDS = {
     "redirect_status": "redirect_status",
     "visibility": "effective_visibility",
     "forward_query": "forward_query",
@@ -86,25 +86,25 @@ def digest(href: str) -> str:
 
 
 async def find_existing(
-    session: WriteSession, owner: User, news: Mapping[int, NewLink], now: datetime
+    session: WriteSession, owner: User, new_links: Mapping[int, NewLink], now: datetime
 ) -> dict[int, LinkCard]:
     """Return the owner's oldest equivalent link of each new link with `find_if_exists`.
 
     The owner's row is locked, so that two concurrent calls cannot both find nothing.
     """
-    looking = {index: new for index, new in news.items() if new.given.find_if_exists}
-    if not looking:
+    searched = {index: new for index, new in new_links.items() if new.given.find_if_exists}
+    if not searched:
         return {}
     await session.execute(
         select(User.id).where(User.id == owner.id).with_for_update(key_share=True)
     )
     links = await find_live_links(
-        session, owner.id, {digest(new.href) for new in looking.values()}, now
+        session, owner.id, {digest(new.href) for new in searched.values()}, now
     )
     cards = await load_cards(session, links)
     found = {
         index: next((card for card in cards if _serves(card, new)), None)
-        for index, new in looking.items()
+        for index, new in searched.items()
     }
     return {index: card for index, card in found.items() if card is not None}
 
@@ -114,20 +114,23 @@ def _serves(card: LinkCard, new: NewLink) -> bool:
 
     Title and notes do not count.
     """
-    said = [
+    compared = [
         field
-        for field in _SAID
+        for field in _COMPARED_FIELDS
         if field in new.given.model_fields_set and getattr(new.given, field) is not None
     ]
     return (
         card.link.href == new.href
         and {name_key(name) for name in new.given.names} <= {name_key(name) for name in card.names}
         and {slugify(tag) for tag in new.given.tags} <= {slugify(tag) for tag in card.tags}
-        and all(getattr(card.link, _SAID[field]) == getattr(new.given, field) for field in said)
+        and all(
+            getattr(card.link, _COMPARED_FIELDS[field]) == getattr(new.given, field)
+            for field in compared
+        )
     )
 
 
-def split_turns(news: Mapping[int, NewLink]) -> tuple[Sequence[int], Sequence[int]]:
+def split_turns(new_links: Mapping[int, NewLink]) -> tuple[Sequence[int], Sequence[int]]:
     """Return the links to create together, and those to create later.
 
     The latter wait because an earlier one may be the link they look for.
@@ -135,7 +138,7 @@ def split_turns(news: Mapping[int, NewLink]) -> tuple[Sequence[int], Sequence[in
     now: list[int] = []
     later: list[int] = []
     seen: set[str] = set()
-    for index, new in news.items():
+    for index, new in new_links.items():
         (later if new.given.find_if_exists and new.href in seen else now).append(index)
         seen.add(new.href)
     return now, later

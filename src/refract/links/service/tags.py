@@ -34,17 +34,17 @@ async def replace_tags(
     now: datetime,
 ) -> None:
     """Replace the tags of a live link."""
-    gone, come = set(old) - set(new), set(new) - set(old)
-    if gone:
+    removed, added = set(old) - set(new), set(new) - set(old)
+    if removed:
         await session.execute(
-            delete(LinkTag).where(LinkTag.link_id == link_id, LinkTag.tag_id.in_(gone))
+            delete(LinkTag).where(LinkTag.link_id == link_id, LinkTag.tag_id.in_(removed))
         )
     await insert_rows(
         session,
         LinkTag,
-        [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(come)],
+        [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(added)],
     )
-    await tags.adjust_usage(session, dict.fromkeys(gone, -1) | dict.fromkeys(come, 1), now)
+    await tags.adjust_usage(session, dict.fromkeys(removed, -1) | dict.fromkeys(added, 1), now)
 
 
 async def ensure_tags(
