@@ -21,7 +21,7 @@ from refract.names import queries as name_queries
 from refract.names import service as names
 from refract.names.models import NameTarget
 from tests import make
-from tests.links.many import COUNT, STEP, hundred_thousand_links
+from tests.links.many_links import COUNT, STEP, hundred_thousand_links
 
 BIG = {"links", "names", "link_owners", "link_totals", "link_tags", "link_history", "list_entries"}
 Question = Callable[[ReadSession], Awaitable[Any]]

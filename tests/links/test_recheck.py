@@ -38,7 +38,7 @@ from refract.lists.draft_owners import ListClient
 from refract.lists.models import ListEntry
 from tests import make
 from tests.client import by_cookie, by_key, client_of
-from tests.links.browsing import FakeSafeBrowsing, safe_browsing
+from tests.links.safe_browsing import FakeSafeBrowsing, safe_browsing
 
 DAY = timedelta(days=1)
 

@@ -22,7 +22,7 @@ from refract.links.safety.queries import purge_expired_checks
 from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS, SafeBrowsingClient
 from refract.links.safety.service import CheckedDestination, DestinationChecker, check_destinations
 from tests.conftest import make_settings
-from tests.links.browsing import FakeSafeBrowsing, safe_browsing
+from tests.links.safe_browsing import FakeSafeBrowsing, safe_browsing
 
 KEY = "a-key-of-the-service"
 DAY = 86_400

@@ -18,7 +18,7 @@ from refract.links.safety.models import UrlCheck
 from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS
 from refract.links.safety.service import RecheckLinks
 from tests import make
-from tests.links.browsing import FakeSafeBrowsing, safe_browsing
+from tests.links.safe_browsing import FakeSafeBrowsing, safe_browsing
 
 
 @pytest.fixture

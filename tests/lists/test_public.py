@@ -27,7 +27,7 @@ from refract.lists.draft_owners import ListClient
 from refract.server.node import ServerNode
 from tests import make
 from tests.client import by_key, on_sqlite
-from tests.links.many import gather_statistics
+from tests.links.many_links import gather_statistics
 from tests.links.test_plans import _faults
 from tests.lists.clients import code, creator, new_list, published, read
 

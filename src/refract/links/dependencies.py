@@ -39,7 +39,7 @@ def who(actor: Caller) -> LinkCaller:
     return LinkCaller(actor.user.id, actor.is_admin)
 
 
-async def shown(rt: Runtime, held: LockedLink) -> LinkOut:
+async def load_link_out(rt: Runtime, held: LockedLink) -> LinkOut:
     """Return the link as it is now, for the caller who changed it, inside their transaction."""
     card = await load_card(held.session, held.link)
     may = held.access.allows
@@ -51,7 +51,7 @@ async def shown(rt: Runtime, held: LockedLink) -> LinkOut:
     )
 
 
-async def offer(
+async def invite_or_assign_owner(
     rt: Runtime, actor: Caller, link_id: int, email: str, role: InvitedRole
 ) -> InvitationCreated | LinkOut:
     """Invite someone to own a link; return the link where an administrator assigned it directly."""
@@ -60,6 +60,6 @@ async def offer(
     async with rt.db.write() as session:
         offered = await service.invite_owner(session, who(actor), link_id, email, role, now)
         if isinstance(offered, LockedLink):
-            return await shown(rt, offered)
+            return await load_link_out(rt, offered)
         facts = await load_invitation(session, offered.id, now)
         return InvitationCreated(invitation=facts.to_schema(rt.settings.public_url, managing=True))

@@ -71,11 +71,11 @@ def lookups(typed: str) -> list[NameLookup]:
     First as it is, then without trailing punctuation; in each the name comes before the code.
     """
     stripped = typed.rstrip(TRAILING_PUNCTUATION)
-    found = [
+    ways = [
         NameLookup(possible_key(text), decode_base62(text), text != typed)
         for text in dict.fromkeys((typed, stripped))
     ]
-    return [lookup for lookup in found if lookup.key is not None or lookup.link_id is not None]
+    return [way for way in ways if way.key is not None or way.link_id is not None]
 
 
 async def claim_names(

@@ -8,7 +8,7 @@ from refract.core.schemas import Id
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.links import queries, service
-from refract.links.dependencies import shown, who
+from refract.links.dependencies import load_link_out, who
 from refract.links.errors import InvitationNotFound, LinkNotFound, NotOwner
 from refract.links.schemas import InvitationList, InvitationPage, LinkOut
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
@@ -38,7 +38,7 @@ async def list_my_invitations(
 async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> LinkOut:
     """Accept an invitation and become an owner of the link, or its primary owner."""
     async with rt.db.write() as session:
-        return await shown(
+        return await load_link_out(
             rt,
             await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now()),
         )

@@ -11,7 +11,7 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
 from refract.links import queries, service
-from refract.links.dependencies import Space, charge_code_like_names, shown, who
+from refract.links.dependencies import Space, charge_code_like_names, load_link_out, who
 from refract.links.errors import (
     ChangedByAdmin,
     ExpiryInPast,
@@ -171,7 +171,7 @@ async def change_link(
         held = await service.edit_link(
             session, space, who(actor), link_id, changes, vetted, version=parse_if_match(if_match)
         )
-        out = await shown(rt, held)
+        out = await load_link_out(rt, held)
     response.headers["ETag"] = make_etag(out.version)
     return out
 
@@ -206,7 +206,7 @@ async def disable_link(
         held = await service.disable_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
         )
-        return await shown(rt, held)
+        return await load_link_out(rt, held)
 
 
 @lifecycle_router.post("/enable", responses=problems(*_LIFE, ChangedByAdmin, RenewalRequired))
@@ -218,7 +218,7 @@ async def enable_link(
         held = await service.enable_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
         )
-        return await shown(rt, held)
+        return await load_link_out(rt, held)
 
 
 @lifecycle_router.post("/renew", responses=problems(*_LIFE, ExpiryInPast))
@@ -235,7 +235,7 @@ async def renew_link(
         held = await service.renew_link(
             session, who(actor), link_id, rt.clock.now(), until, version=parse_if_match(if_match)
         )
-        return await shown(rt, held)
+        return await load_link_out(rt, held)
 
 
 @lifecycle_router.post(
@@ -245,4 +245,4 @@ async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut
     """Undo the latest delete, disable or edit, within 24 hours."""
     async with rt.db.write() as session:
         held = await service.undo_link(session, space, who(actor), link_id)
-        return await shown(rt, held)
+        return await load_link_out(rt, held)

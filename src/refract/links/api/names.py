@@ -9,7 +9,7 @@ from refract.core.schemas import Id
 from refract.identity.dependencies import OptionalReadCaller, WriteCaller
 from refract.limits.service import MissLimit
 from refract.links import service
-from refract.links.dependencies import Space, charge_code_like_names, shown, who
+from refract.links.dependencies import Space, charge_code_like_names, load_link_out, who
 from refract.links.errors import LinkNotFound, NameNotFound, NotOwner, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
@@ -51,7 +51,7 @@ async def add_name(
         held = await service.add_name(
             session, space, who(actor), link_id, body.name, version=parse_if_match(if_match)
         )
-        return await shown(rt, held)
+        return await load_link_out(rt, held)
 
 
 @router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotOwner))

@@ -11,7 +11,7 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.links import queries, service
-from refract.links.dependencies import Space, offer, shown, who
+from refract.links.dependencies import Space, invite_or_assign_owner, load_link_out, who
 from refract.links.errors import (
     LinkNotFound,
     NotOwner,
@@ -79,7 +79,7 @@ async def add_owner(
     link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response
 ) -> InvitationCreated | LinkOut:
     """Invite a co-owner. On another's link, an administrator adds them without acceptance."""
-    offered = await offer(rt, actor, link_id, person.email, InvitedRole.OWNER)
+    offered = await invite_or_assign_owner(rt, actor, link_id, person.email, InvitedRole.OWNER)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 201
     return offered
 
@@ -104,7 +104,7 @@ async def transfer_link(
 
     Only the primary owner and administrators can do this; administrators need no acceptance.
     """
-    offered = await offer(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
+    offered = await invite_or_assign_owner(rt, actor, link_id, person.email, InvitedRole.PRIMARY)
     response.status_code = 202 if isinstance(offered, InvitationCreated) else 200
     return offered
 
@@ -194,4 +194,4 @@ async def revert_link(
     vetted = await check_destination(rt, kept.snapshot["destination"])
     async with rt.db.write() as session:
         held = await service.revert_link(session, space, who(actor), link_id, version, vetted)
-        return await shown(rt, held)
+        return await load_link_out(rt, held)

@@ -17,7 +17,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.links import queries, service
 from refract.links.access import LinkCaller
-from refract.links.dependencies import Space, charge_code_like_names, offer, who
+from refract.links.dependencies import Space, charge_code_like_names, invite_or_assign_owner, who
 from refract.links.errors import LinkNotFound
 from refract.links.models import InvitedRole
 from refract.links.pages.detail import render_link
@@ -198,7 +198,7 @@ async def _invite_owner(  # noqa: PLR0913, PLR0917 - the request, the person and
 
     async def work() -> str:
         person = PersonIn(email=email)
-        offered = await offer(rt, actor, link_id, person.email, role)
+        offered = await invite_or_assign_owner(rt, actor, link_id, person.email, role)
         if not isinstance(offered, InvitationCreated):
             return gettext(done, email=person.email)
         return ngettext(

@@ -80,37 +80,35 @@ async def resolve_name(session: ReadSession, typed: str) -> NameResolution | Non
 
     An exact name comes first, then a canonical code, then both without trailing punctuation.
     """
-    candidates = lookups(typed)
-    names = await find_names(
-        session, {lookup.key for lookup in candidates if lookup.key is not None}
-    )
-    link_ids = {lookup.link_id for lookup in candidates if lookup.link_id is not None} | {
+    ways = lookups(typed)
+    names = await find_names(session, {way.key for way in ways if way.key is not None})
+    wanted = {way.link_id for way in ways if way.link_id is not None} | {
         name.target_id for name in names.values() if name.kind == NameTarget.LINK
     }
     links = (
         {
             link.id: link
-            for link in await session.scalars(select(Link).where(Link.id.in_(sorted(link_ids))))
+            for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))
         }
-        if link_ids
+        if wanted
         else {}
     )
-    for lookup in candidates:
-        name = names.get(lookup.key) if lookup.key is not None else None
+    for way in ways:
+        name = names.get(way.key) if way.key is not None else None
         if name is not None and (name.kind == NameTarget.LIST or name.target_id in links):
             how: Literal["name", "code"] = "code" if name.generated else "name"
             return NameResolution(
                 NameTarget(name.kind),
                 name.target_id,
                 links.get(name.target_id),
-                "forgiven" if lookup.forgiven else how,
+                "forgiven" if way.forgiven else how,
             )
-        if lookup.link_id in links and links[lookup.link_id].random_code is None:
+        if way.link_id in links and links[way.link_id].random_code is None:
             return NameResolution(
                 NameTarget.LINK,
-                lookup.link_id,
-                links[lookup.link_id],
-                "forgiven" if lookup.forgiven else "code",
+                way.link_id,
+                links[way.link_id],
+                "forgiven" if way.forgiven else "code",
             )
     return None
 
