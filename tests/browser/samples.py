@@ -444,7 +444,7 @@ FIGURES: dict[str, Any] = {
         ("12m", "12 months"),
     ],
     "range": "30d",
-    "steps": [("hour", "by hour"), ("day", "by day")],
+    "steps": [("hour", "Hourly"), ("day", "Daily")],
     "step": "day",
     "begin": "2026-02-13",
     "end": "2026-03-15",

@@ -27,6 +27,20 @@ def format_date(at: date | datetime, zone: tzinfo = UTC) -> str:
     )
 
 
+def format_month(at: date) -> str:
+    """Aug 2026 · Aug. 2026 · 2026年8月."""
+    from babel.dates import format_skeleton as by_cldr  # noqa: PLC0415 - see above
+
+    locale = load_cldr(current_locale().folder)
+    return by_cldr("yMMM", datetime(at.year, at.month, at.day, tzinfo=UTC), locale=locale)
+
+
+def get_territory_name(code: str) -> str | None:
+    """Return the name of a country by its ISO code, or None if it is unknown."""
+    name: str | None = load_cldr(current_locale().folder).territories.get(code)
+    return name
+
+
 def format_time(at: time) -> str:
     """3:00 PM · 15:00."""
     from babel.dates import format_time as by_cldr  # noqa: PLC0415 - see above

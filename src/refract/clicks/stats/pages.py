@@ -1,6 +1,7 @@
 """Page contexts of statistics: one link in detail, sparklines of many, today against yesterday."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 from urllib.parse import unquote, urlencode
@@ -14,30 +15,44 @@ from refract.clicks.rollups.granularity import DAY
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery, StatsResult
 from refract.clicks.stats.calendar import parse_zone
+from refract.clicks.stats.results import Breakdown, ValueShare
 from refract.core.db.session import ReadSession
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.identity.errors import UnknownTimeZone
 from refract.links.schemas import LinkOut
-from refract.web.formats import format_time
+from refract.web.formats import (
+    format_date,
+    format_datetime,
+    format_month,
+    format_time,
+    get_territory_name,
+)
+from refract.web.i18n import gettext, lazy_gettext
 
 SPARKLINE_DAYS: Final = 14
 ZONE_COOKIE: Final = "refract_zone"
 RANGES: Final = {
-    "1d": ("24 hours", timedelta(days=1), Granularity.HOUR),
-    "7d": ("7 days", timedelta(days=7), Granularity.DAY),
-    "30d": ("30 days", timedelta(days=30), Granularity.DAY),
-    "90d": ("90 days", timedelta(days=90), Granularity.DAY),
-    "12m": ("12 months", timedelta(days=365), Granularity.MONTH),
+    "1d": (lazy_gettext("24 hours"), timedelta(days=1), Granularity.HOUR),
+    "7d": (lazy_gettext("7 days"), timedelta(days=7), Granularity.DAY),
+    "30d": (lazy_gettext("30 days"), timedelta(days=30), Granularity.DAY),
+    "90d": (lazy_gettext("90 days"), timedelta(days=90), Granularity.DAY),
+    "12m": (lazy_gettext("12 months"), timedelta(days=365), Granularity.MONTH),
 }
 GRANULARITIES: Final = [
-    (Granularity.HOUR, "by hour"),
-    (Granularity.DAY, "by day"),
-    (Granularity.WEEK, "by week"),
-    (Granularity.MONTH, "by month"),
+    (Granularity.HOUR, lazy_gettext("Hourly")),
+    (Granularity.DAY, lazy_gettext("Daily")),
+    (Granularity.WEEK, lazy_gettext("Weekly")),
+    (Granularity.MONTH, lazy_gettext("Monthly")),
 ]
 _DEFAULT_RANGE: Final = "30d"
+_VALUE_LABELS: Final = {
+    ("devices", "desktop"): lazy_gettext("Desktop"),
+    ("devices", "mobile"): lazy_gettext("Mobile"),
+    ("devices", "tablet"): lazy_gettext("Tablet"),
+    ("referrers", "direct"): lazy_gettext("Direct"),
+}
 
 
 def get_time_zone(request: Request, actor: Caller) -> str:
@@ -81,9 +96,9 @@ async def build_link_figures(
     )
     return {
         "base": f"/app/links/{link.id}",
-        "ranges": [(key, words) for key, (words, _, _) in RANGES.items()],
+        "ranges": [(key, label) for key, (label, _, _) in RANGES.items()],
         "range": chosen,
-        "steps": [(key.value, words) for key, words in GRANULARITIES],
+        "steps": [(key.value, label) for key, label in GRANULARITIES],
         "step": question.granularity.value,
         "begin": first.isoformat(),
         "end": last.isoformat(),
@@ -93,7 +108,10 @@ async def build_link_figures(
         "all_time": link.total_clicks or 0,
         "chart": _build_chart(found.stats, before),
         "rows": _build_rows(found.stats),
-        "parts": found.breakdowns,
+        "parts": {
+            dimension: _translate_labels(breakdown)
+            for dimension, breakdown in found.breakdowns.items()
+        },
         "live": f"/api/v1/links/{link.id}/stats/live",
         "export": f"/api/v1/links/{link.id}/stats/export?{_format_period(found.stats)}",
     }
@@ -136,13 +154,33 @@ def _build_chart(found: StatsResult, before: StatsResult) -> dict[str, Any]:
 
 def _build_rows(found: StatsResult) -> list[tuple[str, int, int, int]]:
     zone = parse_zone(found.time_zone)
-    form = {Granularity.HOUR: "%-d %b, %H:%M", Granularity.MONTH: "%b %Y"}.get(
-        found.granularity, "%-d %b %Y"
-    )
     return [
-        (point.at.astimezone(zone).strftime(form), point.clicks, point.uniques, point.bots)
+        (
+            _format_point(point.at.astimezone(zone), found.granularity),
+            point.clicks,
+            point.uniques,
+            point.bots,
+        )
         for point in found.series
     ]
+
+
+def _format_point(local: datetime, granularity: Granularity) -> str:
+    if granularity == Granularity.HOUR:
+        return format_datetime(local, local.tzinfo or UTC)
+    return format_month(local) if granularity == Granularity.MONTH else format_date(local.date())
+
+
+def _translate_labels(breakdown: Breakdown) -> Breakdown:
+    """Return a breakdown with labels in the language of the page."""
+    items = [replace(item, label=_get_label(breakdown.dimension, item)) for item in breakdown.items]
+    return replace(breakdown, items=items)
+
+
+def _get_label(dimension: str, item: ValueShare) -> str:
+    if dimension == "countries":
+        return get_territory_name(item.value) or gettext("Unknown")
+    return str(_VALUE_LABELS.get((dimension, item.value), item.label))
 
 
 def _format_period(stats: StatsResult) -> str:

@@ -1,0 +1,54 @@
+"""The words and dates of the statistics page, in the language of the page."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from refract.clicks.stats.calendar import Granularity
+from refract.clicks.stats.pages import _format_point, _translate_labels
+from refract.clicks.stats.results import Breakdown, ValueShare
+from refract.web.i18n import LANGUAGES, use_locale
+
+AT = datetime(2026, 8, 20, 15, tzinfo=UTC)
+
+
+def _breakdown(dimension: str, *items: tuple[str, str]) -> Breakdown:
+    shares = [ValueShare(value, label, 1, 0.5) for value, label in items]
+    return Breakdown(AT, AT, dimension, shares, other=0, total=2, without=0)
+
+
+@pytest.mark.parametrize(
+    ("language", "countries", "devices"),
+    [
+        ("en", ["Germany", "Unknown"], ["Mobile", "watch"]),
+        ("de", ["Deutschland", "Unbekannt"], ["Smartphone", "watch"]),
+        ("zh-Hans", ["德国", "未知"], ["手机", "watch"]),
+    ],
+)
+def test_labels_are_translated(language: str, countries: list[str], devices: list[str]) -> None:
+    with use_locale(LANGUAGES[language]):
+        places = _translate_labels(_breakdown("countries", ("DE", "Germany"), ("XX", "Unknown")))
+        kinds = _translate_labels(_breakdown("devices", ("mobile", "Mobile"), ("watch", "watch")))
+
+    assert [item.label for item in places.items] == countries
+    assert [item.label for item in kinds.items] == devices
+
+
+@pytest.mark.parametrize(
+    ("granularity", "english", "german"),
+    [
+        (Granularity.HOUR, "Aug 20, 2026, 5:00\u202fPM", "20.08.2026, 17:00"),
+        (Granularity.DAY, "Aug 20, 2026", "20.08.2026"),
+        (Granularity.WEEK, "Aug 20, 2026", "20.08.2026"),
+        (Granularity.MONTH, "Aug 2026", "Aug. 2026"),
+    ],
+)
+def test_points_are_dated_in_the_language_and_zone(
+    granularity: Granularity, english: str, german: str
+) -> None:
+    local = AT.astimezone(ZoneInfo("Europe/Berlin"))
+
+    assert _format_point(local, granularity) == english
+    with use_locale(LANGUAGES["de"]):
+        assert _format_point(local, granularity) == german
