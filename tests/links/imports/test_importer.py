@@ -185,7 +185,7 @@ async def test_a_name_that_leads_elsewhere(
     again = await bring(rt, ada, text, conflict=NameConflictPolicy.RENAME)
 
     assert outcomes(skipped) == [LinkImportOutcome.SKIPPED, LinkImportOutcome.CREATED]
-    assert skipped[0].why == 'The name "papers" is already in use.'
+    assert skipped[0].why == 'The name "papers" is already in use. Choose another.'
     assert outcomes(failed) == [LinkImportOutcome.REFUSED, LinkImportOutcome.CREATED]
     assert outcomes(renamed) == [LinkImportOutcome.CREATED, LinkImportOutcome.CREATED]
     assert renamed[0].names == ["papers-2", "guide"]
