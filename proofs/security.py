@@ -59,7 +59,9 @@ BARS = {
         ),
     ),
     "S7": Bar("response classes and their headers", ("web/test_headers.py",)),
-    "S8": Bar("reserved and confusable names", ("names/test_grammar.py", "names/test_similarity.py")),
+    "S8": Bar(
+        "reserved and confusable names", ("names/test_grammar.py", "names/test_similarity.py")
+    ),
     "S9": Bar(
         "bodies, depths and bombs",
         (
