@@ -170,6 +170,39 @@ async def test_what_is_discarded_lies_there_and_comes_back(
 
 
 @on_sqlite
+async def test_a_tag_that_is_too_long_is_refused_beside_its_field(
+    client: AsyncClient, browser: dict[str, str]
+) -> None:
+    made = await client.post(
+        "/api/v1/items", headers=browser, json={"text": "A note about steam.", "enrich": False}
+    )
+    refused = await client.post(
+        f"/app/library/{made.json()['id']}", headers=browser, data={"tags": "x" * 201}
+    )
+    error = refused.text.partition('id="field-tags-error"')[2].partition("</p>")[0]
+    assert (refused.status_code, "Enter at most 200 characters." in error) == (422, True)
+
+
+@on_sqlite
+async def test_pages_messages_and_rows_are_in_the_language_of_the_browser(
+    rt: Runtime, client: AsyncClient, browser: dict[str, str]
+) -> None:
+    german = browser | {"Accept-Language": "de"}
+    assert ">Bibliothek</h1>" in (await client.get("/app/library", headers=german)).text
+    saved = await client.post(
+        "/app/items", headers=german, data={"text": "Dampf.", "plain": "true"}
+    )
+    cookies = f"{german['Cookie']}; {saved.headers['set-cookie'].partition(';')[0]}"
+    shown = await client.get("/app/library", headers=german | {"Cookie": cookies})
+    assert "1 Eintrag gespeichert" in shown.text
+    tried = await upload(client, german, (SAMPLES / "chrome.html").read_bytes(), try_out="true")
+    assert "Lesezeichen 3" in tried.text
+    assert "Nur http- und https-Links werden unterstützt, nicht javascript:." in tried.text
+    empty = await upload(client, german, b"")
+    assert "Die Datei ist leer." in empty.text
+
+
+@on_sqlite
 async def test_rules_are_added_joined_and_removed(
     client: AsyncClient, browser: dict[str, str]
 ) -> None:

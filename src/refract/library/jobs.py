@@ -147,7 +147,7 @@ async def _handle_fetch_error(rt: Runtime, job: EnrichItem, error: FetchError) -
     """
     attempt = job.claim.attempt if job.claim is not None else MAX_TRIES
     # without the URL: what a user saves is private
-    _log.info("page_not_fetched", item=str(job.item_id), kind=error.kind)
+    _log.info("page_fetch_failed", item=str(job.item_id), kind=error.kind)
     if error.is_transient and attempt < MAX_TRIES:
         raise TryAgain(error.kind.upper(), error.message) from error
     async with rt.db.write() as session:
