@@ -21,7 +21,7 @@ _MAX_NEIGHBOUR_TEXT = 800
 async def load_background(session: ReadSession, user_id: int, item_id: int) -> UserBackground:
     """Return a user's tags, rules and latest confirmed items.
 
-    Bounded, whatever the size of the library.
+    Their number does not depend on the size of the library.
     """
     live = (
         select(Tag)

@@ -72,7 +72,7 @@ def count_run(needle: Sequence[str], hay: Sequence[str]) -> int:
 
 
 def reduce_to_root(word: str) -> str:
-    """Return a coarser form than `stem_word`, for similarity: `grinder` and `grinding` are the same."""
+    """Return a coarser form than `stem_word`: `grinder` and `grinding` are the same."""
     for ending in ("ings", "ing", "ers", "er", "ed", "es", "en", "em", "e", "n"):
         if word.endswith(ending) and len(word) - len(ending) >= 4:
             return word[: -len(ending)]

@@ -20,8 +20,8 @@ def extract_key_phrases(title: str, text: str, limit: int = 3) -> list[str]:
     phrases: list[str] = []
     for phrase, _ in found.most_common(limit * 4):
         if not any(
-            fold_text(phrase) in fold_text(other) or fold_text(other) in fold_text(phrase)
-            for other in phrases
+            fold_text(phrase) in fold_text(chosen) or fold_text(chosen) in fold_text(phrase)
+            for chosen in phrases
         ):
             phrases.append(phrase)
         if len(phrases) == limit:

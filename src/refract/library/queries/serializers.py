@@ -19,7 +19,7 @@ async def serialize_items(session: ReadSession, items: Sequence[Item]) -> list[I
     ids = [item.id for item in items]
     tags = await get_item_tags(session, ids)
     suggestions = await queries_items.get_suggestions(session, ids)
-    names = {suggestion.normalised_name for each in suggestions.values() for suggestion in each}
+    names = {suggestion.normalised_name for found in suggestions.values() for suggestion in found}
     known = (
         {
             key
@@ -56,8 +56,8 @@ def _build_item_out(
             },
             "tags": [ItemTagOut(id=tag.id, name=tag.name, color=tag.color) for tag in tags],
             "suggestions": [
-                _build_suggestion_out(one, existing=one.normalised_name in known)
-                for one in suggestions
+                _build_suggestion_out(suggestion, existing=suggestion.normalised_name in known)
+                for suggestion in suggestions
             ],
             "duplicate_of": same,
         }

@@ -95,19 +95,23 @@ class TokenMatch:
         """
         mine = encode_number(OWNER_MARK, self.owner)
         if dialect == "mysql":
-            parts = [f"+{mine}", *(f"+{one}*" for one in self.every)]
-            parts += [f"+({' '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
-            return " ".join([*parts, *(f"-{one}*" for one in self.none)])
+            parts = [f"+{mine}", *(f"+{token}*" for token in self.every)]
+            parts += [f"+({' '.join(f'{token}*' for token in self.any_of)})"] if self.any_of else []
+            return " ".join([*parts, *(f"-{token}*" for token in self.none)])
         if dialect == "postgresql":
-            parts = [mine, *(f"{one}:*" for one in self.every)]
-            parts += [f"({' | '.join(f'{one}:*' for one in self.any_of)})"] if self.any_of else []
-            parts += [f"!({' & '.join(f'{one}:*' for one in self.unless)})"] if self.unless else []
-            return " & ".join([*parts, *(f"!{one}:*" for one in self.none)])
-        parts = [mine, *(f"{one}*" for one in self.every)]
-        parts += [f"({' OR '.join(f'{one}*' for one in self.any_of)})"] if self.any_of else []
+            parts = [mine, *(f"{token}:*" for token in self.every)]
+            parts += (
+                [f"({' | '.join(f'{token}:*' for token in self.any_of)})"] if self.any_of else []
+            )
+            parts += (
+                [f"!({' & '.join(f'{token}:*' for token in self.unless)})"] if self.unless else []
+            )
+            return " & ".join([*parts, *(f"!{token}:*" for token in self.none)])
+        parts = [mine, *(f"{token}*" for token in self.every)]
+        parts += [f"({' OR '.join(f'{token}*' for token in self.any_of)})"] if self.any_of else []
         but = [
-            *(f"{one}*" for one in self.none),
-            *([f"({' AND '.join(f'{one}*' for one in self.unless)})"] if self.unless else []),
+            *(f"{token}*" for token in self.none),
+            *([f"({' AND '.join(f'{token}*' for token in self.unless)})"] if self.unless else []),
         ]
         found = f"({' AND '.join(parts)})"
         return f"{found} NOT ({' OR '.join(but)})" if but else found

@@ -145,29 +145,30 @@ async def _store_suggestions(
     session: WriteSession, rt: Runtime, item: Item, proposal: EnrichmentProposal
 ) -> None:
     known = {
-        one.normalised_name: one
-        for one in await session.scalars(select(Suggestion).where(Suggestion.item_id == item.id))
-    }
-    wanted = {personal_key(one.name): one for one in proposal.tags}
-    if proposal.by == "AI":
-        await _drop_weak_suggestions(
-            session, [one for key, one in known.items() if key not in wanted]
+        suggestion.normalised_name: suggestion
+        for suggestion in await session.scalars(
+            select(Suggestion).where(Suggestion.item_id == item.id)
         )
-    numbers = rt.ids.next_ids(len(wanted))
-    for number, (key, one) in zip(numbers, wanted.items(), strict=True):
+    }
+    proposed = {personal_key(tag.name): tag for tag in proposal.tags}
+    if proposal.by == "AI":
+        others = [suggestion for key, suggestion in known.items() if key not in proposed]
+        await _drop_weak_suggestions(session, others)
+    new_ids = rt.ids.next_ids(len(proposed))
+    for new_id, (key, tag) in zip(new_ids, proposed.items(), strict=True):
         if key in known:
-            _strengthen_suggestion(known[key], one)
+            _strengthen_suggestion(known[key], tag)
             continue
         session.add(
             Suggestion(
-                id=number,
+                id=new_id,
                 user_id=item.user_id,
                 item_id=item.id,
-                name=one.name,
+                name=tag.name,
                 normalised_name=key,
-                source=one.source.value,
-                confidence=one.confidence,
-                reason=one.reason,
+                source=tag.source.value,
+                confidence=tag.confidence,
+                reason=tag.reason,
                 status=SuggestionStatus.PENDING.value,
                 created_at=rt.clock.now(),
             )

@@ -98,7 +98,7 @@ class LockedItem:
 async def lock_item(
     session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None
 ) -> LockedItem:
-    """Lock somebody's own item; `VersionMismatch` when it is not the version they saw."""
+    """Lock a user's own item. Raises `VersionMismatch` if it is not the version they saw."""
     item = await lock_item_row(session, item_id, user_id)
     if item is None:
         raise ItemNotFound
@@ -134,5 +134,5 @@ def _build_snapshot(
         **{name: getattr(item, name) for name in (*CONTENT_FIELDS, *STATUS_FIELDS)},
         "confirmed_at": item.confirmed_at.isoformat() if item.confirmed_at else None,
         "tags": sorted(str(tag_id) for tag_id in tag_ids),
-        "suggestions": {str(one.id): one.status for one in suggestions},
+        "suggestions": {str(suggestion.id): suggestion.status for suggestion in suggestions},
     }
