@@ -95,9 +95,9 @@ class LinkExportWriter:
     def page(self, records: Iterable[dict[str, Any]]) -> str:
         if self._format is LinkExportFormat.CSV:
             return _format_rows(
-                [[_format_cell(one[column]) for column in COLUMNS] for one in records]
+                [[_format_cell(record[column]) for column in COLUMNS] for record in records]
             )
-        lines = [json.dumps(one, ensure_ascii=False) for one in records]
+        lines = [json.dumps(record, ensure_ascii=False) for record in records]
         if self._format is LinkExportFormat.JSONL:
             return "".join(f"{line}\n" for line in lines)
         return "".join(self._elements(lines))

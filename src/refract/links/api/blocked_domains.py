@@ -46,7 +46,7 @@ async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa
     """List all blocked domains."""
     async with rt.db.read() as session:
         found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain)))
-    return BlockedDomainPage(items=[BlockedDomainOut.model_validate(one) for one in found])
+    return BlockedDomainPage(items=[BlockedDomainOut.model_validate(domain) for domain in found])
 
 
 @router.post("", status_code=201, responses=problems(InvalidDomain))

@@ -87,7 +87,7 @@ def _build_result(rt: Runtime, outcomes: dict[int, BulkOutcome]) -> BulkResult:
 
 def _build_row(rt: Runtime, index: int, outcome: BulkOutcome, now: Any) -> BulkRow:
     if isinstance(outcome, RefractError):
-        errors = [{"field": one.field, "message": one.message} for one in outcome.errors]
+        errors = [{"field": error.field, "message": error.message} for error in outcome.errors]
         return BulkRow(
             index=index,
             status=outcome.status,

@@ -118,7 +118,7 @@ class LinkRows(RowReader[Candidate]):
         )
 
     def name_columns(self, cells: Sequence[str]) -> Sequence[str] | None:
-        """Recognise a dump of the YOURLS table without a heading, if the file is said to be one."""
+        """Recognise a dump of the YOURLS table without a heading, if that format was requested."""
         has_heading = {cell.strip().lower() for cell in cells} & set(YOURLS_TABLE)
         return (
             YOURLS_TABLE
@@ -131,7 +131,7 @@ class LinkRows(RowReader[Candidate]):
     def choose_format(
         self, fields: Sequence[str], what: str, *, in_table: bool
     ) -> Callable[[Fields], LinkFields]:
-        """Return the format that was asked for, or the one that the fields give away."""
+        """Return the requested format, or the one that the fields identify."""
         names = frozenset(fields)
         if self.kind in (
             LinkFileFormat.AUTO,

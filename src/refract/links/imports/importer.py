@@ -115,7 +115,9 @@ class LinkImporter:
                 done[index] = LinkImportResult(
                     row,
                     LinkImportOutcome.REFUSED,
-                    " ".join(f"{one.field}: {one.message}" for one in list_schema_errors(exc)),
+                    " ".join(
+                        f"{error.field}: {error.message}" for error in list_schema_errors(exc)
+                    ),
                 )
         checks = await check_links(self._rt, [given for _, given in new.values()])
         plans: dict[int, PlannedLink] = {}

@@ -87,7 +87,7 @@ class LinkCard:
             else None,
             forward_query=link.forward_query,
             version=link.version,
-            owners=[one.to_schema(managing=managing) for one in self.owners],
+            owners=[owner.to_schema(managing=managing) for owner in self.owners],
         )
 
 

@@ -29,7 +29,7 @@ _LISTS = table("lists", column("id", BigInteger), column("owner_id", BigInteger)
 
 
 def is_in_state(state: LinkState, now: datetime) -> ColumnElement[bool]:
-    """Return the condition for a state at a moment, whatever the expiry job has marked so far."""
+    """Return the condition for a state at a moment, even if the expiry job is late."""
     alive = Link.status.in_((LinkState.ACTIVE, LinkState.EXPIRED))
     if state == LinkState.DELETED:
         return Link.status == state

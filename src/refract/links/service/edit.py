@@ -189,6 +189,6 @@ async def release_name(
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     if not await names.release_names(session, NameTarget.LINK, link_id, [name_key(name)]):
         raise NameNotFound(name=name)
-    held.names = [other for other in held.names if name_key(other) != name_key(name)]
+    held.names = [kept_name for kept_name in held.names if name_key(kept_name) != name_key(name)]
     await held.record_version(LinkChangeAction.NAME_RELEASED)
     return held

@@ -119,7 +119,7 @@ async def decline_invitation(
 async def withdraw_invitation(
     session: WriteSession, caller: LinkCaller, link_id: int, invitation_id: int, now: datetime
 ) -> None:
-    """Withdraw an invitation. Any owner of the link may, whoever sent it."""
+    """Withdraw an invitation. Any owner of the link may, not only its sender."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     found = await session.get(LinkInvitation, invitation_id)
     if found is None or found.link_id != link_id:

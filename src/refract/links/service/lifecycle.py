@@ -185,8 +185,8 @@ async def purge_links(
 ) -> int:
     """Delete links that expired or were deleted longer ago than `after`.
 
-    A tombstone keeps each id, and clicks keep the id of their link. Disabled links stay
-    whatever their expiry, because their owners may still want them.
+    A tombstone keeps each id, and clicks keep the id of their link. Disabled links stay even if
+    they have expired, because their owners may still want them.
     """
     long_ago = now - after
     ended = or_(
