@@ -151,7 +151,7 @@ class KeyUsageTracker:
 
     async def run(self) -> None:
         """Flush periodically until cancelled."""
-        errors = ErrorThrottle(structlog.get_logger("refract.keys"), "key_usage_waits")
+        errors = ErrorThrottle(structlog.get_logger("refract.keys"), "key_usage_delayed")
         while True:
             await asyncio.sleep(FLUSH_INTERVAL)
             try:

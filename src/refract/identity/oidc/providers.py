@@ -188,7 +188,7 @@ class OidcProvider:
                 self._metadata = await self._fetch()
             except DocumentRefused as exc:
                 self._retry_at = self._rt.clock.monotonic() + RETRY_INTERVAL
-                self._log.warning("issuer_not_answering", issuer=self.name, reason=str(exc))
+                self._log.warning("issuer_unavailable", issuer=self.name, reason=str(exc))
                 raise IssuerUnavailable(name=self.issuer.display_name) from exc
             await self._store(self._metadata)
             return self._metadata
@@ -234,7 +234,7 @@ class OidcProvider:
                 )
                 session.add(row)
         except Unavailable as exc:
-            self._log.warning("issuer_not_remembered", issuer=self.name, reason=exc.message)
+            self._log.warning("issuer_storing_failed", issuer=self.name, reason=exc.message)
 
 
 def _parse_discovery(document: Any, issuer: str) -> DiscoveryDocument:
