@@ -8,7 +8,7 @@ from refract.core.settings.issuers import Issuer
 from refract.identity.models import Scope, User
 from tests import make
 from tests.client import by_cookie, by_key
-from tests.identity.issuing import CLIENT, ISSUER, bearer, claims, publish, sign
+from tests.identity.issuer import CLIENT, ISSUER, bearer, claims, publish, sign
 
 ISSUERS = {"work": Issuer(url=ISSUER, client_id=CLIENT)}
 """The provider that vouches for everybody in this world; its keys are known, so nobody asks it."""

@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.access.identities import Who
 from tests.conftest import START
-from tests.identity.issuing import logout_token
+from tests.identity.issuer import logout_token
 
 
 class Outcome(Enum):

@@ -26,7 +26,7 @@ from tests.client import by_key, client_of
 from tests.conftest import make_settings
 from tests.documented import documented_errors, operations_of
 from tests.errors.site import many, open_runtime
-from tests.identity.issuing import CLIENT, bearer, claims, sign
+from tests.identity.issuer import CLIENT, bearer, claims, sign
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 NEW_LINK = {"destination": make.DESTINATION}

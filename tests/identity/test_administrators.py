@@ -24,7 +24,7 @@ from refract.identity.oidc.accounts import sync_account
 from tests import make
 from tests.client import on_sqlite
 from tests.conftest import make_settings
-from tests.identity.issuing import CLIENT, ISSUER, bearer, claims, publish, sign
+from tests.identity.issuer import CLIENT, ISSUER, bearer, claims, publish, sign
 
 
 def _issuer(**given: Any) -> Issuer:

@@ -27,8 +27,8 @@ from refract.identity.revocation import RevocationWatcher
 from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
-from tests.identity.browsing import HOME, Browser
-from tests.identity.issuing import (
+from tests.identity.browser import HOME, Browser
+from tests.identity.issuer import (
     CLIENT,
     EVENT,
     ISSUER,

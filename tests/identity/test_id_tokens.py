@@ -9,7 +9,7 @@ import pytest
 from refract.core.clock import ManualClock
 from refract.identity.oidc import tokens
 from refract.identity.oidc.tokens import TokenRefused
-from tests.identity.issuing import AUDIENCE, CLIENT, b64, claims, public, rsa_key, sign
+from tests.identity.issuer import AUDIENCE, CLIENT, b64, claims, public, rsa_key, sign
 from tests.identity.test_tokens import HOSTILE, ISSUERS
 
 WORK = ISSUERS["work"]

@@ -20,7 +20,7 @@ from refract.identity.oidc.accounts import user_from_bearer_token
 from tests import make
 from tests.client import client_of, on_sqlite
 from tests.conftest import make_settings
-from tests.identity.issuing import (
+from tests.identity.issuer import (
     AUDIENCE,
     CLIENT,
     ISSUER,

@@ -19,8 +19,8 @@ from refract.identity.models import BrowserSession, User, UserStatus
 from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
-from tests.identity.browsing import Browser
-from tests.identity.issuing import CLIENT, Provider, provider_at_work, rsa_key, sign
+from tests.identity.browser import Browser
+from tests.identity.issuer import CLIENT, Provider, provider_at_work, rsa_key, sign
 
 pytestmark = on_sqlite
 

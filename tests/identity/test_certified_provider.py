@@ -22,8 +22,8 @@ from refract.core.secrets import Secret
 from refract.core.settings.issuers import Issuer
 from refract.identity.models import AuditEntry, User
 from tests.conftest import make_settings
-from tests.identity.browsing import HOME, Browser, host_of
-from tests.identity.issuing import bearer
+from tests.identity.browser import HOME, Browser, host_of
+from tests.identity.issuer import bearer
 from tests.services_plugin import address_of
 from tests.waiting import PATIENCE
 

@@ -33,7 +33,7 @@ from tests.access.identities import ISSUERS
 from tests.client import by_cookie, by_key, on_sqlite
 from tests.conftest import make_settings
 from tests.dump import dump
-from tests.identity.issuing import CLIENT, bearer, claims, publish, sign
+from tests.identity.issuer import CLIENT, bearer, claims, publish, sign
 from tests.library.http import Site, a_site
 
 CANARY = "quixzzjkv"

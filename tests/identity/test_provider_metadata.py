@@ -20,7 +20,7 @@ from refract.identity.oidc.providers import OidcProviders
 from tests import make
 from tests.client import by_cookie, client_of, on_sqlite
 from tests.conftest import make_settings
-from tests.identity.issuing import CLIENT, Provider, bearer, claims, provider_at_work, rsa_key, sign
+from tests.identity.issuer import CLIENT, Provider, bearer, claims, provider_at_work, rsa_key, sign
 
 DISCOVERY = "/.well-known/openid-configuration"
 HOUR = 3600.0
