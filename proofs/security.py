@@ -53,8 +53,8 @@ BARS = {
         "canaries searched in database, spool and logs",
         (
             "flows/test_privacy.py",
-            "identity/test_everywhere.py",
-            "identity/test_nothing_left.py",
+            "identity/test_revocation.py",
+            "identity/test_erasure.py",
             "core/test_log.py",
         ),
     ),
