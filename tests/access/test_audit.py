@@ -176,17 +176,22 @@ async def test_a_refused_key_is_told_with_its_beginning_and_its_network(
     await client.get("/api/v1/me", headers={"X-API-Key": revoked})
     await client.get("/api/v1/me", headers={"X-API-Key": "something of another system"})
     await app.api.state.key_usage.flush()
+    await client.get("/api/v1/me", headers={"X-API-Key": "something of another system"})
+    await app.api.state.key_usage.flush()
     async with rt.db.read() as session:
         lines = list(
             await session.scalars(
-                select(AuditEntry).where(AuditEntry.action == "credentials.refused")
+                select(AuditEntry)
+                .where(AuditEntry.action == "credentials.refused")
+                .order_by(AuditEntry.id)
             )
         )
     assert [(line.target, line.detail) for line in lines] == [
         (
             revoked[:16],
             f"2 attempts: {revoked[:16]} from 127.0.0.0/24: 1; no key from 127.0.0.0/24: 1",
-        )
+        ),
+        (None, "1 attempt: no key from 127.0.0.0/24: 1"),
     ]
 
 

@@ -16,6 +16,7 @@ from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.redis import RedisUnavailable, create_redis
 from refract.core.runtime import Runtime
+from refract.core.text import count_noun
 from refract.identity import audit
 from refract.identity.keys import KeyUsageRecord, record_key_usage
 from refract.limits.buckets import MemoryBuckets
@@ -169,6 +170,6 @@ def _format_refusals(refused: Counter[RefusedCredential]) -> str:
         for (prefix, network), count in listed
     ]
     rest = refused.total() - sum(count for _, count in listed)
-    return (
-        f"{refused.total()} attempts: {'; '.join([*lines, *([f'others: {rest}'] if rest else [])])}"
-    )
+    if rest:
+        lines.append(f"others: {rest}")
+    return f"{count_noun(refused.total(), 'attempt')}: {'; '.join(lines)}"
