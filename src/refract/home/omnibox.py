@@ -22,6 +22,7 @@ from refract.links import pages as link_pages
 from refract.links import queries
 from refract.links.dependencies import who
 from refract.links.models import Link
+from refract.redirect.resolver import parse_typed_path
 from refract.tags.queries import TagSort, load_tags_page
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext, ngettext
@@ -206,23 +207,25 @@ async def submit_omnibox(
         return RedirectResponse(f"/?created={made}", 303)
     if intent.kind == "tag":
         return RedirectResponse(f"/app/links?{urlencode({'tag': intent.text[:200]})}", 303)
-    name = intent.text.split("/", 1)[0]
-    target = await _resolve_name(request, actor, rt, name) if " " not in intent.text else None
+    target = (
+        await _resolve_path(request, actor, rt, intent.text) if " " not in intent.text else None
+    )
     if target or intent.kind == "open":
         return RedirectResponse(f"/{quote(intent.text, safe='/%?=&+.-_~')}", 303)
     return RedirectResponse(f"/app/search?{urlencode({'q': intent.text[:200]})}", 303)
 
 
-async def _resolve_name(
-    request: Request, actor: Caller, rt: Runtime, name: str
+async def _resolve_path(
+    request: Request, actor: Caller, rt: Runtime, path: str
 ) -> queries.NameResolution | None:
-    """Return what a name or a code leads to. Raises `RateLimited` past the limit of misses."""
+    """Return what a typed path leads to. Raises `RateLimited` past the limit of misses."""
+    name = parse_typed_path(path).name
     async with rt.db.read() as session:
         known = await queries.resolve_name(session, name)
     misses, network = rt.singleton(MissLimit), client_network(request, rt)
     if known is None:
         await misses.charge_network(network, actor.user.id)
-    elif known.how != "name":
+    elif known.has_guessable_code:
         misses.check_code(network, actor.user.id)
     return known
 
@@ -261,7 +264,7 @@ async def open_name(request: Request, actor: ReadCaller, rt: Rt, q: OmniboxText 
     path = omnibox_parser.parse_go_path(q)
     if not path:
         return RedirectResponse("/", 303)
-    target = await _resolve_name(request, actor, rt, path.split("/", 1)[0])
+    target = await _resolve_path(request, actor, rt, path)
     if target is None and " " in q.strip():
         return RedirectResponse(f"/app/search?{urlencode({'q': q.strip()[:200]})}", 303)
     return RedirectResponse(f"/{quote(path, safe='/%+.-_~')}", 303)

@@ -20,6 +20,7 @@ from refract.lists.draft_owners import ListClient
 from refract.lists.presentation import can_follow, normalise_href
 from refract.lists.schemas import MAX_URL_LENGTH
 from refract.lists.service import CheckedAddress
+from refract.redirect.resolver import LinkView, parse_path
 
 
 async def check_addresses(
@@ -76,18 +77,18 @@ async def _resolve_own_link(
     if urlsplit(address.href).netloc != urlsplit(rt.settings.public_url).netloc:
         return refused
     parts = urlsplit(address.href)
-    name = parts.path.strip("/")
-    if not name or "/" in name or parts.query:
+    wanted = parse_path(parts.path.encode())
+    if wanted.view is not LinkView.FOLLOW or wanted.extra or parts.query:
         return refused
     async with rt.db.read() as session:
-        found = await resolve_name(session, name)
+        found = await resolve_name(session, wanted.name)
         link: Link | None = found.link if found else None
     misses, user_id = rt.singleton(MissLimit), client.caller.user_id
     try:
         if found is None or link is None or not can_follow(link, rt.clock.now()):
             await misses.charge_network(client.network, user_id)
             return refused
-        if found.how != "name":
+        if found.has_guessable_code:
             misses.check_code(client.network, user_id)
     except RateLimited as exc:
         return exc

@@ -21,7 +21,7 @@ from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound
 from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
 from refract.lists.presentation import EntryRow, ListDetails
-from refract.names.grammar import name_key
+from refract.names.grammar import is_possible_name, name_key
 from refract.names.models import Name, NameTarget
 
 NOT_DELETED = LinkList.deleted_at.is_(None)
@@ -315,6 +315,8 @@ async def find_published_edition(
 
     `target` is the id of the list that holds the name, or the name itself.
     """
+    if isinstance(target, str) and not is_possible_name(target):
+        return None
     holder = _select_holder_id(target)
     current = aliased(LinkList)
     sibling = aliased(LinkList)

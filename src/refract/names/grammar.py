@@ -2,10 +2,11 @@
 
 import re
 import secrets
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from refract.core.ids import ALPHABET, MAX_ID
+from refract.core.ids import ALPHABET, MAX_ID, decode_base62
 from refract.core.text import fold_text, make_excerpt
 from refract.names.errors import InvalidSlug, SlugReserved
 from refract.names.models import NameTarget
@@ -61,7 +62,6 @@ _SENSITIVE_STEMS = ("login", "logon", "signin", "password", "passwort", "verify"
 
 _LINK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 _LIST_NAME = re.compile(r"[a-z0-9][a-z0-9-]{2,39}")
-_KEY = re.compile(r"[a-z0-9][a-z0-9-]{0,49}")
 _CODE = re.compile(r"[a-z0-9]{1,11}")
 _DIGIT_VALUES = {character: value for value, character in enumerate(ALPHABET)}
 
@@ -71,13 +71,38 @@ def name_key(text: str) -> str:
     return fold_text(text).replace("_", "-")
 
 
-def possible_key(typed: str) -> str | None:
-    """Return the comparison key of a text, or None if no name can have it.
+def is_possible_name(text: str) -> bool:
+    """Return whether this can be a name or a code; most requests of strangers need no query."""
+    return _LINK_NAME.fullmatch(text) is not None
 
-    Most paths that strangers try are rejected here, without a query.
+
+@dataclass(frozen=True, slots=True)
+class NameCandidate:
+    """One reading of a path segment: a name with this key, or else the link with this code."""
+
+    text: str
+    is_trimmed: bool = False
+    """Whether trailing punctuation was removed."""
+
+    @property
+    def key(self) -> str:
+        return name_key(self.text)
+
+    @property
+    def link_id(self) -> int | None:
+        return decode_base62(self.text)
+
+
+def iter_candidates(segment: str) -> Iterator[NameCandidate]:
+    """Yield the readings of a path segment, best first: as it is, then without trailing punctuation.
+
+    Every door uses this order: redirects, the API, the omnibox, commands, lists and reports.
     """
-    key = name_key(typed) if len(typed) <= MAX_LINK_NAME_LENGTH else ""
-    return key if _KEY.fullmatch(key) else None
+    if is_possible_name(segment):
+        yield NameCandidate(segment)
+    bare = segment.rstrip(TRAILING_PUNCTUATION)
+    if bare != segment and is_possible_name(bare):
+        yield NameCandidate(bare, is_trimmed=True)
 
 
 RESERVED_KEYS: Final = frozenset(name_key(word) for word in ROUTE_WORDS | KEPT_WORDS)

@@ -16,18 +16,16 @@ from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
-from refract.core.ids import IdSource, decode_base62, encode_base62, get_min_id
+from refract.core.ids import IdSource, encode_base62, get_min_id
 from refract.core.runtime import Runtime
 from refract.names import queries, similarity
 from refract.names.errors import SlugTaken
 from refract.names.grammar import (
     RESERVED_KEYS,
-    TRAILING_PUNCTUATION,
     find_spellings,
     generate_code,
     is_possible_code,
     name_key,
-    possible_key,
     validate_name,
 )
 from refract.names.models import Name, NameTarget
@@ -54,28 +52,6 @@ class Namespace:
 def namespace_of(rt: Runtime) -> Namespace:
     """Return the namespace of this installation, the same for servers and commands."""
     return Namespace(rt.ids, rt.clock, rt.settings.codes == "random")
-
-
-@dataclass(frozen=True, slots=True)
-class NameLookup:
-    """One interpretation of a path segment: as a name, as a code, or as both."""
-
-    key: str | None
-    link_id: int | None
-    forgiven: bool
-
-
-def lookups(typed: str) -> list[NameLookup]:
-    """Return the interpretations of a path segment, best first.
-
-    First as it is, then without trailing punctuation; in each the name comes before the code.
-    """
-    stripped = typed.rstrip(TRAILING_PUNCTUATION)
-    ways = [
-        NameLookup(possible_key(text), decode_base62(text), text != typed)
-        for text in dict.fromkeys((typed, stripped))
-    ]
-    return [way for way in ways if way.key is not None or way.link_id is not None]
 
 
 async def claim_names(

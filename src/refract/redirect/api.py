@@ -7,7 +7,7 @@ from fastapi import Request
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
 from refract.limits.service import MissLimit
-from refract.names.grammar import is_reserved
+from refract.names.grammar import TRAILING_PUNCTUATION, is_reserved
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.resolver import (
     DeadOutcome,
@@ -25,7 +25,6 @@ from refract.redirect.resolver import (
     is_found_by_guess,
     parse_path,
     resolve,
-    strip_punctuation,
 )
 from refract.redirect.schemas import ResolveIn, ResolveOut
 from refract.web.dependencies import Rt, api_router
@@ -170,7 +169,7 @@ def _explain_redirect(found: RedirectTarget, request: ShortLinkRequest) -> str:
     kind = "code" if found.by_code else "name"
     trimmed = (
         f", once the punctuation behind it is taken off {request.display_name}"
-        if strip_punctuation(request.name) and request.name != found.name
+        if request.name.endswith(tuple(TRAILING_PUNCTUATION))
         else ""
     )
     template = found.template

@@ -1,6 +1,5 @@
 """What a path outside our own pages asks for: pure."""
 
-import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,7 +11,7 @@ from refract.core.ids import decode_base62
 from refract.identity.models import User
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
-from refract.names.grammar import TRAILING_PUNCTUATION
+from refract.names.grammar import iter_candidates
 
 FEED_SUFFIXES = ("rss", "json", "md")
 
@@ -64,15 +63,16 @@ def parse_path(raw_path: bytes, query: bytes = b"") -> ShortLinkRequest:
     return ShortLinkRequest(name, extra=extra, query=asked)
 
 
+def parse_typed_path(typed: str) -> ShortLinkRequest:
+    """Parse what follows our host in a short URL, as people type it: no slash, perhaps a query."""
+    path, _, query = typed.partition("#")[0].partition("?")
+    raw = f"/{path}".encode("utf-8", "surrogateescape")
+    return parse_path(raw, query.encode("utf-8", "surrogateescape"))
+
+
 def get_raw_path(scope_path: str, raw_path: bytes | None) -> bytes:
     """The path as sent; servers that do not tell give the decoded one, which is encoded again."""
     return raw_path if raw_path is not None else quote(scope_path).encode()
-
-
-def strip_punctuation(name: str) -> str | None:
-    """The name without what a sentence left behind it; None when there was nothing to forgive."""
-    bare = name.rstrip(TRAILING_PUNCTUATION)
-    return bare if bare and bare != name else None
 
 
 def _decode_bytes(raw: bytes) -> str:
@@ -85,8 +85,6 @@ def _decode_bytes(raw: bytes) -> str:
 
 TargetKind = Literal["link", "list", "entry"]
 TargetState = Literal["active", "disabled", "expired", "deleted", "blocked", "on_hold"]
-
-_NAME_PATTERN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,49}")
 
 
 class SignedInUser(Protocol):
@@ -273,12 +271,12 @@ def is_found_by_guess(outcome: ResolveOutcome) -> bool:
 
 
 async def find_target(lookup: LinkLookup, name: str) -> RedirectTarget | None:
-    """What cannot be a name or a code is not asked for."""
-    found = await lookup.find(name) if _NAME_PATTERN.fullmatch(name) else None
-    bare = strip_punctuation(name) if found is None else None
-    if bare and _NAME_PATTERN.fullmatch(bare):
-        found = await lookup.find(bare)
-    return found
+    """Return the first target among the readings of a path segment, or None."""
+    for candidate in iter_candidates(name):
+        found = await lookup.find(candidate.text)
+        if found is not None:
+            return found
+    return None
 
 
 def apply_path(

@@ -9,7 +9,7 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.limits.service import charge
 from refract.links.queries import resolve_name
-from refract.redirect.resolver import parse_path
+from refract.redirect.resolver import parse_typed_path
 from refract.reports.errors import ReportNotFound
 from refract.reports.models import Report, ReportStatus
 from refract.reports.schemas import ReportCreate
@@ -22,7 +22,7 @@ def extract_name(target: str) -> str:
     bare = target.partition("#")[0].partition("?")[0]
     scheme, separator, rest = bare.partition("://")
     path = rest.partition("/")[2] if separator else scheme.lstrip("/")
-    return parse_path(f"/{path}".encode()).name
+    return parse_typed_path(path).name
 
 
 async def receive_report(

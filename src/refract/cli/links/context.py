@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
-from urllib.parse import unquote
 
 import typer
 
@@ -29,6 +28,7 @@ from refract.links.queries import (
 from refract.links.schemas import LinkOut
 from refract.links.service import LockedLink
 from refract.names.service import Namespace, namespace_of
+from refract.redirect.resolver import parse_typed_path
 
 LinkArgument = Annotated[str, typer.Argument(help="Name, code, id or short URL.", metavar="LINK")]
 
@@ -81,7 +81,7 @@ async def load_context(rt: Runtime, email: str | None) -> LinkCommandContext:
 
 def parse_segment(typed: str) -> str:
     """Return the name, code or id in a short URL, in a path or on its own."""
-    return unquote(_extract_path(typed).partition("/")[0])
+    return parse_typed_path(_extract_path(typed)).name
 
 
 def parse_extra(typed: str) -> tuple[str, str]:

@@ -16,10 +16,9 @@ from refract.links.access import LinkAccess, LinkCaller, is_owned_by, is_visible
 from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
 from refract.links.queries.cards import load_tag_names
-from refract.names.grammar import possible_key
+from refract.names.grammar import is_possible_name, iter_candidates
 from refract.names.models import NameTarget
 from refract.names.queries import find_names, find_names_with_prefix, find_similar_names, list_names
-from refract.names.service import lookups
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_SUGGESTIONS = 3
@@ -73,44 +72,44 @@ class NameResolution:
     target_id: int
     link: Link | None
     how: Literal["name", "code", "forgiven"]
+    has_guessable_code: bool = False
+    """Whether it was found by the code of its id, which is near the codes of other links."""
 
 
-async def resolve_name(session: ReadSession, typed: str) -> NameResolution | None:
-    """Return the target of a path segment, or None. Two queries.
-
-    An exact name comes first, then a canonical code, then both without trailing punctuation.
-    """
-    ways = lookups(typed)
-    names = await find_names(session, {way.key for way in ways if way.key is not None})
-    wanted = {way.link_id for way in ways if way.link_id is not None} | {
-        name.target_id for name in names.values() if name.kind == NameTarget.LINK
-    }
-    links = (
-        {
-            link.id: link
-            for link in await session.scalars(select(Link).where(Link.id.in_(sorted(wanted))))
-        }
-        if wanted
-        else {}
-    )
-    for way in ways:
-        name = names.get(way.key) if way.key is not None else None
+async def resolve_name(session: ReadSession, segment: str) -> NameResolution | None:
+    """Return what a path segment leads to, in the order of `iter_candidates`. Two queries."""
+    candidates = list(iter_candidates(segment))
+    names = await find_names(session, {candidate.key for candidate in candidates})
+    wanted = {name.target_id for name in names.values() if name.kind == NameTarget.LINK}
+    wanted |= {candidate.link_id for candidate in candidates if candidate.link_id is not None}
+    links = await _load_links(session, wanted)
+    for candidate in candidates:
+        name = names.get(candidate.key)
         if name is not None and (name.kind == NameTarget.LIST or name.target_id in links):
             how: Literal["name", "code"] = "code" if name.generated else "name"
             return NameResolution(
                 NameTarget(name.kind),
                 name.target_id,
                 links.get(name.target_id),
-                "forgiven" if way.forgiven else how,
+                "forgiven" if candidate.is_trimmed else how,
             )
-        if way.link_id in links and links[way.link_id].random_code is None:
+        link = links.get(candidate.link_id) if candidate.link_id is not None else None
+        if link is not None and link.random_code is None:
             return NameResolution(
                 NameTarget.LINK,
-                way.link_id,
-                links[way.link_id],
-                "forgiven" if way.forgiven else "code",
+                link.id,
+                link,
+                "forgiven" if candidate.is_trimmed else "code",
+                has_guessable_code=True,
             )
     return None
+
+
+async def _load_links(session: ReadSession, ids: Collection[int]) -> dict[int, Link]:
+    if not ids:
+        return {}
+    found = await session.scalars(select(Link).where(Link.id.in_(sorted(ids))))
+    return {link.id: link for link in found}
 
 
 async def suggest_similar_names(
@@ -136,7 +135,7 @@ async def suggest_names(
 
     Three queries.
     """
-    if possible_key(typed) is None:
+    if not is_possible_name(typed):
         return []
     near = await find_names_with_prefix(session, typed, _MAX_CANDIDATES)
     ids = sorted({name.target_id for name in near if name.kind == NameTarget.LINK})
