@@ -24,7 +24,7 @@ from refract.core.db.session import Database
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from refract.library.models import Item, LedgerEntry, QuotaDay
-from refract.server.worker import build_worker
+from refract.registry import build_worker
 
 LIMIT = 20
 

@@ -14,16 +14,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
-from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.clicks.stats import api as analytics_api
-from refract.clicks.stats import pages as analytics_pages
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
 from refract.home import api as home_api
 from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
-from refract.identity.dependencies import SECURITY_SCHEMES, authorize_before_body, identify_caller
+from refract.identity.dependencies import SECURITY_SCHEMES, identify_caller
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.responses import render_response
 from refract.library import api as library_api
@@ -40,9 +38,10 @@ from refract.redirect import api as redirect_api
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.engine import RedirectEngine
 from refract.redirect.frontend import WebFrontend
+from refract.registry import build_list_handler, build_page_hooks
 from refract.reports import api as reports_api
 from refract.reports import pages as report_pages
-from refract.server.node import ServerNode, build_list_handler
+from refract.server.node import ServerNode
 from refract.web import assets, health_api, return_path, well_known
 from refract.web.health import HealthEndpoints
 from refract.web.openapi import describe
@@ -142,18 +141,12 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
     api.state.key_usage = rt.singleton(KeyUsageTracker)
     api.state.vitals = vitals or HealthEndpoints(rt)
-    api.state.parts = PERSONAL_DATA_HOOKS
-    api.state.admit = authorize_before_body
+    for name, hook in build_page_hooks().items():
+        setattr(api.state, name, hook)
     for router in (*PAGE_ROUTERS, *API_ROUTERS, redirect_api.router):
         api.router.routes.extend(
             router.routes
         )  # as they were made: `include_router` would analyse every one of them again
-    figures = rt.singleton(link_pages.LinkStatsSource)
-    figures.load_link_stats, figures.load_sparklines = (
-        analytics_pages.build_link_figures,
-        analytics_pages.load_sparklines,
-    )
-    rt.singleton(identity_pages.AssistantBudget).load = library_pages.load_quota_summary
     api.state.literal_paths = frozenset(path for _, path in list_routes(api) if "{" not in path)
     api.state.space = namespace_of(rt)
     api.openapi = cache(partial(_build_openapi, api, rt.settings.public_url))  # type: ignore[method-assign]

@@ -9,11 +9,11 @@ import pytest
 from sqlalchemy import delete, text
 
 from refract.admin import jobs, service
-from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.admin.schemas import LinkDisposition
 from refract.core.runtime import Runtime
 from refract.identity.payloads import FinishAccountDeletion
 from refract.links.models import LinkChange
+from refract.registry import list_personal_data_hooks
 from tests import make
 
 CANARY = "canary-of-somebody-who-left"
@@ -42,12 +42,13 @@ async def test_nothing_of_a_deleted_account_is_left_in_the_files(
             rt,
             root,
             eve.id,
-            PERSONAL_DATA_HOOKS,
+            list_personal_data_hooks(),
             links=LinkDisposition.DELETE,
             heir_id=None,
         )
         await session.execute(delete(LinkChange))
-    await jobs.finish_account_deletion(rt, FinishAccountDeletion(user_id=eve.id))
+    (finish_account_deletion,) = jobs.make_handlers(list_personal_data_hooks())
+    await finish_account_deletion(rt, FinishAccountDeletion(user_id=eve.id))
 
     found = {path.name: path.read_bytes().count(CANARY.encode()) for path in _files(tmp_path)}
     assert sum(found.values()) == 0, found

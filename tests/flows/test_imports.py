@@ -57,7 +57,7 @@ NEVER = {
             "httpx",
             "refract.app",
             "refract.migrations.tables",
-            "refract.server.worker",
+            "refract.admin.jobs",
             "refract.jobs.worker",
             "refract.clicks.ingest.ingester",
         }
@@ -74,7 +74,7 @@ NEVER = {
             "refract.redirect.asgi",
         }
     ),
-    "web": HEAVY | {"refract.server.worker", "refract.migrations.tables"},
+    "web": HEAVY | {"refract.admin.jobs", "refract.migrations.tables"},
     "all": HEAVY | {"refract.migrations.tables"},
 }
 ALWAYS = {
@@ -92,7 +92,7 @@ LATER = {
     "babel",
     "fastapi",
     "refract.app",
-    "refract.server.worker",
+    "refract.admin.jobs",
     "refract.clicks.ingest.ingester",
     "refract.library",
 }
@@ -148,7 +148,7 @@ def test_the_command_that_serves_loads_no_other_and_starts_a_process_before_it_l
             "httpx",
             "jinja2",
             "refract.server.node",
-            "refract.server.worker",
+            "refract.admin.jobs",
             "refract.links",
         }
     )

@@ -8,7 +8,6 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
-from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.app import WebNode
 from refract.clicks.models import ClickEvent
 from refract.clicks.spool.format import LINK_CLICK
@@ -20,6 +19,7 @@ from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.links import service
 from refract.links.models import Link, LinkOwner, LinkState, LinkTotals
 from refract.links.schemas import LinkPatch
+from refract.registry import list_personal_data_hooks
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 from tests.dump import dump
@@ -195,7 +195,9 @@ async def test_who_was_deleted_comes_back_as_somebody_new(rt: Runtime) -> None:
     async with rt.db.write() as session:
         await make.admin(session, rt)
         first = await make.person(session, rt, "ada")
-        await delete_account(session, rt, AccountDeletion(first), PERSONAL_DATA_HOOKS, by=first)
+        await delete_account(
+            session, rt, AccountDeletion(first), list_personal_data_hooks(), by=first
+        )
     async with rt.db.write() as session:
         second = await make.person(session, rt, "ada")
     async with rt.db.read() as session:
@@ -234,7 +236,7 @@ async def test_a_part_that_fails_keeps_the_account_whole(rt: Runtime) -> None:
                 session,
                 rt,
                 AccountDeletion(ada),
-                (*PERSONAL_DATA_HOOKS, PersonalDataHook("more", nothing, breaks)),
+                (*list_personal_data_hooks(), PersonalDataHook("more", nothing, breaks)),
                 by=ada,
             )
 

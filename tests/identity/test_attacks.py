@@ -12,7 +12,7 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import BrowserSession, Scope, User, UserRole, UserStatus
 from refract.links.models import Link, LinkOwner
-from refract.server.worker import build_worker
+from refract.registry import build_worker
 from refract.web import csrf
 from tests import make
 from tests.access.identities import Who

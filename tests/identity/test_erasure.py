@@ -10,7 +10,7 @@ import pytest
 from httpx import AsyncClient, Response
 from sqlalchemy import func, select
 
-from refract.admin.jobs import finish_account_deletion
+from refract.admin.jobs import make_handlers
 from refract.app import WebNode
 from refract.core.clock import ManualClock
 from refract.core.db.types import Model
@@ -25,7 +25,7 @@ from refract.library.search.models import ItemSearch
 from refract.links import feed
 from refract.links.models import Link, LinkChange
 from refract.lists.models import LinkList, ListAction, ListEntry
-from refract.server.worker import build_worker
+from refract.registry import build_worker, list_personal_data_hooks
 from refract.tags.models import Tag, TagAlias
 from refract.web.models import StoredResponse
 from tests import make
@@ -322,6 +322,7 @@ async def test_looking_again_does_nothing_to_who_is_still_there(rt: Runtime) -> 
         ada = await make.person(session, rt, "ada")
         await make.key(session, rt, ada)
         held = await make.link(session, rt, ada, name="hers")
+    (finish_account_deletion,) = make_handlers(list_personal_data_hooks())
     await finish_account_deletion(rt, FinishAccountDeletion(user_id=ada.id))
     await finish_account_deletion(rt, FinishAccountDeletion(user_id=1))
 

@@ -15,7 +15,7 @@ from refract.library.queries.items import get_own_item
 from refract.library.queries.serializers import serialize_item
 from refract.library.schemas import ItemCreate, ItemOut
 from refract.library.service import capture_item
-from refract.server.worker import build_worker
+from refract.registry import build_worker
 from tests import make
 from tests.client import by_key
 from tests.conftest import make_settings

@@ -26,7 +26,7 @@ from refract.library.models import Item, ItemStatus, ItemTag, SavedPage
 from refract.library.queries.browse import search_items
 from refract.library.recognition import recognize_text
 from refract.library.search.models import ItemSearch
-from refract.server.worker import build_worker
+from refract.registry import build_worker
 from refract.tags.models import Tag
 from tests import make
 from tests.client import by_key, on_sqlite

@@ -12,7 +12,6 @@ import pytest
 from sqlalchemy import func, select
 
 from refract.admin import service as admin
-from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.admin.schemas import LinkDisposition, PersonPatch
 from refract.core.clock import ManualClock
 from refract.core.db.session import Database, ReadSession, WriteSession
@@ -27,6 +26,7 @@ from refract.identity.revocation_log import append_revocations, get_log_path, re
 from refract.identity.sessions import create_session, find_session
 from refract.jobs.models import Job
 from refract.links.models import Link, LinkOwner
+from refract.registry import list_personal_data_hooks
 from refract.transfer.backup import create_backup
 from refract.transfer.replay import RevocationListMissing, replay_revocations
 from refract.transfer.restore import restore_backup
@@ -62,7 +62,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             rt,
             root,
             eve.id,
-            PERSONAL_DATA_HOOKS,
+            list_personal_data_hooks(),
             links=LinkDisposition.DELETE,
             heir_id=None,
         )
@@ -71,7 +71,7 @@ async def test_keys_sessions_and_people_stay_revoked(
             rt,
             root,
             bob.id,
-            PERSONAL_DATA_HOOKS,
+            list_personal_data_hooks(),
             links=LinkDisposition.REASSIGN,
             heir_id=root.id,
         )
@@ -93,7 +93,9 @@ async def test_keys_sessions_and_people_stay_revoked(
             await keys.find_key(session, clear, rt.clock.now()) is not None
         )  # what the backup holds
         assert await find_session(session, other, cookie) is None
-    replayed = await replay_revocations(other, [get_log_path(rt.settings)])
+    replayed = await replay_revocations(
+        other, list_personal_data_hooks(), [get_log_path(rt.settings)]
+    )
 
     assert replayed == (1, 1, 2, 2, 0)
     async with db.read() as session:
@@ -108,7 +110,13 @@ async def test_keys_sessions_and_people_stay_revoked(
         assert list(
             await session.scalars(select(LinkOwner.user_id).where(LinkOwner.link_id == passed.id))
         ) == [root.id]
-    assert await replay_revocations(other) == (0, 0, 0, 0, 0)  # its own list knows by now
+    assert await replay_revocations(other, list_personal_data_hooks()) == (
+        0,
+        0,
+        0,
+        0,
+        0,
+    )  # its own list knows by now
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -126,12 +134,12 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
     assert await append_revocations(rt) == 1
 
     assert read_revocations(path)["person", mal.id].state == "active"
-    assert await replay_revocations(rt) == (0, 0, 0, 0, 0)
+    assert await replay_revocations(rt, list_personal_data_hooks()) == (0, 0, 0, 0, 0)
     assert "mal@" not in path.read_text()
     assert json.loads(path.read_text().splitlines()[0])["subject"] == "person"
     assert path.stat().st_mode & 0o077 == 0
     with pytest.raises(RevocationListMissing):
-        await replay_revocations(rt, [path.with_name("absent")])
+        await replay_revocations(rt, list_personal_data_hooks(), [path.with_name("absent")])
 
 
 async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_stays_one_no_more(
@@ -164,7 +172,9 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     settings, db = elsewhere
     await restore_backup(settings, db, file, silent)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
-    assert await replay_revocations(other, [get_log_path(rt.settings)]) == (0, 0, 2, 2, 1)
+    assert await replay_revocations(
+        other, list_personal_data_hooks(), [get_log_path(rt.settings)]
+    ) == (0, 0, 2, 2, 1)
 
     for name, barred in {"eve": True, "late": True, "back": False, "was": False}.items():
         async with db.read() as session:
@@ -172,7 +182,7 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     async with db.read() as session:
         roles = [(await session.get_one(User, person.id)).role for person in (root, dem, dora)]
     assert roles == ["admin", "user", "admin"]
-    assert await replay_revocations(other) == (0, 0, 0, 0, 0)
+    assert await replay_revocations(other, list_personal_data_hooks()) == (0, 0, 0, 0, 0)
 
 
 @pytest.mark.parametrize("database", ["sqlite"], indirect=True)
@@ -202,7 +212,7 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
     shutil.copy(get_log_path(rt.settings), get_log_path(settings))
     assert await append_revocations(other) == 0
 
-    assert await replay_revocations(other) == (0, 1, 1, 1, 0)
+    assert await replay_revocations(other, list_personal_data_hooks()) == (0, 1, 1, 1, 0)
     states = {key: entry.state for key, entry in read_revocations(get_log_path(settings)).items()}
     assert states == {
         ("person", mal.id): "suspended", ("person", late.id): "suspended",
@@ -224,13 +234,19 @@ async def test_of_several_lists_the_newest_line_counts(
         await admin.change_person(session, rt, root, mal.id, PersonPatch(status="active"))
     await append_revocations(rt)
 
-    assert await replay_revocations(rt, [old]) == (0, 0, 0, 0, 0)
+    assert await replay_revocations(rt, list_personal_data_hooks(), [old]) == (0, 0, 0, 0, 0)
 
 
 async def _delete(session: WriteSession, rt: Runtime, by: User, user: User) -> int:
     """Delete an account and return the id of its tombstone."""
     await admin.delete_person(
-        session, rt, by, user.id, PERSONAL_DATA_HOOKS, links=LinkDisposition.DELETE, heir_id=None
+        session,
+        rt,
+        by,
+        user.id,
+        list_personal_data_hooks(),
+        links=LinkDisposition.DELETE,
+        heir_id=None,
     )
     return (
         await session.scalars(

@@ -9,7 +9,6 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from refract.admin import queries, service
-from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import LinkDisposition, PersonOut, PersonPage, PersonPatch
 from refract.cli.common import InvalidValue, load_command_settings, read_secret, run_on_data
@@ -26,6 +25,7 @@ from refract.identity.models import AccountTombstone, User, UserStatus
 from refract.identity.users import ensure_owner, fold_email
 from refract.migrations.grants import DATABASE_ACCOUNTS, DatabaseAccount, DatabaseGrants
 from refract.migrations.tables import list_ingest_tables, list_redirect_tables, metadata
+from refract.registry import list_personal_data_hooks
 
 app = typer.Typer(help="Manage accounts and database users.", no_args_is_help=True)
 PAGE_SIZE = 200
@@ -152,7 +152,7 @@ def delete(
             to = (await _find_user(session, heir)).id if heir else None
             links = LinkDisposition.REASSIGN if heir else LinkDisposition.DELETE
             await service.delete_person(
-                session, rt, by, person.id, PERSONAL_DATA_HOOKS, links=links, heir_id=to
+                session, rt, by, person.id, list_personal_data_hooks(), links=links, heir_id=to
             )
 
     run_on_data(load_command_settings(data_dir), run)

@@ -21,6 +21,7 @@ from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
 from refract.core.text import count_noun
 from refract.identity.revocation_log import append_revocations
+from refract.registry import list_personal_data_hooks
 from refract.transfer import backup as backups
 from refract.transfer.manifest import BackupManifest
 from refract.transfer.move import move_database
@@ -189,7 +190,7 @@ def restore(
                 settings, db, path, report_progress, again=again, without_archive=without_archive
             )
         async with open_runtime(settings) as rt:
-            replayed = await replay_revocations(rt, replay or ())
+            replayed = await replay_revocations(rt, list_personal_data_hooks(), replay or ())
         await finish_restore(db)
         return manifest, replayed
 

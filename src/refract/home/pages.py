@@ -41,7 +41,9 @@ async def home_page(
             page_title="Refract",
             anonymous_lists=rt.settings.effective_anonymous_lists,
         )
-    links = await link_pages.load_newest_rows(rt, actor, MAX_LATEST_LINKS)
+    links = await link_pages.load_newest_rows(
+        rt, actor, link_pages.get_stats_source(request), MAX_LATEST_LINKS
+    )
     made = next((link for link in links if link["id"] == created), None)
     counted = await build_today(request, rt, actor) if links else None
     async with rt.db.read() as session:

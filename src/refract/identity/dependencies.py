@@ -150,4 +150,4 @@ def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:
 
 
 PersonalDataHooks = Annotated[Sequence[PersonalDataHook], Depends(_get_personal_data_hooks)]
-"""The personal data hooks of all features, as `app` collects them."""
+"""The personal data hooks of all features, as `refract.registry` lists them."""

@@ -1,7 +1,7 @@
 """Personal data hooks: how each feature exports and erases what it stores about a user.
 
-A feature above identity defines a `PersonalDataHook`, and `admin.personal_data` lists it in
-`PERSONAL_DATA_HOOKS`; neither identity nor the other features import it.
+A feature above identity defines a `PersonalDataHook`, and `refract.registry` lists it; neither
+identity nor the other features import it.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -21,6 +21,7 @@ from refract.core.tracing import get_traces
 from refract.identity.key_usage import KeyUsageTracker
 from refract.jobs.metrics import update_job_gauges
 from refract.migrations.schema_state import SchemaCheck
+from refract.registry import build_list_handler, build_worker
 from refract.reports.metrics import observe_reports
 from refract.server.metrics import NodeMetrics
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from refract.clicks.ingest.shipper import SpoolShipper
     from refract.redirect.asgi import RedirectApp
     from refract.redirect.engine import RedirectEngine
-    from refract.redirect.hooks import ListHandler, RedirectFrontend
 
 RESTART_INTERVAL = 1.0
 
@@ -277,15 +277,6 @@ def build_redirect_app(rt: Runtime, engine: "RedirectEngine") -> "RedirectApp":
     )
 
 
-def build_list_handler(
-    rt: Runtime, engine: "RedirectEngine", frontend: "RedirectFrontend"
-) -> "ListHandler":
-    """Return the handler of list names, for every role that redirects."""
-    from refract.lists.redirects import PublicListHandler  # noqa: PLC0415 - not in every role
-
-    return PublicListHandler(rt, engine, frontend)
-
-
 def _wrap_in_spans(app: ASGIApp, rt: Runtime) -> ASGIApp:
     traces = get_traces(rt)
     if traces is None:
@@ -337,8 +328,6 @@ def _build_broadcast(rt: Runtime, redis: RedisClient) -> Callable[[], Awaitable[
 
 @asynccontextmanager
 async def _run_worker(rt: Runtime) -> AsyncIterator[None]:
-    from refract.server.worker import build_worker  # noqa: PLC0415 - not in every role
-
     jobs = build_worker(rt)
     await jobs.start()
     try:

@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import update
 
-from refract.admin.personal_data import PERSONAL_DATA_HOOKS
 from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.errors import Invalid
@@ -14,6 +13,7 @@ from refract.core.runtime import Runtime
 from refract.identity import tombstones
 from refract.identity.account_deletion import delete_restored_account
 from refract.identity.models import ApiKey, KeyStatus, User, UserRole, UserStatus
+from refract.identity.personal_data import PersonalDataHook
 from refract.identity.revocation_log import (
     Revocation,
     append_revocations,
@@ -43,7 +43,9 @@ def check_lists(extra: Iterable[Path]) -> None:
             raise RevocationListMissing(path=path)
 
 
-async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayResult:
+async def replay_revocations(
+    rt: Runtime, hooks: Sequence[PersonalDataHook], extra: Sequence[Path] = ()
+) -> ReplayResult:
     """Apply the revocations, suspensions, deletions, bans and demotions since the backup.
 
     Reads the log beside the archived clicks (there, or restored), and those in `extra`.
@@ -82,7 +84,7 @@ async def replay_revocations(rt: Runtime, extra: Sequence[Path] = ()) -> ReplayR
         for batch in iter_batches(_select_ids(entries, "allowed")):
             await tombstones.lift_bans(session, batch)
         barred_before = await tombstones.count_tombstones(session)
-    deleted = await _delete_again(rt, entries)
+    deleted = await _delete_again(rt, hooks, entries)
     async with rt.db.write() as session:
         for entry in entries:
             if entry.state == "barred" and entry.digest:
@@ -110,7 +112,9 @@ async def _change_rows(
     return changed
 
 
-async def _delete_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
+async def _delete_again(
+    rt: Runtime, hooks: Sequence[PersonalDataHook], entries: Sequence[Revocation]
+) -> int:
     allowed, deleted = set(_select_ids(entries, "allowed")), 0
     for entry in sorted(entry for entry in entries if entry.state == "deleted"):
         async with rt.db.write() as session:
@@ -118,7 +122,7 @@ async def _delete_again(rt: Runtime, entries: Sequence[Revocation]) -> int:
                 session,
                 rt,
                 entry.id,
-                PERSONAL_DATA_HOOKS,
+                hooks,
                 heir_id=entry.heir,
                 bar=entry.id not in allowed,
             )

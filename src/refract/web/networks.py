@@ -46,8 +46,9 @@ def _limited_network(scope: Scope, rt: Runtime) -> bytes:
 def _client(scope: Scope, rt: Runtime) -> str:
     peer = scope["client"][0] if scope.get("client") else ""
     forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-    return rt.singleton(_proxies).find_client(peer, forwarded)
+    return rt.singleton(create_trusted_proxies).find_client(peer, forwarded)
 
 
-def _proxies(rt: Runtime) -> TrustedProxies:
+def create_trusted_proxies(rt: Runtime) -> TrustedProxies:
+    """Return the proxies that the settings trust: `rt.singleton(create_trusted_proxies)`."""
     return TrustedProxies(rt.settings.trusted_proxies)

@@ -268,10 +268,11 @@ async def _authorize_before_body(request: Request, calls: frozenset[Callable[...
         request.headers.get("content-length", "0") != "0" or "transfer-encoding" in request.headers
     )
     if has_body and not known:
-        await rt.singleton(_create_anonymous_body_limit).charge(client_network(request, rt))
+        await rt.singleton(create_anonymous_body_limit).charge(client_network(request, rt))
 
 
-def _create_anonymous_body_limit(rt: Runtime) -> SharedLimit:
+def create_anonymous_body_limit(rt: Runtime) -> SharedLimit:
+    """Return the limit of bodies that clients without an account may send from one network."""
     return SharedLimit(
         rt, "stranger-body", rt.settings.stranger_bodies_per_minute, per="a minute for each network"
     )

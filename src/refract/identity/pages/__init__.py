@@ -1,8 +1,7 @@
 """Sign-in, sign-out, and the settings pages."""
 
 from refract.identity.pages import settings, sign_in
-from refract.identity.pages.settings import AssistantBudget
 
 ROUTERS = (sign_in.router, settings.router)
 
-__all__ = ["ROUTERS", "AssistantBudget"]
+__all__ = ["ROUTERS"]

@@ -36,6 +36,11 @@ from refract.web.i18n import LANGUAGES, gettext, lazy_gettext, ngettext, transla
 from refract.web.problems import list_field_errors
 
 router = page_router()
+BudgetLoader = Callable[[ReadSession, Runtime, User], Awaitable[dict[str, Any]]]
+"""Return a user's budget of AI suggestions, as `identity/settings.html` needs it.
+
+The library keeps it; `refract.registry` names it.
+"""
 CONFIRM_WORD = "delete"
 """The word that a user types to confirm the deletion of their account."""
 KEY_LIFETIMES = (
@@ -245,8 +250,8 @@ async def _render_settings(
     async with rt.db.read() as session:
         own_keys = await keys.list_keys(session, actor.user, include_revoked=True)
         browsers = await sessions.list_sessions(session, rt, actor.user)
-        load_budget = rt.singleton(AssistantBudget).load
-        budget = await load_budget(session, rt, actor.user) if load_budget else None
+        load_budget: BudgetLoader = request.app.state.load_budget
+        budget = await load_budget(session, rt, actor.user)
     scopes = [
         Scope.READ,
         Scope.WRITE,
@@ -280,16 +285,3 @@ async def _render_settings(
         budget=budget,
         **context,
     )
-
-
-# The AI suggestions are the library's, which imports this feature and sets the loader (app.py).
-
-BudgetLoader = Callable[[ReadSession, Runtime, User], Awaitable[dict[str, Any]]]
-
-
-class AssistantBudget:
-    """The source of a user's daily AI suggestions; without a loader there is no such section."""
-
-    def __init__(self, _rt: Runtime) -> None:
-        self.load: BudgetLoader | None = None
-        """Return today's use, as `identity/settings.html` needs it."""

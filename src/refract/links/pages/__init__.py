@@ -3,7 +3,7 @@
 from refract.links.pages import detail, editor, index, invitations, people, preview, tags
 from refract.links.pages.editor import render_form
 from refract.links.pages.forms import shorten_url
-from refract.links.pages.link_rows import LinkStatsSource, build_row, load_newest_rows
+from refract.links.pages.link_rows import build_row, get_stats_source, load_newest_rows
 
 ROUTERS = (
     index.router,
@@ -18,8 +18,8 @@ ROUTERS = (
 
 __all__ = [
     "ROUTERS",
-    "LinkStatsSource",
     "build_row",
+    "get_stats_source",
     "load_newest_rows",
     "render_form",
     "shorten_url",

@@ -22,7 +22,7 @@ from refract.links.dependencies import Space, who
 from refract.links.models import LinkChange
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
-from refract.links.pages.link_rows import LinkStatsSource
+from refract.links.pages.link_rows import get_stats_source
 from refract.names.service import Namespace
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -124,10 +124,9 @@ async def render_link(
         managing=access.allows(AccessRight.MANAGE),
     )
     name = shown.names[0] if shown.names else shown.code
-    count = rt.singleton(LinkStatsSource).load_link_stats
     figures = (
-        await count(request, rt, actor, shown)
-        if count is not None and access.allows(AccessRight.STATS)
+        await get_stats_source(request).load_link_stats(request, rt, actor, shown)
+        if access.allows(AccessRight.STATS)
         else None
     )
     return render_response(

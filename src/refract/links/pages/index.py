@@ -19,7 +19,7 @@ from refract.identity.responses import render_response
 from refract.links import queries, service
 from refract.links.dependencies import Space, who
 from refract.links.models import LinkState, Visibility
-from refract.links.pages.link_rows import load_rows
+from refract.links.pages.link_rows import get_stats_source, load_rows
 from refract.links.queries import CLICK_SORTS, LinkFilter, LinkSort, OwnerFilter
 from refract.links.schemas import LinkPatch
 from refract.names.service import Namespace
@@ -89,7 +89,9 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
             limit=PER_PAGE,
             cursor=cursor,
         )
-        rows = await load_rows(session, rt, page.items, stats=owner != OwnerFilter.PUBLIC)
+        rows = await load_rows(
+            session, rt, get_stats_source(request), page.items, stats=owner != OwnerFilter.PUBLIC
+        )
         states = await queries.count_states(session, actor.user.id, rt.clock.now())
         tags = await queries.count_tags(session, actor.user.id)
         invited = await queries.count_invitations(session, actor.user.id, rt.clock.now())

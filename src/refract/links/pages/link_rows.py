@@ -1,6 +1,7 @@
 """Links as rows of a table."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -15,6 +16,24 @@ from refract.links.dependencies import who
 from refract.links.models import Link
 from refract.links.queries import LinkCard, LinkFilter
 from refract.links.schemas import LinkOut
+
+
+@dataclass(frozen=True, slots=True)
+class LinkStatsSource:
+    """What the pages show of clicks beyond totals. `refract.registry` names who counts them."""
+
+    load_link_stats: Callable[[Request, Runtime, Caller, LinkOut], Awaitable[dict[str, Any]]]
+    """Return the context of `link_figures` in `links/_analytics.html`."""
+    load_sparklines: Callable[
+        [ReadSession, Runtime, Sequence[int]], Awaitable[dict[int, list[int]]]
+    ]
+    """Return clicks per day of each link, oldest day first."""
+
+
+def get_stats_source(request: Request) -> LinkStatsSource:
+    """Return the source that the app was composed with."""
+    source: LinkStatsSource = request.app.state.link_stats
+    return source
 
 
 def build_row(
@@ -45,15 +64,19 @@ def build_row(
 
 
 async def load_rows(
-    session: ReadSession, rt: Runtime, links: Sequence[Link], *, stats: bool = True
+    session: ReadSession,
+    rt: Runtime,
+    source: LinkStatsSource,
+    links: Sequence[Link],
+    *,
+    stats: bool = True,
 ) -> list[dict[str, Any]]:
     """Return links as rows, with the colours of their tags and the clicks of recent days."""
     cards = await queries.load_cards(session, links)
     colors = await queries.load_tag_colors(session, {tag for card in cards for tag in card.tags})
-    count = rt.singleton(LinkStatsSource).load_sparklines
     sparks = (
-        await count(session, rt, [link.id for link in links])
-        if count is not None and stats and links
+        await source.load_sparklines(session, rt, [link.id for link in links])
+        if stats and links
         else {}
     )
     return [
@@ -62,7 +85,9 @@ async def load_rows(
     ]
 
 
-async def load_newest_rows(rt: Runtime, actor: Caller, count: int) -> list[dict[str, Any]]:
+async def load_newest_rows(
+    rt: Runtime, actor: Caller, source: LinkStatsSource, count: int
+) -> list[dict[str, Any]]:
     """Return the caller's newest links as rows."""
     async with rt.db.read() as session:
         page = await queries.load_links_page(
@@ -74,21 +99,4 @@ async def load_newest_rows(rt: Runtime, actor: Caller, count: int) -> list[dict[
             limit=count,
             cursor=None,
         )
-        return await load_rows(session, rt, page.items)
-
-
-# Pages of links show more of clicks than totals. The feature that counts them is above this one,
-# so it registers its loaders when the application is composed.
-
-LinkStatsLoader = Callable[[Request, Runtime, Caller, LinkOut], Awaitable[dict[str, Any]]]
-SparklineLoader = Callable[[ReadSession, Runtime, Sequence[int]], Awaitable[dict[int, list[int]]]]
-
-
-class LinkStatsSource:
-    """Loaders of click statistics; None where clicks are not counted."""
-
-    def __init__(self, _rt: Runtime) -> None:
-        self.load_link_stats: LinkStatsLoader | None = None
-        """Returns the context of `link_figures` in `links/_analytics.html`."""
-        self.load_sparklines: SparklineLoader | None = None
-        """Returns clicks per day of each link, oldest day first."""
+        return await load_rows(session, rt, source, page.items)
