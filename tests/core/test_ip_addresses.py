@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from refract.core.ip_addresses import TrustedProxies, format_anonymous_address, get_network
 
+FORWARDED = b"x-forwarded-for"
 OURS = TrustedProxies(map(ip_network, ["10.0.0.0/8", "fd00::/8"]))
 
 
@@ -59,13 +60,22 @@ def test_neither_last_octet_nor_last_eighty_bits_survive(address: object) -> Non
     ],
 )
 def test_the_client_is_the_nearest_stranger(peer: str, forwarded: list[bytes], client: str) -> None:
-    assert OURS.find_client(peer, forwarded) == client
+    others = [(b"host", b"go.test"), (b"x-forwarded", b"9.9.9.9"), (b"x-real-ip", b"9.9.9.9")]
+    headers = [*others, *((FORWARDED, value) for value in forwarded)]
+    assert OURS.find_client((peer, 4711), headers) == client
+
+
+def test_a_peer_without_an_address_has_no_network() -> None:
+    assert not OURS.find_client(None, [(FORWARDED, b"1.1.1.1")])
+    assert OURS.find_network(None, [(FORWARDED, b"1.1.1.1")]) == b""
 
 
 def test_nobody_is_trusted_by_default() -> None:
-    assert TrustedProxies().find_client("127.0.0.1", [b"1.1.1.1"]) == "127.0.0.1"
+    headers = [(FORWARDED, b"1.1.1.1")]
+    assert TrustedProxies().find_client(("127.0.0.1", 1), headers) == "127.0.0.1"
 
 
 @given(st.lists(st.binary(max_size=60)))
 def test_whatever_is_forwarded_an_address_comes_out(forwarded: list[bytes]) -> None:
-    assert get_network(OURS.find_client("10.0.0.1", forwarded)) != b""
+    headers = [(FORWARDED, value) for value in forwarded]
+    assert OURS.find_network(("10.0.0.1", 1), headers) != b""

@@ -1,11 +1,12 @@
 """Client addresses and networks, the same for the fast lane and everything else."""
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_address
 
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _MAX_HOPS = 32
+_FORWARDED_HEADER = b"x-forwarded-for"
 
 
 class TrustedProxies:
@@ -24,16 +25,25 @@ class TrustedProxies:
             address in network for network in self._networks if network.version == address.version
         )
 
-    def find_client(self, peer: str, forwarded: Sequence[bytes]) -> str:
-        """Return the nearest address that is not one of our proxies.
+    def find_network(
+        self, peer: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
+    ) -> bytes:
+        """Return the part of the client's address that may be stored; empty if it has none."""
+        return get_network(self.find_client(peer, headers))
 
-        `forwarded` are the values of every `X-Forwarded-For` header in order. They are read from
-        the right, since each proxy appends the address it saw. An entry that is not an address ends
-        the search: what is left of it is not trustworthy.
+    def find_client(
+        self, peer: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
+    ) -> str:
+        """Return the nearest address that is not one of our proxies, given peer and headers as in ASGI.
+
+        The values of every `X-Forwarded-For` header are read from the right, since each proxy
+        appends the address it saw. An entry that is not an address ends the search: what is left of
+        it is not trustworthy.
         """
-        nearest = peer
-        if not self.is_trusted(peer):
+        nearest = peer[0] if peer else ""
+        if not self.is_trusted(nearest):
             return nearest
+        forwarded = [value for name, value in headers if name == _FORWARDED_HEADER]
         hops = b",".join(forwarded).rsplit(b",", _MAX_HOPS)
         for hop in reversed(hops[-_MAX_HOPS:]):
             host = _parse_hop(hop)

@@ -20,7 +20,6 @@ from refract.clicks.spool.writer import SpoolWriter
 from refract.core.db.raw import RawReader, open_raw_reader
 from refract.core.errors import Unavailable
 from refract.core.ids import encode_base62
-from refract.core.ip_addresses import TrustedProxies, get_network
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.limits.service import MissLimit
@@ -42,6 +41,7 @@ from refract.redirect.resolver import (
 )
 from refract.web.connections import ConnectionLimits
 from refract.web.hosts import create_accepted_hosts
+from refract.web.networks import create_trusted_proxies, find_scope_network
 
 READER_CONNECTIONS = 4
 MAX_CACHED_PATH_BYTES = 512
@@ -72,7 +72,7 @@ class RedirectEngine:
         self.connections = RedirectConnections(
             self.cache,
             self.spool,
-            proxies=TrustedProxies(settings.trusted_proxies),
+            proxies=rt.singleton(create_trusted_proxies),
             limits=ConnectionLimits(connections_per_network=settings.connections_per_network),
             hosts=rt.singleton(create_accepted_hosts).spellings,
             count_refusal=rt.metrics.count_refusal,
@@ -143,15 +143,13 @@ class RedirectEngine:
     async def record_click(self, scope: Scope, found: RedirectTarget) -> None:
         """Keep the click of an answer that leaves through ASGI; it leaves once this is done."""
         headers = dict(scope["headers"])
-        peer = scope["client"][0] if scope.get("client") else ""
-        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
         await self.connections.turn.add_click(
             encode_frame(
                 _FRAME_KINDS[found.kind],
                 found.id,
                 self.connections.now_ns(),
                 request_flags.parse_flags(headers),
-                get_network(self.connections.proxies.find_client(peer, forwarded)),
+                find_scope_network(scope, self._rt),
                 headers.get(b"user-agent", b""),
                 headers.get(b"referer", b""),
                 scope["query_string"],

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from refract.core.errors import Unavailable
-from refract.core.ip_addresses import TrustedProxies, get_network
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity.access import AccessRight
@@ -28,6 +27,7 @@ from refract.redirect.engine import RedirectEngine
 from refract.redirect.hooks import ListHandler, RedirectFrontend
 from refract.redirect.resolver import RedirectTarget, SignedInUser
 from refract.web.i18n import LazyText
+from refract.web.networks import find_scope_network
 from refract.web.templating import TemplateRenderer
 
 
@@ -37,7 +37,6 @@ class WebFrontend:
     def __init__(self, rt: Runtime, app: Starlette) -> None:
         self._rt = rt
         self._app = app
-        self._proxies = TrustedProxies(rt.settings.trusted_proxies)
 
     async def authenticate(self, scope: Scope) -> SignedInUser | None:
         """Whoever asks, as far as they may look: a key without the right to read opens no more than a stranger does."""
@@ -45,9 +44,7 @@ class WebFrontend:
         return actor if actor is not None and KeyScope.READ in actor.scopes else None
 
     def get_network(self, scope: Scope) -> str:
-        peer = scope["client"][0] if scope.get("client") else ""
-        forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-        return get_network(self._proxies.find_client(peer, forwarded)).hex()
+        return find_scope_network(scope, self._rt).hex()
 
     async def get_manage_url(
         self, visitor: SignedInUser | None, found: RedirectTarget

@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from refract.clicks.spool import request_flags
 from refract.clicks.spool.format import encode_frame
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer
-from refract.core.ip_addresses import TrustedProxies, get_network
+from refract.core.ip_addresses import TrustedProxies
 from refract.limits.service import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
@@ -26,7 +26,6 @@ _NON_PLAIN_HEADERS: Final = frozenset(
     {b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
 )
 _SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | _NON_PLAIN_HEADERS
-_FORWARDED_HEADER: Final = b"x-forwarded-for"
 
 
 class RedirectProtocol(BoundedHttpProtocol):
@@ -148,12 +147,7 @@ class RedirectProtocol(BoundedHttpProtocol):
         return sum(name == b"host" for name, _ in self.headers) > 1
 
     def _get_forwarded_network(self) -> bytes:
-        peer = self.client[0] if self.client else ""
-        return get_network(
-            self.redirect_connections.proxies.find_client(
-                peer, [value for name, value in self.headers if name == _FORWARDED_HEADER]
-            )
-        )
+        return self.redirect_connections.proxies.find_network(self.client, self.headers)
 
 
 def _find_nothing(_path: bytes) -> None:

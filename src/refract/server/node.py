@@ -12,7 +12,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.clicks.spool.reader import has_ingester
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import StoreFull, Unavailable
-from refract.core.ip_addresses import TrustedProxies
 from refract.core.loop_lag import LoopLagProbe
 from refract.core.redis import RedisClient, create_redis
 from refract.core.runtime import Runtime
@@ -27,6 +26,7 @@ from refract.server.metrics import NodeMetrics
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
 from refract.web.health import HealthEndpoints, HealthProbe, is_health_path
 from refract.web.middleware import RequestMiddleware
+from refract.web.networks import create_trusted_proxies
 from refract.web.problems import PageNotFound, make_problem_response
 from refract.web.protocol import BoundedHttpProtocol
 
@@ -253,7 +253,7 @@ class RedirectOnlyApp:
 
 def _build_connections(rt: Runtime) -> OpenConnections:
     return OpenConnections(
-        proxies=TrustedProxies(rt.settings.trusted_proxies),
+        proxies=rt.singleton(create_trusted_proxies),
         limits=ConnectionLimits(connections_per_network=rt.settings.connections_per_network),
         count_refusal=rt.metrics.count_refusal,
     )

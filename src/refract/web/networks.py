@@ -11,12 +11,17 @@ from refract.limits.network_shares import NetworkShare, NetworkShares
 
 def client_network(request: Request, rt: Runtime) -> str:
     """Return the part of the client's address that may be kept, as hexadecimal text."""
-    return get_network(_client(request.scope, rt)).hex()
+    return find_scope_network(request.scope, rt).hex()
+
+
+def find_scope_network(scope: Scope, rt: Runtime) -> bytes:
+    """Return the same as bytes, for requests outside the web framework."""
+    return rt.singleton(create_trusted_proxies).find_network(scope.get("client"), scope["headers"])
 
 
 def client_network_text(request: Request, rt: Runtime) -> str | None:
     """Return the same in CIDR notation, for people to read; None for a peer without an address."""
-    return format_network(get_network(_client(request.scope, rt)))
+    return format_network(find_scope_network(request.scope, rt))
 
 
 def open_share(scope: Scope, rt: Runtime) -> NetworkShare:
@@ -39,14 +44,8 @@ def check_stream(request: Request, rt: Runtime) -> None:
 
 def _limited_network(scope: Scope, rt: Runtime) -> bytes:
     """Return the network whose shares count; empty for this machine itself, which has no limit."""
-    client = _client(scope, rt)
+    client = rt.singleton(create_trusted_proxies).find_client(scope.get("client"), scope["headers"])
     return b"" if is_loopback(client) else get_network(client)
-
-
-def _client(scope: Scope, rt: Runtime) -> str:
-    peer = scope["client"][0] if scope.get("client") else ""
-    forwarded = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
-    return rt.singleton(create_trusted_proxies).find_client(peer, forwarded)
 
 
 def create_trusted_proxies(rt: Runtime) -> TrustedProxies:
