@@ -3,8 +3,7 @@
 import re
 import secrets
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from refract.core.ids import ALPHABET, MAX_ID, decode_base62
 from refract.core.text import fold_text, make_excerpt
@@ -76,8 +75,7 @@ def is_possible_name(text: str) -> bool:
     return _LINK_NAME.fullmatch(text) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class NameCandidate:
+class NameCandidate(NamedTuple):
     """One reading of a path segment: a name with this key, or else the link with this code."""
 
     text: str
