@@ -9,7 +9,7 @@ from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract import __version__
 from refract.admin import api as admin_api
@@ -44,6 +44,7 @@ from refract.reports import pages as report_pages
 from refract.server.node import ServerNode
 from refract.web import assets, health_api, return_path, well_known
 from refract.web.health import HealthEndpoints
+from refract.web.middleware import HeadOnlySend
 from refract.web.openapi import describe
 from refract.web.problems import (
     ClientDisconnected,
@@ -200,21 +201,9 @@ class PathDispatcher:
         if first and not is_reserved(first):
             await self._redirects(scope, receive, send)
         elif scope["type"] == "http" and scope["method"] == "HEAD":
-            await self._api({**scope, "method": "GET"}, receive, _HeadOnly(send))
+            await self._api({**scope, "method": "GET"}, receive, HeadOnlySend(send))
         else:
             await self._api(scope, receive, send)
-
-
-class _HeadOnly:
-    """Sends the head of the answer to a GET, and the end of the answer at once: a stream need not run out."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-
-    async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start":
-            await self._send(message)
-            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class WebApp:

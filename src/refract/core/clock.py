@@ -8,6 +8,16 @@ from typing import Protocol
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def to_nanoseconds(moment: datetime) -> int:
+    """Return the nanoseconds since 1970, exact to the microsecond."""
+    return (moment - EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def format_utc(moment: datetime, *, timespec: str = "auto") -> str:
+    """Return a moment as RFC 3339 text in UTC, such as "2026-06-01T12:00:00Z"."""
+    return moment.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
 class Clock(Protocol):
     """The interface of a clock."""
 
@@ -46,8 +56,7 @@ class ManualClock:
         return self._now
 
     def now_ns(self) -> int:
-        since = self._now - EPOCH
-        return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1_000
+        return to_nanoseconds(self._now)
 
     def monotonic(self) -> float:
         return self._monotonic

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import delete, func, select, update
 
+from refract.core.clock import format_utc
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys, sessions, tombstones
@@ -175,10 +176,10 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
     account = {
         "issuer": fresh.issuer,
         "subject": fresh.subject,
-        "created_at": _format_time(fresh.created_at),
+        "created_at": format_utc(fresh.created_at),
     }
     return {
-        "exported_at": _format_time(rt.clock.now()),
+        "exported_at": format_utc(rt.clock.now()),
         "me": (
             Me.model_validate(fresh).model_dump(mode="json")
             | account
@@ -190,7 +191,7 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
         ],
         "audit": [
             {
-                "at": _format_time(entry.at),
+                "at": format_utc(entry.at),
                 "action": entry.action,
                 "target": entry.target,
                 "detail": entry.detail,
@@ -198,10 +199,6 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
             for entry in entries
         ],
     }
-
-
-def _format_time(at: Any) -> str:
-    return str(at.isoformat()).replace("+00:00", "Z")
 
 
 async def count_administrators(session: ReadSession) -> int:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 from sqlalchemy import select
 
+from refract.core.clock import format_utc
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
@@ -214,4 +215,4 @@ def _to_json_value(value: Any) -> Any:
 
 
 def _format_time(moment: datetime | None) -> str | None:
-    return moment.isoformat().replace("+00:00", "Z") if moment else None
+    return format_utc(moment) if moment else None

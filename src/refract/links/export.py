@@ -8,6 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from refract.core.clock import format_utc
 from refract.core.csv_safety import escape_formula
 from refract.core.runtime import Runtime
 from refract.links.queries import LinkCard, list_links_after, load_cards
@@ -126,4 +127,4 @@ def _format_rows(rows: Iterable[Sequence[str]]) -> str:
 
 
 def _format_time(moment: datetime | None) -> str | None:
-    return moment.isoformat().replace("+00:00", "Z") if moment else None
+    return format_utc(moment) if moment else None

@@ -57,10 +57,10 @@ from refract.redirect.responses import (
     render_qr_image,
     sign_confirmation,
     split_confirmation,
-    strip_body,
 )
 from refract.web import return_path
 from refract.web.i18n import LazyText, lazy_gettext
+from refract.web.middleware import HeadOnlySend
 from refract.web.problems import (
     MethodNotAllowed,
     build_problem_headers,
@@ -113,14 +113,14 @@ class RedirectApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         response = await _RedirectRequest(self, scope).build_response()
-        await response(scope, receive, strip_body(send) if scope["method"] == "HEAD" else send)
+        await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
 
     async def try_redirect(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Answer if the answer is a redirect. If it is not, nothing has been sent, counted or taken from anybody's limit."""
         response = await _RedirectRequest(self, scope).build_redirect()
         if response is None:
             return False
-        await response(scope, receive, strip_body(send) if scope["method"] == "HEAD" else send)
+        await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
         return True
 
 

@@ -5,7 +5,7 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from starlette.types import Scope
 from refract.clicks.spool import request_flags
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PAGE_VIEW, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
+from refract.core.clock import to_nanoseconds
 from refract.core.db.raw import RawReader, open_raw_reader
 from refract.core.errors import Unavailable
 from refract.core.ids import encode_base62
@@ -47,7 +48,6 @@ READER_CONNECTIONS = 4
 MAX_CACHED_PATH_BYTES = 512
 """A longer path is answered, but not kept ready: what a visitor may write must not decide how much memory we need."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _FRAME_KINDS = {"link": LINK_CLICK, "list": PAGE_VIEW, "entry": ENTRY_CLICK}
 
 
@@ -195,7 +195,7 @@ class RedirectEngine:
 
 
 def _to_nanoseconds(moment: datetime | None) -> int:
-    return NEVER if moment is None else (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+    return NEVER if moment is None else to_nanoseconds(moment)
 
 
 # A process that has just begun knows nothing: the links that are used most are read before they are asked for.

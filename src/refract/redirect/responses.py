@@ -10,6 +10,7 @@ from starlette.datastructures import QueryParams
 from starlette.responses import JSONResponse, Response
 from starlette.types import Message, Receive, Scope, Send
 
+from refract.core.clock import format_utc
 from refract.core.extraction.tasks import TaskRefused
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
@@ -45,20 +46,9 @@ def build_json_preview(
         "title": found.title,
         "flag_reason": found.flag_reason,
         **({"continue_url": continue_url} if continue_url else {}),
-        "created_at": (
-            found.created_at.isoformat().replace("+00:00", "Z") if found.created_at else None
-        ),
+        "created_at": format_utc(found.created_at) if found.created_at else None,
     }
     return JSONResponse(facts, headers={"Cache-Control": "no-store"})
-
-
-def strip_body(send: Send) -> Send:
-    """`HEAD` is answered like `GET`, headers and all, with nothing behind them."""
-
-    async def bare(message: Message) -> None:
-        await send({**message, "body": b""} if message["type"] == "http.response.body" else message)
-
-    return bare
 
 
 async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryParams) -> Response:

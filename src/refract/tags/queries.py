@@ -1,13 +1,14 @@
 """Queries about tags."""
 
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import ColumnElement, func, literal, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
+from refract.core.clock import EPOCH
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
 from refract.core.db.types import UtcDateTime
@@ -79,7 +80,7 @@ async def load_tags_page(  # noqa: PLR0913 - one per filter
     )
 
 
-_NEVER_USED = datetime(1970, 1, 1, tzinfo=UTC)
+_NEVER_USED = EPOCH
 """Replaces NULL for tags that were never used, because databases sort NULL differently."""
 _SORT_COLUMNS: dict[TagSort, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
     TagSort.NAME: Tag.name_key,

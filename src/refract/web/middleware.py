@@ -50,6 +50,18 @@ PLAIN_HEADERS: dict[bytes, bytes] = {
 }
 
 
+class HeadOnlySend:
+    """Sends the head of the response to a GET and ends it: a stream need not be read to its end."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            await self._send(message)
+            await self._send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
 def iter_security_headers(content_type: bytes, *, https: bool) -> Iterable[tuple[bytes, bytes]]:
     """The headers of a class of response; a response that sets one of them itself knows better."""
     yield from COMMON_HEADERS.items()

@@ -5,6 +5,7 @@ from typing import Final
 
 from fastapi import APIRouter, Response
 
+from refract.core.clock import format_utc
 from refract.web.dependencies import Rt
 from refract.web.problems import PageNotFound
 
@@ -26,7 +27,7 @@ async def security_txt(rt: Rt) -> Response:
     )
     lines = [
         f"Contact: {settings.security_contact}",
-        f"Expires: {until.isoformat().replace('+00:00', 'Z')}",
+        f"Expires: {format_utc(until)}",
         "Preferred-Languages: en",
         f"Canonical: {settings.public_url}/.well-known/security.txt",
         *([f"Policy: {settings.security_policy}"] if settings.security_policy else []),

@@ -29,7 +29,7 @@ from refract.cli.demo.world import (
 )
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
-from refract.core.clock import EPOCH
+from refract.core.clock import to_nanoseconds
 from refract.core.ip_addresses import get_network
 
 HOUR: Final = timedelta(hours=1)
@@ -187,7 +187,7 @@ class _Maker:
 
 def _hours(plan: TrafficPlan) -> Iterator[tuple[int, int]]:
     """Yield start and length of every hour in nanoseconds; the outer two may be shorter."""
-    at, end = _ns(plan.start), _ns(plan.end)
+    at, end = to_nanoseconds(plan.start), to_nanoseconds(plan.end)
     while at < end:
         following = min(end, (at // _HOUR_NS + 1) * _HOUR_NS)
         yield at, following - at
@@ -199,7 +199,7 @@ def _shares(plan: TrafficPlan) -> Iterator[int]:
 
     Rounding carries over, so that they add up to the plan.
     """
-    begin, whole = _ns(plan.start), _ns(plan.end) - _ns(plan.start)
+    begin, whole = to_nanoseconds(plan.start), to_nanoseconds(plan.end) - to_nanoseconds(plan.start)
     weights = [
         length * sum(_busy(at // _HOUR_NS % 168)) * plan.growth ** ((at - begin) / whole)
         for at, length in _hours(plan)
@@ -254,10 +254,6 @@ def _networks(blocks: Sequence[str]) -> list[bytes]:
 def _pick(things: Sequence[Thing], weights: Sequence[float], point: float) -> Thing:
     """Return the thing at a point between 0 and 1, by cumulative weights."""
     return things[bisect(weights, point * weights[-1], 0, len(things) - 1)]
-
-
-def _ns(moment: datetime) -> int:
-    return (moment - EPOCH) // timedelta(microseconds=1) * 1000
 
 
 def _table(weighted: Sequence[tuple[int, Thing]]) -> tuple[list[Thing], list[float]]:

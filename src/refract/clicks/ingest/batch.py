@@ -11,12 +11,13 @@ from refract.clicks.rollups.breakdowns import BreakdownCounts, build_breakdown_k
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER
 from refract.clicks.rollups.sketches import VisitorSketch
 from refract.clicks.spool.format import LINK_CLICK, Click
+from refract.core.clock import EPOCH
 from refract.core.settings.model import Dialect
 
 _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _DAY_MICROSECONDS: Final = _DAY_SECONDS * 1_000_000
 _QUARTER_SECONDS: Final = GRAIN_SECONDS[QUARTER]
-_EPOCH: Final = datetime(1970, 1, 1)  # noqa: DTZ001 - two drivers expect naive UTC
+_EPOCH: Final = EPOCH.replace(tzinfo=None)  # two drivers expect naive UTC
 
 EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACT_COLUMNS)
 

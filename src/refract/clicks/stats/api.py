@@ -25,6 +25,7 @@ from refract.clicks.stats.schemas import (
     OverviewOut,
     StatsOut,
 )
+from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.identity.authentication import Caller
@@ -175,7 +176,7 @@ async def _format_events(changes: AsyncIterator[LiveTotals | None]) -> AsyncIter
         data = {
             "clicks": totals.clicks,
             "bots": totals.bots,
-            "last_clicked_at": last and last.isoformat().replace("+00:00", "Z"),
+            "last_clicked_at": last and format_utc(last),
         }
         yield f"event: clicks\ndata: {json.dumps(data)}\n\n".encode()
 

@@ -26,6 +26,7 @@ from refract.clicks.rollups.granularity import (
 )
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.stats.errors import InvalidRange, TooManyPoints
+from refract.core.clock import EPOCH
 from refract.core.errors import FieldError
 from refract.identity.errors import UnknownTimeZone
 
@@ -178,7 +179,7 @@ def _get_midnight(day: date, zone: ZoneInfo) -> int:
 def _parse_instant(given: datetime | date, zone: ZoneInfo) -> Fraction:
     try:
         if isinstance(given, datetime):
-            found = Fraction((given - _EPOCH) // timedelta(microseconds=1), 1_000_000)
+            found = Fraction((given - EPOCH) // timedelta(microseconds=1), 1_000_000)
         else:
             found = Fraction(_get_midnight(given, zone))
     except (OverflowError, ValueError) as exc:
@@ -194,6 +195,5 @@ def _round_up(second: int, grain: int = QUARTER) -> int:
 
 
 _UTC: Final = ZoneInfo("UTC")
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MIN_INSTANT: Final = to_seconds(datetime(1970, 3, 1, tzinfo=UTC))
 _MAX_INSTANT: Final = to_seconds(datetime(9000, 1, 1, tzinfo=UTC))

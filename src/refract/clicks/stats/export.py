@@ -23,6 +23,7 @@ from refract.clicks.stats.events import (
     iter_windows,
     require_archive_files,
 )
+from refract.core.clock import format_utc
 from refract.core.csv_safety import escape_formula
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
@@ -133,7 +134,7 @@ def _format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, datetime):
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
+        return format_utc(value, timespec="microseconds")
     return escape_formula(value) if isinstance(value, str) else str(value)
 
 

@@ -16,6 +16,7 @@ from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery, StatsResult
 from refract.clicks.stats.calendar import parse_zone
 from refract.clicks.stats.results import Breakdown, ValueShare
+from refract.core.clock import format_utc
 from refract.core.db.session import ReadSession
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
@@ -185,11 +186,7 @@ def _get_label(dimension: str, item: ValueShare) -> str:
 
 def _format_period(stats: StatsResult) -> str:
     """Return the query string that asks for the same period."""
-    return urlencode({"from": _format_time(stats.begin), "to": _format_time(stats.end)})
-
-
-def _format_time(moment: datetime) -> str:
-    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return urlencode({"from": format_utc(stats.begin), "to": format_utc(stats.end)})
 
 
 async def load_sparklines(

@@ -8,6 +8,8 @@ from sqlalchemy.dialects import mysql
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
+from refract.core.clock import EPOCH
+
 MYSQL_COLLATION = "utf8mb4_nopad_bin"
 """Plain `utf8mb4_bin` would treat 'road' and 'road ' as equal."""
 
@@ -16,9 +18,6 @@ TABLE_OPTIONS: dict[str, str] = {
     "mysql_charset": "utf8mb4",
     "mysql_collate": MYSQL_COLLATION,
 }
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class UtcDateTime(TypeDecorator[datetime]):
@@ -72,7 +71,7 @@ class UtcSeconds(TypeDecorator[datetime]):
         value: int | None,
         dialect: Dialect,  # noqa: ARG002 - SQLAlchemy
     ) -> datetime | None:
-        return None if value is None else _EPOCH + timedelta(seconds=value)
+        return None if value is None else EPOCH + timedelta(seconds=value)
 
 
 def text_key(length: int) -> String:

@@ -1,12 +1,11 @@
 """The page of a link: details, analytics, people and history; and its state changes."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from refract.core.db.session import ReadSession, WriteSession
+from refract.core.db.session import ReadSession
 from refract.core.errors import Conflict
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
@@ -16,14 +15,14 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.models import User
 from refract.identity.responses import render_response
 from refract.identity.users import get_users_by_id
-from refract.links import queries, service
+from refract.links import queries
 from refract.links.access import LinkAccess
 from refract.links.dependencies import Space, who
 from refract.links.models import LinkChange
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import get_stats_source
-from refract.names.service import Namespace
+from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, mark, translate_error
@@ -45,30 +44,12 @@ async def link_page(
     return await render_link(request, actor, rt, link_id, path=path)
 
 
-Step = Callable[[WriteSession, Namespace, Caller, int, Runtime], Awaitable[service.LockedLink]]
 STEP_MESSAGES = {
     "disable": mark("Disabled /{name}"),
     "enable": mark("Enabled /{name}"),
     "renew": mark("Removed the expiry of /{name}"),
     "delete": mark("Deleted /{name}. You can restore it for 24 hours."),
     "undo": mark("Restored /{name}"),
-}
-STEPS: dict[str, Step] = {
-    "disable": lambda session, _space, actor, link_id, rt: service.disable_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "enable": lambda session, _space, actor, link_id, rt: service.enable_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "renew": lambda session, _space, actor, link_id, rt: service.renew_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "delete": lambda session, _space, actor, link_id, rt: service.delete_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "undo": lambda session, space, actor, link_id, _rt: service.undo_link(
-        session, space, who(actor), link_id
-    ),
 }
 
 
@@ -82,13 +63,13 @@ async def take_step(
         return response
     try:
         async with rt.db.write() as session:
-            locked = await STEPS[step](session, space, actor, link_id, rt)
+            locked = await STEPS[step](session, rt, space, actor, link_id)
             name = locked.names[0] if locked.names else locked.link.code
     except Conflict as exc:
         return await render_link(
             request, actor, rt, link_id, status=409, errors={"step": translate_error(exc)}
         )
-    undo = f"/app/links/{link_id}/undo" if step in ("disable", "delete") else None
+    undo = f"/app/links/{link_id}/undo" if step in UNDOABLE_STEPS else None
     flash.add(response, rt, gettext(STEP_MESSAGES[step], name=name), undo=undo)
     return response
 

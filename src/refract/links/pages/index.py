@@ -1,6 +1,6 @@
 """The table of links: filters, search, sorting and bulk actions."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -20,6 +20,7 @@ from refract.links import queries, service
 from refract.links.dependencies import Space, who
 from refract.links.models import LinkState, Visibility
 from refract.links.pages.link_rows import get_stats_source, load_rows
+from refract.links.pages.steps import BULK_STEPS, STEPS, UNDOABLE_STEPS
 from refract.links.queries import CLICK_SORTS, LinkFilter, LinkSort, OwnerFilter
 from refract.links.schemas import LinkPatch
 from refract.names.service import Namespace
@@ -155,23 +156,6 @@ def _build_url(params: dict[str, str], changes: dict[str, str | None]) -> str:
     return f"/app/links?{urlencode(query)}" if query else "/app/links"
 
 
-BulkAction = Callable[[WriteSession, Runtime, Namespace, Caller, int], Awaitable[object]]
-BULK_ACTIONS: dict[str, BulkAction] = {
-    "disable": lambda session, rt, _space, actor, link_id: service.disable_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "enable": lambda session, rt, _space, actor, link_id: service.enable_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "delete": lambda session, rt, _space, actor, link_id: service.delete_link(
-        session, who(actor), link_id, rt.clock.now()
-    ),
-    "undo": lambda session, _rt, space, actor, link_id: service.undo_link(
-        session, space, who(actor), link_id
-    ),
-}
-
-
 @router.post("/app/links/bulk")
 async def apply_bulk_action(
     request: Request,
@@ -185,7 +169,7 @@ async def apply_bulk_action(
     """Disable, enable, delete or tag the selected links. A failure does not stop the rest."""
     chosen = _parse_ids(ids or [])
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
-    is_complete = bool(tag.strip()) if act == "tag" else act in BULK_ACTIONS
+    is_complete = bool(tag.strip()) if act == "tag" else act in BULK_STEPS
     if not chosen or not is_complete:
         hint = gettext("Choose an action.") if chosen else gettext("Select at least one link.")
         flash.add(response, rt, hint, kind="note")
@@ -233,7 +217,7 @@ async def _apply_action(
             if act == "tag":
                 await _add_tag(session, space, actor, link_id, tag)
             else:
-                await BULK_ACTIONS[act](session, rt, space, actor, link_id)
+                await STEPS[act](session, rt, space, actor, link_id)
             done.append(link_id)
         except (Conflict, Forbidden, Invalid, NotFound) as exc:
             failures.append(translate_error(exc))
@@ -263,7 +247,7 @@ def _flash_result(
                 "{n} failed: {reason}", "{n} failed: {reason}", len(failures), reason=failures[0]
             )
         )
-    undoable = act in ("disable", "delete", "tag")
+    undoable = act == "tag" or act in UNDOABLE_STEPS
     flash.add(
         response,
         rt,
