@@ -2,8 +2,6 @@
 
 from enum import StrEnum
 
-from refract.identity.models import User, UserRole
-
 
 class AccessRelation(StrEnum):
     """The relation of a user to an object."""
@@ -38,21 +36,6 @@ RIGHTS: dict[AccessRelation, frozenset[AccessRight]] = {
     AccessRelation.SIGNED_IN: frozenset(),
     AccessRelation.STRANGER: frozenset(),
 }
-
-
-def get_relation(
-    user: User | None, *, primary: bool = False, co_owner: bool = False, recipient: bool = False
-) -> AccessRelation:
-    """Return the strongest relation of a user to an object."""
-    if user is None:
-        return AccessRelation.STRANGER
-    if user.role == UserRole.ADMIN:
-        return AccessRelation.ADMIN
-    if primary:
-        return AccessRelation.PRIMARY
-    if co_owner:
-        return AccessRelation.CO_OWNER
-    return AccessRelation.RECIPIENT if recipient else AccessRelation.SIGNED_IN
 
 
 def is_allowed(relation: AccessRelation, right: AccessRight) -> bool:

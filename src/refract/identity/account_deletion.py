@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, select, update
+from sqlalchemy import delete, select, update
 
 from refract.core.clock import format_utc
 from refract.core.db.session import ReadSession, WriteSession
@@ -199,13 +199,3 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
             for entry in entries
         ],
     }
-
-
-async def count_administrators(session: ReadSession) -> int:
-    """Return the number of active administrators."""
-    active = (
-        select(func.count())
-        .select_from(User)
-        .where(User.role == UserRole.ADMIN, User.status == UserStatus.ACTIVE)
-    )
-    return await session.scalar(active) or 0

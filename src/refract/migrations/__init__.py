@@ -76,12 +76,6 @@ async def check_schema(db: Database) -> SchemaState:
         raise
 
 
-async def require_usable_schema(db: Database) -> None:
-    """Raise unless this program can work on the schema as it is."""
-    if problem := (await check_schema(db)).problem:
-        raise problem
-
-
 def _check_file(db: Database) -> None:
     """Raise if the file is not a usable database, before threads and pools work on it."""
     path = Path(db.url.database or "")

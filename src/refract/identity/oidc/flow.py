@@ -18,7 +18,12 @@ from refract.core.secrets import ExpiredSeal, InvalidSeal, Secret, encode_base64
 from refract.identity import audit, sessions
 from refract.identity.errors import InvalidLogoutToken, IssuerUnavailable, SignInFailed
 from refract.identity.oidc import tokens
-from refract.identity.oidc.providers import DiscoveryDocument, DocumentRefused, OidcProvider
+from refract.identity.oidc.providers import (
+    DiscoveryDocument,
+    DocumentRefused,
+    OidcProvider,
+    ProviderStatusError,
+)
 
 ATTEMPT_SECONDS = 10 * 60
 _PURPOSE = "oidc"
@@ -187,7 +192,7 @@ async def _redeem_code(
             "POST", discovery.token_endpoint, data=form, **options
         )
     except DocumentRefused as exc:
-        if str(exc).startswith("status 4"):
+        if isinstance(exc, ProviderStatusError) and 400 <= exc.status < 500:
             raise SignInFailed(
                 why="the provider did not accept its own code, or our client."
             ) from exc

@@ -43,6 +43,14 @@ class DocumentRefused(Exception):
     """The provider's response is unusable; the message is the reason, for the log."""
 
 
+class ProviderStatusError(DocumentRefused):
+    """The provider answered with another status than 200."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
 class DiscoveryDocument(BaseModel):
     """The fields of the discovery document that we use."""
 
@@ -167,7 +175,7 @@ class OidcProvider:
         except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as exc:
             raise DocumentRefused(type(exc).__name__) from exc
         if response.status_code != 200:
-            raise DocumentRefused(f"status {response.status_code}")
+            raise ProviderStatusError(response.status_code)
         try:
             return json.loads(body)
         except (ValueError, RecursionError) as exc:

@@ -81,11 +81,6 @@ class UnverifiedToken:
         return named
 
 
-def is_token_shaped(text: str) -> bool:
-    """Return whether a text looks like a JSON web token and not like an API key."""
-    return text.startswith("ey") and text.count(".") == 2
-
-
 def parse_token(text: str) -> UnverifiedToken:
     """Parse strictly: canonical base64url, no duplicate members, no header that changes checks."""
     if len(text) > MAX_TOKEN_LENGTH or not text.isascii():

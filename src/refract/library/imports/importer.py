@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import func, select, update
+from sqlalchemy import select, update
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import ReadSession, WriteSession
@@ -280,10 +280,3 @@ async def stop_running_import(
         )
         await session.execute(statement.execution_options(synchronize_session=False))
     return locked
-
-
-async def count_waiting_rows(session: ReadSession, import_id: int) -> int:
-    waiting = select(func.count()).where(
-        ImportRow.import_id == import_id, ImportRow.outcome == RowOutcome.WAITING
-    )
-    return await session.scalar(waiting) or 0

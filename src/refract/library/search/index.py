@@ -5,7 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ARRAY, ColumnElement, Insert, Text, bindparam, delete, func, select
+from sqlalchemy import ARRAY, ColumnElement, Insert, Text, bindparam, func, select
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession, WriteSession
@@ -62,15 +62,6 @@ async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) ->
         if session.dialect != "postgresql":
             rows = [{"number": row["number"], "words": " ".join(row["words"])} for row in rows]
         await (await session.connection()).execute(_build_upsert(session.dialect), rows)
-
-
-async def remove_from_index(session: WriteSession, item_ids: Sequence[int]) -> None:
-    for batch in iter_batches(item_ids):
-        await session.execute(
-            delete(ItemSearch)
-            .where(ItemSearch.item_id.in_(batch))
-            .execution_options(synchronize_session=False)
-        )
 
 
 def build_tokens(

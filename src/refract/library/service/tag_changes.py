@@ -28,7 +28,6 @@ from refract.tags.errors import NoTagChange, NothingToMerge, TagNotFound
 from refract.tags.models import Tag, TagAlias
 
 UNDO_HOURS = 24
-MAX_SOURCES = 100
 _NO_SYNC = {"synchronize_session": False}
 
 
