@@ -11,7 +11,7 @@ from refract.cli.common import get_acting_user, load_command_settings, run_on_da
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import UNCUT_WIDTH, make_console
 from refract.core.runtime import Runtime
-from refract.identity import audit, keys
+from refract.identity import keys
 from refract.identity.errors import KeyNotFound
 from refract.identity.models import ApiKey, KeyStatus, Scope
 from refract.identity.schemas import KeyCreate, KeyOut, check_key_expiry
@@ -54,15 +54,11 @@ def create(
         check_key_expiry(ends, rt.clock.now())
         person = await get_acting_user(rt, user)
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(
-                session, rt, person, new.name, new.scopes, expires_at=ends
-            )
-            await audit.record_event(
+            _, clear = await keys.create_audited_key(
                 session,
                 rt,
-                "key.created",
-                actor=person,
-                target=row.key_prefix,
+                person,
+                new.model_copy(update={"expires_at": ends}),
                 detail="command line",
             )
         return clear
@@ -147,17 +143,9 @@ def revoke(
             ]
             if len(matching) != 1:
                 raise KeyNotFound
-            revoked = await keys.revoke_key(session, person, matching[0].id)
-            for row in revoked:
-                await audit.record_event(
-                    session,
-                    rt,
-                    "key.revoked",
-                    actor=person,
-                    target=row.key_prefix,
-                    detail="command line",
-                )
-        return revoked
+            return await keys.revoke_audited_key(
+                session, rt, person, matching[0].id, detail="command line"
+            )
 
     typer.echo(f"Revoked {', '.join(row.name for row in run_on_data(settings, run))}.")
 

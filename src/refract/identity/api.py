@@ -157,17 +157,8 @@ async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
     """Create an API key. Only this response contains the key itself."""
     check_key_expiry(new.expires_at, rt.clock.now())
     async with rt.db.write() as session:
-        row, clear = await keys.create_key(
-            session,
-            rt,
-            actor.user,
-            new.name,
-            new.scopes,
-            expires_at=new.expires_at,
-            parent=actor.parent_key,
-        )
-        await audit.record_event(
-            session, rt, "key.created", actor=actor.user, target=row.key_prefix
+        row, clear = await keys.create_audited_key(
+            session, rt, actor.user, new, parent=actor.parent_key
         )
         return NewKey(
             **KeyOut.model_validate(row).model_dump(by_alias=False)
@@ -180,10 +171,7 @@ async def create_key(new: KeyCreate, actor: AccountCaller, rt: Rt) -> NewKey:
 async def revoke_key(key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     """Revoke a key and the keys created with it. It takes effect immediately, in every process."""
     async with rt.db.write() as session:
-        for row in await keys.revoke_key(session, actor.user, key_id):
-            await audit.record_event(
-                session, rt, "key.revoked", actor=actor.user, target=row.key_prefix
-            )
+        await keys.revoke_audited_key(session, rt, actor.user, key_id)
     return Response(status_code=204)
 
 

@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from sqlalchemy import select, update
 
@@ -14,6 +15,7 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import ALPHABET, encode_base62
 from refract.core.runtime import Runtime
 from refract.core.secrets import hash_credential
+from refract.identity import audit
 from refract.identity.errors import (
     AdminScopeNotAllowed,
     InvalidCredentials,
@@ -22,6 +24,9 @@ from refract.identity.errors import (
     ScopeNotAllowed,
 )
 from refract.identity.models import ApiKey, KeyStatus, Scope, User, UserRole, UserStatus
+
+if TYPE_CHECKING:  # roles without the API do not load schemas
+    from refract.identity.schemas import KeyCreate
 
 KEY_PREFIX = "refract_"
 SHOWN_PREFIX_LENGTH = 16
@@ -103,6 +108,25 @@ async def create_key(
     return row, clear
 
 
+async def create_audited_key(
+    session: WriteSession,
+    rt: Runtime,
+    user: User,
+    new: "KeyCreate",
+    *,
+    parent: ParentKey | None = None,
+    detail: str | None = None,
+) -> tuple[ApiKey, str]:
+    """Create a key like `create_key`, and record it in the audit log with `detail`."""
+    row, clear = await create_key(
+        session, rt, user, new.name, new.scopes, expires_at=new.expires_at, parent=parent
+    )
+    await audit.record_event(
+        session, rt, "key.created", actor=user, target=row.key_prefix, detail=detail
+    )
+    return row, clear
+
+
 async def _limit_to_parent(
     session: WriteSession, rt: Runtime, user: User, parent: ParentKey, expires_at: datetime | None
 ) -> datetime | None:
@@ -170,6 +194,18 @@ async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[Api
     for row in revoked:
         row.status = KeyStatus.REVOKED
     await session.flush()
+    return revoked
+
+
+async def revoke_audited_key(
+    session: WriteSession, rt: Runtime, user: User, key_id: int, *, detail: str | None = None
+) -> list[ApiKey]:
+    """Revoke like `revoke_key`, and record each key in the audit log with `detail`."""
+    revoked = await revoke_key(session, user, key_id)
+    for row in revoked:
+        await audit.record_event(
+            session, rt, "key.revoked", actor=user, target=row.key_prefix, detail=detail
+        )
     return revoked
 
 

@@ -186,17 +186,8 @@ async def create_key(
         return await _render_settings(request, actor, rt, status=422, values=values, errors=errors)
     try:
         async with rt.db.write() as session:
-            row, clear = await keys.create_key(
-                session,
-                rt,
-                actor.user,
-                new.name,
-                new.scopes,
-                expires_at=new.expires_at,
-                parent=actor.parent_key,
-            )
-            await audit.record_event(
-                session, rt, "key.created", actor=actor.user, target=row.key_prefix
+            row, clear = await keys.create_audited_key(
+                session, rt, actor.user, new, parent=actor.parent_key
             )
     except RefractError as exc:
         return await _render_settings(
@@ -213,12 +204,7 @@ async def create_key(
 @router.post("/app/settings/keys/{key_id}/revoke")
 async def revoke_key(key_id: Id, actor: AccountCaller, rt: Rt) -> Response:
     async with rt.db.write() as session:
-        revoked = await keys.revoke_key(session, actor.user, key_id)
-        for row in revoked:
-            await audit.record_event(
-                session, rt, "key.revoked", actor=actor.user, target=row.key_prefix
-            )
-        count = len(revoked)
+        count = len(await keys.revoke_audited_key(session, rt, actor.user, key_id))
     response = RedirectResponse("/app/settings#keys-section", 303)
     flash.add(response, rt, ngettext("Revoked {n} key", "Revoked {n} keys", count))
     return response
