@@ -28,7 +28,6 @@ from refract.links.queries import (
 from refract.links.schemas import LinkOut
 from refract.links.service import LockedLink
 from refract.names.service import Namespace, namespace_of
-from refract.redirect.resolver import parse_typed_path
 
 LinkArgument = Annotated[str, typer.Argument(help="Name, code, id or short URL.", metavar="LINK")]
 
@@ -81,6 +80,10 @@ async def load_context(rt: Runtime, email: str | None) -> LinkCommandContext:
 
 def parse_segment(typed: str) -> str:
     """Return the name, code or id in a short URL, in a path or on its own."""
+    from refract.redirect.resolver import (  # noqa: PLC0415 - not for commands without a link
+        parse_typed_path,
+    )
+
     return parse_typed_path(_extract_path(typed)).name
 
 
