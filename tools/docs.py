@@ -102,10 +102,10 @@ def _cell(text: str) -> str:
 
 def settings_page() -> str:
     text = (
-        "Every setting is an environment variable, or a line of the TOML file that"
+        "Every setting is an environment variable, or a line in the TOML file that"
         " `REFRACT_SETTINGS_FILE` names. The options of `refract serve` (host, port, data"
-        " directory, workers, role) win over it. A value that does not fit stops the start with a"
-        " sentence that says what would."
+        " directory, workers, role) take precedence. An invalid value stops the start with a"
+        " message that says what is allowed."
     )
     table = _table("variable", "value", "default", "meaning")
     return "\n".join(
@@ -117,8 +117,7 @@ def _issuers(table: list[str]) -> list[str]:
     """The members of one identity provider."""
     text = (
         "Each provider has a name of its own, here `WORK`: up to 31 letters, digits, `-` and `_`."
-        " It stands in the address that the provider sends people back to,"
-        " `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
+        " It is part of the redirect URI, `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
     )
     return [
         "## Identity providers",
@@ -239,13 +238,12 @@ def errors_page() -> str:
         for one in error_classes()
     ]
     text = (
-        "The API answers errors as `application/problem+json` (RFC 9457). Programs should look at"
-        " `code`: it is stable, sentences may be worded better. `…` stands for what only the moment"
-        " knows. On the command line the sentence goes to standard error; the exit code is 2 for"
-        " what the caller can put right by asking differently (400, 422, a setting) and 1"
-        " otherwise."
+        "The API returns errors as `application/problem+json` (RFC 9457). Programs should use"
+        " `code`, which is stable; messages may change. `…` stands for details of the request. On"
+        " the command line the message goes to standard error; the exit code is 2 for invalid input"
+        " (400, 422, a setting) and 1 otherwise."
     )
-    return "\n".join(["# Errors", "", text, "", *_table("status", "code", "sentence"), *rows])
+    return "\n".join(["# Errors", "", text, "", *_table("status", "code", "message"), *rows])
 
 
 # -- commands
@@ -273,7 +271,11 @@ def _command(path: str, command: Any) -> Iterator[str]:
         one for one in command.params if one.param_type_name == "option" and one.name != "help"
     ]
     arguments = [one for one in command.params if one.param_type_name == "argument"]
-    usage = [path, *(one.name.upper() for one in arguments), *(["[OPTIONS]"] if options else [])]
+    usage = [
+        path,
+        *(_get_metavar(argument) for argument in arguments),
+        *(["[OPTIONS]"] if options else []),
+    ]
     yield from (
         f"## {path}",
         "",
@@ -282,7 +284,7 @@ def _command(path: str, command: Any) -> Iterator[str]:
         " ".join((command.help or "").split()),
         "",
     )
-    rows = [(one.name.upper(), one.help) for one in arguments] + [
+    rows = [(_get_metavar(argument), argument.help) for argument in arguments] + [
         (", ".join(one.opts), _option(one)) for one in options
     ]
     if rows:
@@ -293,9 +295,13 @@ def _command(path: str, command: Any) -> Iterator[str]:
         )
 
 
+def _get_metavar(argument: Any) -> str:
+    return str(argument.metavar or argument.name.upper())
+
+
 def _option(one: Any) -> str:
     default = f" Default: `{one.show_default}`." if isinstance(one.show_default, str) else ""
-    return f"{one.help or ''}{' Needed.' if one.required else ''}{default}"
+    return f"{one.help or ''}{' Required.' if one.required else ''}{default}"
 
 
 # -- the API
@@ -304,12 +310,12 @@ def _option(one: Any) -> str:
 def api_page(document: dict[str, Any]) -> str:
     text = (
         f"{document['info']['description'].strip()}\n\nA running server shows this page with"
-        " examples at `/api/docs`. Besides the errors below, any call may answer"
+        " examples at `/api/docs`. Besides the errors below, any call may return"
         f" {', '.join(f'`{code}`' for code in sorted(EVERYWHERE))}: see [errors](errors.md)."
     )
     parts: list[str] = []
     for chapter in build_sections(document):
-        table = _table("call", "what it does", "scope", "errors of its own")
+        table = _table("call", "what it does", "scope", "specific errors")
         parts += [
             f"## {chapter.name.capitalize()}",
             "",
