@@ -11,6 +11,7 @@ from refract.jobs.models import Job, JobStatus
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import get_database_time
 from refract.jobs.schedule import PeriodicJob
+from refract.jobs.slices import run_in_slices
 
 DONE_JOB_RETENTION = timedelta(days=1)
 BATCH_SIZE = 500
@@ -24,25 +25,26 @@ class DeleteDoneJobs(JobPayload):
 
 @handles(DeleteDoneJobs)
 async def delete_done_jobs(rt: Runtime, _job: DeleteDoneJobs) -> None:
-    """Delete in batches with a pause between them, so that others do not wait long for a lock."""
     async with rt.db.read() as session:
         before = await get_database_time(session, rt.clock) - DONE_JOB_RETENTION
-    while True:
+    old = (
+        select(Job.id)
+        .where(Job.status == JobStatus.DONE, Job.finished_at < before)
+        .order_by(Job.finished_at, Job.id)
+        .limit(BATCH_SIZE)
+    )
+
+    async def delete_batch() -> int:
         async with rt.db.read() as session:
-            old = (
-                select(Job.id)
-                .where(Job.status == JobStatus.DONE, Job.finished_at < before)
-                .order_by(Job.finished_at, Job.id)
-                .limit(BATCH_SIZE)
-            )
             ids = (await session.scalars(old)).all()
-        if not ids:
-            return
-        async with rt.db.write() as session:
-            await session.execute(
-                delete(Job).where(Job.id.in_(ids)).execution_options(synchronize_session=False)
-            )
-        await rt.clock.sleep(0.01)
+        if ids:
+            async with rt.db.write() as session:
+                await session.execute(
+                    delete(Job).where(Job.id.in_(ids)).execution_options(synchronize_session=False)
+                )
+        return len(ids)
+
+    await run_in_slices(rt, delete_batch)
 
 
 HANDLERS = (delete_done_jobs,)

@@ -20,6 +20,7 @@ from refract.jobs.handlers import handles
 from refract.jobs.models import DEFAULT_MAX_TRIES, Job, JobStatus
 from refract.jobs.queue import finish_job
 from refract.jobs.schedule import PeriodicJob
+from refract.jobs.slices import run_in_slices
 from refract.library import service
 from refract.library.enrichment.background import load_background
 from refract.library.enrichment.model import ModelClient, ModelFailed
@@ -48,7 +49,6 @@ MAX_TRIES = DEFAULT_MAX_TRIES
 ENRICHMENT_TIMEOUT = 900.0
 MODEL_RETRY_SECONDS = (2.0, 8.0)
 RECOUNT_INTERVAL = 7 * 86_400
-YIELD_SECONDS = 0.01
 _log = structlog.get_logger("refract.library")
 
 
@@ -269,7 +269,9 @@ async def fail_stuck_items(rt: Runtime, _job: FailStuckItems) -> None:
 async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
     """Measure the usage of every user, each in a transaction of their own, and log drift."""
     last = -1
-    while True:
+
+    async def recount_next() -> bool:
+        nonlocal last
         async with rt.db.read() as session:
             after = (
                 select(LibraryUsage.user_id)
@@ -279,13 +281,15 @@ async def recount_usage(rt: Runtime, _job: RecountUsage) -> None:
             )
             user_id = await session.scalar(after)
         if user_id is None:
-            return
+            return False
         async with rt.db.write() as session:
             off = await storage.reconcile_usage(session, user_id)
         if off is not None:
             _log.warning("usage_drifted", user=str(user_id), items=off.items, bytes=off.bytes)
         last = user_id
-        await rt.clock.sleep(YIELD_SECONDS)
+        return True
+
+    await run_in_slices(rt, recount_next)
 
 
 HANDLERS = (enrich_item, fail_stuck_items, recount_usage)

@@ -7,10 +7,9 @@ from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
 from refract.jobs.schedule import PeriodicJob
+from refract.jobs.slices import write_in_slices
 from refract.links import service
 from refract.links.safety import jobs as safety_jobs
-
-YIELD_SECONDS = 0.01
 
 
 class MarkExpired(JobPayload):
@@ -33,32 +32,21 @@ class PurgeInvitations(JobPayload):
 
 @handles(PurgeInvitations)
 async def purge_invitations(rt: Runtime, _job: PurgeInvitations) -> None:
-    """Delete expired invitations in batches, to hold the lock briefly."""
-    while True:
-        async with rt.db.write() as session:
-            if not await service.purge_invitations(session, rt.clock.now()):
-                return
-        await rt.clock.sleep(YIELD_SECONDS)
+    await write_in_slices(rt, lambda session: service.purge_invitations(session, rt.clock.now()))
 
 
 @handles(MarkExpired)
 async def mark_expired(rt: Runtime, _job: MarkExpired) -> None:
-    """Update the status of expired links in batches, to hold the lock briefly."""
-    while True:
-        async with rt.db.write() as session:
-            if not await service.mark_expired(session, rt.clock.now()):
-                return
-        await rt.clock.sleep(YIELD_SECONDS)
+    await write_in_slices(rt, lambda session: service.mark_expired(session, rt.clock.now()))
 
 
 @handles(PurgeLinks)
 async def purge_links(rt: Runtime, _job: PurgeLinks) -> None:
     after = timedelta(days=rt.settings.purge_expired_after_days)
-    while after:
-        async with rt.db.write() as session:
-            if not await service.purge_links(session, rt.clock.now(), after):
-                return
-        await rt.clock.sleep(YIELD_SECONDS)
+    if after:
+        await write_in_slices(
+            rt, lambda session: service.purge_links(session, rt.clock.now(), after)
+        )
 
 
 HANDLERS = (

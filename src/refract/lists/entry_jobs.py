@@ -1,6 +1,7 @@
 """Background jobs of entries: fetching page metadata, and rechecking URLs."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import ClassVar
 
 from sqlalchemy import select
@@ -15,12 +16,12 @@ from refract.jobs.handlers import handles
 from refract.jobs.models import COMMON_SHARE
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import enqueue_all
+from refract.jobs.slices import run_in_slices
 from refract.links.safety.jobs import (
     BATCH_SIZE,
     CLICKED_RECHECK_INTERVAL,
     MAX_BATCHES,
     RECHECK_INTERVAL,
-    YIELD_SECONDS,
 )
 from refract.links.safety.service import DestinationChecker
 from refract.lists import queries, service
@@ -117,18 +118,20 @@ async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
 @handles(RecheckDueEntries)
 async def recheck_due_entries(rt: Runtime, _job: RecheckDueEntries) -> None:
     """Recheck due entries, the oldest check first. Stop if the checking service is unavailable."""
-    for _ in range(MAX_BATCHES if rt.singleton(DestinationChecker).has_checks else 0):
-        async with rt.db.read() as session:
-            hrefs = await queries.find_due_entries(
-                session,
-                rt.clock.now(),
-                clicked_every=CLICKED_RECHECK_INTERVAL,
-                every=RECHECK_INTERVAL,
-                limit=BATCH_SIZE,
-            )
-        if not hrefs or not await _check_entries(rt, hrefs):
-            return
-        await rt.clock.sleep(YIELD_SECONDS)
+    if rt.singleton(DestinationChecker).has_checks:
+        await run_in_slices(rt, partial(_check_due_entries, rt), max_steps=MAX_BATCHES)
+
+
+async def _check_due_entries(rt: Runtime) -> bool:
+    async with rt.db.read() as session:
+        hrefs = await queries.find_due_entries(
+            session,
+            rt.clock.now(),
+            clicked_every=CLICKED_RECHECK_INTERVAL,
+            every=RECHECK_INTERVAL,
+            limit=BATCH_SIZE,
+        )
+    return bool(hrefs) and await _check_entries(rt, hrefs)
 
 
 async def _check_entries(rt: Runtime, hrefs: Mapping[int, str]) -> bool:

@@ -3,15 +3,15 @@
 from datetime import time
 from typing import ClassVar
 
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
 from refract.jobs.schedule import PeriodicJob
+from refract.jobs.slices import write_in_slices
 from refract.links.safety.jobs import RUN_INTERVAL_SECONDS
 from refract.lists import entry_jobs, service
 from refract.names.service import release_expired_names
-
-YIELD_SECONDS = 0.01
 
 
 class PurgeLists(JobPayload):
@@ -40,14 +40,13 @@ async def release_names(rt: Runtime, _job: ReleaseNames) -> None:
 
 @handles(PurgeLists)
 async def purge_lists(rt: Runtime, _job: PurgeLists) -> None:
-    """Purge in batches, so that the lock is never held for long."""
-    while True:
-        async with rt.db.write() as session:
-            erased = await service.purge_old_lists(session, rt.clock.now())
-            forgotten = await service.purge_actions(session, rt.clock.now())
-        if not erased and not forgotten:
-            return
-        await rt.clock.sleep(YIELD_SECONDS)
+    async def purge(session: WriteSession) -> int:
+        now = rt.clock.now()
+        return await service.purge_old_lists(session, now) + await service.purge_actions(
+            session, now
+        )
+
+    await write_in_slices(rt, purge)
 
 
 @handles(FailStaleEntries)

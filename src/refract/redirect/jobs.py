@@ -7,6 +7,7 @@ from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
 from refract.jobs.schedule import PeriodicJob
+from refract.jobs.slices import write_in_slices
 from refract.links import feed
 
 FEED_RETENTION = timedelta(minutes=5)
@@ -21,13 +22,8 @@ class TrimFeed(JobPayload):
 
 @handles(TrimFeed)
 async def trim_feed(rt: Runtime, job: TrimFeed) -> None:  # noqa: ARG001 - every handler has this shape
-    """In slices with a pause between them, so that nobody waits long for a lock."""
     before = datetime.now(UTC) - FEED_RETENTION
-    while True:
-        async with rt.db.write() as session:
-            if not await feed.trim_feed(session, before, BATCH_SIZE):
-                return
-        await rt.clock.sleep(0.01)
+    await write_in_slices(rt, lambda session: feed.trim_feed(session, before, BATCH_SIZE))
 
 
 HANDLERS = (trim_feed,)

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, cast
 
@@ -36,6 +37,7 @@ from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
+from refract.jobs.slices import run_in_slices
 
 ONE_DAY: Final = timedelta(days=1)
 BATCH_SIZES: Final = {"sqlite": 4_000, "postgresql": 20_000, "mysql": 10_000}
@@ -43,7 +45,6 @@ BATCH_SIZES: Final = {"sqlite": 4_000, "postgresql": 20_000, "mysql": 10_000}
 MAX_MERGED_FILES: Final = 64
 GRACE_SECONDS: Final = 3_600.0
 """Seconds that an unreferenced file is kept, since it may be being read."""
-YIELD_SECONDS: Final = 0.01
 EXPORT_PREFIX: Final = ".export-"
 """Prefix of the folders in which exports are assembled."""
 _MAX_TRIES: Final = 5
@@ -97,23 +98,31 @@ async def archive_old_days(rt: Runtime) -> int:
 
 async def archive_day(rt: Runtime, day: date) -> int:
     """Move one UTC day out of the database, then merge the day's files."""
-    directory = ensure_directory(rt)
-    moved = tries = 0
-    while (part := await _load_next_slice(rt, day)) is not None:
-        try:
-            written = await asyncio.to_thread(
-                write_rows, directory, f"{day}-{part.part}", [tuple(row) for row in part.rows]
-            )
-            await _commit_slice(rt, part, written)
-        except ArchiveConflict:
-            tries += 1
-            if tries == _MAX_TRIES:
-                raise
-            continue
-        moved, tries = moved + len(part.rows), 0
-        await rt.clock.sleep(YIELD_SECONDS)
+    moved = await run_in_slices(rt, partial(_archive_slice, rt, day))
     await merge_day(rt, day)
     return moved
+
+
+async def _archive_slice(rt: Runtime, day: date) -> int:
+    """Move a slice of a day; return how many events moved.
+
+    Raises `ArchiveConflict` if the day changed meanwhile at every try.
+    """
+    directory = ensure_directory(rt)
+    for tries_left in reversed(range(_MAX_TRIES)):
+        part = await _load_next_slice(rt, day)
+        if part is None:
+            break
+        rows = [tuple(row) for row in part.rows]
+        try:
+            written = await asyncio.to_thread(write_rows, directory, f"{day}-{part.part}", rows)
+            await _commit_slice(rt, part, written)
+        except ArchiveConflict:
+            if not tries_left:
+                raise
+            continue
+        return len(rows)
+    return 0
 
 
 async def merge_day(rt: Runtime, day: date) -> None:

@@ -7,6 +7,7 @@ batches under the lock of the state, so that concurrent writers know exactly wha
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Table, delete, func, select
@@ -31,29 +32,27 @@ from refract.clicks.rollups.state import RollupProgress, lock_progress, save_pro
 from refract.clicks.rollups.updater import RollupUpdater
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.jobs.slices import run_in_slices, write_in_slices
 
 CLOSE_GRACE_SECONDS: Final = 120
 """Seconds that an hour stays open after its end: nearly all clicks have arrived by then."""
 BATCH_SIZE: Final = 100
-YIELD_SECONDS: Final = 0.01
 _HOUR_SECONDS: Final = GRAIN_SECONDS[HOUR]
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 
 
 async def close_hours(rt: Runtime) -> int:
     """Close every hour that is over and finalize the days; return the number of batches."""
-    done = 0
-    while True:
+
+    async def close_batch(session: WriteSession) -> bool:
         until = start_of(HOUR, to_seconds(rt.clock.now()) - CLOSE_GRACE_SECONDS)
-        async with rt.db.write() as session:
-            state = await lock_progress(session)
-            after = await _close_batch(session, state, until)
-            if after == state:
-                break
+        state = await lock_progress(session)
+        after = await _close_batch(session, state, until)
+        if after != state:
             await save_progress(session, after)
-        done += 1
-        await rt.clock.sleep(YIELD_SECONDS)
-    return done + await finalize_days(rt)
+        return after != state
+
+    return await write_in_slices(rt, close_batch) + await finalize_days(rt)
 
 
 async def _close_batch(session: WriteSession, state: RollupProgress, until: int) -> RollupProgress:
@@ -125,9 +124,7 @@ async def drop_expired_rollups(rt: Runtime) -> int:
             await save_progress(session, after)
     dropped = 0
     for grain in (QUARTER, HOUR, SIX_HOURS, DAY, MONTH):
-        while number := await _drop_batch(rt, grain):
-            dropped += number
-            await rt.clock.sleep(YIELD_SECONDS)
+        dropped += await run_in_slices(rt, partial(_drop_batch, rt, grain))
     return dropped
 
 

@@ -9,6 +9,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from sqlalchemy import Table, bindparam, func, or_, select, update
@@ -27,9 +28,9 @@ from refract.clicks.rollups.granularity import (
 from refract.clicks.rollups.state import RollupProgress, load_progress, lock_progress, save_progress
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
+from refract.jobs.slices import run_in_slices
 
 BATCH_SIZE: Final = 25
-YIELD_SECONDS: Final = 0.01
 _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 _COLUMNS: Final = _ROLLUPS.c
@@ -49,24 +50,26 @@ _UPDATE_DAY: Final = (
 
 async def finalize_days(rt: Runtime) -> int:
     """Finalize every day that is over; return the number of batches."""
-    done = 0
-    while True:
-        async with rt.db.read() as session:
-            progress = await load_progress(session)
-            day, targets = await _find_next_targets(session, progress)
-            quarters = await _load_quarters(session, day, targets) if targets else []
-            parts = await _load_breakdowns(session, day, targets) if targets else {}
-        if day >= _get_end(progress):
-            if day > progress.settled_until:
-                await _save_batch(rt, progress, day, -1, [])
-            return done
-        updates = await asyncio.to_thread(_build_updates, day, quarters, parts)
-        if len(targets) < BATCH_SIZE:
-            await _save_batch(rt, progress, day + _DAY_SECONDS, -1, updates)
-        else:
-            await _save_batch(rt, progress, day, targets[-1], updates)
-        done += 1
-        await rt.clock.sleep(YIELD_SECONDS)
+    return await run_in_slices(rt, partial(_finalize_batch, rt))
+
+
+async def _finalize_batch(rt: Runtime) -> bool:
+    """Finalize a batch of targets of the day in question; return False when no day is left."""
+    async with rt.db.read() as session:
+        progress = await load_progress(session)
+        day, targets = await _find_next_targets(session, progress)
+        quarters = await _load_quarters(session, day, targets) if targets else []
+        parts = await _load_breakdowns(session, day, targets) if targets else {}
+    if day >= _get_end(progress):
+        if day > progress.settled_until:
+            await _save_batch(rt, progress, day, -1, [])
+        return False
+    updates = await asyncio.to_thread(_build_updates, day, quarters, parts)
+    if len(targets) < BATCH_SIZE:
+        await _save_batch(rt, progress, day + _DAY_SECONDS, -1, updates)
+    else:
+        await _save_batch(rt, progress, day, targets[-1], updates)
+    return True
 
 
 def _get_end(state: RollupProgress) -> int:

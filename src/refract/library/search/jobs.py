@@ -14,11 +14,11 @@ from refract.jobs.models import MAINTENANCE_SHARE
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import enqueue
 from refract.jobs.schedule import PeriodicJob
+from refract.jobs.slices import write_in_slices
 from refract.library.models import ItemTag, TagChangeItem
 from refract.library.search import index_items
 from refract.library.service import tag_changes
 
-YIELD_SECONDS = 0.01
 _BATCH_SIZE = 200
 _MERGE_PAGES = 200
 """Pages of the index on SQLite that are rewritten in one transaction."""
@@ -91,11 +91,9 @@ async def reindex_tag_items(rt: Runtime, job: ReindexTag) -> None:
 
 @handles(DeleteTagChanges)
 async def delete_tag_changes(rt: Runtime, _job: DeleteTagChanges) -> None:
-    while True:
-        async with rt.db.write() as session:
-            if not await tag_changes.delete_expired_changes(session, rt.clock.now()):
-                return
-        await rt.clock.sleep(YIELD_SECONDS)
+    await write_in_slices(
+        rt, lambda session: tag_changes.delete_expired_changes(session, rt.clock.now())
+    )
 
 
 @handles(PurgeDeletedWords)
@@ -109,32 +107,33 @@ async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
     if rt.settings.dialect != "sqlite":
         return
     pages, changes = -_MERGE_PAGES, text("SELECT total_changes()")
-    while True:
-        async with rt.db.write() as session:
-            before = await session.scalar(changes) or 0
-            await session.execute(
-                text(
-                    "INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"
-                ),
-                {"pages": pages},
-            )
-            if (await session.scalar(changes) or 0) - before < 2:
-                return
+
+    async def merge_pages(session: WriteSession) -> bool:
+        nonlocal pages
+        before = await session.scalar(changes) or 0
+        await session.execute(
+            text("INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"),
+            {"pages": pages},
+        )
         pages = _MERGE_PAGES
-        await rt.clock.sleep(YIELD_SECONDS)
+        return (await session.scalar(changes) or 0) - before >= 2
+
+    await write_in_slices(rt, merge_pages)
 
 
 async def _reindex_in_batches(rt: Runtime, items_after: Callable[[int], Select[int]]) -> None:
     """Reindex in batches, each in a transaction of its own, so that locks are short."""
     last = 0
-    while True:
-        async with rt.db.write() as session:
-            item_ids = list(await session.scalars(items_after(last).limit(_BATCH_SIZE)))
-            if not item_ids:
-                return
+
+    async def reindex_batch(session: WriteSession) -> int:
+        nonlocal last
+        item_ids = list(await session.scalars(items_after(last).limit(_BATCH_SIZE)))
+        if item_ids:
             await index_items(session, item_ids)
-        last = item_ids[-1]
-        await rt.clock.sleep(YIELD_SECONDS)
+            last = item_ids[-1]
+        return len(item_ids)
+
+    await write_in_slices(rt, reindex_batch)
 
 
 HANDLERS = (reindex_change_items, reindex_tag_items, delete_tag_changes, purge_deleted_words)

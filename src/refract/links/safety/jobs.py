@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import timedelta
+from functools import partial
 from typing import ClassVar
 
 from sqlalchemy import or_, select, update
@@ -13,6 +14,7 @@ from refract.core.urls import BadUrl
 from refract.jobs.errors import TryAgain
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
+from refract.jobs.slices import run_in_slices, write_in_slices
 from refract.links.golinks.template import parse_template
 from refract.links.models import FlagReason, Link, LinkState, LinkTotals
 from refract.links.safety.queries import purge_expired_checks
@@ -28,7 +30,6 @@ BATCH_SIZE = 500
 MAX_BATCHES = 20
 """Batches per run. The rest is due in the next run, which spreads the load."""
 RUN_INTERVAL_SECONDS = 900
-YIELD_SECONDS = 0.01
 
 _RETRY_BACKOFF = (60.0, 60.0, 300.0, 900.0, 3600.0, 3600.0 * 6, 3600.0 * 24)
 
@@ -60,12 +61,14 @@ async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
 @handles(RecheckDueLinks)
 async def recheck_due_links(rt: Runtime, _job: RecheckDueLinks) -> None:
     """Check the due links, least recently checked first. Stop if the service fails."""
-    for _ in range(MAX_BATCHES if rt.singleton(DestinationChecker).has_checks else 0):
-        async with rt.db.read() as session:
-            links = await _load_destinations(session, await find_due_links(session, rt))
-        if not links or not await _check_links(rt, links):
-            return
-        await rt.clock.sleep(YIELD_SECONDS)
+    if rt.singleton(DestinationChecker).has_checks:
+        await run_in_slices(rt, partial(_check_due_links, rt), max_steps=MAX_BATCHES)
+
+
+async def _check_due_links(rt: Runtime) -> bool:
+    async with rt.db.read() as session:
+        links = await _load_destinations(session, await find_due_links(session, rt))
+    return bool(links) and await _check_links(rt, links)
 
 
 async def find_due_links(session: ReadSession, rt: Runtime, limit: int = BATCH_SIZE) -> list[int]:
@@ -161,8 +164,4 @@ async def _check_links(rt: Runtime, links: Mapping[int, tuple[str, str]]) -> boo
 
 @handles(PurgeUrlChecks)
 async def purge_url_checks(rt: Runtime, _job: PurgeUrlChecks) -> None:
-    """Delete expired results in batches, to hold the lock briefly."""
-    while True:
-        async with rt.db.write() as session:
-            if not await purge_expired_checks(session, rt.clock.now()):
-                return
+    await write_in_slices(rt, lambda session: purge_expired_checks(session, rt.clock.now()))
