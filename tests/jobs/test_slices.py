@@ -1,4 +1,4 @@
-"""Long work in slices: each in its own transaction, with a pause after each, until nothing is left."""
+"""Long work in slices, each in its own transaction and followed by a pause."""
 
 import pytest
 

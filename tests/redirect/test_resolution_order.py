@@ -49,7 +49,7 @@ TABLE = {
     "{swapped}": None,
     "{hidden}": None,
 }
-"""Texts, and the destination that each leads to. `{hidden}` is the id of a link with a random code."""
+"""Texts and their destinations. `{hidden}` is the id of a link with a random code."""
 
 
 @dataclass

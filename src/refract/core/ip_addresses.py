@@ -34,11 +34,11 @@ class TrustedProxies:
     def find_client(
         self, peer: tuple[str, int] | None, headers: Iterable[tuple[bytes, bytes]]
     ) -> str:
-        """Return the nearest address that is not one of our proxies, given peer and headers as in ASGI.
+        """Return the nearest address that is not one of our proxies.
 
-        The values of every `X-Forwarded-For` header are read from the right, since each proxy
-        appends the address it saw. An entry that is not an address ends the search: what is left of
-        it is not trustworthy.
+        Peer and headers are as in ASGI. The values of every `X-Forwarded-For` header are read from
+        the right, since each proxy appends the address it saw. An entry that is not an address ends
+        the search: what is left of it is not trustworthy.
         """
         nearest = peer[0] if peer else ""
         if not self.is_trusted(nearest):

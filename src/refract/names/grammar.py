@@ -92,7 +92,7 @@ class NameCandidate(NamedTuple):
 
 
 def iter_candidates(segment: str) -> Iterator[NameCandidate]:
-    """Yield the readings of a path segment, best first: as it is, then without trailing punctuation.
+    """Yield the readings of a path segment: as it is, then without trailing punctuation.
 
     Every door uses this order: redirects, the API, the omnibox, commands, lists and reports.
     """
