@@ -17,10 +17,12 @@ from babel.messages.catalog import Catalog, Message
 from babel.messages.extract import extract
 from babel.messages.pofile import read_po, write_po
 
+from refract.core.errors import KINDS
 from refract.core.net.errors import FetchError
 from refract.core.net.metadata import UnreadablePage
 from refract.web.catalogues import DOMAIN
 from refract.web.i18n import LOCALES
+from tools.docs import error_classes
 
 SOURCE = LOCALES.parent
 TEMPLATE = LOCALES / f"{DOMAIN}.pot"
@@ -32,6 +34,7 @@ KEYWORDS: dict[str, Keywords] = {
         "gettext": None,
         "lazy_gettext": None,
         "mark": None,
+        "Phrase": None,
         "ngettext": (1, 2),
         "pgettext": ((1, "c"), 2),
     },
@@ -48,7 +51,11 @@ METHODS = {".py": "python", ".html": "jinja2", ".js": "javascript"}
 OPTIONS: dict[str, dict[str, Any]] = {
     "jinja2": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
 }
+_PYTHON_CALLS = (b"gettext(", b"mark(", b"Phrase(")
+_WITHOUT_PAGES = ("refract.cli.", "refract.migrations.", "refract.server.", "refract.transfer.")
+"""Packages whose errors only an operator sees, in English."""
 _PLACEHOLDER = re.compile(r"\{\w*\}")
+_LETTER = re.compile(r"[A-Za-z]")
 _TAG = re.compile(r"</?\w+")
 _NOTE = "# Messages of Refract. Written by `make messages`; translations are edited by hand."
 
@@ -70,7 +77,7 @@ def extract_messages() -> Catalog:
     for path in source_files():
         method = METHODS[path.suffix]
         content = path.read_bytes()
-        if method == "python" and b"gettext(" not in content and b"mark(" not in content:
+        if method == "python" and not any(name in content for name in _PYTHON_CALLS):
             continue  # the tokenizer is slow, and few modules have words for people
         found = extract(
             method,
@@ -83,13 +90,25 @@ def extract_messages() -> Catalog:
         place = str(path.relative_to(SOURCE))
         for _, text, comments, context in found:
             catalogue.add(text, locations=[(place, 0)], auto_comments=comments, context=context)
-    for error in {FetchError, UnreadablePage, *_iter_subclasses(FetchError)}:
+    for error, template in _iter_error_messages():
         place = f"{error.__module__.removeprefix('refract.').replace('.', '/')}.py"
-        catalogue.add(" ".join((error.__doc__ or "").split()), locations=[(place, 0)])
+        catalogue.add(template, locations=[(place, 0)])
     for message in catalogue:
         message.locations = sorted(set(message.locations))
         message.flags.clear()  # placeholders are the same everywhere and checked by our own test
     return catalogue
+
+
+def _iter_error_messages() -> Iterator[tuple[type[Exception], str]]:
+    """Yield the errors that a page can show, with their messages: the docstrings of the classes."""
+    for error in (*KINDS, *error_classes()):
+        if not error.__module__.startswith(_WITHOUT_PAGES) and _LETTER.search(
+            _PLACEHOLDER.sub("", error.template)
+        ):
+            yield error, error.template
+    failures: set[type[Exception]] = {FetchError, UnreadablePage, *_iter_subclasses(FetchError)}
+    for failure in failures:
+        yield failure, " ".join((failure.__doc__ or "").split())
 
 
 def _iter_subclasses(error: type[FetchError]) -> Iterator[type[FetchError]]:

@@ -22,6 +22,7 @@ from refract.home import pages as home_pages
 from refract.identity import api as identity_api
 from refract.identity import pages as identity_pages
 from refract.identity.dependencies import SECURITY_SCHEMES, identify_caller
+from refract.identity.errors import SignInRequired
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.responses import render_response
 from refract.library import api as library_api
@@ -44,6 +45,7 @@ from refract.reports import pages as report_pages
 from refract.server.node import ServerNode
 from refract.web import assets, health_api, return_path, well_known
 from refract.web.health import HealthEndpoints
+from refract.web.i18n import gettext
 from refract.web.middleware import HeadOnlySend
 from refract.web.openapi import describe
 from refract.web.problems import (
@@ -269,7 +271,7 @@ async def _handle_error(request: Request, error: Exception) -> Response:
         status=word.status,
         page_title=str(word.status),
         title=_get_heading(word.status),
-        detail=word.message,
+        detail=_describe_error(word),
         request_id=request.state.request_id,
         retry_after=getattr(word, "retry_after", None),
     )
@@ -315,12 +317,19 @@ def _translate_error(request: Request, error: Exception) -> RefractError:
     return InternalError()
 
 
+def _describe_error(error: RefractError) -> str:
+    """Return what the error page says. People sign in; how to send an API key is for programs."""
+    if isinstance(error, SignInRequired):
+        return gettext("You need an account to see this page.")
+    return error.message
+
+
 def _get_heading(status: int) -> str:
     return {
-        401: "Please sign in",
-        403: "This is not allowed",
-        404: "Nothing here",
-        421: "Wrong address",
-        429: "Too many requests",
-        503: "Back in a moment",
-    }.get(status, "That did not work" if status < 500 else "Something went wrong")
+        401: gettext("Sign in to continue"),
+        403: gettext("You don’t have access"),
+        404: gettext("Page not found"),
+        421: gettext("Wrong host"),
+        429: gettext("Too many requests"),
+        503: gettext("Back in a moment"),
+    }.get(status, gettext("Something went wrong"))

@@ -367,7 +367,7 @@ async def _item(world: World, *, failed: bool) -> int:
             await items.capture_item(session, world.rt, world.owner, ItemCreate(text="A thought."))
         ).item
         if failed:
-            await items.mark_failed(session, world.rt, item, "The address could not be reached.")
+            await items.mark_failed(session, world.rt, item, "The page couldn't be reached.")
         else:
             await items.apply_proposal(
                 session, world.rt, item, EnrichmentProposal("A thought", None, []), final=True

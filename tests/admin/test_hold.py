@@ -88,7 +88,7 @@ async def test_the_page_is_neutral(client: AsyncClient, place: Place) -> None:
     )
 
     assert page.status_code == 410
-    assert "is not available" in page.text
+    assert "is unavailable" in page.text
     assert problem["code"] == "LINK_UNAVAILABLE"
     for word in ("suspend", "hold", "one.example", ">eve<"):
         assert word not in (page.text + str(problem)).lower().replace("placeholder", "")

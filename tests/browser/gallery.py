@@ -25,6 +25,7 @@ from starlette.routing import Route
 from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
 from refract.home.omnibox import OmniboxOption
+from refract.web.i18n import negotiate, use_locale
 from refract.web.jinja_i18n import install_i18n
 from refract.web.static_files import read_static, static
 from refract.web.templating import template_loader
@@ -72,11 +73,10 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
 
     async def sample(request: Request) -> Response:
         page = PAGES.get(request.path_params["name"])
-        return (
-            show(page)
-            if page
-            else Response("no such sample", status_code=404, media_type="text/plain")
-        )
+        if page is None:
+            return Response("no such sample", status_code=404, media_type="text/plain")
+        with use_locale(negotiate(request.headers.get("Accept-Language", ""))):
+            return show(page)
 
     async def start(_: Request) -> Response:
         return show(PAGES["home"])
@@ -116,7 +116,7 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
             {
                 "name": name,
                 "available": name != "roadmap",
-                "reason": None,
+                "reason": "SLUG_TAKEN" if name == "roadmap" else None,
                 "detail": f"The name “{name}” is already in use.",
             }
         )

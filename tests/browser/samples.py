@@ -480,7 +480,7 @@ FIGURES: dict[str, Any] = {
 }
 SEEN: dict[str, Any] = LINK | {
     "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False}, "versions": [], "shares": [],
-    "dry_run": {"leads_to": None, "problem": "Nothing was given for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
+    "dry_run": {"leads_to": None, "problem": "This link needs a value for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
 }  # fmt: skip
 FORM: dict[str, Any] = {
     "statuses": REDIRECT_STATUS_CHOICES,
@@ -673,7 +673,7 @@ LISTS: dict[str, Any] = {
 }
 WRONG = {
     "slug": "The name “reading” is already in use.",
-    "urls": "exmaple: That is not an address that a browser could open.",
+    "urls": "exmaple: That doesn't look like a valid URL.",
 }
 TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
 SHELF: dict[str, Any] = {
@@ -735,7 +735,7 @@ QUEUE = [
         6,
         HOSTILE,
         status="FAILED",
-        failure="The address could not be reached. " + HOSTILE,
+        failure="The page couldn't be reached. " + HOSTILE,
         url=None,
     ),
 ]
@@ -1182,7 +1182,7 @@ PAGES: dict[str, Page] = {
         path="/app/lists/add",
         url="x",
         drafts=[],
-        problem="That is not an address.",
+        problem="That doesn't look like a valid URL.",
     ),
     "list": page(
         "lists/builder.html",

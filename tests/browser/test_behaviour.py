@@ -47,7 +47,7 @@ async def test_theme_goes_round_and_is_remembered_before_the_first_paint(page: P
     await page.reload()
     assert await page.evaluate("first") == "dark"
     assert await page.evaluate(BACKGROUND) == DARK
-    await expect(switch).to_have_attribute("aria-label", "Colours: dark. Change")
+    await expect(switch).to_have_attribute("aria-label", "Theme: Dark")
 
     await switch.click()
     assert await page.evaluate(BACKGROUND) == LIGHT
@@ -73,8 +73,8 @@ async def test_keys_reach_the_omnibox(page: Page, keys: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("https://example.com/a?b", "Enter: shorten this address"),
-        ("example.com/page", "Enter: shorten this address"),
+        ("https://example.com/a?b", "Enter: create a short link"),
+        ("example.com/page", "Enter: create a short link"),
         ("/roadmap", "Enter: open /roadmap"),
         ("#planning", "Enter: show everything tagged #planning"),
         ("road map", "Enter: search for “road map”"),

@@ -190,7 +190,7 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
         "https://example.com/worth/keeping"
     )
     await drawer.get_by_role("textbox", name="Name optional").fill("keeper")
-    await expect(drawer.locator("#name-state")).to_have_text("/keeper is free.")
+    await expect(drawer.locator("#name-state")).to_have_text("/keeper is available")
     await drawer.get_by_role("button", name="Create link").click()
     await expect(visit.page.locator("h1")).to_contain_text("keeper")
 

@@ -107,7 +107,7 @@ async def test_order_by_keyboard_by_button_and_by_drag(stranger: Page, web: Site
 
     await entries.nth(2).locator("summary").focus()
     await stranger.keyboard.press("Alt+ArrowUp")
-    await expect(stranger.locator("#list-said")).to_have_text("Moved to place 2 of 3.")
+    await expect(stranger.locator("#list-said")).to_have_text("Moved to position 2 of 3")
     await stranger.keyboard.press("Alt+ArrowUp")
     assert await stranger.evaluate(PLACES) == ["/three", "/one", "/two"]
     await expect(entries.first.locator("summary")).to_be_focused()
@@ -138,7 +138,7 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(
     await name.press_sequentially("ad")
     await expect(state).to_contain_text("3 to 40 characters")
     await name.press_sequentially("min")
-    await expect(state).to_contain_text("kept for Refract")
+    await expect(state).to_contain_text("is reserved")
     await name.fill("")
     await name.press_sequentially("My Reading_List!")
     await expect(name).to_have_value("my-reading-list")
@@ -199,7 +199,7 @@ async def _move_and_rename_the_last(stranger: Page) -> None:
     await _tab_to(stranger, "[data-entry]:nth-child(3) summary")
     await press("Alt+ArrowUp")
     await press("Alt+ArrowUp")
-    await expect(stranger.locator("#list-said")).to_have_text("Moved to place 1 of 3.")
+    await expect(stranger.locator("#list-said")).to_have_text("Moved to position 1 of 3")
     await press("Enter")  # the entry that has the focus is edited in place
     await _tab_to(stranger, "[data-entry]:first-child input[name=title]")
     await press("Control+a")

@@ -69,7 +69,7 @@ async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> N
     await visit.page.get_by_label("Add a name").fill("jira")
     await expect(visit.page.locator("#name-state")).to_contain_text("in use")
     await visit.page.get_by_label("Add a name").fill("tickets")
-    await expect(visit.page.locator("#name-state")).to_contain_text("is free")
+    await expect(visit.page.locator("#name-state")).to_contain_text("is available")
     await visit.page.locator("#names").get_by_role("button", name="Add").click()
     await expect(visit.page.locator("#names")).to_contain_text("/tickets")
 

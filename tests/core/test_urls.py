@@ -62,7 +62,7 @@ def test_the_parts_of_an_address_are_the_parsers_own(
     ],
 )
 def test_credentials_are_refused_however_they_are_written(typed: str) -> None:
-    with pytest.raises(BadUrl, match="user name or a password"):
+    with pytest.raises(BadUrl, match="user name and password"):
         parse_web_url(typed)
 
 

@@ -5,17 +5,17 @@
 
 from refract.core.urls import MAX_URL_LENGTH
 
-SCHEME = "Only http and https addresses"
-BEGIN = "must begin with http:// or https://"
-CREDENTIALS = "user name or a password"
+SCHEME = "Only http:// and https:// URLs"
+BEGIN = "must start with http:// or https://"
+CREDENTIALS = "user name and password"
 CONTROL = "control or invisible characters"
 BACKSLASH = "backslash"
-SLASHES = "exactly two slashes"
-HOST = "no usable host name"
-UNREADABLE = "not an address that a browser could open"
-LONG = "too long"
-EMPTY = "Enter an address"
-PLACEHOLDER = "never in the scheme, the host or the port"
+SLASHES = "two slashes"
+HOST = "valid host name"
+UNREADABLE = "look like a valid URL"
+LONG = "characters"
+EMPTY = "Enter a URL"
+PLACEHOLDER = "only in the path or the query"
 
 ACCEPTED: dict[str, str] = {
     # -- plain
@@ -271,9 +271,9 @@ REFUSED: dict[str, str] = {
     "https://example.com{1}": PLACEHOLDER,
     "https://example.com{1=/}x": PLACEHOLDER,
     "{*}": PLACEHOLDER,
-    "https://example.com/%{1}": "bare % sign",
-    "https://example.com/%2{1}": "bare % sign",
-    "https://example.com/{1}/..": "step up",
+    "https://example.com/%{1}": "follow a % sign",
+    "https://example.com/%2{1}": "follow a % sign",
+    "https://example.com/{1}/..": "before /../",
     "https://example.com/{a=1}{a=2}": "two different defaults",
     "javascript:alert({1})": PLACEHOLDER,
     "ftp://example.com/{1}": SCHEME,

@@ -57,7 +57,7 @@ async def test_what_may_pass_is_tried_three_times(
     seen = await look(item)
     assert (seen.status, seen.failure, seen.title) == (
         "FAILED",
-        "The server answered with an error.",
+        "The server responded with an error.",
         None,
     )
     assert len(site.server.asked) == 3
@@ -80,10 +80,10 @@ async def test_a_page_that_comes_back_is_described_after_all(
 @pytest.mark.parametrize(
     ("answer", "why"),
     [
-        ((404, "text/html", b""), "The server answered with an error."),
+        ((404, "text/html", b""), "The server responded with an error."),
         (
             (200, "application/pdf", b"%PDF"),
-            "There is no page at this address, but something else.",
+            "The URL isn't a web page.",
         ),
         ((200, "text/html", b"<p>" + b"x" * 3_000_000), "The page is too large."),
     ],
@@ -113,7 +113,7 @@ async def test_an_internal_address_is_never_asked(work: JobWorker, save: Save, l
         await work.run_due_jobs()
         assert ((await look(item)).status, (await look(item)).failure) == (
             "FAILED",
-            "The address could not be reached.",
+            "The page couldn't be reached.",
         )
 
 
@@ -184,7 +184,7 @@ async def test_a_page_that_takes_too_long_is_unreadable_and_the_next_is_read(
     )
     endless = b"<div>" * 200_000  # Lexbor looks through all open elements for each: minutes of CPU
 
-    with pytest.raises(UnreadablePage, match="could not be read"):
+    with pytest.raises(UnreadablePage, match="couldn't be read"):
         await reader.extract_article(endless, "https://example.com/", None, 1)
 
     monkeypatch.undo()

@@ -279,7 +279,7 @@ async def test_a_retry_is_not_charged_again(
     await work.run_due_jobs()
     assert ((await look(item)).status, (await look(item)).failure) == (
         "FAILED",
-        "The server answered with an error.",
+        "The server responded with an error.",
     )
     assert model.questions == []
     site.pages["/a"] = STEAM

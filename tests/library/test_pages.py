@@ -282,5 +282,5 @@ async def test_an_address_with_no_id_in_it_is_nobodys(
         "/app/lists/nonsense",
     ):
         answer = await client.get(path, headers=browser)
-        assert (answer.status_code, "Nothing here" in answer.text) == (404, True), path
+        assert (answer.status_code, "Page not found" in answer.text) == (404, True), path
     assert (await client.get("/api/v1/items/nonsense", headers=browser)).status_code == 422

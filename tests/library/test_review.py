@@ -44,7 +44,7 @@ async def bring_to(rt: Runtime, ada: User, item: ItemOut, status: ItemStatus) ->
     async with rt.db.write() as session:
         held = await service.lock_item(session, rt, ada.id, item.id)
         if status == ItemStatus.FAILED:
-            await service.mark_failed(session, rt, held.item, "The address could not be reached.")
+            await service.mark_failed(session, rt, held.item, "The page couldn't be reached.")
         elif status in (ItemStatus.READY_TO_CONFIRM, ItemStatus.ARCHIVED):
             await service.apply_proposal(
                 session, rt, held.item, EnrichmentProposal("A title", None, []), final=True

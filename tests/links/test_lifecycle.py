@@ -138,7 +138,7 @@ async def test_other_changes_of_state_are_refused_naming_the_state_and_what_is_a
         await _do(rt, ada, wish, link, *([LinkPatch(title="x")] if wish == "edit" else []))
 
     assert refused.value.status == 409
-    assert f"The link is {state}," in refused.value.message
+    assert f"The link is {state} and" in refused.value.message
     assert "Allowed now: " in refused.value.message
     assert await _state(rt, link) is state
 

@@ -93,7 +93,7 @@ async def test_refusal_names_the_field_and_the_reason(rt: Runtime) -> None:
 
     assert refused.value.status == 422
     assert refused.value.errors[0].field == "destination"
-    assert "Only http and https" in refused.value.errors[0].message
+    assert "Only http:// and https://" in refused.value.errors[0].message
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,7 @@ async def test_what_cannot_be_added_stays_in_the_box_with_its_reason(client: Asy
 
     assert page.status_code == 422
     assert re.search(r"<textarea[^>]*>exmaple</textarea>", page.text)
-    assert "The address must begin with" in page.text
+    assert "The URL must start with" in page.text
     assert len((await read(client, me, found["id"]))["entries"]) == 2
     again = await client.post("/app/lists", headers=me, data={"title": "x" * 201, "urls": A})
     assert again.status_code == 422

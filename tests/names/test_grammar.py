@@ -48,10 +48,10 @@ def test_seed_003_link_names_have_1_to_50_letters_digits_hyphens_and_underscores
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("", "it is empty"),
+        ("", "it's empty"),
         ("a" * 51, "it has more than 50 characters"),
-        ("-a", "it must begin with a letter or a digit"),
-        ("_a", "it must begin with a letter or a digit"),
+        ("-a", "it must start with a letter or a number"),
+        ("_a", "it must start with a letter or a number"),
         ("a b", "only the letters A to Z"),
         ("a.b", "only the letters A to Z"),
         ("a/b", "only the letters A to Z"),

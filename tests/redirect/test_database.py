@@ -285,7 +285,7 @@ async def test_error_pages_for_people(rt: Runtime, client: httpx.AsyncClient, ad
     )
 
     assert unfit.status_code == 404
-    assert "Nothing was given for {1}. Write it like /jira/{1}." in unfit.text
+    assert "This link needs a value for {1}. Write it like /jira/{1}." in unfit.text
     assert (method.status_code, method.headers["allow"]) == (405, "GET, HEAD")
     assert (
         await client.get("/jira+", headers=HTML | {"x-api-key": "refract_wrong"})

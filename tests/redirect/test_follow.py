@@ -208,9 +208,9 @@ async def test_path_that_does_not_fit_is_explained_and_not_counted(
 
     assert reply.status == page.status == 404
     assert reply.json["code"] == "PATH_MISMATCH"
-    assert reply.json["detail"] == "Nothing was given for {1}. Write it like /jira/{1}."
+    assert reply.json["detail"] == "This link needs a value for {1}. Write it like /jira/{1}."
     assert page.json["template"] == "error.html"
-    assert "1 path segment at most" in page.json["detail"]
+    assert "but this link takes 1" in page.json["detail"]
     assert world.clicks == []
     assert world.kept == {}
 

@@ -156,7 +156,7 @@ async def test_at_most_20_errors_are_told_and_how_many_there_are(client: httpx.A
     problem = (await client.post("/api/v1/lists", headers=JSON, content=unknown(57))).json()
 
     assert (problem["status"], len(problem["errors"])) == (422, MAX_FIELD_ERRORS)
-    assert problem["detail"].endswith("see errors for the first 20 of 57.")
+    assert problem["detail"].endswith("See `errors` for the first 20 of 57.")
 
 
 async def test_a_body_of_unknown_members_is_refused_before_each_of_them_becomes_an_error(

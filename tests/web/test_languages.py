@@ -108,7 +108,7 @@ async def test_programs_read_english_whatever_they_accept(
     )
 
     assert answer.status_code == 422
-    assert answer.json()["errors"][0]["message"] == "There is no such field."
+    assert answer.json()["errors"][0]["message"] == "This field is unknown. Remove it."
     assert "Content-Language" not in answer.headers
     assert "Vary" not in answer.headers
 
@@ -175,3 +175,57 @@ async def test_a_warning_is_in_the_language_of_the_browser(
     page = await client.get("/odd", headers=GERMAN)
 
     assert "Diese URL wurde noch nicht geprüft." in page.text
+
+
+async def test_a_form_error_is_in_the_language_of_the_page(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, ada)) | GERMAN
+
+    page = await client.post(
+        "/app/links", headers=browser, data={"destination": "ftp://example.com/", "name": "-x"}
+    )
+    named = await client.post(
+        "/app/links", headers=browser, data={"destination": "https://example.com/", "name": "-"}
+    )
+
+    assert page.status_code == named.status_code == 422
+    assert "Nur URLs mit http:// und https:// werden unterstützt, nicht ftp:." in page.text
+    assert (
+        "Der Name „-“ ist ungültig: er muss mit einem Buchstaben oder einer Ziffer beginnen."
+        in named.text
+    )
+
+
+async def test_an_error_page_is_in_the_language_of_the_page(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+    chinese = {"Accept-Language": "zh-CN"}
+
+    page = await client.get("/app/links/1", headers=browser | chinese)
+    call = await client.get("/api/v1/links/1", headers=browser | chinese)
+
+    assert page.status_code == call.status_code == 404
+    assert "找不到页面" in page.text
+    assert "找不到链接。" in page.text
+    assert call.json()["detail"] == "Link not found."
+
+
+async def test_a_toast_about_an_error_is_in_the_language_of_the_page(
+    rt: Runtime, client: AsyncClient
+) -> None:
+    async with rt.db.write() as session:
+        root = await make.admin(session, rt)
+        browser = by_cookie(rt, await make.cookie(session, rt, root)) | GERMAN
+
+    answer = await client.post("/app/admin/blocked-domains/example.com/remove", headers=browser)
+    toast = answer.headers["Set-Cookie"].partition(";")[0]
+    page = await client.get(
+        "/app/admin/blocked-domains",
+        headers=browser | {"Cookie": f"{browser['Cookie']}; {toast}"},
+    )
+
+    assert "Die Domain example.com ist nicht blockiert." in page.text

@@ -6,6 +6,7 @@ from enum import StrEnum
 from refract.admin.schemas import PersonPatch
 from refract.admin.service import change_person
 from refract.core.db.session import WriteSession
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.models import User
@@ -109,7 +110,7 @@ async def _apply_action(
             )
         case ReportAction.SUSPEND_OWNER:
             if target.owner is None:
-                raise ActionNotApplicable(why="it has no owner with an account")
+                raise ActionNotApplicable(why=Phrase("no account owns it"))
             person = await change_person(
                 session, rt, by, target.owner.id, PersonPatch(status="suspended")
             )
@@ -140,5 +141,7 @@ def _choose_domain(target: ReportTarget, domain: str | None) -> str:
     if len(target.hosts) == 1:
         return target.hosts[0]
     raise ActionNotApplicable(
-        why="it has several hosts, so name the domain" if target.hosts else "it has no destination"
+        why=Phrase("it goes to several hosts, so choose the domain")
+        if target.hosts
+        else Phrase("it has no destination")
     )

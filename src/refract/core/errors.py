@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from refract.core.phrases import Phrase
+
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """The boundaries between words of a class name: `NotABackup` is not, a, backup."""
 
@@ -35,7 +37,7 @@ class RefractError(Exception):
     def __init__(self, *, errors: list[FieldError] | None = None, **facts: object) -> None:
         self.errors = errors or []
         self.facts = facts
-        self.message = self.template.format_map(facts)
+        self.message: str = Phrase(self.template, **facts)
         super().__init__(self.message)
 
 
@@ -118,12 +120,14 @@ KINDS: tuple[type[RefractError], ...] = (
 
 
 class InvalidStateTransition(Conflict):
-    """The {what} is {state} and can't be {action}. Allowed now: {allowed}."""
+    """{what} is {label} and can't be {action}. Allowed now: {allowed}."""
 
-    def __init__(self, *, what: str, state: str, action: str, allowed: str) -> None:
-        super().__init__(what=what, state=state, action=action, allowed=allowed)
-        # For programs, besides the message.
+    def __init__(
+        self, *, what: Phrase, state: str, label: Phrase, action: Phrase, allowed: Phrase
+    ) -> None:
+        super().__init__(what=what, label=label, action=action, allowed=allowed)
         self.extra = {"state": state, "allowed": allowed.split(", ")}
+        """Members of the problem document for programs: the state's value and the actions."""
 
 
 class NothingToUndo(Conflict):

@@ -1,8 +1,9 @@
 """Types shared by all request and response schemas."""
 
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import (
     AfterValidator,
@@ -18,6 +19,7 @@ from pydantic import (
 
 from refract.core.errors import FieldError
 from refract.core.ids import MAX_ID
+from refract.core.phrases import Phrase
 
 
 def parse_id(value: Any) -> int:
@@ -26,8 +28,7 @@ def parse_id(value: Any) -> int:
     if isinstance(value, bool) or not (
         text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MAX_ID
     ):
-        problem = "An id is a whole number, written as text."
-        raise ValueError(problem)
+        raise ValueError(Phrase("Enter an id: a whole number, written as text."))
     return int(text)
 
 
@@ -49,16 +50,16 @@ def _check_rfc3339(value: Any) -> Any:
         isinstance(value, str) and _RFC_3339.fullmatch(value.strip())
     ):
         return value
-    problem = "Write the time as RFC 3339 with its offset, such as 2030-01-31T12:00:00Z."
-    raise ValueError(problem)
+    raise ValueError(
+        Phrase("Write the time as RFC 3339 with its offset, like 2030-01-31T12:00:00Z.")
+    )
 
 
 def _to_utc(moment: datetime) -> datetime:
     try:
         return moment.astimezone(UTC)
     except OverflowError as exc:
-        problem = "This moment is beyond every calendar."
-        raise ValueError(problem) from exc
+        raise ValueError(Phrase("This date is out of range.")) from exc
 
 
 Timestamp = Annotated[
@@ -83,16 +84,48 @@ class OutputSchema(BaseModel):
 
 
 def list_schema_errors(error: ValidationError) -> list[FieldError]:
-    """Return one message per invalid field."""
+    """Return what is wrong with a model's values, field by field."""
     return [
-        FieldError(
-            ".".join(map(str, detail["loc"])), _format_message(detail["type"], detail["msg"])
-        )
+        FieldError(".".join(map(str, detail["loc"])), describe_validation_error(detail))
         for detail in error.errors()
     ]
 
 
-def _format_message(kind: str, message: str) -> str:
-    if kind in ("missing", "extra_forbidden"):
-        return "This field is needed." if kind == "missing" else "There is no such field."
-    return f"{message.removeprefix('Value error, ').rstrip('.')}."
+def describe_validation_error(detail: Mapping[str, Any]) -> str:
+    """Return the sentence for an entry of pydantic's `errors()`: ours where there is one."""
+    context = detail.get("ctx", {})
+    cause = context.get("error")
+    if isinstance(cause, ValueError) and cause.args and isinstance(cause.args[0], Phrase):
+        return cause.args[0]
+    if detail["type"] == "string_too_short" and context.get("min_length") == 1:
+        return _VALIDATION_PHRASES["missing"]
+    if (phrase := _VALIDATION_PHRASES.get(detail["type"])) is not None:
+        return Phrase(phrase.template, **context)
+    return f"{str(detail['msg']).removeprefix('Value error, ').rstrip('.')}."
+
+
+_WHOLE_NUMBER: Final = Phrase("Enter a whole number.")
+_VALIDATION_PHRASES: Final = {
+    "missing": Phrase("This field is required."),
+    "extra_forbidden": Phrase("This field is unknown. Remove it."),
+    "string_type": Phrase("Enter text."),
+    "string_too_long": Phrase("Enter at most {max_length} characters."),
+    "string_too_short": Phrase("Enter at least {min_length} characters."),
+    "too_long": Phrase("Enter at most {max_length} values."),
+    "too_short": Phrase("Enter at least {min_length} values."),
+    "int_type": _WHOLE_NUMBER,
+    "int_parsing": _WHOLE_NUMBER,
+    "int_from_float": _WHOLE_NUMBER,
+    "float_type": Phrase("Enter a number."),
+    "float_parsing": Phrase("Enter a number."),
+    "bool_type": Phrase("Use true or false."),
+    "bool_parsing": Phrase("Use true or false."),
+    "greater_than": Phrase("Enter more than {gt}."),
+    "greater_than_equal": Phrase("Enter {ge} or more."),
+    "less_than": Phrase("Enter less than {lt}."),
+    "less_than_equal": Phrase("Enter {le} or less."),
+    "literal_error": Phrase("Use one of {expected}."),
+    "enum": Phrase("Use one of {expected}."),
+    "timezone_aware": Phrase("Add the time zone, like 2030-01-31T12:00:00Z."),
+}
+"""Our sentences for pydantic's own error types, filled in with the context of the error."""

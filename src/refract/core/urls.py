@@ -5,6 +5,8 @@ from dataclasses import dataclass
 
 from ada_url import URL
 
+from refract.core.phrases import Phrase
+
 MAX_URL_LENGTH = 2048
 MAX_HOST_LENGTH = 254
 """The limit of DNS, and a trailing dot."""
@@ -55,15 +57,17 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
     href = url.href  # the only attribute that is read: each costs as much as parsing
     parts = _HREF.match(href)
     if parts is None:
-        problem = f"Only http and https addresses can be used, not {href.split(':', 1)[0]}:."
-        raise BadUrl(problem)
+        raise BadUrl(
+            Phrase(
+                "Only http:// and https:// URLs are supported, not {scheme}:.",
+                scheme=href.split(":", 1)[0],
+            )
+        )
     scheme, user, host, port, path, query, fragment = parts.groups(default="")
     if user or "@" in _extract_authority(typed):
-        problem = "An address must not carry a user name or a password."
-        raise BadUrl(problem)
+        raise BadUrl(Phrase("Remove the user name and password from the URL."))
     if not re.match(r"^https?://[^/\\?#]", typed, re.IGNORECASE):
-        problem = "Write the address with exactly two slashes, such as https://example.com/."
-        raise BadUrl(problem)
+        raise BadUrl(Phrase("Write the URL with two slashes, like https://example.com/."))
     if (
         not host
         or len(host) > MAX_HOST_LENGTH
@@ -72,11 +76,11 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
         or ".." in host
         or not _has_canonical_labels(host)
     ):
-        problem = "The address has no usable host name."
-        raise BadUrl(problem)
+        raise BadUrl(Phrase("The URL doesn't have a valid host name."))
     if len(href) > limit * 3:
-        problem = f"The address is too long once encoded: at most {limit * 3} characters."
-        raise BadUrl(problem)
+        raise BadUrl(
+            Phrase("The encoded URL can have at most {limit} characters.", limit=limit * 3)
+        )
     return WebUrl(
         href,
         scheme,
@@ -90,20 +94,19 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
 
 def _check_shape(typed: str, limit: int) -> None:
     if not typed:
-        problem = "Enter an address, such as https://example.com/."
-        raise BadUrl(problem)
+        raise BadUrl(Phrase("Enter a URL, like https://example.com/."))
     if len(typed) > limit:
-        problem = f"The address is too long: at most {limit} characters, this has {len(typed)}."
-        raise BadUrl(problem)
-    if _CONTROL.search(typed):
-        problem = "The address contains control or invisible characters."
-        raise BadUrl(problem)
-    if "\\" in typed.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]:
-        problem = (
-            "The address contains a backslash, which browsers and servers read differently. Use /"
-            " instead."
+        raise BadUrl(
+            Phrase(
+                "The URL has {length} characters. The limit is {limit}.",
+                length=len(typed),
+                limit=limit,
+            )
         )
-        raise BadUrl(problem)
+    if _CONTROL.search(typed):
+        raise BadUrl(Phrase("The URL contains control or invisible characters."))
+    if "\\" in typed.split("?", maxsplit=1)[0].split("#", maxsplit=1)[0]:
+        raise BadUrl(Phrase("The URL contains a backslash. Use / instead."))
 
 
 def _has_canonical_labels(host: str) -> bool:
@@ -129,8 +132,8 @@ def _extract_authority(typed: str) -> str:
 
 def _explain_unparsable(typed: str) -> str:
     if not _SCHEME.match(typed):
-        return "The address must begin with http:// or https://."
-    return "This is not an address that a browser could open."
+        return Phrase("The URL must start with http:// or https://.")
+    return Phrase("That doesn't look like a valid URL.")
 
 
 def normalize_host(host: str) -> str:

@@ -11,6 +11,7 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.core.lookalikes import to_ascii_url
 from refract.core.pagination import CursorCodec
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.home import omnibox_parser
 from refract.home.search import SearchKind, search_all
@@ -38,7 +39,9 @@ class SuggestLimit(SharedLimit):
     """Rate limit of suggestions without an account. Browsers send a request per key."""
 
     def __init__(self, rt: Runtime) -> None:
-        super().__init__(rt, "suggest", SUGGESTIONS_PER_MINUTE, per="a minute for each network")
+        super().__init__(
+            rt, "suggest", SUGGESTIONS_PER_MINUTE, per=Phrase("per minute and network")
+        )
 
 
 @dataclass(frozen=True, slots=True)

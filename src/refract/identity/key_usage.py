@@ -14,6 +14,7 @@ import structlog
 from refract.core.db.session import WriteSession
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
+from refract.core.phrases import Phrase
 from refract.core.redis import RedisUnavailable, create_redis
 from refract.core.runtime import Runtime
 from refract.core.text import count_noun
@@ -51,11 +52,11 @@ class KeyUsageTracker:
         """Count a request and return the RateLimit headers. Raises `RateLimited`."""
         if network is not None:
             self._networks[key_id] = network
-        return self._count(f"{_KEY}{key_id}", "an hour for each key")
+        return self._count(f"{_KEY}{key_id}", Phrase("per hour and key"))
 
     def count_user(self, user_id: int) -> list[tuple[bytes, bytes]]:
         """Count a request with a provider's token; all tokens of a user share one limit."""
-        return self._count(f"{_USER}{user_id}", "an hour for each person's tokens")
+        return self._count(f"{_USER}{user_id}", Phrase("per hour and user"))
 
     def _count(self, name: str, per: str) -> list[tuple[bytes, bytes]]:
         self._used[name] += 1

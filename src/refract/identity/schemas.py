@@ -7,17 +7,17 @@ from zoneinfo import available_timezones
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
 
 from refract.core.errors import FieldError
+from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.core.urls import BadUrl, parse_web_url
-from refract.identity.errors import InvalidKeyExpiry
+from refract.identity.errors import InvalidKeyExpiry, UnknownTimeZone
 from refract.identity.models import ApiKey, Scope
 from refract.web.i18n import LanguageTag
 
 
 def _check_time_zone(name: str) -> str:
     if name not in available_timezones():
-        problem = f'"{name}" is not a time zone: use a name such as Europe/Berlin'
-        raise ValueError(problem)
+        raise ValueError(UnknownTimeZone(name=name).message)
     return name
 
 
@@ -165,7 +165,7 @@ def check_key_expiry(expires_at: datetime | None, now: datetime) -> None:
     """Raise `InvalidKeyExpiry` for an expiry in the past or more than ten years ahead."""
     if expires_at is not None and not now < expires_at <= now + MAX_KEY_LIFETIME:
         raise InvalidKeyExpiry(
-            errors=[FieldError("expires_at", "must be in the future, at most ten years ahead")]
+            errors=[FieldError("expires_at", Phrase("Choose a date within the next ten years."))]
         )
 
 

@@ -40,7 +40,7 @@ class ImportNotFound(NotFound):
 
 
 class ImportClosed(Conflict):
-    """This import is {status}: {remedy}."""
+    """This import was already undone."""
 
 
 class CaptureLimitReached(Limited):

@@ -8,6 +8,7 @@ from sqlalchemy import delete, select
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.ip_addresses import get_network
+from refract.core.phrases import Phrase
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.limits.errors import RateLimited
@@ -25,7 +26,9 @@ async def charge(
     if per_hour is not None and granted < cost:
         missing = cost - remaining - granted
         retry_after = ceil(missing * HOUR_SECONDS / max(1, per_hour))
-        raise RateLimited(limit=per_hour, per="an hour", retry_after=retry_after, remaining=0)
+        raise RateLimited(
+            limit=per_hour, per=Phrase("per hour"), retry_after=retry_after, remaining=0
+        )
     return remaining
 
 
@@ -121,7 +124,10 @@ class MissLimit(SharedLimit):
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(
-            rt, "miss", rt.settings.misses_per_minute, per="a minute for links that do not exist"
+            rt,
+            "miss",
+            rt.settings.misses_per_minute,
+            per=Phrase("per minute for links that don't exist"),
         )
 
     async def charge_network(self, network: str, user_id: int | None = None) -> None:
@@ -156,5 +162,8 @@ class RenderLimit(SharedLimit):
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(
-            rt, "render", rt.settings.renders_per_minute, per="a minute for images and feeds"
+            rt,
+            "render",
+            rt.settings.renders_per_minute,
+            per=Phrase("per minute for images and feeds"),
         )

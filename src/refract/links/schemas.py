@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StringConstraints, field_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
 from refract.links.models import FlagReason, InvitedRole, LinkState, Visibility
 
@@ -84,8 +85,7 @@ class LinkPatch(InputSchema):
     @classmethod
     def _not_null(cls, value: Any) -> Any:
         if value is None:
-            problem = "This cannot be null: leave it out to keep it as it is."
-            raise ValueError(problem)
+            raise ValueError(Phrase("This can't be null. Leave it out to keep the current value."))
         return value
 
 

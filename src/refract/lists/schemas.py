@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic.json_schema import SkipJsonSchema
 
+from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.lists.models import FetchStatus, ListStatus
 from refract.lists.palettes import Palette
@@ -67,8 +68,7 @@ class EntriesCreate(InputSchema):
     @model_validator(mode="after")
     def _either(self) -> "EntriesCreate":
         if (self.url is None) == (self.urls is None):
-            problem = "Give either url or urls."
-            raise ValueError(problem)
+            raise ValueError(Phrase("Send either `url` or `urls`."))
         return self
 
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Final, NamedTuple
 
 from refract.core.ids import ALPHABET, MAX_ID, decode_base62
+from refract.core.phrases import Phrase
 from refract.core.text import fold_text, make_excerpt
 from refract.names.errors import InvalidSlug, SlugReserved
 from refract.names.models import NameTarget
@@ -181,19 +182,19 @@ def _find_link_name_problem(name: str) -> str | None:
     if _LINK_NAME.fullmatch(name):
         return None
     if not name:
-        return "it is empty"
+        return Phrase("it's empty")
     if len(name) > MAX_LINK_NAME_LENGTH:
-        return f"it has more than {MAX_LINK_NAME_LENGTH} characters"
+        return Phrase("it has more than {limit} characters", limit=MAX_LINK_NAME_LENGTH)
     if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
-        return "only the letters A to Z, digits, - and _ are allowed"
-    return "it must begin with a letter or a digit"
+        return Phrase("use only the letters A to Z, numbers, - and _")
+    return Phrase("it must start with a letter or a number")
 
 
 def _find_list_name_problem(name: str) -> str | None:
     if _LIST_NAME.fullmatch(name):
         return None
     if not 3 <= len(name) <= 40:
-        return "the name of a list has 3 to 40 characters"
+        return Phrase("use 3 to 40 characters")
     if not re.fullmatch(r"[a-z0-9-]+", name):
-        return "only the lower-case letters a to z, digits and - are allowed in the name of a list"
-    return "it must begin with a letter or a digit"
+        return Phrase("use only lowercase letters a to z, numbers and -")
+    return Phrase("it must start with a letter or a number")

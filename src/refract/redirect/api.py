@@ -160,7 +160,7 @@ def _describe_outcome(  # noqa: PLR0911 - one for each outcome
         case MissingOutcome() | SignInOutcome() | DeadOutcome():
             pass
     return _build_result(
-        path, "not_found", 404, f"Nothing lives at /{request.display_name}."
+        path, "not_found", 404, f"/{request.display_name} doesn't exist."
     ).model_copy(update={"suggestions": suggestions})
 
 

@@ -3,6 +3,7 @@
 import re
 import unicodedata
 
+from refract.core.phrases import Phrase
 from refract.core.text import fold_text, make_excerpt
 from refract.tags.errors import InvalidTag
 
@@ -17,12 +18,14 @@ def check_shared(name: str) -> str:
     """
     name = _trim_name(name)
     if not _is_letter(name[0]):
-        raise InvalidTag(name=make_excerpt(name), why="it must begin with a letter or a digit")
+        raise InvalidTag(
+            name=make_excerpt(name), why=Phrase("it must start with a letter or a number")
+        )
     if not all(
         _is_letter(character) or _is_mark(character) or character in " _-" for character in name
     ):
         raise InvalidTag(
-            name=make_excerpt(name), why="only letters, digits, spaces, - and _ are allowed"
+            name=make_excerpt(name), why=Phrase("use only letters, numbers, spaces, - and _")
         )
     return name
 
@@ -34,11 +37,11 @@ def check_personal(name: str) -> str:
     """
     name = _trim_name(re.sub(r"\s+", " ", name).strip(" ").lstrip("#"))
     if not any(_is_letter(character) for character in name):
-        raise InvalidTag(name=make_excerpt(name), why="it needs a letter or a digit")
+        raise InvalidTag(name=make_excerpt(name), why=Phrase("it needs a letter or a number"))
     if not all(character.isprintable() and character not in ',<>"' for character in name):
         raise InvalidTag(
             name=make_excerpt(name),
-            why="commas, quotes, < and > are not allowed, nor what cannot be seen",
+            why=Phrase("it can't contain commas, quotes, <, > or invisible characters"),
         )
     return name
 
@@ -50,7 +53,7 @@ def personal_key(name: str) -> str:
 
 def check_color(color: str) -> str:
     if not _COLOR.fullmatch(color):
-        raise InvalidTag(name=make_excerpt(color), why="a colour is written like #6B7280")
+        raise InvalidTag(name=make_excerpt(color), why=Phrase("write a color like #6B7280"))
     return color.upper()
 
 
@@ -65,11 +68,11 @@ def slugify(name: str) -> str:
 def _trim_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name).strip(" ")
     if not name:
-        raise InvalidTag(name=make_excerpt(name), why="it is empty")
+        raise InvalidTag(name=make_excerpt(name), why=Phrase("it's empty"))
     if len(name) > MAX_NAME_LENGTH:
         raise InvalidTag(
             name=make_excerpt(name, MAX_NAME_LENGTH),
-            why=f"it has more than {MAX_NAME_LENGTH} characters",
+            why=Phrase("it has more than {limit} characters", limit=MAX_NAME_LENGTH),
         )
     return name
 

@@ -12,6 +12,7 @@ from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
+from refract.core.phrases import Phrase
 from refract.tags.errors import AliasNotFound, TagExists, TagNameReserved, TagNotFound
 from refract.tags.grammar import check_color, check_personal, personal_key
 from refract.tags.models import DEFAULT_COLOR, Tag, TagAlias, TagScope
@@ -162,17 +163,15 @@ async def _reject_taken_name(session: ReadSession, user_id: int, key: str) -> No
     if alias is not None:
         means = await session.get_one(Tag, alias.tag_id)
         raise TagNameReserved(
-            name=alias.name, why=f'it means "{means.name}" since a merge; delete that alias first'
+            name=alias.name,
+            why=Phrase('it\'s an alias of "{tag}", which you can delete', tag=means.name),
         )
     if other is not None and other.deleted_at is None:
         raise TagExists(name=other.name)
     if other is not None:
         raise TagNameReserved(
             name=other.name,
-            why=(
-                "it belongs to a tag that was deleted; create that again, and merge this one"
-                " into it"
-            ),
+            why=Phrase("a deleted tag has it, which you can create again and merge with this one"),
         )
 
 

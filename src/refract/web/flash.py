@@ -13,6 +13,7 @@ from starlette.responses import Response
 from refract.core.runtime import Runtime
 from refract.core.secrets import InvalidSeal
 from refract.web.cookies import Cookie
+from refract.web.i18n import translate
 
 COOKIE = Cookie("refract_said")
 SECONDS = 30
@@ -24,7 +25,7 @@ def add(
     response: Response, rt: Runtime, message: str, *, undo: str | None = None, kind: str = "done"
 ) -> None:
     """Show this once, on the next page. `undo` is the address of ours that a POST takes it back at."""
-    said = {"message": message[:300], "kind": kind, "undo": undo}
+    said = {"message": translate(message)[:300], "kind": kind, "undo": undo}
     payload = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
     value = rt.secret.seal(_PURPOSE, payload, until=rt.clock.now() + timedelta(seconds=SECONDS))
     if (

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from refract.core.errors import RefractError
+from refract.core.phrases import Phrase
 
 if TYPE_CHECKING:
     from babel import Locale as CldrLocale
@@ -170,9 +171,21 @@ def pgettext(context: str, message: str, /, **values: object) -> str:
     return translated.format(**values) if values else translated
 
 
+def translate(text: str) -> str:
+    """Return a phrase in the current language, and any other text unchanged."""
+    if not isinstance(text, Phrase) or _current.get() is ENGLISH:
+        return text
+    values = {
+        name: translate(value) if isinstance(value, Phrase) else value
+        for name, value in text.values.items()
+    }
+    template = _current.get().translations.gettext(text.template)
+    return template.format_map(values) if values else template
+
+
 def translate_error(error: RefractError) -> str:
-    """Return the sentence of an error in the current language. The error's own `message` is English, for programs and logs."""
-    return gettext(error.template).format_map(error.facts)
+    """Return the message of an error in the current language. `error.message` itself is English."""
+    return translate(error.message)
 
 
 def translate_filled(text: str, templates: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
 from jinja2 import Environment
 from markupsafe import Markup
 
+from refract.core.phrases import Phrase
 from refract.web.formats import (
     format_date,
     format_datetime,
@@ -18,6 +19,7 @@ from refract.web.i18n import (
     gettext,
     ngettext,
     pgettext,
+    translate,
     use_locale,
 )
 
@@ -31,6 +33,11 @@ def html_ngettext(singular: str, plural: str, n: int, /, **values: object) -> Ma
     """Do the same for a message with a number."""
     message = current_locale().translations.ngettext(singular, plural, n)
     return Markup(message).format(n=format_number(n), **values)  # noqa: S704 - from the catalogue
+
+
+def _finalize(value: object) -> object:
+    """Translate a phrase that is shown as it is, such as the message of an error."""
+    return translate(value) if isinstance(value, Phrase) else value
 
 
 FUNCTIONS = {
@@ -56,6 +63,7 @@ def install_i18n(environment: Environment) -> None:
     """Give an environment the functions and filters that CONTRIBUTING.md describes."""
     environment.globals.update(FUNCTIONS)
     environment.filters.update(FILTERS)
+    environment.finalize = _finalize
 
 
 def load_languages() -> None:

@@ -19,6 +19,8 @@ from refract.core.errors import (
     RefractError,
     Unavailable,
 )
+from refract.core.phrases import Phrase
+from refract.core.schemas import describe_validation_error
 
 if TYPE_CHECKING:
     from fastapi.exceptions import (
@@ -42,9 +44,9 @@ class ValidationFailed(Invalid):
 
     def __init__(self, *, errors: list[FieldError]) -> None:
         which = (
-            "details"
+            Phrase("details")
             if len(errors) <= MAX_FIELD_ERRORS
-            else f"the first {MAX_FIELD_ERRORS} of {len(errors)}"
+            else Phrase("the first {limit} of {total}", limit=MAX_FIELD_ERRORS, total=len(errors))
         )
         super().__init__(errors=errors[:MAX_FIELD_ERRORS], which=which)
 
@@ -89,7 +91,7 @@ class FieldProblem(BaseModel):
     """One value that was not acceptable."""
 
     field: str = Field(examples=["destination"])
-    message: str = Field(examples=["Only http:// and https:// URLs are supported."])
+    message: str = Field(examples=["Only http:// and https:// URLs are supported, not ftp:."])
 
 
 class Problem(BaseModel):
@@ -197,13 +199,16 @@ def translate_validation_error(error: "RequestValidationError") -> RefractError:
     found = error.errors()
     for one in found:
         if one["type"] == "json_invalid":
-            return MalformedBody(why=str(one.get("ctx", {}).get("error", "it is not JSON")) + ".")
+            return MalformedBody(why=str(one.get("ctx", {}).get("error", "it isn't JSON")) + ".")
     return ValidationFailed(errors=list_field_errors(found))
 
 
 def list_field_errors(found: Sequence[Any]) -> list[FieldError]:
     """What pydantic found wrong, field by field."""
-    return [FieldError(_format_location(one["loc"]), _format_message(one)) for one in found]
+    return [
+        FieldError(_format_location(detail["loc"]), describe_validation_error(detail))
+        for detail in found
+    ]
 
 
 def _format_location(location: tuple[Any, ...]) -> str:
@@ -211,15 +216,6 @@ def _format_location(location: tuple[Any, ...]) -> str:
         str(part) for part in location if part not in ("body", "query", "path", "header", "cookie")
     ]
     return ".".join(parts) or str(location[0] if location else "body")
-
-
-def _format_message(one: dict[str, Any]) -> str:
-    if one["type"] == "extra_forbidden":
-        return "There is no such field."
-    if one["type"] == "missing":
-        return "This field is needed."
-    message = str(one["msg"]).removeprefix("Value error, ")
-    return message if message.endswith(".") else f"{message}."
 
 
 def translate_http_exception(error: HTTPException, request: Request) -> RefractError:

@@ -19,6 +19,7 @@ from starlette.routing import Match, compile_path
 from starlette.types import Message, Scope
 
 from refract.core.errors import FieldError, StoreBusy
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.limits.service import SharedLimit
@@ -136,7 +137,7 @@ def parse_json(body: bytes, max_members: int | None = None) -> Any:
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as exc:
-        raise MalformedBody(why="it is not UTF-8.") from exc
+        raise MalformedBody(why="it isn't UTF-8.") from exc
     except RecursionError as exc:
         raise MalformedBody(why=f"it is nested deeper than {_MAX_DEPTH} levels.") from exc
     except json.JSONDecodeError as exc:
@@ -151,7 +152,7 @@ def parse_json(body: bytes, max_members: int | None = None) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise MalformedBody(why=f"{name} is not a JSON value.")
+    raise MalformedBody(why=f"{name} isn't a JSON value.")
 
 
 class _JsonInspector:
@@ -318,7 +319,8 @@ class ApiRoute(PageRoute):
             if unknown := [name for name in request.query_params if name not in known]:
                 raise ValidationFailed(
                     errors=[
-                        FieldError(name[:100], "There is no such parameter.") for name in unknown
+                        FieldError(name[:100], Phrase("This parameter is unknown. Remove it."))
+                        for name in unknown
                     ]
                 )
             if takes_json and not request.has_json() and await request.body():

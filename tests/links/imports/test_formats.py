@@ -285,7 +285,7 @@ def test_bad_lines_say_why(line: str, why: str) -> None:
         ("expires_at", "tomorrow", "not a time"),
         ("redirect_status", "3o2", "must be a whole number"),
         ("forward_query", "maybe", "must be true or false"),
-        ("id", "x", "An id is a whole number"),
+        ("id", "x", "Enter an id: a whole number"),
     ],
 )
 def test_bad_cells_say_why(field: str, value: str, why: str) -> None:

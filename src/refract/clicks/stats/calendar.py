@@ -28,6 +28,7 @@ from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.stats.errors import InvalidRange, TooManyPoints
 from refract.core.clock import EPOCH
 from refract.core.errors import FieldError
+from refract.core.phrases import Phrase
 from refract.identity.errors import UnknownTimeZone
 
 MAX_POINTS: Final = 2_000
@@ -73,7 +74,7 @@ class TimeRange:
 def parse_zone(name: str) -> ZoneInfo:
     """Return an IANA zone by name."""
     unknown = UnknownTimeZone(
-        name=name, errors=[FieldError("tz", "Use a name of the IANA list, such as Europe/Berlin.")]
+        name=name, errors=[FieldError("tz", Phrase("Use a name such as Europe/Berlin."))]
     )
     if name.startswith(_REJECTED_PREFIXES):
         raise unknown

@@ -1,13 +1,14 @@
 """Errors of statistics requests."""
 
 from refract.core.errors import FieldError, Invalid, Unavailable
+from refract.core.phrases import Phrase
 
 
 class InvalidRange(Invalid):
     """`from` must be earlier than `to`, and both must be within range."""
 
     def __init__(self) -> None:
-        super().__init__(errors=[FieldError("from", "Choose a time before `to`.")])
+        super().__init__(errors=[FieldError("from", Phrase("Choose a time before `to`."))])
 
 
 class TooManyPoints(Invalid):
@@ -18,7 +19,11 @@ class TooManyPoints(Invalid):
 
     def __init__(self, *, limit: int) -> None:
         super().__init__(
-            errors=[FieldError("granularity", "Choose a coarser granularity or a shorter period.")],
+            errors=[
+                FieldError(
+                    "granularity", Phrase("Choose a coarser granularity or a shorter period.")
+                )
+            ],
             limit=limit,
         )
 

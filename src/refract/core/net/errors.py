@@ -8,7 +8,7 @@ from typing import ClassVar
 
 
 class FetchError(Exception):
-    """The page could not be fetched."""
+    """The page couldn't be fetched."""
 
     kind: ClassVar[str] = "failed"
     is_transient: bool = False  # whether the same request may succeed later
@@ -23,14 +23,14 @@ class FetchError(Exception):
 
 
 class Unreachable(FetchError):
-    """The address could not be reached."""
+    """The page couldn't be reached."""
 
     kind = "unreachable"
     is_transient = True
 
 
 class RefusedAddress(Unreachable):
-    """The address could not be reached."""
+    """The page couldn't be reached."""
 
     # Looks the same as Unreachable from outside: a request for an internal name must not reveal
     # that it exists.
@@ -38,7 +38,7 @@ class RefusedAddress(Unreachable):
 
 
 class TimedOut(FetchError):
-    """The server took too long to answer."""
+    """The server took too long to respond."""
 
     kind = "timed_out"
     is_transient = True
@@ -51,25 +51,25 @@ class TooLarge(FetchError):
 
 
 class BadAnswer(FetchError):
-    """The server's answer could not be understood."""
+    """The server's response couldn't be read."""
 
     kind = "bad_answer"
 
 
 class TooManyRedirects(FetchError):
-    """The address leads from one redirect to the next without end."""
+    """The URL redirects too many times."""
 
     kind = "too_many_redirects"
 
 
 class NotAPage(FetchError):
-    """There is no page at this address, but something else."""
+    """The URL isn't a web page."""
 
     kind = "not_a_page"
 
 
 class BadStatus(FetchError):
-    """The server answered with an error."""
+    """The server responded with an error."""
 
     kind = "bad_status"
 

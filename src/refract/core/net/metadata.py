@@ -39,7 +39,7 @@ _JOINERS = "\u200c\u200d"  # invisible, but emoji and many scripts need them
 
 
 class UnreadablePage(FetchError):
-    """The page could not be read."""
+    """The page couldn't be read."""
 
     kind = "unreadable"
 

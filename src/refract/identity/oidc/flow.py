@@ -13,6 +13,7 @@ from datetime import timedelta
 from typing import Any
 from urllib.parse import quote_plus, urlencode
 
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.secrets import ExpiredSeal, InvalidSeal, Secret, encode_base64url
 from refract.identity import audit, sessions
@@ -29,11 +30,11 @@ ATTEMPT_SECONDS = 10 * 60
 _PURPOSE = "oidc"
 MAX_SID_LENGTH = 255
 _MAX_CODE_LENGTH = 4096
-NOT_BEGUN_HERE = "it was not begun in this browser, or begun a second time."
+NOT_BEGUN_HERE = Phrase("it wasn't started in this browser, or it was started twice.")
 _REFUSALS = {
-    "access_denied": "it was cancelled, or not allowed, at the provider.",
-    "login_required": "the provider wants you to sign in there first.",
-    "temporarily_unavailable": "the provider is not available at the moment.",
+    "access_denied": Phrase("the provider canceled or denied it."),
+    "login_required": Phrase("the provider wants you to sign in there first."),
+    "temporarily_unavailable": Phrase("the provider is unavailable right now."),
 }
 
 
@@ -56,7 +57,7 @@ class SignInAttempt:
         try:
             return cls(*json.loads(rt.secret.unseal(_PURPOSE, sealed, now=rt.clock.now())))
         except ExpiredSeal as exc:
-            raise SignInFailed(why="it took too long.") from exc
+            raise SignInFailed(why=Phrase("it took too long.")) from exc
         except InvalidSeal as exc:
             raise SignInFailed(why=NOT_BEGUN_HERE) from exc
 
@@ -130,9 +131,9 @@ async def finish_sign_in(
     discovery = (await provider.get_metadata()).discovery
     _check_sender(discovery, callback)
     if callback.error is not None:
-        raise SignInFailed(why=_REFUSALS.get(callback.error, "the provider refused it."))
+        raise SignInFailed(why=_REFUSALS.get(callback.error, Phrase("the provider rejected it.")))
     if not callback.code or len(callback.code) > _MAX_CODE_LENGTH:
-        raise SignInFailed(why="the provider's answer is incomplete.")
+        raise SignInFailed(why=Phrase("the provider's response is incomplete."))
     response = await _redeem_code(
         rt, provider, discovery, callback.code, attempt.derive(rt.secret, "verifier")
     )
@@ -165,7 +166,7 @@ def _check_sender(discovery: DiscoveryDocument, callback: CallbackParams) -> Non
     """Check `iss` of the callback: required where the provider announces it (RFC 9207)."""
     required = discovery.authorization_response_iss_parameter_supported
     if callback.issuer != discovery.issuer and (required or callback.issuer is not None):
-        raise SignInFailed(why="the answer came from another provider.")
+        raise SignInFailed(why=Phrase("the response came from another provider."))
 
 
 async def _redeem_code(
@@ -194,11 +195,11 @@ async def _redeem_code(
     except DocumentRefused as exc:
         if isinstance(exc, ProviderStatusError) and 400 <= exc.status < 500:
             raise SignInFailed(
-                why="the provider did not accept its own code, or our client."
+                why=Phrase("the provider rejected the code or this client.")
             ) from exc
         raise IssuerUnavailable(name=provider.issuer.display_name) from exc
     if not isinstance(response, dict) or not isinstance(response.get("id_token"), str):
-        raise SignInFailed(why="the provider's answer is incomplete.")
+        raise SignInFailed(why=Phrase("the provider's response is incomplete."))
     return response
 
 
@@ -219,7 +220,7 @@ async def _verify_identity(
             token, provider.issuer, rt.clock.now().timestamp(), nonce=nonce, access_token=access
         )
     except tokens.TokenRefused as exc:
-        raise SignInFailed(why="the provider's word about you could not be trusted.") from exc
+        raise SignInFailed(why=Phrase("the provider's token couldn't be verified.")) from exc
     if "email" in token.claims or access is None or discovery.userinfo_endpoint is None:
         return token.claims
     return token.claims | await _fetch_userinfo(
@@ -279,7 +280,7 @@ async def handle_backchannel_logout(rt: Runtime, provider: OidcProvider, text: s
         if not await sessions.spend_token(
             session, f"{url}\n{logout.token_id}", until=rt.clock.now() + _LOGOUT_TOKEN_RETENTION
         ):
-            raise InvalidLogoutToken(why="sent before")
+            raise InvalidLogoutToken(why="it was sent before")
         ended = await sessions.end_provider_sessions(
             session, url, subject=logout.subject, sid=logout.sid
         )

@@ -8,6 +8,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError, Unavailable
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
 from refract.identity.authentication import (
@@ -48,7 +49,7 @@ class SignInLimit(SharedLimit):
 
     def __init__(self, rt: Runtime) -> None:
         super().__init__(
-            rt, "sign-in", rt.settings.sign_ins_per_minute, per="a minute for each network"
+            rt, "sign-in", rt.settings.sign_ins_per_minute, per=Phrase("per minute and network")
         )
 
 

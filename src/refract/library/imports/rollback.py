@@ -30,7 +30,7 @@ async def mark_rolling_back(
     """
     stopped = await stop_running_import(session, library_import, now)
     if stopped.status == ImportStatus.ROLLED_BACK:
-        raise ImportClosed(status="rolled back", remedy="there is nothing left of it")
+        raise ImportClosed
     stopped.status = ImportStatus.ROLLING_BACK
     return stopped
 

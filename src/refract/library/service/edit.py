@@ -5,6 +5,7 @@ from typing import Any
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import FieldError
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.library.errors import (
     ConflictingDecision,
@@ -26,7 +27,7 @@ async def edit_item(locked: LockedItem, changes: ItemPatch) -> LockedItem:
     Fields that a user wrote are not overwritten by enrichment.
     """
     locked.require_status(
-        "edited", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
+        Phrase("edited"), *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
     )
     named = get_given_fields(changes)
     set_own_fields(locked, named)
@@ -94,7 +95,9 @@ async def resolve_tags(
         if tag is None or tag.space != user_id or tag.deleted_at is not None:
             raise UnknownTag(
                 tag_id=tag_id,
-                errors=[FieldError("tag_ids", f"There is no tag {tag_id} among yours.")],
+                errors=[
+                    FieldError("tag_ids", Phrase("You don't have a tag {tag_id}.", tag_id=tag_id))
+                ],
             )
     made = (
         await personal_tags.ensure_tags(session, rt.ids, user_id, names, rt.clock.now())

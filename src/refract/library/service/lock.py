@@ -7,6 +7,7 @@ from typing import Any
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import InvalidStateTransition, VersionMismatch
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.library import search
 from refract.library.errors import ItemNotFound
@@ -16,12 +17,19 @@ from refract.library.queries.items import get_suggestions, get_undo, lock_item_r
 from refract.library.service import storage as service_storage
 
 UNDO_WINDOW = timedelta(hours=24)
-ALLOWED_ACTIONS: dict[ItemStatus, str] = {
-    ItemStatus.ENRICHING: "edit, discard",
-    ItemStatus.READY_TO_CONFIRM: "confirm, edit, discard",
-    ItemStatus.FAILED: "confirm, retry, edit, discard",
-    ItemStatus.ARCHIVED: "edit, discard",
-    ItemStatus.DISCARDED: "undo",
+ALLOWED_ACTIONS: dict[ItemStatus, Phrase] = {
+    ItemStatus.ENRICHING: Phrase("edit, discard"),
+    ItemStatus.READY_TO_CONFIRM: Phrase("confirm, edit, discard"),
+    ItemStatus.FAILED: Phrase("confirm, retry, edit, discard"),
+    ItemStatus.ARCHIVED: Phrase("edit, discard"),
+    ItemStatus.DISCARDED: Phrase("undo"),
+}
+_STATUS_LABELS: dict[ItemStatus, Phrase] = {
+    ItemStatus.ENRICHING: Phrase("being fetched"),
+    ItemStatus.READY_TO_CONFIRM: Phrase("ready to review"),
+    ItemStatus.FAILED: Phrase("failed"),
+    ItemStatus.ARCHIVED: Phrase("saved"),
+    ItemStatus.DISCARDED: Phrase("discarded"),
 }
 CONTENT_FIELDS = (
     "text",
@@ -54,10 +62,15 @@ class LockedItem:
     def status(self) -> ItemStatus:
         return ItemStatus(self.item.status)
 
-    def require_status(self, action: str, *states: ItemStatus) -> None:
+    def require_status(self, action: Phrase, *states: ItemStatus) -> None:
+        """Raise `InvalidStateTransition` if the item is in none of these states."""
         if self.status not in states:
             raise InvalidStateTransition(
-                what="item", state=self.status, action=action, allowed=ALLOWED_ACTIONS[self.status]
+                what=Phrase("The item"),
+                state=self.status,
+                label=_STATUS_LABELS[self.status],
+                action=action,
+                allowed=ALLOWED_ACTIONS[self.status],
             )
 
     async def set_tags(self, tag_ids: set[int]) -> None:

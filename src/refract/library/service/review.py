@@ -6,6 +6,7 @@ from typing import Any
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import InvalidStateTransition, NothingToUndo
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.schemas import Preferences
@@ -31,10 +32,16 @@ from refract.library.service.lock import (
     lock_item,
 )
 
+_SUGGESTION_LABELS: dict[SuggestionStatus, Phrase] = {
+    SuggestionStatus.PENDING: Phrase("pending"),
+    SuggestionStatus.ACCEPTED: Phrase("accepted"),
+    SuggestionStatus.REJECTED: Phrase("rejected"),
+}
+
 
 async def confirm_item(locked: LockedItem, confirmation: ItemConfirmation) -> LockedItem:
     """Save an item to the library with the given fields. Other suggestions stay pending."""
-    locked.require_status("confirmed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
+    locked.require_status(Phrase("confirmed"), ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
     named = {
         name: value for name, value in get_given_fields(confirmation).items() if value is not None
     }
@@ -63,7 +70,7 @@ async def archive_item(locked: LockedItem) -> None:
 async def decide_suggestions(locked: LockedItem, decision: SuggestionDecision) -> LockedItem:
     """Accept or reject suggestions; the status of the item stays."""
     locked.require_status(
-        "reviewed", ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED, ItemStatus.ARCHIVED
+        Phrase("reviewed"), ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED, ItemStatus.ARCHIVED
     )
     await _apply_decision(locked, decision.accept, decision.reject, None, [])
     await locked.save("decided")
@@ -90,7 +97,11 @@ def set_suggestion_status(
     for suggestion in suggestions:
         if suggestion.status not in (SuggestionStatus.PENDING, status):
             raise InvalidStateTransition(
-                what="suggestion", state=suggestion.status, action=status.lower(), allowed="undo"
+                what=Phrase("The suggestion"),
+                state=suggestion.status,
+                label=_SUGGESTION_LABELS[SuggestionStatus(suggestion.status)],
+                action=_SUGGESTION_LABELS[status],
+                allowed=Phrase("undo"),
             )
         suggestion.status, suggestion.reviewed_at = status.value, locked.now
 
@@ -101,7 +112,7 @@ async def discard_item(locked: LockedItem) -> LockedItem:
     Its job may not write any more. Its tags are removed, and undo restores them.
     """
     locked.require_status(
-        "discarded", *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
+        Phrase("discarded"), *(status for status in ItemStatus if status != ItemStatus.DISCARDED)
     )
     await locked.set_tags(set())
     locked.item.job_id = None
@@ -112,7 +123,7 @@ async def discard_item(locked: LockedItem) -> LockedItem:
 
 async def retry_item(locked: LockedItem) -> LockedItem:
     """Enrich a failed item again. It is not charged a second time."""
-    locked.require_status("tried again", ItemStatus.FAILED)
+    locked.require_status(Phrase("retried"), ItemStatus.FAILED)
     locked.item.failure = None
     locked.item.set_status(ItemStatus.ENRICHING)
     await enqueue_enrichment(locked.session, locked.rt, locked.item)

@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote, unquote_plus
 
 from ada_url import URL
 
+from refract.core.phrases import Phrase
 from refract.core.urls import MAX_URL_LENGTH
 from refract.links.golinks.template import (
     REST_KEY,
@@ -71,14 +72,13 @@ def expand_template(
     except _ExpansionRefused as exc:
         return ExpansionFailure(str(exc))
     except UnicodeEncodeError:
-        return ExpansionFailure("The path or the query is not valid text.")
+        return ExpansionFailure(Phrase("The path or query isn't valid text."))
 
 
 def _expand_template(template: DestinationTemplate, segments: Sequence[str], query: str) -> str:
     filled = [segment for segment in segments if segment]
     if any(_CONTROL.search(segment) for segment in filled):
-        problem = "The path contains control characters."
-        raise _ExpansionRefused(problem)
+        raise _ExpansionRefused(Phrase("The path contains control characters."))
     if not template.placeholders and not filled and not query:
         return template.href
     slash = "/" if filled and not segments[-1] else ""
@@ -103,11 +103,13 @@ class _PathValues:
     def __init__(self, template: DestinationTemplate, filled: list[str], slash: str) -> None:
         last = template.last_position
         if len(filled) > last and not template.has_rest:
-            problem = (
-                f"This link takes {last} path segment{'s' if last > 1 else ''} at most, and"
-                f" {len(filled)} were given."
+            raise _ExpansionRefused(
+                Phrase(
+                    "The path has {count} values, but this link takes {limit}.",
+                    limit=last,
+                    count=len(filled),
+                )
             )
-            raise _ExpansionRefused(problem)
         self._template = template
         self._segments = filled
         self._rest = filled[last:]
@@ -146,8 +148,9 @@ class _PathValues:
         if piece.position <= len(self._segments):
             return _encode_value(self._segments[piece.position - 1], safe)
         if piece.default is None:
-            problem = f"Nothing was given for {piece}."
-            raise _ExpansionRefused(problem)
+            raise _ExpansionRefused(
+                Phrase("This link needs a value for {placeholder}.", placeholder=str(piece))
+            )
         return _encode_value(piece.default, safe)
 
 
@@ -171,10 +174,7 @@ def _encode_value(value: str, safe: str) -> str:
 
 def _reject_dot_segments(text: str) -> None:
     if any(part in (".", "..") for part in _SLASHES.split(unquote(text))):
-        problem = (
-            'The path contains a step ("." or ".."), which could leave the place it is meant for.'
-        )
-        raise _ExpansionRefused(problem)
+        raise _ExpansionRefused(Phrase('The path can\'t contain "." or "..".'))
 
 
 def _merge_query(own: str, asked: str) -> str:
@@ -209,8 +209,9 @@ def _pair_key(pair: str) -> str:
 
 def _verify_href(template: DestinationTemplate, href: str) -> None:
     if len(href) > MAX_HREF:
-        problem = f"The address would be too long: at most {MAX_HREF} characters."
-        raise _ExpansionRefused(problem)
+        raise _ExpansionRefused(
+            Phrase("The URL would be too long. The limit is {limit} characters.", limit=MAX_HREF)
+        )
     try:
         url = URL(href)
     except ValueError:
@@ -221,5 +222,4 @@ def _verify_href(template: DestinationTemplate, href: str) -> None:
         or url.host != template.origin.partition("://")[2]
         or url.protocol != f"{template.scheme}:"
     ):
-        problem = "The address could not be put together safely."
-        raise _ExpansionRefused(problem)
+        raise _ExpansionRefused(Phrase("These values don't make a valid URL."))

@@ -12,6 +12,7 @@ else are ordinary characters. To write the text `{name}` without a placeholder, 
 import re
 from dataclasses import dataclass
 
+from refract.core.phrases import Phrase
 from refract.core.urls import MAX_URL_LENGTH, BadUrl, WebUrl, parse_web_url
 
 _PLACEHOLDER = re.compile(r"\{(\*|[1-9][0-9]?|[A-Za-z][A-Za-z0-9_-]{0,29})(?:=([^{}]*))?\}")
@@ -95,10 +96,13 @@ def parse_template(destination: str) -> DestinationTemplate:
     """Parse a destination as typed. Raises `BadUrl`."""
     typed = destination.strip(" ")
     if len(typed) > MAX_URL_LENGTH:
-        problem = (
-            f"The address is too long: at most {MAX_URL_LENGTH} characters, this has {len(typed)}."
+        raise BadUrl(
+            Phrase(
+                "The URL has {length} characters. The limit is {limit}.",
+                length=len(typed),
+                limit=MAX_URL_LENGTH,
+            )
         )
-        raise BadUrl(problem)
     found = list(_PLACEHOLDER.finditer(typed))
     if not found:
         return _build_plain(parse_web_url(typed))
@@ -108,11 +112,7 @@ def parse_template(destination: str) -> DestinationTemplate:
     marked = _PLACEHOLDER.sub(lambda _match: f"{salt}{next(marks)}z", typed)
     before = _BEFORE_PATH.match(marked)
     if before is not None and salt in before.group():
-        problem = (
-            "A placeholder may stand in the path or the query, never in the scheme, the host or the"
-            " port."
-        )
-        raise BadUrl(problem)
+        raise BadUrl(Phrase("Use placeholders only in the path or the query of the URL."))
     url = parse_web_url(marked, limit=MAX_URL_LENGTH + len(found) * (len(salt) + 3))
     return _assemble_template(url, salt, [gaps[match.group(1)] for match in found])
 
@@ -134,20 +134,33 @@ def _build_plain(url: WebUrl) -> DestinationTemplate:
 def _assign_positions(found: list[re.Match[str]]) -> dict[str, Placeholder]:
     """Return the placeholders by name, with positions and defaults."""
     if len(found) > _MAX_PLACEHOLDERS:
-        problem = (
-            f"An address may have at most {_MAX_PLACEHOLDERS} placeholders, this has {len(found)}."
+        raise BadUrl(
+            Phrase(
+                "The URL has {count} placeholders. The limit is {limit}.",
+                count=len(found),
+                limit=_MAX_PLACEHOLDERS,
+            )
         )
-        raise BadUrl(problem)
     defaults: dict[str, str | None] = {}
     for match in found:
         key, default = match.group(1), match.group(2)
         if default is not None and not default.isprintable():
-            problem = f"The default of {{{key}}} contains control or invisible characters."
-            raise BadUrl(problem)
+            raise BadUrl(
+                Phrase(
+                    "The default of {placeholder} contains control or invisible characters.",
+                    placeholder=f"{{{key}}}",
+                )
+            )
         known = defaults.setdefault(key, default)
         if default is not None and known is not None and default != known:
-            problem = f'{{{key}}} has two different defaults, "{known}" and "{default}".'
-            raise BadUrl(problem)
+            raise BadUrl(
+                Phrase(
+                    '{placeholder} has two different defaults, "{first}" and "{second}".',
+                    placeholder=f"{{{key}}}",
+                    first=known,
+                    second=default,
+                )
+            )
         defaults[key] = default if known is None else known
     claimed = {int(key) for key in defaults if key.isdigit()}
     free = (position for position in range(1, 2 * _MAX_PLACEHOLDERS) if position not in claimed)
@@ -176,11 +189,7 @@ def _assemble_template(url: WebUrl, salt: str, gaps: list[Placeholder]) -> Desti
         parts = mark.split(text)
         for literal in parts[0:-1:2]:
             if _HALF_ESCAPE.search(literal):
-                problem = (
-                    "A placeholder must not follow a bare % sign, which would make it part of an"
-                    " encoded character."
-                )
-                raise BadUrl(problem)
+                raise BadUrl(Phrase("A placeholder can't follow a % sign."))
         return tuple(
             gaps[int(part)] if place % 2 else part for place, part in enumerate(parts) if part
         )
@@ -191,8 +200,7 @@ def _assemble_template(url: WebUrl, salt: str, gaps: list[Placeholder]) -> Desti
         isinstance(piece, Placeholder) for part in (*path, query, fragment) for piece in part
     )
     if seen != len(gaps):
-        problem = "A placeholder must not stand before a step up (..), which would remove it."
-        raise BadUrl(problem)
+        raise BadUrl(Phrase("A placeholder can't come before /../, which would remove it."))
     href = mark.sub(lambda match: str(gaps[int(match.group(1))]), url.href)
     unique = tuple(dict.fromkeys(gaps))
     return DestinationTemplate(href, url.scheme, url.host, url.port, path, query, fragment, unique)

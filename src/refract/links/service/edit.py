@@ -6,6 +6,7 @@ from typing import Any
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import NothingToUndo
+from refract.core.phrases import Phrase
 from refract.identity.access import AccessRight
 from refract.links import history
 from refract.links.access import LinkCaller
@@ -45,7 +46,7 @@ async def edit_link(
     `vetted` is its checked destination, `version` the version that the change is meant for.
     """
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
-    held.require_not_deleted("edited")
+    held.require_not_deleted(Phrase("edited"))
     given = patch.model_fields_set
     if "destination" in given and vetted is not None and vetted.as_typed != held.link.destination:
         await set_destination(held, space, vetted)
@@ -78,7 +79,7 @@ async def revert_link(
     Names and people stay; an expiry that has passed since is not restored.
     """
     held = await lock_link(session, caller, link_id, space.clock.now())
-    held.require_not_deleted("reverted")
+    held.require_not_deleted(Phrase("reverted"))
     kept = (await get_version(session, link_id, version)).snapshot
     expiry = held.link.expires_at
     history.restore_fields(held.link, kept, with_state=False)
@@ -165,7 +166,7 @@ async def add_name(
 ) -> LockedLink:
     """Add a name to a link."""
     held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
-    held.require_not_deleted("named")
+    held.require_not_deleted(Phrase("given a name"))
     if name_key(name) in map(name_key, held.names):
         raise SlugTaken(name=name)
     if len(held.names) >= MAX_NAMES:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from sqlalchemy import delete, func, or_, select
 
 from refract.core.db.session import WriteSession
+from refract.core.phrases import Phrase
 from refract.identity import audit
 from refract.identity.access import AccessRight
 from refract.identity.models import User, UserStatus
@@ -43,7 +44,9 @@ async def invite_owner(
     returned.
     """
     held = await lock_link(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
-    held.require_not_deleted("given an owner" if role is InvitedRole.OWNER else "transferred")
+    held.require_not_deleted(
+        Phrase("given an owner") if role is InvitedRole.OWNER else Phrase("transferred")
+    )
     person = await get_user_by_email(session, email)
     owner = await session.get(LinkOwner, (link_id, person.id))
     if owner is not None and (owner.is_primary or role is InvitedRole.OWNER):
@@ -102,7 +105,7 @@ async def accept_invitation(
         )
     except (LinkNotFound, NotOwner) as exc:
         raise InvitationNotFound from exc
-    held.require_not_deleted("accepted")
+    held.require_not_deleted(Phrase("accepted"))
     held.caller = LinkCaller(user_id)  # they make the change, by the rights of the sender
     await session.delete(invitation)
     await _assign_role(held, user_id, role, added_by=inviter.id)

@@ -8,6 +8,7 @@ from sqlalchemy import and_, delete, or_, select, update
 
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
+from refract.core.phrases import Phrase
 from refract.links import feed
 from refract.links.access import LinkCaller
 from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
@@ -48,7 +49,7 @@ async def disable_link(
         and not held.link.disabled_by_admin
     )
     if held.state != LinkState.ACTIVE and not closing:
-        raise held.build_transition_error("disabled")
+        raise held.build_transition_error(Phrase("disabled"))
     held.link.status = LinkState.DISABLED.value
     held.link.disabled_by_admin = held.access.as_admin
     await held.record_version(LinkChangeAction.DISABLED)
@@ -101,7 +102,7 @@ async def enable_link(
     """Enable a disabled link, unless it has expired or an administrator has disabled it."""
     held = await lock_link(session, caller, link_id, now, version=version)
     if held.state != LinkState.DISABLED:
-        raise held.build_transition_error("enabled")
+        raise held.build_transition_error(Phrase("enabled"))
     if held.link.disabled_by_admin and not caller.is_admin:
         raise ChangedByAdmin
     if held.link.expires_at is not None and held.link.expires_at <= now:
@@ -123,7 +124,7 @@ async def renew_link(
 ) -> LockedLink:
     """Set or remove the expiry. A disabled link stays disabled."""
     held = await lock_link(session, caller, link_id, now, version=version)
-    held.require_not_deleted("renewed")
+    held.require_not_deleted(Phrase("renewed"))
     reject_past_expiry(expires_at, now)
     held.link.expires_at = expires_at
     clear_expired_mark(held.link)

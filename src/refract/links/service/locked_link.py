@@ -9,6 +9,7 @@ from sqlalchemy import select
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import InvalidStateTransition, VersionMismatch
+from refract.core.phrases import Phrase
 from refract.identity import audit
 from refract.identity.access import AccessRight
 from refract.links import feed, history
@@ -21,11 +22,17 @@ from refract.links.queries.links import get_creator_id
 from refract.names.models import NameTarget
 from refract.names.queries import list_names
 
-_ALLOWED_ACTIONS: dict[LinkState, str] = {
-    LinkState.ACTIVE: "edit, disable, renew, delete",
-    LinkState.DISABLED: "edit, enable, renew, delete",
-    LinkState.EXPIRED: "edit, renew, delete",
-    LinkState.DELETED: "undo (within 24 hours), release its names",
+_ALLOWED_ACTIONS: dict[LinkState, Phrase] = {
+    LinkState.ACTIVE: Phrase("edit, disable, renew, delete"),
+    LinkState.DISABLED: Phrase("edit, enable, renew, delete"),
+    LinkState.EXPIRED: Phrase("edit, renew, delete"),
+    LinkState.DELETED: Phrase("undo (within 24 hours), release its names"),
+}
+_STATE_LABELS: dict[LinkState, Phrase] = {
+    LinkState.ACTIVE: Phrase("active"),
+    LinkState.DISABLED: Phrase("disabled"),
+    LinkState.EXPIRED: Phrase("expired"),
+    LinkState.DELETED: Phrase("deleted"),
 }
 
 
@@ -61,14 +68,20 @@ class LockedLink:
         """Return the state regardless of a hold, which does not restrict its owners."""
         return self.link.own_state_at(self.now)
 
-    def build_transition_error(self, step: str) -> InvalidStateTransition:
+    def build_transition_error(self, action: Phrase) -> InvalidStateTransition:
+        """Return the error for an action that the link's state doesn't allow."""
         return InvalidStateTransition(
-            what="link", state=self.state, action=step, allowed=_ALLOWED_ACTIONS[self.state]
+            what=Phrase("The link"),
+            state=self.state,
+            label=_STATE_LABELS[self.state],
+            action=action,
+            allowed=_ALLOWED_ACTIONS[self.state],
         )
 
-    def require_not_deleted(self, step: str) -> None:
+    def require_not_deleted(self, action: Phrase) -> None:
+        """Raise `InvalidStateTransition` if the link is deleted."""
         if self.state == LinkState.DELETED:
-            raise self.build_transition_error(step)
+            raise self.build_transition_error(action)
 
     async def record_version(
         self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None

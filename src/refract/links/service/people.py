@@ -5,6 +5,7 @@ from datetime import datetime
 from sqlalchemy import delete, update
 
 from refract.core.db.session import WriteSession
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.models import User
@@ -48,7 +49,7 @@ async def add_owner(
 ) -> LockedLink:
     """Add a co-owner without an invitation: for administrators and the command line."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
-    held.require_not_deleted("given an owner")
+    held.require_not_deleted(Phrase("given an owner"))
     person = await get_user_by_email(session, email)
     if await _get_owner(session, link_id, person.id) is not None:
         raise OwnerExists
@@ -94,7 +95,7 @@ async def transfer_link(
 ) -> LockedLink:
     """Make someone the primary owner without an invitation. The previous one stays as co-owner."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
-    held.require_not_deleted("transferred")
+    held.require_not_deleted(Phrase("transferred"))
     await make_primary_owner(
         held, (await get_user_by_email(session, email)).id, added_by=caller.user_id
     )
@@ -120,7 +121,7 @@ async def share_link(
 ) -> tuple[LockedLink, User]:
     """Share a link and its analytics with a user."""
     held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
-    held.require_not_deleted("shared")
+    held.require_not_deleted(Phrase("shared"))
     person = await get_user_by_email(session, email)
     if await _get_owner(session, link_id, person.id) is not None:
         raise OwnerExists

@@ -1,10 +1,11 @@
-// What every page does beyond plain forms. Modules talk by events on document:
+// Behaviour of every page: theme, copying, dialogs, shortcuts, times. Modules communicate by events on document:
 //   refract:shown   {within}: something was put into the page
-//   refract:row-key {key, row}: a letter was pressed on a row of a list; preventDefault() when it meant something
+//   refract:row-key {key, row}: a letter was pressed on a row; a listener that handles it calls preventDefault()
 //   refract:toast and refract:undo: see toast.js
 
-import { $, $$, emit, hasModifier, isTextField, onShown } from "./dom.js";
+import { $, $$, emit, hasModifier, isTextField, onShown, shorten } from "./dom.js";
 import { csrfToken, getDocument, getText, parseHtml } from "./http.js";
+import { locale, t } from "./i18n.js";
 import { adoptToasts, showToast } from "./toast.js";
 
 const root = document.documentElement;
@@ -12,7 +13,7 @@ const root = document.documentElement;
 // ---- theme --------------------------------------------------------------------------------------
 
 const THEMES = ["system", "light", "dark"];
-const THEME_WORDS = { system: "as the system", light: "light", dark: "dark" };
+const THEME_LABELS = { system: t("Theme: System"), light: t("Theme: Light"), dark: t("Theme: Dark") };
 
 const currentTheme = () => root.dataset.theme ?? "system";
 
@@ -23,14 +24,14 @@ function setTheme(theme) {
     if (theme === "system") localStorage.removeItem("refract-theme");
     else localStorage.setItem("refract-theme", theme);
   } catch {
-    // Storage is refused: the theme holds for this page only.
+    // Storage is blocked: the theme applies to this page only.
   }
   showTheme();
 }
 
 function showTheme() {
   const theme = currentTheme();
-  const label = `Colours: ${THEME_WORDS[theme]}. Change`;
+  const label = THEME_LABELS[theme];
   for (const button of $$("[data-theme-switch]")) {
     button.title = label;
     button.setAttribute("aria-label", label);
@@ -50,21 +51,21 @@ async function copyFrom(button) {
     if (navigator.clipboard) await navigator.clipboard.writeText(text);
     else copyBySelection(text);
   } catch {
-    showToast({ message: "Your browser did not allow copying. Select the text instead.", kind: "wrong" });
+    showToast({ message: t("Couldn’t copy. Select the text and copy it."), kind: "wrong" });
     return;
   }
   const label = $("[data-copy-label]", button);
   const before = label?.textContent;
   button.dataset.copied = "";
-  if (label) label.textContent = "Copied";
-  showToast({ message: `Copied ${text.length > 60 ? `${text.slice(0, 57)}…` : text}` });
+  if (label) label.textContent = t("Copied");
+  showToast({ message: t("Copied {text}", { text: shorten(text, 60) }) });
   setTimeout(() => {
     delete button.dataset.copied;
     if (label) label.textContent = before;
   }, 2_000);
 }
 
-// Plain http on a home network has no clipboard API; the old way still works there.
+// Plain HTTP has no clipboard API; selecting and copying works there.
 function copyBySelection(text) {
   const area = document.createElement("textarea");
   area.className = "unseen";
@@ -155,7 +156,7 @@ function clickFirst(selector) {
   return element !== null;
 }
 
-// The module of a list may take a key for the row that has the focus.
+// Offer a key to the list's module, for the row that has the focus.
 function sendRowKey(key) {
   const row = document.activeElement?.closest("[data-row]");
   return Boolean(row) && !emit("refract:row-key", { key, row }, row);
@@ -210,9 +211,9 @@ document.addEventListener("keydown", (event) => {
 
 // ---- times --------------------------------------------------------------------------------------
 
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: "medium" });
-const MINUTE = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const AGE = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
+const DAY = new Intl.DateTimeFormat(locale, { dateStyle: "medium" });
+const MINUTE = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+const AGE = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
 const UNIT_SECONDS = { year: 31_557_600, month: 2_629_800, week: 604_800, day: 86_400, hour: 3_600, minute: 60 };
 
 function formatAge(at) {
@@ -220,7 +221,7 @@ function formatAge(at) {
   for (const [unit, size] of Object.entries(UNIT_SECONDS)) {
     if (Math.abs(seconds) >= size) return AGE.format(Math.trunc(seconds / size), unit);
   }
-  return Math.abs(seconds) < 5 ? "just now" : AGE.format(Math.trunc(seconds), "second");
+  return Math.abs(seconds) < 5 ? t("just now") : AGE.format(Math.trunc(seconds), "second");
 }
 
 const MOMENTS = { age: formatAge, time: (at) => MINUTE.format(at) };
@@ -229,7 +230,7 @@ onShown((within) => {
   for (const time of $$("time[data-moment]", within)) {
     const at = new Date(time.dateTime);
     time.textContent = MOMENTS[time.dataset.moment]?.(at) ?? DAY.format(at);
-    time.title = at.toLocaleString();
+    time.title = at.toLocaleString(locale);
   }
 });
 
@@ -240,16 +241,16 @@ document.addEventListener("htmx:configRequest", (event) => {
 });
 document.addEventListener("htmx:afterSwap", (event) => emit("refract:shown", { within: event.target }));
 document.addEventListener("htmx:beforeSwap", (event) => {
-  // A form answered by a whole page: only a part of it is shown, but its toasts are too.
+  // The response to a form may be a whole page: only a part is shown, and its toasts.
   const html = event.detail.serverResponse ?? "";
   if (html.includes("data-toast")) adoptToasts(parseHtml(html));
   if (event.detail.xhr.status === 422) event.detail.shouldSwap = true;
 });
 document.addEventListener("htmx:sendError", () =>
-  showToast({ message: "The server did not answer. Look before you try again.", kind: "wrong" }),
+  showToast({ message: t("No response. Check whether it worked before retrying."), kind: "wrong" }),
 );
 
-// ---- the rest -----------------------------------------------------------------------------------
+// ---- echoes, badges, the zone -------------------------------------------------------------------
 
 for (const input of $$("[data-echo]")) {
   const echo = document.getElementById(input.dataset.echo);
@@ -258,7 +259,7 @@ for (const input of $$("[data-echo]")) {
   });
 }
 
-// How much waits for review or a decision, on pages that do not know. A page that is left meanwhile needs no number.
+// The number of items to review, loaded where the page doesn't contain it. A failed request shows no number.
 for (const badge of $$("[data-waiting]")) {
   getText(badge.dataset.waiting).then(
     (html) => {
@@ -270,7 +271,7 @@ for (const badge of $$("[data-waiting]")) {
 
 if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
 
-// Days begin where the visitor is: the server asks for nothing more than the name of the zone.
+// The server needs the name of the time zone to know when the user's days begin.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";
 // biome-ignore lint/suspicious/noDocumentCookie: the Cookie Store API is not in every browser we support
 document.cookie = `refract_zone=${encodeURIComponent(zone)}; path=/; max-age=31536000; samesite=lax`;

@@ -1,12 +1,13 @@
-// Draws the figures in data-chart with uPlot, in the colours of the page, and adds clicks as they come.
+// Draws the charts in data-chart with uPlot, in the colors of the page, and adds live clicks.
 
 import { $, $$ } from "./dom.js";
+import { formatNumber, locale, t, tn } from "./i18n.js";
 
 const REDRAW_MS = 120;
 const DAY_SECONDS = 86_400;
 const plots = new Map(); // element → plot
 
-// light-dark() is resolved by the browser only where a colour is used: a probe tells what it came to.
+// The browser resolves light-dark() only where a color is used, so a hidden element reads the result.
 const probe = document.createElement("i");
 probe.hidden = true;
 document.body.append(probe);
@@ -24,7 +25,7 @@ function timeFormats({ at, zone: timeZone }) {
   const axis = step < DAY_SECONDS ? { hour: "2-digit", minute: "2-digit" } : { day: "numeric", month: "short" };
   const tip = step < DAY_SECONDS ? { dateStyle: "medium", timeStyle: "short" } : { dateStyle: "medium" };
   return [axis, tip].map((options) => {
-    const format = new Intl.DateTimeFormat(undefined, { ...options, timeZone });
+    const format = new Intl.DateTimeFormat(locale, { ...options, timeZone });
     return (seconds) => format.format(seconds * 1_000);
   });
 }
@@ -36,12 +37,18 @@ function createTip() {
   return tip;
 }
 
+function describePoint({ clicks, previous }, index, time) {
+  const count = clicks[index];
+  if (!previous) return tn("{time}: {n} click", "{time}: {n} clicks", count, { time });
+  const values = { time, previous: formatNumber(previous[index] ?? 0) };
+  return tn("{time}: {n} click (previously {previous})", "{time}: {n} clicks (previously {previous})", count, values);
+}
+
 function moveTip(tip, plot, data, formatTime) {
   const index = plot.cursor.idx;
   tip.hidden = index == null;
   if (index == null) return;
-  const before = data.previous ? ` · ${(data.previous[index] ?? 0).toLocaleString()} before` : "";
-  tip.textContent = `${formatTime(data.at[index])}: ${data.clicks[index].toLocaleString()} people${before}`;
+  tip.textContent = describePoint(data, index, formatTime(data.at[index]));
   const left = plot.valToPos(data.at[index], "x") + plot.bbox.left / devicePixelRatio;
   const room = plot.root.parentElement.clientWidth - tip.offsetWidth;
   tip.style.insetInlineStart = `${Math.max(0, Math.min(room, left - tip.offsetWidth / 2))}px`;
@@ -50,7 +57,7 @@ function moveTip(tip, plot, data, formatTime) {
 function axes(ink, line, formatTime) {
   const font = `12px ${getComputedStyle(document.documentElement).getPropertyValue("--font").trim()}`;
   const axis = { stroke: ink, font, ticks: { show: false }, grid: { stroke: line, width: 1 } };
-  const wholeNumber = (value) => (Number.isInteger(value) ? value.toLocaleString() : "");
+  const wholeNumber = (value) => (Number.isInteger(value) ? formatNumber(value) : "");
   return [
     { ...axis, grid: { show: false }, values: (_plot, at) => at.map(formatTime), space: 64, size: 28 },
     { ...axis, values: (_plot, values) => values.map(wholeNumber), size: 44, space: 36 },
@@ -63,8 +70,8 @@ function draw(area) {
   const [ink, line, accent, wash] = ["--ink-faint", "--line", "--accent", "--accent-wash"].map(colorOf);
   const [formatAxis, formatTip] = timeFormats(data);
   const tip = createTip();
-  const clicks = { label: "People", stroke: accent, fill: wash, width: 2, points: { show: data.at.length < 3 } };
-  const previous = { label: "the time before", stroke: ink, width: 1, dash: [4, 4], points: { show: false } };
+  const clicks = { label: t("Clicks"), stroke: accent, fill: wash, width: 2, points: { show: data.at.length < 3 } };
+  const previous = { label: t("Previous period"), stroke: ink, width: 1, dash: [4, 4], points: { show: false } };
   const options = {
     width: area.clientWidth,
     height: area.clientHeight,
@@ -99,7 +106,7 @@ function redrawSoon() {
 
 let source = null;
 
-// New clicks belong to the newest point of the chart and to the total of its period, as long as that is not over.
+// New clicks are added to the newest point of the chart and to its total, unless that period has ended.
 function addClicks(block, count) {
   const area = $("[data-chart]", block);
   const total = $("[data-live-period]", block);
@@ -115,7 +122,7 @@ function addClicks(block, count) {
 }
 
 function showNumber(element, value) {
-  const text = value.toLocaleString();
+  const text = formatNumber(value);
   if (element.textContent === text) return;
   element.textContent = text;
   element.classList.remove("ticked");

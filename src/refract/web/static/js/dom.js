@@ -1,10 +1,13 @@
-// Finding elements, reading keys and telling other modules what happened.
+// Helpers for elements, keys and custom events.
 
 /** Return the first element that matches, or null. */
 export const $ = (selector, within = document) => within.querySelector(selector);
 
 /** Return all elements that match, as an array. */
 export const $$ = (selector, within = document) => [...within.querySelectorAll(selector)];
+
+/** Return a text, cut to at most `length` characters. */
+export const shorten = (text, length) => (text.length > length ? `${text.slice(0, length - 1)}…` : text);
 
 /** Tell whether keys pressed on `target` are text for a field, not shortcuts. A checkbox takes no text. */
 export const isTextField = (target) =>

@@ -6,6 +6,6 @@
     const theme = localStorage.getItem("refract-theme");
     if (theme === "light" || theme === "dark") root.dataset.theme = theme;
   } catch {
-    // Storage is refused (private window, policy): the system's theme holds.
+    // Storage is blocked (private window, policy): the system's theme applies.
   }
 })();

@@ -1,6 +1,7 @@
-// Bookmark files larger than the server reads: the site icons that browsers put into them are most of the file.
+// Shrinks bookmark files that are too large to upload: site icons are most of such a file.
 
 import { $ } from "./dom.js";
+import { formatNumber, t } from "./i18n.js";
 
 const ICON = /\sICON="[^"]*"/gi;
 const input = $("#field-file");
@@ -17,14 +18,15 @@ input.addEventListener("change", async () => {
   const [file] = input.files;
   if (!file || file.size <= maxBytes) return;
   if (/\.html?$/i.test(file.name)) {
-    input.setCustomValidity("One moment: the pictures in the file are left out.");
+    input.setCustomValidity(t("Removing icons from the file…"));
     input.files = await withoutIcons(file);
     input.setCustomValidity("");
   }
   if (input.files[0].size <= maxBytes) return;
-  const limit = `${Math.round(maxBytes / 2 ** 20)} MiB`;
   input.setCustomValidity(
-    `Larger than ${limit}. On the server, “refract import library FILE” takes files of any size.`,
+    t("Larger than {size} MiB. On the server, “refract import library FILE” takes files of any size.", {
+      size: formatNumber(Math.round(maxBytes / 2 ** 20)),
+    }),
   );
   input.reportValidity();
 });

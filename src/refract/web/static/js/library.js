@@ -1,4 +1,4 @@
-// The capture box grows with its text; Enter saves, Shift+Enter begins a line.
+// The capture box grows with its text. Enter saves, Shift+Enter starts a new line.
 
 import { $$ } from "./dom.js";
 

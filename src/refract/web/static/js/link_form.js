@@ -1,11 +1,19 @@
-// The form of a link: whether a name is free, the page's title on offer, times in the user's own zone.
+// The link form: whether a name is available, the page's title as an offer, local times.
 
 import { $, $$, onShown } from "./dom.js";
 import { getJson } from "./http.js";
+import { t } from "./i18n.js";
 
 const TYPING_PAUSE_MS = 250;
 
 const nameIn = (input) => input.value.trim().replace(/^\//, "");
+
+// The API is in English, so its reason decides and not its sentence.
+function describeReason(reason, name) {
+  if (reason === "SLUG_TAKEN") return t("/{name} is already in use. Choose another.", { name });
+  if (reason === "SLUG_RESERVED") return t("/{name} is reserved. Choose another.", { name });
+  return t("Use up to 50 letters A to Z, numbers, - and _, starting with a letter or number.");
+}
 
 async function checkName(input, line) {
   const name = nameIn(input);
@@ -15,12 +23,12 @@ async function checkName(input, line) {
   const result = await getJson(`/api/v1/names/${encodeURIComponent(name)}`);
   if (nameIn(input) !== name) return;
   line.dataset.state = result.available ? "free" : "taken";
-  line.textContent = result.available ? `/${name} is free.` : result.detail;
+  line.textContent = result.available ? t("/{name} is available", { name }) : describeReason(result.reason, name);
 }
 
 function watchName(input) {
   const line = document.getElementById(input.dataset.nameCheck);
-  const check = () => checkName(input, line).catch(() => {}); // saving the form says what is wrong
+  const check = () => checkName(input, line).catch(() => {}); // saving the form reports the problem
   let timer = 0;
   input.addEventListener("input", () => {
     clearTimeout(timer);
@@ -29,7 +37,7 @@ function watchName(input) {
   if (input.value) check();
 }
 
-// The server works in UTC; the field shows local time, and the hidden field says how far that is from UTC.
+// The server works in UTC. The field shows local time, and a hidden field holds the offset.
 function watchTime(input) {
   const zone = $("[data-local-zone]", input.form);
   if (input.value && zone.value === "0") {
@@ -42,7 +50,7 @@ function watchTime(input) {
   storeOffset();
   input.addEventListener("input", storeOffset);
   const hint = document.getElementById(`${input.id}-hint`);
-  if (hint) hint.textContent = "In your own time zone.";
+  if (hint) hint.textContent = t("Your local time.");
 }
 
 function watchOnce(selector, within, watch) {
@@ -52,7 +60,7 @@ function watchOnce(selector, within, watch) {
   }
 }
 
-// What was found out is offered, never filled in by itself.
+// A suggested value is filled in when it is clicked, never automatically.
 document.addEventListener("click", (event) => {
   const offer = event.target.closest("[data-fill]");
   const field = offer && document.getElementById(offer.dataset.fill);

@@ -3,6 +3,7 @@
 
 import { $, $$ } from "./dom.js";
 import { getText, HttpError, postForm } from "./http.js";
+import { formatNumber, t } from "./i18n.js";
 import { showToast } from "./toast.js";
 
 const announce = (message) => {
@@ -29,14 +30,14 @@ function renumber() {
 
 function reportFailure(exc) {
   if (!(exc instanceof HttpError)) {
-    showToast({ message: "The server did not answer: the new order is not kept.", kind: "wrong" });
+    showToast({ message: t("Couldn’t save the order. Check your connection."), kind: "wrong" });
     return;
   }
-  showToast({ message: "The list has changed meanwhile. Here is how it stands now.", kind: "note" });
+  showToast({ message: t("This list changed elsewhere. Reloading…"), kind: "note" });
   setTimeout(() => location.reload(), RELOAD_MS);
 }
 
-// One request after the other, each with the whole order: the last one decides, and it is the one on the screen.
+// Requests run one after another, each with the whole order, so the last one is what the screen shows.
 function saveOrder() {
   renumber();
   const fields = { order: order() };
@@ -54,13 +55,15 @@ function saveOrder() {
 function moveEntry(item, step) {
   const all = items();
   const place = all.indexOf(item) + step;
-  if (place < 0 || place >= all.length) return announce("It is already at the end of the list.");
+  if (place < 0) return announce(t("Already first"));
+  if (place >= all.length) return announce(t("Already last"));
   const focused = document.activeElement;
   if (step < 0) all[place].before(item);
   else all[place].after(item);
   focused.focus();
   saveOrder();
-  announce(`Moved to place ${place + 1} of ${all.length}.`);
+  const counts = { position: formatNumber(place + 1), total: formatNumber(all.length) };
+  announce(t("Moved to position {position} of {total}", counts));
 }
 
 function watchDragging() {
@@ -108,7 +111,7 @@ function watchOrder() {
     event.preventDefault();
     moveEntry(item, event.key === "ArrowUp" ? -1 : 1);
   });
-  // What the user is typing stays: an entry whose form is open is not replaced by what the server found out.
+  // An entry whose form is open isn't replaced by an update, so the user's typing is kept.
   document.addEventListener("htmx:oobBeforeSwap", (event) => {
     if ($("details[open]", event.detail.target)) event.detail.shouldSwap = false;
   });
@@ -134,7 +137,7 @@ function clean(input) {
   input.setSelectionRange(caret, caret);
 }
 
-// An answer to a name that is no longer in the box is dropped.
+// A response for a name that is no longer in the field is dropped.
 async function checkSlug() {
   check = new AbortController();
   const { signal } = check;
@@ -142,7 +145,7 @@ async function checkSlug() {
   try {
     html = await getText(`${slug.dataset.slug}?${new URLSearchParams({ slug: slug.value })}`, { signal });
   } catch (exc) {
-    if (!(exc instanceof HttpError)) return; // given up for a newer name, or no answer: publishing says what is wrong
+    if (!(exc instanceof HttpError)) return; // aborted for a newer name, or no response: publishing reports the problem
   }
   if (!signal.aborted) $("#slug-state").innerHTML = html;
 }
@@ -151,7 +154,7 @@ function onSlugInput() {
   clean(slug);
   check.abort();
   clearTimeout(pause);
-  $("#slug-state").textContent = slug.value ? "Checking…" : "";
+  $("#slug-state").textContent = slug.value ? t("Checking…") : "";
   if (slug.value) pause = setTimeout(checkSlug, TYPING_PAUSE_MS);
 }
 

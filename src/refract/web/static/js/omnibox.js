@@ -1,16 +1,19 @@
-// The omnibox: says what Enter will do, shows the server's options below, arrows choose.
+// The command bar: describes what Enter does, and lists the server's options, which the arrow keys select.
 
-import { $, $$ } from "./dom.js";
+import { $, $$, shorten } from "./dom.js";
 import { getDocument } from "./http.js";
+import { t } from "./i18n.js";
 
 const TYPING_PAUSE_MS = 90; // faster than reading, slower than typing
 const BLUR_MS = 150; // a click on an option takes the focus first
 
 function describeEnter(text) {
-  if (/^https?:\/\/\S+$/i.test(text) || /^[\w-]+(\.[\w-]+)+(\/\S*)?$/.test(text)) return "shorten this address";
-  if (/^\/[\w-]+/.test(text)) return `open ${text}`;
-  if (/^#\S+$/.test(text)) return `show everything tagged ${text}`;
-  return `search for “${text.length > 40 ? `${text.slice(0, 39)}…` : text}”`;
+  if (/^https?:\/\/\S+$/i.test(text) || /^[\w-]+(\.[\w-]+)+(\/\S*)?$/.test(text)) {
+    return t("Enter: create a short link");
+  }
+  if (/^\/[\w-]+/.test(text)) return t("Enter: open {text}", { text });
+  if (/^#\S+$/.test(text)) return t("Enter: show everything tagged {text}", { text });
+  return t("Enter: search for “{text}”", { text: shorten(text, 40) });
 }
 
 class Omnibox {
@@ -50,7 +53,7 @@ class Omnibox {
     chosen.scrollIntoView({ block: "nearest" });
   }
 
-  // Some options are places, others send the text somewhere else than Enter would.
+  // Some options are links; others send the text to another place than Enter does.
   run(option) {
     if (option.href) return location.assign(option.href);
     if (option.dataset.post) {
@@ -78,7 +81,7 @@ class Omnibox {
   }
 
   onInput() {
-    this.hint.textContent = this.text ? `Enter: ${describeEnter(this.text)}` : "";
+    this.hint.textContent = this.text ? describeEnter(this.text) : "";
     clearTimeout(this.timer);
     if (!this.text) return this.toggle(false);
     this.timer = setTimeout(() => this.load(), TYPING_PAUSE_MS);

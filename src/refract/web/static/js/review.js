@@ -1,4 +1,4 @@
-// The review deck by keyboard: digits take a tag or leave it, y all, n none, Enter files, Backspace discards, z undoes.
+// Shortcuts of the review queue: 1–9 toggle a tag, y all, n none, Enter saves, Backspace discards, z undoes.
 
 import { $, $$, hasModifier, isTextField } from "./dom.js";
 
@@ -13,7 +13,7 @@ document.addEventListener("click", (event) => {
   if (event.target.closest("[data-none]")) tickAll(false);
 });
 
-// Each of these returns whether it took the key.
+// Each of these returns whether it handled the key.
 
 function confirmFromField(event) {
   if (event.key !== "Enter" || !event.target.matches("[data-deck-form] input:not([type=checkbox])")) return false;
@@ -45,7 +45,7 @@ document.addEventListener("keydown", (event) => {
   if (taken) event.preventDefault();
 });
 
-// j and k walk the queue like any list of rows, and show what they come to.
+// j and k open the next and the previous item of the queue.
 document.addEventListener("keydown", (event) => {
   if (!["j", "k"].includes(event.key) || isTextField(event.target) || hasModifier(event)) return;
   const queue = $$("[data-queue]");
@@ -54,7 +54,7 @@ document.addEventListener("keydown", (event) => {
   if (next) location.assign(next.href);
 });
 
-// While a page is being read the deck is refreshed, unless the user is at work in it.
+// While a page is being fetched the form is refreshed, unless the user is working in it.
 setInterval(() => {
   const deck = $("[data-busy]");
   if (!deck || document.hidden || deck.contains(document.activeElement) || !window.htmx) return;

@@ -1,6 +1,7 @@
-// Tables of links: ticks, actions on many rows, and letters on a row.
+// Tables of links: selection, bulk actions, and shortcuts on a row.
 
 import { $, $$, onShown } from "./dom.js";
+import { formatNumber } from "./i18n.js";
 
 const ticks = () => $$("[data-tick]");
 let lastTick = null;
@@ -14,7 +15,7 @@ function showBulkBar() {
   if (!bar) return;
   const count = ticks().filter((tick) => tick.checked).length;
   bar.classList.toggle("bulk-bar-shown", count > 0);
-  $("[data-bulk-count]", bar).textContent = count;
+  $("[data-bulk-count]", bar).textContent = formatNumber(count);
   const all = $("[data-bulk-all]");
   if (all) {
     all.checked = count > 0 && count === ticks().length;
@@ -23,7 +24,7 @@ function showBulkBar() {
   for (const tick of ticks()) tick.closest("[data-row]").classList.toggle("row-ticked", tick.checked);
 }
 
-// Shift ticks everything between the last tick and this one.
+// Shift selects everything between the last selected row and this one.
 function tickRange(tick) {
   const all = ticks();
   const [from, to] = [all.indexOf(lastTick), all.indexOf(tick)].sort((a, b) => a - b);

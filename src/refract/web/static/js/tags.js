@@ -1,4 +1,4 @@
-// Tags: drag one onto another to merge it; x ticks the row that has the focus.
+// Tags: drag a tag onto another to merge it; x selects the row that has the focus.
 
 import { $, $$ } from "./dom.js";
 

@@ -1,4 +1,4 @@
-// Messages that appear at the edge of the page, some with an undo button, and go by themselves.
+// Messages at the edge of the page, some with an undo button, that disappear after a while.
 // The server shows one by the response header HX-Trigger: {"refract:toast": {message, kind, undo}}.
 
 import { $, $$, emit } from "./dom.js";

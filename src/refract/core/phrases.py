@@ -1,0 +1,26 @@
+"""English sentences that can be translated later."""
+
+from typing import Self
+
+
+class Phrase(str):
+    """An English sentence that remembers its template and values, so that a page can translate it.
+
+    Services and errors make phrases, because they don't know the reader's language. Programs and
+    logs see plain English; `refract.web.i18n.translate` returns the sentence in the page's language.
+    """
+
+    __slots__ = ("template", "values")
+    template: str
+    values: dict[str, object]
+
+    def __new__(cls, template: str, /, **values: object) -> Self:
+        text = template.format_map(values) if values else template
+        phrase = super().__new__(cls, text)
+        phrase.template = template
+        phrase.values = values
+        return phrase
+
+    def __str__(self) -> str:
+        """Return the phrase itself, so that `str(exc)` of an exception keeps it translatable."""
+        return self

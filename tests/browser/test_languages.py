@@ -1,0 +1,92 @@
+"""What scripts show is in the language of the page: words, plurals, numbers and times."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from playwright.async_api import Browser, Page, expect
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+COUNT_CLICKS = """async (count) => {
+  const {tn} = await import(document.querySelector("script[type=module]").src.replace("app.js", "i18n.js"));
+  return tn("{time}: {n} click", "{time}: {n} clicks", count, {time: "2026"});
+}"""
+
+
+async def _open_page(chromium: Browser, gallery_url: str, locale: str) -> Page:
+    context = await chromium.new_context(
+        base_url=gallery_url,
+        locale=locale,
+        timezone_id="Europe/Berlin",
+        viewport={"width": 1280, "height": 800},
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    return await context.new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def german(chromium: Browser, gallery_url: str) -> AsyncIterator[Page]:
+    page = await _open_page(chromium, gallery_url, "de-DE")
+    yield page
+    await page.context.close()
+
+
+async def test_words_of_scripts_are_german(german: Page) -> None:
+    await german.goto("/sample/home-full")
+
+    await german.locator("#omnibox").fill("https://example.com/")
+    await expect(german.locator("[data-omnibox-hint]")).to_have_text("Eingabe: Kurzlink erstellen")
+    await expect(german.locator("[data-theme-switch]").first).to_have_attribute(
+        "aria-label", "Design: System"
+    )
+
+
+async def test_a_toast_of_a_script_is_german(german: Page) -> None:
+    await german.goto("/sample/signin")
+
+    await german.locator("[data-copy]").first.click()
+
+    await expect(german.locator("#toasts")).to_contain_text("refract signin-link kopiert")
+
+
+async def test_the_check_of_a_name_is_german(german: Page) -> None:
+    await german.goto("/sample/link-form-new")
+    name = german.locator("[data-name-check]")
+    state = german.locator("#name-state")
+
+    await name.fill("jira")
+    await expect(state).to_have_text("/jira ist verfügbar")
+    await name.fill("roadmap")
+    await expect(state).to_have_text(
+        "/roadmap ist schon vergeben. Bitte einen anderen Namen wählen."
+    )
+
+
+async def test_times_are_german(german: Page) -> None:
+    await german.goto("/sample/home-full")
+
+    title = await german.locator("time[data-moment]").first.get_attribute("title")
+
+    assert title is not None
+    assert title.split(", ")[0].count(".") == 2  # 20.8.2026, 15:09:00
+
+
+@pytest.mark.parametrize(
+    ("locale", "shown"),
+    [
+        ("de-DE", ["2026: 1 Klick", "2026: 1.284 Klicks"]),
+        ("zh-CN", ["2026：1 次点击", "2026：1,284 次点击"]),
+        ("en-US", ["2026: 1 click", "2026: 1,284 clicks"]),
+    ],
+)
+async def test_plurals_and_numbers_follow_the_language(
+    chromium: Browser, gallery_url: str, locale: str, shown: list[str]
+) -> None:
+    page = await _open_page(chromium, gallery_url, locale)
+    await page.goto("/sample/home-full")
+
+    assert [await page.evaluate(COUNT_CLICKS, count) for count in (1, 1284)] == shown
+    await page.context.close()
