@@ -1,4 +1,7 @@
-"""`python -m bench` runs every bench; `python -m bench NAME …` runs one; `python -m bench --list` says which there are."""
+"""`python -m bench` runs every bench; `python -m bench NAME …` runs one.
+
+`python -m bench --list` says which there are.
+"""
 
 import sys
 

@@ -49,7 +49,10 @@ def cpu_seconds(pid: int) -> float:
 
 
 def waited_seconds(pid: int) -> float:
-    """How long a process was ready to run and got no core, its threads and children included: other people's work, not ours."""
+    """How long a process was ready to run and got no core, its threads and children included.
+
+    Other people's work, not ours.
+    """
     files = (path for one in tree(pid) for path in Path(f"/proc/{one}/task").glob("*/schedstat"))
     return sum(int(path.read_text().split()[1]) for path in files) / 1e9
 
@@ -105,7 +108,10 @@ def machine() -> dict[str, str | int | None]:
 
 
 def busy() -> float:
-    """Processes wanting a core that are not ours: above nought, rates and times say little and ratios of CPU still hold."""
+    """Processes wanting a core that are not ours.
+
+    Above nought, rates and times say little and ratios of CPU still hold.
+    """
     return os.getloadavg()[0]
 
 

@@ -59,11 +59,27 @@ def _link(number: int) -> dict[str, Any]:
     link_id, href = FIRST_ID + number * _STEP, destination(number)
     made = get_creation_time(link_id)
     return {
-        "id": link_id, "destination": href, "href": href, "href_digest": digest(href), "destination_host": "example.com",
-        "has_placeholders": False, "title": None, "notes": None, "redirect_status": 302, "visibility": "unlisted", "forward_query": False,
-        "status": "active", "disabled_by_admin": False, "flagged": False, "expires_at": None, "created_at": made, "updated_at": made,
-        "deleted_at": None, "version": 1, "search_text": href,
-    }  # fmt: skip
+        "id": link_id,
+        "destination": href,
+        "href": href,
+        "href_digest": digest(href),
+        "destination_host": "example.com",
+        "has_placeholders": False,
+        "title": None,
+        "notes": None,
+        "redirect_status": 302,
+        "visibility": "unlisted",
+        "forward_query": False,
+        "status": "active",
+        "disabled_by_admin": False,
+        "flagged": False,
+        "expires_at": None,
+        "created_at": made,
+        "updated_at": made,
+        "deleted_at": None,
+        "version": 1,
+        "search_text": href,
+    }
 
 
 def _name(number: int) -> dict[str, Any]:

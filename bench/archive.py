@@ -1,9 +1,11 @@
-"""P9: how much smaller is an old day as a column file than as the rows it replaces, and does it give the same answers?
+"""P9: how much smaller is an old day as a column file than as the rows it replaces, and does it
+give the same answers?
 
     python -m bench archive [--clicks N] [--databases sqlite,postgresql,mysql]
 
-Generated traffic of one day goes through the real spool and ingester into the database. The size of the rows is what the table and its
-indexes grew by; then the program's own job moves the day into its file. Every event is read back and compared. The bar is 90 % smaller.
+Generated traffic of one day goes through the real spool and ingester into the database. The size of
+the rows is what the table and its indexes grew by; then the program's own job moves the day into
+its file. Every event is read back and compared. The bar is 90 % smaller.
 """
 
 import argparse

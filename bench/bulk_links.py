@@ -1,7 +1,9 @@
-"""P7: how many links a second one bulk call makes, and how many single calls do, through the API of a real server.
+"""P7: how many links a second one bulk call makes, and how many single calls do, through the API of
+a real server.
 
-Every call of 1,000 rows is one transaction with owners and history; the second line of each database adds a name and two tags to every
-row. Figures are the best of several calls and the CPU time of the server's processes per link. The bar is 5,000 links a second in bulk.
+Every call of 1,000 rows is one transaction with owners and history; the second line of each
+database adds a name and two tags to every row. Figures are the best of several calls and the CPU
+time of the server's processes per link. The bar is 5,000 links a second in bulk.
 """
 
 import argparse
@@ -97,7 +99,10 @@ async def _key(settings: Settings) -> str:
 
 
 async def _empty_database(dialect: str, folder: Path) -> str | None:
-    """The URL of a database of our own on the server that `make bench` started; None for SQLite's file, which is new anyway."""
+    """The URL of a database of our own on the server that `make bench` started.
+
+    None for SQLite's file, which is new anyway.
+    """
     if dialect == "sqlite":
         return None
     server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]

@@ -1,11 +1,15 @@
-"""P3: the cold path. A million links, asked for at random at 500 a second, with a table too small to help.
+"""P3: the cold path.
+
+A million links, asked for at random at 500 a second, with a table too small to help.
 
     python -m bench cold [--links N] [--rate R] [--seconds S] [--databases sqlite,postgresql]
 
-The client keeps its timetable whatever the server does, so a slow answer delays nobody else's start and waiting counts. One query per
-miss is read from the server's own figures. Times are of this machine and its load, so the run says how long the server ran and how
-long it stood ready without getting a core: where the second is not far below the first, p99 says nothing about the bar. Hits, asked
-for afterwards, are shown for scale; they need a thirtieth of the CPU and so suffer far less from a busy machine.
+The client keeps its timetable whatever the server does, so a slow answer delays nobody else's start
+and waiting counts. One query per miss is read from the server's own figures. Times are of this
+machine and its load, so the run says how long the server ran and how long it stood ready without
+getting a core: where the second is not far below the first, p99 says nothing about the bar. Hits,
+asked for afterwards, are shown for scale; they need a thirtieth of the CPU and so suffer far less
+from a busy machine.
 """
 
 import argparse

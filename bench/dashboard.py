@@ -2,11 +2,12 @@
 
     python -m bench dashboard [--big N] [--small N] [--databases sqlite,postgresql,mysql] [--zone ZONE]…
 
-Both links were clicked over the same 30 days. Their quarter hours are written straight into the roll-ups, with visitors and breakdowns as
-clicks would have left them (ten million clicks through the ingester would take minutes and leave the same rows); hours, days and months
-are closed from them, and days settled, by the program's own job. A dashboard is the 30-day series, the comparison and all eight
-breakdowns. Times are the best of several rounds in which the two links take turns; the bar is 1.5 times in every zone, in six queries at
-most.
+Both links were clicked over the same 30 days. Their quarter hours are written straight into the
+roll-ups, with visitors and breakdowns as clicks would have left them (ten million clicks through
+the ingester would take minutes and leave the same rows); hours, days and months are closed from
+them, and days settled, by the program's own job. A dashboard is the 30-day series, the comparison
+and all eight breakdowns. Times are the best of several rounds in which the two links take turns;
+the bar is 1.5 times in every zone, in six queries at most.
 """
 
 import argparse
@@ -58,7 +59,10 @@ VALUES = {
     "systems": 8,
     "nodes": 2,
 }
-"""How many different values each breakdown knows. With `--many`, cities and referrers reach the thousand a day that are kept."""
+"""How many different values each breakdown knows.
+
+With `--many`, cities and referrers reach the thousand a day that are kept.
+"""
 MANY = {**VALUES, "cities": 3_000, "referrers": 1_500}
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
 
@@ -95,9 +99,17 @@ def _row(
             )
             found[key] = found.get(key, 0) + max(1, people // 400)
     return {
-        "target_id": link, "kind": LINK_CLICK, "grain": QUARTER, "start": to_datetime(start), "people": people, "bots": people // 9,
-        "private": 0, "uniques": seen.count(), "visitors": seen.to_bytes(), "parts": rollups_breakdowns.encode_counts(found),
-    }  # fmt: skip
+        "target_id": link,
+        "kind": LINK_CLICK,
+        "grain": QUARTER,
+        "start": to_datetime(start),
+        "people": people,
+        "bots": people // 9,
+        "private": 0,
+        "uniques": seen.count(),
+        "visitors": seen.to_bytes(),
+        "parts": rollups_breakdowns.encode_counts(found),
+    }
 
 
 async def own_database(dialect: str, folder: Path, bench: str) -> str:

@@ -1,8 +1,10 @@
 """How good the offline tier's tags are, on a labelled set of our own, and what a description costs.
 
-`bench/labelled/enrich.jsonl` holds 48 short texts on eight subjects in three languages, written for this purpose. Each is described as
-if the other 47 were the person's library (leave one out): is the surest tag the right one, and is it right when the assistant is sure
-(0.6 or more)? The second line is a person's first day: their eight tags exist, nothing bears one, and most do not stand in the text.
+`bench/labelled/enrich.jsonl` holds 48 short texts on eight subjects in three languages, written for
+this purpose. Each is described as if the other 47 were the person's library (leave one out): is the
+surest tag the right one, and is it right when the assistant is sure (0.6 or more)? The second line
+is a person's first day: their eight tags exist, nothing bears one, and most do not stand in the
+text.
 """
 
 import argparse

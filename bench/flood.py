@@ -1,8 +1,11 @@
-"""P4: a flood of unknown names. Links that exist keep their places in the table, and memory stays where it is.
+"""P4: a flood of unknown names.
+
+Links that exist keep their places in the table, and memory stays where it is.
 
     python -m bench flood [--seconds S]
 
-The limit of misses per network is switched off, so that every unknown path goes all the way to the database.
+The limit of misses per network is switched off, so that every unknown path goes all the way to the
+database.
 """
 
 import argparse

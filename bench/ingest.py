@@ -1,10 +1,13 @@
-"""P5: how many clicks a second one process takes from its spool into the database, with agent, place and roll-ups.
+"""P5: how many clicks a second one process takes from its spool into the database, with agent,
+place and roll-ups.
 
     python -m bench ingest [--clicks N] [--databases sqlite,postgresql,mysql] [--profile]
 
-Clicks as a busy minute leaves them: Zipf over 5,000 links, 300 agents, 20,000 networks, 200 referring pages, every twentieth private,
-every tenth with a campaign. A rate is by the clock of this machine and its load; CPU per click is of the ingesting process alone. The
-bar is 20,000 clicks a second on SQLite and on PostgreSQL; the cost depends on the spread, so a second line has 100 links.
+Clicks as a busy minute leaves them: Zipf over 5,000 links, 300 agents, 20,000 networks, 200
+referring pages, every twentieth private, every tenth with a campaign. A rate is by the clock of
+this machine and its load; CPU per click is of the ingesting process alone. The bar is 20,000 clicks
+a second on SQLite and on PostgreSQL; the cost depends on the spread, so a second line has 100
+links.
 """
 
 import argparse
@@ -96,7 +99,10 @@ def fill(root: Path, clicks: int, links: int) -> None:
 
 
 async def _database(dialect: str, folder: Path) -> str | None:
-    """A database of our own on the server that `make bench` started; None for SQLite's file, which is new anyway."""
+    """A database of our own on the server that `make bench` started.
+
+    None for SQLite's file, which is new anyway.
+    """
     if dialect == "sqlite":
         return None
     server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]

@@ -1,7 +1,9 @@
-"""Where a hit's microseconds go: the lane without sockets, part by part. `python -m bench lane_parts`
+"""Where a hit's microseconds go: the lane without sockets, part by part.
 
-Single thread, best of several repeats, nothing but our own code and the parser: what the whole server costs beyond
-this (bench/redirect.py) is the event loop and the kernel's network stack.
+`python -m bench lane_parts`
+
+Single thread, best of several repeats, nothing but our own code and the parser: what the whole
+server costs beyond this (bench/redirect.py) is the event loop and the kernel's network stack.
 """
 
 import asyncio

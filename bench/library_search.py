@@ -1,10 +1,13 @@
-"""P8: how long a search of three words takes in a library of 200,000 items, by the query that the API asks.
+"""P8: how long a search of three words takes in a library of 200,000 items, by the query that the
+API asks.
 
-Words are drawn from 60,000 by Zipf's law, the frequent ones short; an item has a title of 8, a summary of 25 and a text of 120. Half of the
-items are one person's, the rest lie with 200 others, since an index is shared. Kinds of search: three words of one item (common, middling
-and rare ones alike), the same by their first letters, three of the most frequent words, a word with a tag. The bar: p95 ≤ 50 ms for three
-words on PostgreSQL and SQLite. Other work on the machine counts against the time; the CPU time is this process's and, on PostgreSQL, that
-of the process that serves it, so it does not depend on others. MariaDB's is not counted.
+Words are drawn from 60,000 by Zipf's law, the frequent ones short; an item has a title of 8, a
+summary of 25 and a text of 120. Half of the items are one person's, the rest lie with 200 others,
+since an index is shared. Kinds of search: three words of one item (common, middling and rare ones
+alike), the same by their first letters, three of the most frequent words, a word with a tag. The
+bar: p95 ≤ 50 ms for three words on PostgreSQL and SQLite. Other work on the machine counts against
+the time; the CPU time is this process's and, on PostgreSQL, that of the process that serves it, so
+it does not depend on others. MariaDB's is not counted.
 """
 
 import argparse
@@ -84,9 +87,22 @@ async def fill(rt: Runtime, corpus: Corpus, count: int) -> int:
         for number in ids:
             owner = people[0] if corpus.random.random() < 0.5 else corpus.random.choice(people[1:])
             title, summary, body = corpus.item()
-            items.append({"id": number, "user_id": owner, "text": body, "title": title, "summary": summary, "type": "NOTE",
-                          "status": "ARCHIVED", "pending": False,
-                          "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1})  # fmt: skip
+            items.append(
+                {
+                    "id": number,
+                    "user_id": owner,
+                    "text": body,
+                    "title": title,
+                    "summary": summary,
+                    "type": "NOTE",
+                    "status": "ARCHIVED",
+                    "pending": False,
+                    "created_at": now,
+                    "updated_at": now,
+                    "confirmed_at": now,
+                    "version": 1,
+                }
+            )
             words.append({"number": number, "words": build_tokens(owner, [title], [summary, body])})
             if owner == people[0]:
                 borne.append(
@@ -132,9 +148,13 @@ class Asked:
     def figures(self) -> dict[str, float]:
         cuts, cpu = statistics.quantiles(self.times, n=100), statistics.quantiles(self.cpu, n=100)
         return {
-            "p50_ms": round(cuts[49], 1), "p95_ms": round(cuts[94], 1), "p99_ms": round(cuts[98], 1), "hits": self.hits,
-            "cpu_ms": round(statistics.fmean(self.cpu), 1), "cpu_p95_ms": round(cpu[94], 1),
-        }  # fmt: skip
+            "p50_ms": round(cuts[49], 1),
+            "p95_ms": round(cuts[94], 1),
+            "p99_ms": round(cuts[98], 1),
+            "hits": self.hits,
+            "cpu_ms": round(statistics.fmean(self.cpu), 1),
+            "cpu_p95_ms": round(cpu[94], 1),
+        }
 
 
 async def ask(rt: Runtime, user_id: int, searches: list[str]) -> Asked:
@@ -226,8 +246,11 @@ async def measure(
             for name, asked in kinds(corpus, searches).items():
                 await ask(rt, user_id, asked[:5])
                 found[name] = one = (await ask(rt, user_id, asked)).figures()
-                print(f"{dialect:<11} {name:<22} p50 {one['p50_ms']:7.1f} ms  p95 {one['p95_ms']:7.1f} ms  CPU p95 "
-                      f"{one['cpu_p95_ms']:7.1f} ms  {one['hits']:.0f} of {searches} found", flush=True)  # fmt: skip
+                print(
+                    f"{dialect:<11} {name:<22} p50 {one['p50_ms']:7.1f} ms  p95 {one['p95_ms']:7.1f} ms  CPU p95 "
+                    f"{one['cpu_p95_ms']:7.1f} ms  {one['hits']:.0f} of {searches} found",
+                    flush=True,
+                )
     finally:
         await _drop(dialect, folder, url)
     return found

@@ -1,10 +1,12 @@
-"""P11: what the first visit to the start page costs, in bytes as they cross the network, and whom it talks to.
+"""P11: what the first visit to the start page costs, in bytes as they cross the network, and whom
+it talks to.
 
     python -m bench page_weight                                                         the sample start page
     python -m bench page_weight https://go.example.com/                                 a running server, as a stranger
     python -m bench page_weight https://go.example.com/ --cookie "session=…"            signed in
 
-A real browser with an empty cache counts bodies and response headers. Exit status 1 when over the budget or when another host is asked.
+A real browser with an empty cache counts bodies and response headers. Exit status 1 when over the
+budget or when another host is asked.
 """
 
 from __future__ import annotations
@@ -62,7 +64,8 @@ def visit(url: str, cookie: str | None) -> list[Asked]:
         asked[event["requestId"]].unpacked += event["dataLength"]
 
     def end(event: dict[str, Any]) -> None:
-        # Only this total is true for every kind of file: the chunks of a document report nothing as sent.
+        # Only this total is true for every kind of file: the chunks of a document report nothing as
+        # sent.
         asked[event["requestId"]].sent = int(event["encodedDataLength"])
 
     with sync_playwright() as playwright:

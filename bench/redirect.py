@@ -2,13 +2,15 @@
 
     python -m bench redirect [--rounds N] [--seconds S] [--connections C]
 
-`refract serve` on SQLite, in the role `redirect` and, as a second line, in the role `all`, whose CPU includes storing the clicks.
-All three take turns on the same machine; the figure of each is its best round. CPU is utime + stime of the server's process
-tree over the requests answered in the round.
+`refract serve` on SQLite, in the role `redirect` and, as a second line, in the role `all`, whose
+CPU includes storing the clicks. All three take turns on the same machine; the figure of each is its
+best round. CPU is utime + stime of the server's process tree over the requests answered in the
+round.
 
-"Clicks = redirects": wrk stops its clock without waiting for answers still on their way, and counts only responses it has read in
-full. So over the run: redirects wrk counted ≤ clicks accepted ≤ redirects wrk counted + connections × rounds. The exact equality
-is checked beside it: clicks accepted (stored or still in the spool) = redirects the server says it answered.
+"Clicks = redirects": wrk stops its clock without waiting for answers still on their way, and counts
+only responses it has read in full. So over the run: redirects wrk counted ≤ clicks accepted ≤
+redirects wrk counted + connections × rounds. The exact equality is checked beside it: clicks
+accepted (stored or still in the spool) = redirects the server says it answered.
 """
 
 import argparse
@@ -29,7 +31,8 @@ from tools.serving import command, environment, serving
 
 NAMES = 10_000
 
-# Every request another name, so that the table is really looked up and no cache line stays warm by itself.
+# Every request another name, so that the table is really looked up and no cache line stays warm by
+# itself.
 LUA = f"""
 local number = 0
 request = function()

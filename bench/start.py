@@ -2,8 +2,9 @@
 
     python -m bench start [--rounds N]
 
-The database is there already; every start is a new process. Times are of this machine and its load, so the same run also times a
-bare `python -c pass` and, as what any of our kind pays, the import of the web framework.
+The database is there already; every start is a new process. Times are of this machine and its load,
+so the same run also times a bare `python -c pass` and, as what any of our kind pays, the import of
+the web framework.
 """
 
 import argparse

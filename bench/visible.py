@@ -2,9 +2,11 @@
 
     python -m bench visible [--rate N] [--seconds N] [--databases sqlite,postgresql]
 
-A real server in its default role answers a steady stream of redirects over 50 links on several connections. Beside it, once a second, a
-link that nobody else clicks is clicked once, and its statistics are asked for until they show the click: that is the delay, with the
-asking itself in it. The rate that was reached is printed, since on a busy machine it may be lower. The bar is 5 seconds for every click.
+A real server in its default role answers a steady stream of redirects over 50 links on several
+connections. Beside it, once a second, a link that nobody else clicks is clicked once, and its
+statistics are asked for until they show the click: that is the delay, with the asking itself in it.
+The rate that was reached is printed, since on a busy machine it may be lower. The bar is 5 seconds
+for every click.
 """
 
 import argparse
@@ -43,7 +45,10 @@ async def _prepare(settings: Settings, probes: int) -> tuple[str, list[int]]:
 
 
 async def _load(served: Served, rate: int, until: float) -> int:
-    """A steady stream on one connection: every tenth of a second as many requests as belong into it, pipelined."""
+    """A steady stream on one connection.
+
+    Every tenth of a second as many requests as belong into it, pipelined.
+    """
     reader, writer = await asyncio.open_connection("127.0.0.1", _port(served))
     answered, due = 0, time.monotonic()
     share = max(1, rate // 10)

@@ -1,4 +1,7 @@
-"""Proofs that are tests at a larger size: what hypothesis and the races do in `make test`, with more examples, steps and rivals."""
+"""Proofs that are tests at a larger size.
+
+What hypothesis and the races do in `make test`, with more examples, steps and rivals.
+"""
 
 import argparse
 import os
@@ -39,7 +42,9 @@ def run_tests(
     words: list[str],
     **sizes: Size,
 ) -> int:
-    """Run the test files that match, at the size asked for, and report how many passed on each database."""
+    """Run the test files that match, at the size asked for, and report how many passed on each
+    database.
+    """
     parser = argparse.ArgumentParser(
         prog=f"make proof {name}", description=(description or "").splitlines()[0]
     )

@@ -1,7 +1,9 @@
-"""Backup and restore: into an empty directory and onto every database, under writes; every table is equal.
+"""Backup and restore: into an empty directory and onto every database, under writes.
 
-The backup is taken while links are being made. What it says of itself is what the restored database holds, and everything
-that was acknowledged before it began is in it.
+Every table is equal.
+
+The backup is taken while links are being made. What it says of itself is what the restored database
+holds, and everything that was acknowledged before it began is in it.
 """
 
 import asyncio

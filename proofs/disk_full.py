@@ -1,7 +1,9 @@
-"""Full disks, under the spool, under the database and under both: redirects go on, nothing acknowledged is lost, health says so.
+"""Full disks, under the spool, under the database and under both.
 
-What found no room in the spool is counted and named: clicks received = stored + not kept, to the last one. Nothing else may be
-missing, and nothing that a client was told is done.
+Redirects go on, nothing acknowledged is lost, health says so.
+
+What found no room in the spool is counted and named: clicks received = stored + not kept, to the
+last one. Nothing else may be missing, and nothing that a client was told is done.
 """
 
 import asyncio
@@ -251,7 +253,8 @@ def judge_writes(report: Report, records: list[Record], stored: Counter[int], wa
     report.none("writes: lost", found.lost)
     report.none("writes: duplicate", found.duplicates)
     report.none("writes: there though refused", found.unexplained)
-    # Who comes while a killed site starts waits for it to serve again, which is another promise's business.
+    # Who comes while a killed site starts waits for it to serve again, which is another promise's
+    # business.
     waited = [
         record
         for record in writes

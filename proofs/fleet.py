@@ -1,7 +1,9 @@
-"""A fleet (2 redirect, 2 web, 2 workers, PostgreSQL, Redis) under load with a fault every 15 seconds: nothing lost, nothing twice.
+"""A fleet (2 redirect, 2 web, 2 workers, PostgreSQL, Redis) under load with a fault every 15
+seconds: nothing lost, nothing twice.
 
-Faults by the seed: kill -9 of a node, stop and continue, Redis restarted (it forgets everything), PostgreSQL restarted or killed, every
-connection to both cut. A visitor who is cut off asks the next node, as a front would have it; each attempt is a click of its own.
+Faults by the seed: kill -9 of a node, stop and continue, Redis restarted (it forgets everything),
+PostgreSQL restarted or killed, every connection to both cut. A visitor who is cut off asks the next
+node, as a front would have it; each attempt is a click of its own.
 """
 
 import asyncio
@@ -58,7 +60,10 @@ KINDS = (
 
 
 class Trouble:
-    """What a seed does to a fleet. Every kind comes about equally often, in an order that nobody knows."""
+    """What a seed does to a fleet.
+
+    Every kind comes about equally often, in an order that nobody knows.
+    """
 
     def __init__(self, made: Fleet, nemesis: Nemesis, rt: Runtime, size: Size) -> None:
         self._fleet = made
@@ -164,7 +169,10 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 
 
 async def torment(trouble: Trouble, size: Size) -> None:
-    """Something breaks at fixed intervals, for as long as the proof lasts; what takes longer than an interval delays the next."""
+    """Something breaks at fixed intervals, for as long as the proof lasts.
+
+    What takes longer than an interval delays the next.
+    """
     began = time.monotonic()
     number = 0
     while time.monotonic() < began + size.seconds:

@@ -1,9 +1,11 @@
-"""1,000 changes under load: no process gives the old answer longer than 1 s (p99), 5 s with the bus cut, 0 s past an expiry.
+"""1,000 changes under load: no process gives the old answer longer than 1 s (p99), 5 s with the bus
+cut, 0 s past an expiry.
 
-Each process is asked again and again on connections of its own. A change is *gone everywhere* when the last old answer of any
-process was received, counted from the moment the change was acknowledged. With the bus cut, processes hear of nothing and must
-ask: on PostgreSQL the connections that listen and follow fall silent without a word, or are terminated again and again; on SQLite,
-where the bus is the database itself, reading the feed of changes fails.
+Each process is asked again and again on connections of its own. A change is *gone everywhere* when
+the last old answer of any process was received, counted from the moment the change was
+acknowledged. With the bus cut, processes hear of nothing and must ask: on PostgreSQL the
+connections that listen and follow fall silent without a word, or are terminated again and again; on
+SQLite, where the bus is the database itself, reading the feed of changes fails.
 """
 
 import asyncio
@@ -37,7 +39,9 @@ WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query LIKE 'SELE
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many changes with the bus whole and how many while it is cut, and how many links that expire."""
+    """How many changes with the bus whole and how many while it is cut, and how many links that
+    expire.
+    """
 
     changes: int
     cut: int
@@ -53,7 +57,10 @@ SIZES = {
 
 
 class Bus:
-    """What connects the processes, and how it is cut on this database. `away` notes when the database could not be asked at all."""
+    """What connects the processes, and how it is cut on this database.
+
+    `away` notes when the database could not be asked at all.
+    """
 
     def __init__(self, switches: Path, proxy: Proxy | None, rt: Runtime | None = None) -> None:
         self._switches = switches
@@ -152,7 +159,10 @@ async def expiring(rt: Runtime, group: list[Ear], number: int) -> expiry.Late:
 async def expiring_away(
     rt: Runtime, bus: Bus, group: list[Ear], number: int, names: list[str]
 ) -> expiry.Late:
-    """The same while nobody can be asked. Every process has everything at hand: these links, and those of the load beside."""
+    """The same while nobody can be asked.
+
+    Every process has everything at hand: these links, and those of the load beside.
+    """
     found = expiry.Late()
     planted = await _ending(rt, number, "away")
     for path in [get(f"/{name}") for name in (*names, *(link.name for link, _ in planted))]:
@@ -167,7 +177,9 @@ async def expiring_away(
 
 
 async def _ending(rt: Runtime, number: int, prefix: str) -> list[tuple[stage.Planted, datetime]]:
-    """Planted one by one: a busy machine takes its time for that, and the first must not be over before the last is there."""
+    """Planted one by one: a busy machine takes its time for that, and the first must not be over
+    before the last is there.
+    """
     first = datetime.now(UTC) + timedelta(seconds=5 + number / 20)
     moments = [first + timedelta(milliseconds=100 * index) for index in range(number)]
     return [
@@ -259,7 +271,10 @@ def judge(
 
 
 def judge_load(report: Report, journal: Journal, away: list[tuple[float, float]]) -> None:
-    """What happened to everybody else: they ask for links that every process has at hand, whoever may be away."""
+    """What happened to everybody else.
+
+    They ask for links that every process has at hand, whoever may be away.
+    """
     clicks = [record for record in journal.read() if record.kind == Kind.CLICK]
     others = [record for record in clicks if not record.acknowledged]
     report.say("redirects under load beside", len(clicks) - len(others))

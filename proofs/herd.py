@@ -1,7 +1,9 @@
-"""10,000 at once ask for a name that nobody has asked for before: at most one query per process, and everybody is answered.
+"""10,000 at once ask for a name that nobody has asked for before.
 
-The processes sleep (SIGSTOP) while the crowd asks, so that all of it is there when they wake. Then the link is edited, which makes
-every process forget it, and the crowd asks again.
+At most one query per process, and everybody is answered.
+
+The processes sleep (SIGSTOP) while the crowd asks, so that all of it is there when they wake. Then
+the link is edited, which makes every process forget it, and the crowd asks again.
 """
 
 import asyncio
@@ -106,7 +108,9 @@ async def crowd_asks(
 async def until_short_sleep(
     made: Site, rt: Runtime, listeners: list[Ear], names: list[str], first: int, size: Size
 ) -> tuple[Round, int]:
-    """A process that slept for a second has lost touch with the others, and rightly asks again: then another crowd tries its luck.
+    """A process that slept for a second has lost touch with the others, and rightly asks again.
+
+    Then another crowd tries its luck.
 
     The answer is the round that counts, and how many clicks there were in all.
     """
@@ -119,7 +123,10 @@ async def until_short_sleep(
 
 
 async def scans(rt: Runtime, size: Size) -> int:
-    """How often PostgreSQL itself says that the table of names was searched; an idle backend may keep that to itself for 10 s."""
+    """How often PostgreSQL itself says that the table of names was searched.
+
+    An idle backend may keep that to itself for 10 s.
+    """
     if rt.db.dialect != "postgresql":
         return 0
     await asyncio.sleep(size.witness_seconds)

@@ -1,4 +1,7 @@
-"""Clocks that jump back and forth, processes that are killed and that wish for the same worker id: no id is ever given twice."""
+"""Clocks that jump back and forth, processes that are killed and that wish for the same worker id.
+
+No id is ever given twice.
+"""
 
 import asyncio
 import random
@@ -45,7 +48,9 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 
 
 def _torment(home: Path, url: str, size: Size, chance: random.Random) -> int:
-    """Processes come and go; each writes its ids as soon as it has them, so that a killed one's are known."""
+    """Processes come and go; each writes its ids as soon as it has them, so that a killed one's are
+    known.
+    """
     until, number, kills = time.monotonic() + size.seconds, 0, 0
     running: list[subprocess.Popen[bytes]] = []
 

@@ -1,9 +1,13 @@
-"""kill -9 under load, over 200 times, of servers, ingester, each role and the database: nothing acknowledged lost, no click counted twice.
+"""kill -9 under load, over 200 times, of servers, ingester, each role and the database.
 
-Clicks are counted per link and per day, in events, totals and roll-ups, while hours are closed as often as the clock allows.
+Nothing acknowledged lost, no click counted twice.
 
-A kill is *mid-request* when it cut somebody off: a request sent before it and ended by it without an answer. A site whose parent
-died, or that runs alone, is started again at once, as a service manager would; the parent looks after its own processes.
+Clicks are counted per link and per day, in events, totals and roll-ups, while hours are closed as
+often as the clock allows.
+
+A kill is *mid-request* when it cut somebody off: a request sent before it and ended by it without
+an answer. A site whose parent died, or that runs alone, is started again at once, as a service
+manager would; the parent looks after its own processes.
 """
 
 import asyncio
@@ -35,7 +39,9 @@ RECOVERY = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many kills of a server that runs alone, of one with several processes, and of one whose roles are processes of their own."""
+    """How many kills of a server that runs alone, of one with several processes, and of one whose
+    roles are processes of their own.
+    """
 
     alone: int
     together: int
@@ -61,7 +67,9 @@ async def strike_alone(made: Site, nemesis: Nemesis) -> None:
 
 
 async def strike_together(made: Site, nemesis: Nemesis) -> None:
-    """Some process dies: mostly a server, often the one that ingests, sometimes all of them with their parent."""
+    """Some process dies: mostly a server, often the one that ingests, sometimes all of them with
+    their parent.
+    """
     chance = nemesis.random.random()
     ingester = made.ingester()
     serving = made.holding() or made.listening()
@@ -75,7 +83,10 @@ async def strike_together(made: Site, nemesis: Nemesis) -> None:
 
 
 async def revive(made: Site) -> float:
-    """What a service manager does. The address may be taken for a moment more, while orphans close it. The answer is CPU seconds."""
+    """What a service manager does.
+
+    The address may be taken for a moment more, while orphans close it. The answer is CPU seconds.
+    """
     await asyncio.to_thread(made.buried)
     for _ in range(10):
         made.start()
@@ -90,7 +101,9 @@ async def revive(made: Site) -> float:
 
 
 async def torment(made: Site, nemesis: Nemesis, strike: Strike, kills: int) -> list[float]:
-    """Kill so many times; the answer is how long it took each time until all processes were there again."""
+    """Kill so many times; the answer is how long it took each time until all processes were there
+    again.
+    """
     waits = []
     while len(nemesis.faults) < kills:
         await nemesis.wait(0.2, 1.2)
@@ -133,9 +146,12 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
 
 
 async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
-    """One process redirects, one has the pages and the API, one works in the background; each dies under the load that is its own.
+    """One process redirects, one has the pages and the API, one works in the background.
 
-    They share one machine here: while the pages' process dies, visitors rest between two clicks, or they would have it to themselves.
+    Each dies under the load that is its own.
+
+    They share one machine here: while the pages' process dies, visitors rest between two clicks, or
+    they would have it to themselves.
     """
     nemesis = Nemesis(seed, home / "faults.jsonl")
     report = Report(f"kill -9 under load: {dialect}, each role a process", seed)
@@ -183,7 +199,9 @@ async def run_roles(home: Path, dialect: str, size: Size, seed: int) -> Report:
 
 
 async def run_restarts(home: Path, dialect: str, size: Size, seed: int) -> Report:
-    """The database goes and comes back, in good order or killed, and now and then the process that is ingesting dies as well."""
+    """The database goes and comes back, in good order or killed, and now and then the process that
+    is ingesting dies as well.
+    """
     nemesis = Nemesis(seed, home / "faults.jsonl")
     report = Report(f"the database restarted under load: {dialect}", seed)
     with Journal(home / "requests") as journal, own_server(dialect) as server:
@@ -250,7 +268,10 @@ def loads(
     writers: int = 3,
     rest: float = 0.0,
 ) -> tuple[Load, Load]:
-    """Clicks on connections that come and go, so that every process has some; writes that are tried again until they are acknowledged."""
+    """Clicks on connections that come and go, so that every process has some.
+
+    Writes that are tried again until they are acknowledged.
+    """
     most = Bounds(size.connections, 20_000_000, size.seconds)
     write = writing(
         ground.key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"}

@@ -1,7 +1,9 @@
-"""An import of 10,000 bookmarks: its progress is seen, it survives being killed, repeats without duplicates, and goes without a trace.
+"""An import of 10,000 bookmarks: its progress is seen, it survives being killed, repeats without
+duplicates, and goes without a trace.
 
-First through the API, whose worker is killed (SIGKILL) twice on the way and once while rolling back; then by the command, which is killed
-once, interrupted (Ctrl-C) once, and run again. In the end the library is what it was before, tags and their counts included.
+First through the API, whose worker is killed (SIGKILL) twice on the way and once while rolling
+back; then by the command, which is killed once, interrupted (Ctrl-C) once, and run again. In the
+end the library is what it was before, tags and their counts included.
 """
 
 import asyncio
@@ -82,7 +84,9 @@ def bookmarks(name: str, rows: int) -> File:
 
 
 async def plant(rt: Runtime) -> None:
-    """Somebody has a few items, a tag that the file names too, and one that was deleted and that the file names again."""
+    """Somebody has a few items, a tag that the file names too, and one that was deleted and that
+    the file names again.
+    """
     owner = await stage.owner_of(rt)
     async with rt.db.write() as session:
         for number in range(20):
@@ -226,8 +230,12 @@ async def by_api(
 
 def _compare(report: Report, who: str, found: dict[str, int], file: File) -> None:
     wanted = {"created": file.created, "existing": file.repeated, "refused": file.refused}
-    report.bar(f"{who}: created, here already, refused", " ".join(map(str, found.values())), " ".join(map(str, wanted.values())),
-               held=found == wanted)  # fmt: skip
+    report.bar(
+        f"{who}: created, here already, refused",
+        " ".join(map(str, found.values())),
+        " ".join(map(str, wanted.values())),
+        held=found == wanted,
+    )
 
 
 async def by_command(report: Report, made: Site, rt: Runtime, file: File) -> None:
@@ -238,9 +246,13 @@ async def by_command(report: Report, made: Site, rt: Runtime, file: File) -> Non
 
     async def cut(share: float, blow: signal.Signals) -> tuple[int, str]:
         process = subprocess.Popen(  # noqa: ASYNC220 - it is started, not waited for
-            [sys.executable, "-m", "refract", "import", "library", str(path)], cwd=ROOT, text=True, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, env=made.environment() | {"REFRACT_DATA_DIR": str(made.data)},
-        )  # fmt: skip
+            [sys.executable, "-m", "refract", "import", "library", str(path)],
+            cwd=ROOT,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=made.environment() | {"REFRACT_DATA_DIR": str(made.data)},
+        )
 
         async def far_enough() -> bool:
             return process.poll() is not None or await _items(rt) >= there + share * file.created

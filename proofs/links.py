@@ -1,4 +1,5 @@
-"""Links at full size: models of life cycle, ownership and namespace against the databases, and many claimers for one name.
+"""Links at full size: models of life cycle, ownership and namespace against the databases, and many
+claimers for one name.
 
 Each claimer has connections of its own.
 """

@@ -1,4 +1,5 @@
-"""Lists at full size: a model of drafts, editions and claims against the databases, and many hands on one slug and one order.
+"""Lists at full size: a model of drafts, editions and claims against the databases, and many hands
+on one slug and one order.
 
 Each publisher has connections of its own.
 """

@@ -1,7 +1,9 @@
-"""A tag on 50,000 items becomes another one in one transaction, and nobody who writes meanwhile waits for more than five seconds.
+"""A tag on 50,000 items becomes another one in one transaction, and nobody who writes meanwhile
+waits for more than five seconds.
 
-While a real server merges, takes in the words of the items again, and takes the merge back, others make links, save notes, change the
-titles of the very items and put the target on new ones. Somebody looks at the junction table all the time and must never see a half of it.
+While a real server merges, takes in the words of the items again, and takes the merge back, others
+make links, save notes, change the titles of the very items and put the target on new ones. Somebody
+looks at the junction table all the time and must never see a half of it.
 """
 
 import asyncio
@@ -55,7 +57,9 @@ class Planted:
 
 @dataclass
 class Waits:
-    """How long each kind of change took in one part of the proof, and what was not answered as it should have been."""
+    """How long each kind of change took in one part of the proof, and what was not answered as it
+    should have been.
+    """
 
     seconds: dict[str, list[float]] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
@@ -78,10 +82,21 @@ async def plant(rt: Runtime, size: Size) -> Planted:
     for start in range(0, size.items, SLICE):
         ids = rt.ids.next_ids(min(SLICE, size.items - start))
         items = [
-            {"id": number, "user_id": owner, "text": f"Thought {number}.", "title": f"Thought {number}", "type": "NOTE",
-             "status": "ARCHIVED", "pending": False, "created_at": now, "updated_at": now, "confirmed_at": now, "version": 1}
+            {
+                "id": number,
+                "user_id": owner,
+                "text": f"Thought {number}.",
+                "title": f"Thought {number}",
+                "type": "NOTE",
+                "status": "ARCHIVED",
+                "pending": False,
+                "created_at": now,
+                "updated_at": now,
+                "confirmed_at": now,
+                "version": 1,
+            }
             for number in ids
-        ]  # fmt: skip
+        ]
         borne = [{"item_id": number, "tag_id": source, "created_at": now} for number in ids]
         borne += [{"item_id": number, "tag_id": target, "created_at": now} for number in ids[::5]]
         async with rt.db.write() as session:

@@ -1,7 +1,10 @@
-"""Every migration up, down and up again with data, and killed half-way over and over: it ends with the schema that the models describe.
+"""Every migration up, down and up again with data, and killed half-way over and over.
 
-`refract migrate` is killed at random moments and then run to its end; on MariaDB every statement commits by itself, so a step may
-be found half done. Then each revision goes down and up again over a database with rows in nearly every table.
+It ends with the schema that the models describe.
+
+`refract migrate` is killed at random moments and then run to its end; on MariaDB every statement
+commits by itself, so a step may be found half done. Then each revision goes down and up again over
+a database with rows in nearly every table.
 """
 
 import asyncio
@@ -65,7 +68,10 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 
 
 def _migrate_under_fire(place: Path, url: str | None, kills: int, chance: random.Random) -> int:
-    """How many of the kills found it at work. The moment is chosen within what a whole run takes."""
+    """How many of the kills found it at work.
+
+    The moment is chosen within what a whole run takes.
+    """
     plain = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
     environment = (
         plain
@@ -98,9 +104,12 @@ def _migrate_under_fire(place: Path, url: str | None, kills: int, chance: random
 
 
 async def down_and_up(db: Database) -> int:
-    """Each revision down, the newest first, and up again; the answer is how many tables came out otherwise than they went in.
+    """Each revision down, the newest first, and up again.
 
-    What the newest revision brought goes with it, so the rows are compared by the columns that stay.
+    The answer is how many tables came out otherwise than they went in.
+
+    What the newest revision brought goes with it, so the rows are compared by the columns that
+    stay.
     """
     revisions = sorted(
         int(path.stem.split("_", 1)[0])

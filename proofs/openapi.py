@@ -1,8 +1,11 @@
-"""Every operation of the API, in thousands of odd ways, as four identities: no answer ≥ 500, none that the document does not describe.
+"""Every operation of the API, in thousands of odd ways, as four identities.
 
-schemathesis reads our own OpenAPI document and asks a real server on this machine: the examples, every boundary of every parameter,
-random requests good and bad, and chains of calls where one answer feeds the next. `--examples` is how many random requests an operation
-gets, `--seed` repeats a run.
+No answer ≥ 500, none that the document does not describe.
+
+schemathesis reads our own OpenAPI document and asks a real server on this machine: the examples,
+every boundary of every parameter, random requests good and bad, and chains of calls where one
+answer feeds the next. `--examples` is how many random requests an operation gets, `--seed` repeats
+a run.
 """
 
 import argparse
@@ -74,7 +77,9 @@ def explore(
     phases: tuple[str, ...] = ALL_PHASES,
     database: str | None = None,
 ) -> list[Finding]:
-    """Serve on an empty database (a file of its own unless a URL is given) and let each identity try everything."""
+    """Serve on an empty database (a file of its own unless a URL is given) and let each identity
+    try everything.
+    """
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder) / "data"
         settings = {**UNLIMITED, **({"database_url": database} if database else {})}
@@ -92,7 +97,9 @@ def explore(
 def explore_in_process(
     identity: str, *, examples: int, seed: int, phases: tuple[str, ...] = ALL_PHASES
 ) -> Finding:
-    """Let one identity try everything on an application in this process, which no socket and no server stands in front of."""
+    """Let one identity try everything on an application in this process, which no socket and no
+    server stands in front of.
+    """
     with tempfile.TemporaryDirectory() as folder, InProcess(Path(folder)) as application:
         return _run(
             _in_this_process,
@@ -106,7 +113,9 @@ def explore_in_process(
 
 
 class InProcess:
-    """Refract as an ASGI application that is opened and closed with its lifespan, on the event loop of schemathesis."""
+    """Refract as an ASGI application that is opened and closed with its lifespan, on the event loop
+    of schemathesis.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.document = folder / "openapi.json"

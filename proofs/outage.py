@@ -1,7 +1,10 @@
-"""Redis stopped, hanging, full or emptied, the database restarted, connections terminated: redirects go on, writes say when to come back.
+"""Redis stopped, hanging, full or emptied, the database restarted, connections terminated.
 
-Cached links are asked for all the time, links that nobody has asked for before as well, and writes are tried until they are
-acknowledged. Each fault lasts for a while; what is measured belongs to the fault during which it was asked.
+Redirects go on, writes say when to come back.
+
+Cached links are asked for all the time, links that nobody has asked for before as well, and writes
+are tried until they are acknowledged. Each fault lasts for a while; what is measured belongs to the
+fault during which it was asked.
 """
 
 import asyncio

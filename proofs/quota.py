@@ -1,7 +1,10 @@
-"""A thousand captures at once against a budget of twenty: exactly twenty are charged, nobody gets an error.
+"""A thousand captures at once against a budget of twenty.
 
-On each database in turn, through the API: the counter, the ledger and the items must agree, and everybody else's item says OVER_QUOTA and
-is described by the offline tier. Whoever is told that nothing was changed and to come back later (503) does so; how often is told.
+Exactly twenty are charged, nobody gets an error.
+
+On each database in turn, through the API: the counter, the ledger and the items must agree, and
+everybody else's item says OVER_QUOTA and is described by the offline tier. Whoever is told that
+nothing was changed and to come back later (503) does so; how often is told.
 """
 
 import asyncio
@@ -123,14 +126,21 @@ def _charged(report: Report, answers: list[Response], books: Books, captures: in
         answer.status_code == 201 and answer.json()["note"] == "OVER_QUOTA" for answer in answers
     )
     report.bar("created", created, f"{captures:,}", held=created == captures)
-    report.bar("charged: counter, ledger, items", f"{books.used} {books.entries} {books.paid}", f"{LIMIT} each",
-               held=books.used == books.entries == books.paid == LIMIT)  # fmt: skip
+    report.bar(
+        "charged: counter, ledger, items",
+        f"{books.used} {books.entries} {books.paid}",
+        f"{LIMIT} each",
+        held=books.used == books.entries == books.paid == LIMIT,
+    )
     report.bar("told OVER_QUOTA", over, f"{captures - LIMIT:,}", held=over == captures - LIMIT)
     return report
 
 
 def _described(report: Report, books: Books, captures: int) -> Report:
-    """There is no model at the address: what was paid is given back, and everybody has the offline tier's proposal."""
+    """There is no model at the address.
+
+    What was paid is given back, and everybody has the offline tier's proposal.
+    """
     offline = books.states.get(("READY_TO_CONFIRM", "SYSTEM", "OVER_QUOTA"), 0)
     report.bar(
         "described by the offline tier",

@@ -1,4 +1,7 @@
-"""Many clients, one name, one key, one lease, one quota: exactly one winner, or exactly the limit, on three databases."""
+"""Many clients, one name, one key, one lease, one quota.
+
+Exactly one winner, or exactly the limit, on three databases.
+"""
 
 from proofs._tests import CLAIMERS, ROUNDS, run_tests
 

@@ -1,7 +1,9 @@
-"""100 restarts under load, 0 failed requests: processes replaced by their parent, and instances behind nginx restarted in turn.
+"""100 restarts under load, 0 failed requests.
 
-The client never tries a request twice. A connection that is closed while nothing was asked on it is opened again; everything
-else that is not the expected answer is a failed request.
+Processes replaced by their parent, and instances behind nginx restarted in turn.
+
+The client never tries a request twice. A connection that is closed while nothing was asked on it is
+opened again; everything else that is not the expected answer is a failed request.
 """
 
 import asyncio
@@ -26,7 +28,10 @@ DESTINATION = "https://example.com/written/"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How often. A replacement is one SIGHUP, answered by the parent with a new process for each old one."""
+    """How often.
+
+    A replacement is one SIGHUP, answered by the parent with a new process for each old one.
+    """
 
     replacements: int
     restarts: int

@@ -1,9 +1,12 @@
-"""A key revoked, a session ended, a person suspended or deleted: refused by every process within 1 s, whichever was told.
+"""A key revoked, a session ended, a person suspended or deleted.
 
-Each process is asked again and again with the same credential, on a connection of its own, while one of them is told to withdraw it.
-*Gone everywhere* is when the last answer of any process that still let it in was received, counted from the moment the withdrawal
-was acknowledged. On SQLite the processes are the workers of one server; on PostgreSQL they are servers of their own, each with its own
-data directory, as on several machines.
+Refused by every process within 1 s, whichever was told.
+
+Each process is asked again and again with the same credential, on a connection of its own, while
+one of them is told to withdraw it. *Gone everywhere* is when the last answer of any process that
+still let it in was received, counted from the moment the withdrawal was acknowledged. On SQLite the
+processes are the workers of one server; on PostgreSQL they are servers of their own, each with its
+own data directory, as on several machines.
 """
 
 import asyncio
@@ -72,7 +75,9 @@ class Seen(NamedTuple):
 
 @dataclass(slots=True)
 class Findings:
-    """Seconds until each withdrawal was known everywhere, by its kind, and what should not have been."""
+    """Seconds until each withdrawal was known everywhere, by its kind, and what should not have
+    been.
+    """
 
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     late: Counter[str] = field(default_factory=Counter)

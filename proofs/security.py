@@ -15,7 +15,10 @@ from proofs._tests import ROOT, outcome_of
 from proofs.harness.report import Report
 
 COUNTED = "hostile cases"
-"""A test that tries many cases says so with `record_property(COUNTED, number)`; any other counts as one."""
+"""A test that tries many cases says so with `record_property(COUNTED, number)`.
+
+Any other counts as one.
+"""
 
 
 SEALED = "core/net/test_sealed.py::test_inside_a_sealed_network[test_{}.py]"

@@ -39,7 +39,9 @@ def kind_of(number: int) -> str:
 
 
 def dawdle(made: Site, size: Size, key: str) -> list[Member]:
-    """Open all, then a byte a second on each that sends at all, until the last is closed or patience is over."""
+    """Open all, then a byte a second on each that sends at all, until the last is closed or
+    patience is over.
+    """
     body = (
         f"POST /api/v1/links HTTP/1.1\r\nhost: proof\r\nx-api-key: {key}\r\ncontent-type:"
         " application/json\r\ncontent-length: 5000\r\n\r\n"

@@ -1,8 +1,11 @@
-"""Hostile strangers for five minutes: redirects of others go on, memory stays bounded, attacks are refused.
+"""Hostile strangers for five minutes.
 
-Every attack of the threat model at once (`proofs/harness/attacks.py`) beside visitors who follow links. The
-same visitors are measured before, without attacks. The short size runs on Python's own event loop with a probe
-around each callback and asserts CPU per callback, memory and refusals; how long visitors wait is for the full size.
+Redirects of others go on, memory stays bounded, attacks are refused.
+
+Every attack of the threat model at once (`proofs/harness/attacks.py`) beside visitors who follow
+links. The same visitors are measured before, without attacks. The short size runs on Python's own
+event loop with a probe around each callback and asserts CPU per callback, memory and refusals; how
+long visitors wait is for the full size.
 """
 
 import asyncio

@@ -1,8 +1,9 @@
 """An upgrade to a version with one more migration, and back, under load, 0 failed requests.
 
-"Version 2" is a copy of the package with one additive migration, whose code asks for the new column in every question about a
-link. One node is reloaded, with one process and with two; two nodes behind nginx are upgraded one after the other while the old
-one restarts on the new schema, and then taken back: old code on the new schema, and the schema after it.
+"Version 2" is a copy of the package with one additive migration, whose code asks for the new column
+in every question about a link. One node is reloaded, with one process and with two; two nodes
+behind nginx are upgraded one after the other while the old one restarts on the new schema, and then
+taken back: old code on the new schema, and the schema after it.
 """
 
 import asyncio
@@ -145,7 +146,9 @@ async def planted(made: Site, size: Size) -> tuple[list[str], str]:
 
 
 async def rolling(home: Path, dialect: str, size: Size, seed: int) -> Report:
-    """Two nodes on one database: each upgraded in turn, the old one restarted between, and both taken back."""
+    """Two nodes on one database: each upgraded in turn, the old one restarted between, and both
+    taken back.
+    """
     old, new = this_version(), next_version(home)
     places = [Installed(home / f"installed-{number}", old) for number in (1, 2)]
     first_path, second_path = (str(place.path) for place in places)

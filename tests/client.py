@@ -1,4 +1,6 @@
-"""Asking as somebody: headers for each way of proving who one is, and the mark for tests that need only SQLite."""
+"""Asking as somebody: headers for each way of proving who one is, and the mark for tests that need
+only SQLite.
+"""
 
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 
@@ -11,7 +13,10 @@ from refract.server.node import ServerNode
 from tests.documented import check_documented
 
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-"""For what does not depend on the database: above a test, or `pytestmark = on_sqlite` where every test of a file uses one."""
+"""For what does not depend on the database.
+
+Above a test, or `pytestmark = on_sqlite` where every test of a file uses one.
+"""
 
 
 def by_key(clear: str) -> dict[str, str]:
@@ -25,7 +30,8 @@ def by_cookie(rt: Runtime, cookie: str, *, proven: bool = True) -> dict[str, str
 
 
 def client_of(app: ServerNode) -> AsyncClient:
-    """Return a client that shares this process with the application, and accepts only documented errors.
+    """Return a client that shares this process with the application, and accepts only documented
+    errors.
 
     It keeps no cookies, so an identity is exactly its headers.
     """

@@ -1,4 +1,7 @@
-"""One test body, three databases: ask for `rt` (or `database`) and the test runs on each of them."""
+"""One test body, three databases.
+
+Ask for `rt` (or `database`) and the test runs on each of them.
+"""
 
 import os
 import shutil
@@ -41,21 +44,28 @@ def _plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True, scope="session")
 def _plain_logs() -> None:
-    """structlog's own default draws every traceback with all its variables, which takes seconds each."""
+    """structlog's own default draws every traceback with all its variables, which takes seconds
+    each.
+    """
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()]
     )
 
 
 def make_settings(data_dir: Path, **given: Any) -> Settings:
-    """An installation that lets strangers publish lists under names they choose, unless told otherwise."""
+    """An installation that lets strangers publish lists under names they choose, unless told
+    otherwise.
+    """
     usual = {"base_url": "http://go.test", "secret_key": "s" * 40, "log_format": "json"}
     open_to_strangers = {"anonymous_lists": "publish", "anonymous_names": True}
     return Settings(**{"data_dir": data_dir, **usual, **open_to_strangers, **given})
 
 
 async def prepare_template(dialect: str, scratch: Path) -> str:
-    """An empty, migrated database, made once per process; the answer is its URL (or the file to copy)."""
+    """An empty, migrated database, made once per process.
+
+    The answer is its URL (or the file to copy).
+    """
     if dialect in _prepared:
         return _prepared[dialect]
     if dialect == "sqlite":
@@ -79,11 +89,17 @@ async def prepare_template(dialect: str, scratch: Path) -> str:
 
 
 _find_rows: dict[str, str] = {}
-"""By dialect, the statement that names the tables with rows: put together once, since every test ends with it."""
+"""By dialect, the statement that names the tables with rows.
+
+Put together once, since every test ends with it.
+"""
 
 
 async def _empty(db: Database) -> None:
-    """Remove every row, so that the next test starts from nothing. Most tables are empty anyway, and one question tells which."""
+    """Remove every row, so that the next test starts from nothing.
+
+    Most tables are empty anyway, and one question tells which.
+    """
     careless, careful = (
         ("SET session_replication_role = replica", "SET session_replication_role = DEFAULT")
         if db.dialect == "postgresql"

@@ -58,14 +58,19 @@ def _codes(operation: dict[str, Any]) -> dict[str, int]:
 
 
 def documented_errors(app: WebNode) -> DocumentedErrors:
-    """Return what the document lists. The routes of all applications are the same, so one document does for a process."""
+    """Return what the document lists.
+
+    The routes of all applications are the same, so one document does for a process.
+    """
     if not _known:
         _known.append(DocumentedErrors(app.api.openapi()))
     return _known[0]
 
 
 def check_documented(app: ServerNode) -> Callable[[Response], Awaitable[None]]:
-    """Return a hook for a client, which fails on an error of the API that the document does not list."""
+    """Return a hook for a client, which fails on an error of the API that the document does not
+    list.
+    """
 
     async def check(response: Response) -> None:
         if not isinstance(app, WebNode) or not response.headers.get("content-type", "").startswith(

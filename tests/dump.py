@@ -1,4 +1,7 @@
-"""Everything a database holds, as one text to search through; on SQLite the full-text index too, which is tables of its own."""
+"""Everything a database holds, as one text to search through.
+
+On SQLite the full-text index too, which is tables of its own.
+"""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,7 @@
-"""For tests whose program may fetch from this machine: import both fixtures and name them in `__all__`."""
+"""For tests whose program may fetch from this machine.
+
+Import both fixtures and name them in `__all__`.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path

@@ -1,10 +1,11 @@
 """Test groups: every test belongs to exactly one of them, and `make test-GROUP` runs one.
 
-The folder decides first: `tests/faults`, `tests/browser`, and for `api` the folders that talk to the whole program
-over HTTP. Of the other tests those that need PostgreSQL or MariaDB are `databases`, and the rest is `unit`.
+The folder decides first: `tests/faults`, `tests/browser`, and for `api` the folders that talk to
+the whole program over HTTP. Of the other tests those that need PostgreSQL or MariaDB are
+`databases`, and the rest is `unit`.
 
-`--group NAME` selects a group. Every run ends with the number of tests and the seconds of each group. The outcome of
-the last run is kept in pytest's cache for `tools.flaky`.
+`--group NAME` selects a group. Every run ends with the number of tests and the seconds of each
+group. The outcome of the last run is kept in pytest's cache for `tools.flaky`.
 """
 
 from collections import Counter
@@ -39,12 +40,18 @@ LONG = (
     "tests/cli/",
     "tests/redirect/",
 )
-"""Where tests take longest. They start first, so that in the end no process waits for a long file of another.
+"""Where tests take longest.
 
-The proofs come before everything: they stay on one process and mostly wait, while the others use the processors.
+They start first, so that in the end no process waits for a long file of another.
+
+The proofs come before everything: they stay on one process and mostly wait, while the others use
+the processors.
 """
 SPLIT = frozenset({"tests/web/test_openapi.py", "tests/transfer/test_move.py"})
-"""Files whose tests share nothing and take a minute each: these are distributed one by one, all others by file."""
+"""Files whose tests share nothing and take a minute each.
+
+These are distributed one by one, all others by file.
+"""
 
 
 def folder_group(path: str) -> str | None:
@@ -53,7 +60,9 @@ def folder_group(path: str) -> str | None:
 
 
 def group_of(path: str, fixtures: Sequence[str], parameters: Sequence[str]) -> str:
-    """Return the group of a test: of its folder, else `databases` if it needs a database server, else `unit`."""
+    """Return the group of a test: of its folder, else `databases` if it needs a database server,
+    else `unit`.
+    """
     needs_server = SERVER_FIXTURES.intersection(fixtures) or set(SERVERS).intersection(parameters)
     return folder_group(path) or ("databases" if needs_server else "unit")
 
@@ -69,7 +78,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files without a test of the wanted group: importing all files takes longer than running some groups."""
+    """Leave out files without a test of the wanted group.
+
+    Importing all files takes longer than running some groups.
+    """
     wanted = config.getoption("group")
     if (
         wanted is None

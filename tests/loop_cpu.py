@@ -1,13 +1,16 @@
-"""CPU time of single callbacks on an event loop, for tests that bound what one request may cost everybody else.
+"""CPU time of single callbacks on an event loop, for tests that bound what one request may cost
+everybody else.
 
     with measure_loop_cpu() as cpu:
         await client.post(…)
     cpu.assert_below(MAX_CALLBACK_SECONDS)
 
-It counts `thread_time` round every handle that a plain asyncio loop runs, so other processes and threads on a busy machine
-do not count. uvloop runs its handles in C and is not measured: serve the application on asyncio's own loop in such a test.
-Warm up first: what is imported, compiled or connected once per process is no cost of a request. What the test does between two
-awaits counts as well, and an application called in the test's own task (ASGITransport) may not await anything at all.
+It counts `thread_time` round every handle that a plain asyncio loop runs, so other processes and
+threads on a busy machine do not count. uvloop runs its handles in C and is not measured: serve the
+application on asyncio's own loop in such a test. Warm up first: what is imported, compiled or
+connected once per process is no cost of a request. What the test does between two awaits counts as
+well, and an application called in the test's own task (ASGITransport) may not await anything at
+all.
 """
 
 import asyncio
@@ -69,8 +72,8 @@ class LoopCpu:
 def measure_loop_cpu() -> Iterator[LoopCpu]:
     """Measure every callback of asyncio's own loops while the block runs.
 
-    Garbage of what ran before is collected first and what survives is frozen, so that a collection inside the block costs
-    what the block made, as it does in a server.
+    Garbage of what ran before is collected first and what survives is frozen, so that a collection
+    inside the block costs what the block made, as it does in a server.
     """
     measured = LoopCpu()
     run = asyncio.Handle._run

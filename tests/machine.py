@@ -1,4 +1,6 @@
-"""Ground for state machines: a runtime that plain functions can drive, empty at the start of every run."""
+"""Ground for state machines: a runtime that plain functions can drive, empty at the start of every
+run.
+"""
 
 import asyncio
 import os

@@ -1,4 +1,6 @@
-"""People, keys, sessions and links for tests, made the way the program makes them. A feature adds its own below these.
+"""People, keys, sessions and links for tests, made the way the program makes them.
+
+A feature adds its own below these.
 
 Each takes the session that the test opened, so that a test's set-up is one transaction.
 """
@@ -43,10 +45,19 @@ def somebody(rt: Runtime, name: str, **given: Any) -> User:
     now = rt.clock.now()
     email = given.pop("email", f"{name}@example.com")
     fields = {
-        "issuer": "https://id.test", "subject": name, "email": email, "email_folded": fold_email(email), "email_verified": True,
-        "display_name": name.title(), "preferences": {}, "plan": "free", "role": UserRole.USER, "status": UserStatus.ACTIVE,
-        "created_at": now, "last_sync_at": now,
-    }  # fmt: skip
+        "issuer": "https://id.test",
+        "subject": name,
+        "email": email,
+        "email_folded": fold_email(email),
+        "email_verified": True,
+        "display_name": name.title(),
+        "preferences": {},
+        "plan": "free",
+        "role": UserRole.USER,
+        "status": UserStatus.ACTIVE,
+        "created_at": now,
+        "last_sync_at": now,
+    }
     return User(id=rt.ids.next_id(), **{**fields, **given})
 
 

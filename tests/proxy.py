@@ -1,4 +1,7 @@
-"""A door in front of a server that a test can close: what is behind it is away without being stopped for others."""
+"""A door in front of a server that a test can close.
+
+What is behind it is away without being stopped for others.
+"""
 
 import asyncio
 import contextlib
@@ -11,7 +14,10 @@ PORTS = {"postgresql": 5432, "mysql": 3306}
 
 
 class Proxy:
-    """Forwards bytes. `cut` ends every connection and lets nobody in; `hang` lets everybody in and says nothing."""
+    """Forwards bytes.
+
+    `cut` ends every connection and lets nobody in; `hang` lets everybody in and says nothing.
+    """
 
     def __init__(self, host: str, port: int) -> None:
         self._target = host, port

@@ -1,4 +1,6 @@
-"""A language that nobody speaks: every message of the catalogue is bracketed and accented, so whatever is not stands out."""
+"""A language that nobody speaks: every message of the catalogue is bracketed and accented, so
+whatever is not stands out.
+"""
 
 import re
 from functools import cached_property

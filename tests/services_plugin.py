@@ -1,8 +1,9 @@
 """Real services for the tests, and an honest account of what ran.
 
-`python tools/services.py run -- pytest` (which is what `make test` does) tells by REFRACT_TEST_… where each service is. A test asks for
-one by a fixture, or by `address_of`; a service that is not there skips the test, and the run ends with one loud line about it. With CI
-set every skip fails the run: a build that tested half must not look green.
+`python tools/services.py run -- pytest` (which is what `make test` does) tells by REFRACT_TEST_…
+where each service is. A test asks for one by a fixture, or by `address_of`; a service that is not
+there skips the test, and the run ends with one loud line about it. With CI set every skip fails the
+run: a build that tested half must not look green.
 """
 
 import os
@@ -52,7 +53,10 @@ def chromium_path() -> str:
 
 @pytest.fixture(scope="session")
 def private_services() -> Services:
-    """Servers that a fault test may stop, kill and start: `private_services.server("redis").restart()`."""
+    """Servers that a fault test may stop, kill and start.
+
+    `private_services.server("redis").restart()`.
+    """
     started = _started()
     if started is None:
         pytest.skip(f"{ABSENT}servers of our own to stop and start")
@@ -60,7 +64,9 @@ def private_services() -> Services:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Note on which database a test runs, in a form that reaches the summary from every worker process."""
+    """Note on which database a test runs, in a form that reaches the summary from every worker
+    process.
+    """
     for item in items:
         call = getattr(item, "callspec", None)
         if call is not None and "database" in call.params:

@@ -92,7 +92,9 @@ class Served:
 def serving(
     data_dir: Path, *arguments: str, port: int | None = None, **environment: str
 ) -> Iterator[Served]:
-    """Start a server on a free port; whatever happens in the block, nothing of it is left afterwards."""
+    """Start a server on a free port; whatever happens in the block, nothing of it is left
+    afterwards.
+    """
     chosen = port or free_port()
     output = data_dir.with_name(f"{data_dir.name}-{chosen}.log")
     with output.open("a") as sink:

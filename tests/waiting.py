@@ -1,4 +1,7 @@
-"""Waiting for a condition. The limit is generous, because a busy machine is slow and a test does not measure time."""
+"""Waiting for a condition.
+
+The limit is generous, because a busy machine is slow and a test does not measure time.
+"""
 
 import asyncio
 import inspect
@@ -33,7 +36,10 @@ def eventually_blocking(
     pause: float = 0.05,
     explain: Callable[[], object] = str,
 ) -> None:
-    """Wait as `eventually` does, in a test without an event loop; `explain` adds to the failure, say a server's log."""
+    """Wait as `eventually` does, in a test without an event loop.
+
+    `explain` adds to the failure, say a server's log.
+    """
     deadline = time.monotonic() + timeout
     while not condition():
         assert time.monotonic() < deadline, f"{_overdue(condition, timeout)}\n{explain()}"

@@ -1,1 +1,4 @@
-"""What building and testing Refract needs besides Refract: plain standard library, so that any python3 can run it."""
+"""What building and testing Refract needs besides Refract.
+
+Plain standard library, so that any python3 can run it.
+"""

@@ -1,6 +1,7 @@
 """Compare the locked dependencies with a public list of known vulnerabilities (`make audit`).
 
-It needs the network: where the list cannot be reached it says so and ends with status 2, which means neither well nor ill.
+It needs the network: where the list cannot be reached it says so and ends with status 2, which
+means neither well nor ill.
 """
 
 import re

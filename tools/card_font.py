@@ -1,4 +1,6 @@
-"""Turn the letters of static/inter.woff2 into blocks of sixteen steps, with the system's Chromium: `lists/card_font.bin`.
+"""Turn the letters of static/inter.woff2 into blocks of sixteen steps, with the system's Chromium.
+
+`lists/card_font.bin`.
 
 python tools/card_font.py
 """
@@ -22,7 +24,8 @@ FACES = {
     "small": {"px": 32, "weight": 520, "line": 44, "tracking": -0.3},
 }
 MARK = "\ue000"
-# Draws one sign on a canvas and reads its coverage back. A canvas of one colour, so that alpha alone says how much of a pixel is ink.
+# Draws one sign on a canvas and reads its coverage back. A canvas of one colour, so that alpha
+# alone says how much of a pixel is ink.
 DRAW = """async ({font, mark, faces, signs}) => {
   const face = new FontFace("Card", `url(data:font/woff2;base64,${font})`, {weight: "400 720"});
   document.fonts.add(await face.load());

@@ -1,4 +1,7 @@
-"""Runnable modules of a folder: list them, run one, run all. Behind `make proof` and `make bench`."""
+"""Runnable modules of a folder: list them, run one, run all.
+
+Behind `make proof` and `make bench`.
+"""
 
 import ast
 import importlib
@@ -9,7 +12,10 @@ from types import FrameType, ModuleType
 
 
 def entries(folder: ModuleType) -> dict[str, str]:
-    """Each public module with the first line of its docstring, read without importing it: some are heavy. `a_b.py` is called a-b."""
+    """Each public module with the first line of its docstring, read without importing it.
+
+    Some are heavy. `a_b.py` is called a-b.
+    """
     found = {}
     for module in pkgutil.iter_modules(folder.__path__):
         if module.name.startswith("_") or module.ispkg:
@@ -35,7 +41,10 @@ def show(folder: ModuleType) -> None:
 
 
 def run(folder: ModuleType, name: str, arguments: list[str]) -> int:
-    """0 when it held, as a process's exit code; 2 when there is no such thing. Broken off, it still stops what it started."""
+    """0 when it held, as a process's exit code; 2 when there is no such thing.
+
+    Broken off, it still stops what it started.
+    """
     name = name.replace("_", "-")
     if name not in entries(folder):
         print(f"There is no {name} in {folder.__name__}/. There are:")

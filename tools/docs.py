@@ -1,4 +1,5 @@
-"""The generated reference pages: settings, errors, commands and the API, each from the code that it describes.
+"""The generated reference pages: settings, errors, commands and the API, each from the code that it
+describes.
 
 `make docs` writes them; `tests/docs` fails when a page has fallen behind.
 """
@@ -139,7 +140,10 @@ def _rows(prefix: str, model: type[BaseModel]) -> list[str]:
 
 
 def docstrings(model: type[BaseModel]) -> dict[str, str]:
-    """The text under each attribute. The program itself has no use for it, and reading its own source would take its start a while."""
+    """The text under each attribute.
+
+    The program itself has no use for it, and reading its own source would take its start a while.
+    """
     body = cast("ast.ClassDef", ast.parse(inspect.getsource(model)).body[0]).body
     found = {}
     for attribute, below in pairwise(body):
@@ -213,7 +217,9 @@ def _default(field: FieldInfo) -> str:
 
 
 def error_classes() -> list[type[RefractError]]:
-    """Every error that the program can give, from whatever module, but for those that only say what kind another is of."""
+    """Every error that the program can give, from whatever module, but for those that only say what
+    kind another is of.
+    """
     for module in pkgutil.walk_packages(refract.__path__, "refract."):
         if not module.name.startswith(("refract.__main__", "refract.migrations")):
             importlib.import_module(module.name)

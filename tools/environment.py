@@ -31,7 +31,9 @@ sys.exit(main())
 
 
 def create_environment(where: Path) -> None:
-    """Make a virtual environment with pip, installing Debian's separate package for it if that is missing."""
+    """Make a virtual environment with pip, installing Debian's separate package for it if that is
+    missing.
+    """
     make = [sys.executable, "-m", "venv", str(where)]
     if _try(make):
         return
@@ -55,7 +57,11 @@ def _try(command: list[str]) -> bool:
 
 
 def install_dependencies(where: Path, lock: str) -> None:
-    """Install a lock. It is complete (tests/tools/test_locks.py), so nothing is resolved again, and nothing unpinned is fetched."""
+    """Install a lock.
+
+    It is complete (tests/tools/test_locks.py), so nothing is resolved again, and nothing unpinned
+    is fetched.
+    """
     pip = [
         str(where / "bin/python"),
         "-m",
@@ -71,7 +77,9 @@ def install_dependencies(where: Path, lock: str) -> None:
 
 
 def install_refract(where: Path, *, copy: bool) -> None:
-    """Put the package on the path and write bin/refract, which is all that a build backend would do."""
+    """Put the package on the path and write bin/refract, which is all that a build backend would
+    do.
+    """
     python = (where / "bin/python").absolute()
     ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
     library = Path(subprocess.run(ask, check=True, capture_output=True, text=True).stdout.strip())

@@ -1,4 +1,7 @@
-"""The measured figures as a page: what `make proof NAME ARGS=--save` and `make bench` wrote into their results, and nothing else."""
+"""The measured figures as a page.
+
+What `make proof NAME ARGS=--save` and `make bench` wrote into their results, and nothing else.
+"""
 
 import json
 import re
@@ -38,7 +41,10 @@ MEASURED = "<!-- measured: written by `make docs` from proofs/results -->"
 
 
 def with_measured(page: str) -> str:
-    """The card of promises, and below its mark what the last saved run of each found. The card says which proof shows what."""
+    """The card of promises, and below its mark what the last saved run of each found.
+
+    The card says which proof shows what.
+    """
     head, _, _ = page.partition(MEASURED)
     lines = [MEASURED, "", "| # | run | seed | found | |", "|---|---|---|---|---|"]
     for number, name in re.findall(
@@ -56,7 +62,10 @@ def with_measured(page: str) -> str:
 
 
 def _shows(number: str, run: dict[str, Any]) -> bool:
-    """Return whether a run shows this promise: a proof may show several, a run for each, whose title begins with its number."""
+    """Return whether a run shows this promise.
+
+    A proof may show several, a run for each, whose title begins with its number.
+    """
     marked = re.match(r"S\d+(?=:)", run["title"])
     return marked is None or marked[0] == number
 

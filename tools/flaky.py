@@ -2,8 +2,9 @@
 
     python -m tools.flaky FILE    repeat what failed in the last run; write the names of flaky tests to FILE
 
-A test that fails again fails the build, and so do more than `MAX_FLAKY` flaky tests. Nothing is repeated if the last
-run was incomplete: interrupted, with a crash of pytest itself, or with skipped tests where `CI` forbids them.
+A test that fails again fails the build, and so do more than `MAX_FLAKY` flaky tests. Nothing is
+repeated if the last run was incomplete: interrupted, with a crash of pytest itself, or with skipped
+tests where `CI` forbids them.
 """
 
 import json
@@ -22,7 +23,9 @@ TESTS_FAILED = 1  # pytest's exit status for a complete run in which tests faile
 
 @dataclass(frozen=True)
 class RunRecord:
-    """The outcome of a test run: pytest's exit status, names of failed tests, numbers of the others."""
+    """The outcome of a test run: pytest's exit status, names of failed tests, numbers of the
+    others.
+    """
 
     exit_status: int
     failed: list[str]

@@ -2,7 +2,8 @@
 
     python tools/icon_sprite.py node_modules/lucide-static
 
-To add an icon: write its lucide name into ICONS, run this, commit both. Templates use `{{ icon("name") }}`.
+To add an icon: write its lucide name into ICONS, run this, commit both. Templates use `{{
+icon("name") }}`.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
     python -m tools.messages            write refract.pot and update every refract.po; say what is missing or wrong
     python -m tools.messages add fr     begin the catalogue of another language
 
-A message that is gone is dropped, one that is new is added without a translation. Nothing is guessed: there are no fuzzy messages.
+A message that is gone is dropped, one that is new is added without a translation. Nothing is
+guessed: there are no fuzzy messages.
 """
 
 import re
@@ -119,7 +120,9 @@ def _iter_subclasses(error: type[FetchError]) -> Iterator[type[FetchError]]:
 
 
 def update_catalogue(template: Catalog, folder: str, known: Catalog | None = None) -> Catalog:
-    """Return the catalogue of a language with exactly the messages of the template, and its translations of them."""
+    """Return the catalogue of a language with exactly the messages of the template, and its
+    translations of them.
+    """
     known = known or read_po(BytesIO(catalogue_path(folder).read_bytes()), locale=folder)
     updated = Catalog(folder, domain=DOMAIN)
     for message in template:
@@ -154,7 +157,10 @@ def catalogue_folders() -> list[str]:
 
 
 def find_problems(message: Message, plural_forms: int) -> Iterator[str]:
-    """Say what is wrong with a translation: missing words, placeholders or tags that differ from the message's."""
+    """Say what is wrong with a translation.
+
+    Missing words, placeholders or tags that differ from the message's.
+    """
     originals, strings = _forms(message.id), _forms(message.string)
     if not all(strings):
         yield f"{originals[0]!r} is not translated"
@@ -181,7 +187,10 @@ def _forms(text: str | Sequence[str] | None) -> tuple[str, ...]:
 
 
 def to_text(catalogue: Catalog) -> str:
-    """Return a catalogue as its file holds it: by message, one line each, so that branches merge."""
+    """Return a catalogue as its file holds it.
+
+    By message, one line each, so that branches merge.
+    """
     head = [
         _NOTE,
         'msgid ""',
@@ -194,7 +203,10 @@ def to_text(catalogue: Catalog) -> str:
 
 
 def _headers(catalogue: Catalog) -> Iterator[tuple[str, str]]:
-    """Only what readers of the file need: a date, or the version of a tool, would be a conflict in every merge."""
+    """Only what readers of the file need.
+
+    A date, or the version of a tool, would be a conflict in every merge.
+    """
     if catalogue.locale is not None:
         yield "Language", str(catalogue.locale)
         yield "Plural-Forms", catalogue.plural_forms

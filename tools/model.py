@@ -1,6 +1,9 @@
-"""A real, small model and its server for the tests: `python -m tools.model DIRECTORY` fetches both, pinned by hash.
+"""A real, small model and its server for the tests.
 
-They are not part of requirements.lock: nobody who runs Refract needs them, and what the model's package says it depends on is huge.
+`python -m tools.model DIRECTORY` fetches both, pinned by hash.
+
+They are not part of requirements.lock: nobody who runs Refract needs them, and what the model's
+package says it depends on is huge.
 """
 
 import subprocess

@@ -31,7 +31,10 @@ _SERVER_PATH = os.pathsep.join(
 
 
 def program(*names: str) -> str | None:
-    """The first of these programs that is installed; /usr/sbin counts, though an ordinary user's PATH leaves it out."""
+    """The first of these programs that is installed.
+
+    /usr/sbin counts, though an ordinary user's PATH leaves it out.
+    """
     found = (shutil.which(name, path=_SERVER_PATH) for name in names)
     return next((path for path in found if path), None)
 
@@ -102,7 +105,9 @@ def apt_install(packages: Iterable[str]) -> bool:
 
 
 def ensure(names: Iterable[str]) -> dict[str, str]:
-    """The programs found, by name; those missing are installed where we may, and absent from the answer where not."""
+    """The programs found, by name; those missing are installed where we may, and absent from the
+    answer where not.
+    """
     names = list(names)
     missing = [name for name in names if find(name) is None]
     if missing and may_install():

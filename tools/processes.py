@@ -55,7 +55,10 @@ def send(pid: int, number: int) -> None:
 
 
 def sweep(base: Path) -> None:
-    """Kill whatever still works inside a directory of ours: servers, their children, half-done initialisations."""
+    """Kill whatever still works inside a directory of ours.
+
+    Servers, their children, half-done initialisations.
+    """
     inside = []
     for pid in _pids():
         with contextlib.suppress(OSError):

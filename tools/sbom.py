@@ -1,8 +1,10 @@
-"""Write the software bill of materials (CycloneDX 1.5, JSON) of what `make run` and the container install.
+"""Write the software bill of materials (CycloneDX 1.5, JSON) of what `make run` and the container
+install.
 
     python3 -m tools.sbom > sbom.json
 
-It is made from requirements.lock alone, without a network: each component with its version, its package URL and the hashes of its files.
+It is made from requirements.lock alone, without a network: each component with its version, its
+package URL and the hashes of its files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""`make screens`: a photograph of every screen, on a phone and on a desk, by day and by night, and one sheet with all of them.
+"""`make screens`: a picture of every screen by size, theme and language, and a sheet of them.
 
-The screens are the templates with the sample data of the browser tests. Files go to `screens/`, which git ignores; the sheet goes to
-`docs/screens/`, beside three pictures of a server that `refract demo` has filled (`--demo`), which the README shows.
+The screens are the templates with the sample data of the browser tests. Files go to `screens/`,
+which git ignores; the sheet goes to `docs/screens/`, beside three pictures of a server that
+`refract demo` has filled (`--demo`), which the README shows.
 """
 
 import argparse
@@ -30,6 +31,7 @@ BEST = (
 )
 SIZES = {"phone": (320, 640), "desk": (1280, 800)}
 THEMES = ("light", "dark")
+LANGUAGES = ("en", "de", "zh-Hans")
 ARGUMENTS = [
     "--no-sandbox",
     "--disable-gpu",
@@ -39,30 +41,31 @@ ARGUMENTS = [
 ]
 
 
-def photograph(browser: Browser, url: str, names: list[str]) -> list[Path]:
-    """One picture for each screen, size and theme."""
+def photograph(browser: Browser, url: str, names: list[str], language: str) -> list[Path]:
+    """Take a picture of each screen in every size and theme; return the files."""
     made = []
     for size, (width, height) in SIZES.items():
         for theme in THEMES:
             context = browser.new_context(
                 viewport={"width": width, "height": height},
                 color_scheme="dark" if theme == "dark" else "light",
+                locale=language,
             )
             page = context.new_page()
             for name in names:
                 page.goto(f"{url}/sample/{name}", wait_until="networkidle")
-                made.append(OUT / f"{name}-{size}-{theme}.png")
+                made.append(OUT / f"{name}-{size}-{theme}-{language}.png")
                 page.screenshot(path=made[-1])
             context.close()
     return made
 
 
-def sheet(browser: Browser, pictures: list[Path]) -> Path:
-    """All pictures on one page."""
+def sheet(browser: Browser, pictures: list[Path], language: str) -> Path:
+    """Put all pictures of a language on one page; return the file."""
     figures = "".join(
-        f'<figure style="margin:0"><img src="{one.name}" style="height:150px;border:1px solid'
-        f' #ccc"><figcaption>{html.escape(one.stem)}</figcaption></figure>'
-        for one in sorted(pictures)
+        f'<figure style="margin:0"><img src="{picture.name}" style="height:150px;border:1px solid'
+        f' #ccc"><figcaption>{html.escape(picture.stem)}</figcaption></figure>'
+        for picture in sorted(pictures)
     )
     index = OUT / "index.html"
     index.write_text(
@@ -72,13 +75,17 @@ def sheet(browser: Browser, pictures: list[Path]) -> Path:
     page = browser.new_page(viewport={"width": 1800, "height": 1000})
     page.goto(index.absolute().as_uri())
     DOCS.mkdir(parents=True, exist_ok=True)
-    page.screenshot(path=DOCS / "sheet.jpg", full_page=True, type="jpeg", quality=55)
+    # English is for the documentation, the others are for looking at them.
+    where = DOCS / "sheet.jpg" if language == LANGUAGES[0] else OUT / f"sheet-{language}.jpg"
+    page.screenshot(path=where, full_page=True, type="jpeg", quality=55)
     page.close()
-    return DOCS / "sheet.jpg"
+    return where
 
 
 def lived_in(directory: Path) -> None:
-    """The three screens that say most, on a server with a quarter's work in it and a name of its own."""
+    """The three screens that say most, on a server with a quarter's work in it and a name of its
+    own.
+    """
     data = directory / "data"
     refract("demo", "--data-dir", str(data))
     port = free_port()
@@ -138,11 +145,10 @@ def main() -> None:
     port = server.servers[0].sockets[0].getsockname()[1]
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        pictures = photograph(browser, f"http://127.0.0.1:{port}", chosen)
-        print(
-            f"{len(pictures)} pictures of {len(chosen)} screens; all of them on"
-            f" {sheet(browser, pictures)}"
-        )
+        for language in LANGUAGES:
+            pictures = photograph(browser, f"http://127.0.0.1:{port}", chosen, language)
+            all_of_them = sheet(browser, pictures, language)
+            print(f"{len(pictures)} pictures of {len(chosen)} screens on {all_of_them}")
         browser.close()
     server.should_exit = True
     serving.join(10)

@@ -1,7 +1,10 @@
-"""Write src/refract/core/unicode_scripts.py: which characters belong to which script, for hosts that look alike.
+"""Write src/refract/core/unicode_scripts.py.
 
-Python's standard library does not know the scripts of Unicode. `regex`, which extracting text from pages needs anyway, does; so the table
-is made from it once and kept, and no request depends on it. `python -m tools.scripts` writes it again, for a newer Unicode.
+Which characters belong to which script, for hosts that look alike.
+
+Python's standard library does not know the scripts of Unicode. `regex`, which extracting text from
+pages needs anyway, does; so the table is made from it once and kept, and no request depends on it.
+`python -m tools.scripts` writes it again, for a newer Unicode.
 """
 
 from pathlib import Path
@@ -9,10 +12,42 @@ from pathlib import Path
 import regex  # type: ignore[import-untyped]  # no stubs are locked
 
 SCRIPTS = (
-    "Arab", "Armn", "Beng", "Bopo", "Cyrl", "Deva", "Ethi", "Geor", "Grek", "Gujr", "Guru", "Hani", "Hang", "Hebr", "Hira", "Knda",
-    "Kana", "Khmr", "Laoo", "Latn", "Mlym", "Mymr", "Orya", "Sinh", "Taml", "Telu", "Thaa", "Thai", "Tibt", "Zyyy", "Zinh",
-)  # fmt: skip
-"""The recommended scripts of UAX 31, and the two that go with every script: common and inherited."""
+    "Arab",
+    "Armn",
+    "Beng",
+    "Bopo",
+    "Cyrl",
+    "Deva",
+    "Ethi",
+    "Geor",
+    "Grek",
+    "Gujr",
+    "Guru",
+    "Hani",
+    "Hang",
+    "Hebr",
+    "Hira",
+    "Knda",
+    "Kana",
+    "Khmr",
+    "Laoo",
+    "Latn",
+    "Mlym",
+    "Mymr",
+    "Orya",
+    "Sinh",
+    "Taml",
+    "Telu",
+    "Thaa",
+    "Thai",
+    "Tibt",
+    "Zyyy",
+    "Zinh",
+)
+"""The recommended scripts of UAX 31, and the two that go with every script.
+
+Common and inherited.
+"""
 
 TARGET = Path(__file__).parents[1] / "src/refract/core/unicode_scripts.py"
 WIDTH = 96

@@ -1,7 +1,7 @@
 """Private database servers for tests: one directory, one port and one ordinary user each.
 
-A server belongs to no process: its directory and its port are all one needs to stop, kill and start it. Fault tests do so from inside
-pytest while the command that started everything waits outside.
+A server belongs to no process: its directory and its port are all one needs to stop, kill and start
+it. Fault tests do so from inside pytest while the command that started everything waits outside.
 """
 
 import contextlib
@@ -27,9 +27,12 @@ class ServerFailed(Exception):
 
 
 def free_port() -> int:
-    """A port below the range that the kernel hands out to clients, by lot: whoever else looks for one now finds another.
+    """A port below the range that the kernel hands out to clients, by lot.
 
-    A client that keeps knocking at a stopped server on a port inside that range ends up connected to itself.
+    Whoever else looks for one now finds another.
+
+    A client that keeps knocking at a stopped server on a port inside that range ends up connected
+    to itself.
     """
     lowest_ephemeral = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     for port in random.SystemRandom().sample(range(10_240, max(lowest_ephemeral, 12_000)), 200):
@@ -74,7 +77,10 @@ class Server(ABC):
 
     @property
     def pid(self) -> int | None:
-        """The server's process, or None while it is down. A number that now belongs to another process does not count."""
+        """The server's process, or None while it is down.
+
+        A number that now belongs to another process does not count.
+        """
         try:
             pid, started = self._pid_file.read_text().split()
         except (OSError, ValueError):
@@ -131,7 +137,10 @@ class Server(ABC):
         self.kill()
 
     def _launch(self) -> None:
-        """Through a shell that leaves at once: the server is then nobody's child and every process may stop it alike."""
+        """Through a shell that leaves at once.
+
+        The server is then nobody's child and every process may stop it alike.
+        """
         with self.log.open("ab") as log:
             done = self._as_server_user(
                 ["/bin/sh", "-c", '"$@" >&2 & echo $!', "sh", *self.command()],
@@ -196,7 +205,10 @@ class Server(ABC):
 
 
 class PostgreSQL(Server):
-    """The newest PostgreSQL installed. Without fsync, yet a killed server loses nothing: the kernel has every commit."""
+    """The newest PostgreSQL installed.
+
+    Without fsync, yet a killed server loses nothing: the kernel has every commit.
+    """
 
     name = "postgresql"
     stop_signal = signal.SIGINT  # "fast": do not wait for clients to leave
@@ -262,7 +274,10 @@ class PostgreSQL(Server):
         return subprocess.run(check, check=False).returncode == 0
 
     def _launch(self) -> None:
-        """A killed server is a zombie until its parent looks; PostgreSQL takes that for a running one. We know better."""
+        """A killed server is a zombie until its parent looks.
+
+        PostgreSQL takes that for a running one. We know better.
+        """
         if not self.running:
             (self.home / "data/postmaster.pid").unlink(missing_ok=True)
         super()._launch()
@@ -277,7 +292,10 @@ class PostgreSQL(Server):
 
 
 class MariaDB(Server):
-    """MariaDB with its own default collation: what Refract needs otherwise, Refract must ask for."""
+    """MariaDB with its own default collation.
+
+    What Refract needs otherwise, Refract must ask for.
+    """
 
     name = "mysql"
 
@@ -328,7 +346,8 @@ class MariaDB(Server):
             "innodb-buffer-pool-size": "64M",
             "innodb-log-file-size": "16M",
             "innodb-flush-method": "nosync",
-            # 2, not 0: written at every commit, so that a killed server keeps what it acknowledged; 0 may lose a second.
+            # 2, not 0: written at every commit, so that a killed server keeps what it acknowledged;
+            # 0 may lose a second.
             "innodb-flush-log-at-trx-commit": "2",
             "innodb-fast-shutdown": "1",
         }
@@ -378,7 +397,10 @@ class Redis(Server):
 
 
 class OpenIdProvider(Server):
-    """A certified OpenID provider, fetched by name and checked by the hashes of its lock. Everybody may sign in there, as anybody."""
+    """A certified OpenID provider, fetched by name and checked by the hashes of its lock.
+
+    Everybody may sign in there, as anybody.
+    """
 
     name = "oidc"
 
@@ -395,7 +417,8 @@ class OpenIdProvider(Server):
         npm = packages.program("npm")
         if npm is None:
             raise ServerFailed("npm is not installed")
-        # As ourselves, whose cache and settings it needs; a fetched package runs no script of its own.
+        # As ourselves, whose cache and settings it needs; a fetched package runs no script of its
+        # own.
         install = [
             npm,
             "ci",

@@ -3,8 +3,9 @@
     python tools/services.py run -- CMD…    run CMD with REFRACT_TEST_… telling it where everything is; exit as CMD does
     python tools/services.py status         what is installed here, and which package would bring the rest
 
-In code: `with services() as s: s.postgresql.url`, and in a process below `run`: `attach(os.environ["REFRACT_TEST_SERVICES"])`.
-A service whose variable is already set (say REFRACT_TEST_POSTGRESQL_URL) is taken as it is and not started.
+In code: `with services() as s: s.postgresql.url`, and in a process below `run`:
+`attach(os.environ["REFRACT_TEST_SERVICES"])`. A service whose variable is already set (say
+REFRACT_TEST_POSTGRESQL_URL) is taken as it is and not started.
 """
 
 import argparse
@@ -44,7 +45,9 @@ TESTS_NEED = ("postgresql", "mysql", "redis", "chromium", "nginx", "oidc")
 
 @dataclass
 class Services:
-    """What there is: an address (URL or program) by name, the servers that are ours, and a sentence for each thing that is absent."""
+    """What there is: an address (URL or program) by name, the servers that are ours, and a sentence
+    for each thing that is absent.
+    """
 
     file: Path
     addresses: dict[str, str] = field(default_factory=dict)
@@ -82,7 +85,10 @@ class Services:
 
 
 def attach(path: str | os.PathLike[str]) -> Services:
-    """The services that another process started, from the file it left; stopping them for good stays that process's duty."""
+    """The services that another process started, from the file it left.
+
+    Stopping them for good stays that process's duty.
+    """
     file = Path(path)
     state = json.loads(file.read_text())
     servers = {name: KINDS[name](file.parent, port) for name, port in state["ports"].items()}
@@ -106,9 +112,12 @@ def services(names: Sequence[str] = TESTS_NEED) -> Iterator[Services]:
 
 
 def watch(base: Path) -> None:
-    """Wait until the process that started us is gone or done, then stop its servers: the one way in which they are ever stopped for good.
+    """Wait until the process that started us is gone or done, then stop its servers.
 
-    The kernel closes the pipe even after kill -9, and this process sits in a session that no Ctrl-C reaches.
+    The one way in which they are ever stopped for good.
+
+    The kernel closes the pipe even after kill -9, and this process sits in a session that no Ctrl-C
+    reaches.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

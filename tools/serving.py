@@ -32,7 +32,10 @@ def command(*words: str) -> list[str]:
 
 
 def environment(**settings: object) -> dict[str, str]:
-    """This process's environment without its settings, and with those given: `environment(workers=2)`."""
+    """This process's environment without its settings, and with those given.
+
+    `environment(workers=2)`.
+    """
     kept = {name: value for name, value in os.environ.items() if not name.startswith("REFRACT_")}
     path = os.pathsep.join([str(ROOT / "src"), *filter(None, [os.environ.get("PYTHONPATH")])])
     own = {
@@ -48,9 +51,12 @@ def environment(**settings: object) -> dict[str, str]:
 
 @contextmanager
 def serving(data_dir: Path, **settings: object) -> Iterator[Served]:
-    """Serve on a free port of this machine for as long as the block runs; settings are named as in `Settings`.
+    """Serve on a free port of this machine for as long as the block runs.
 
-    A process that only redirects may do so alone here: whoever starts it this way looks at its spool itself.
+    Settings are named as in `Settings`.
+
+    A process that only redirects may do so alone here: whoever starts it this way looks at its
+    spool itself.
     """
     settings = {"spool_reader": "elsewhere", **settings}
     with tempfile.TemporaryFile("w+") as errors:

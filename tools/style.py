@@ -1,4 +1,7 @@
-"""Measurements of names and words in the source, as STYLE's table counts them: `python -m tools.style [--list]`."""
+"""Measurements of names and words in the source, as STYLE's table counts them.
+
+`python -m tools.style [--list]`.
+"""
 
 import argparse
 import ast

@@ -2,8 +2,9 @@
 
     python tools/world_map.py node_modules/world-atlas/countries-110m.json node_modules/i18n-iso-countries/codes.json
 
-The file is drawn once, in the Equal Earth projection, so that a page needs neither a projection nor a script: it names a country by
-its ISO code (`<use href="…/world.svg#DE">`), or all of them (`#land`), and gives them a colour.
+The file is drawn once, in the Equal Earth projection, so that a page needs neither a projection nor
+a script: it names a country by its ISO code (`<use href="…/world.svg#DE">`), or all of them
+(`#land`), and gives them a colour.
 """
 
 from __future__ import annotations

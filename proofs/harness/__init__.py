@@ -1,4 +1,7 @@
-"""What every proof under faults is made of: a site to break, a load that notes each request, a nemesis that notes each fault, a checker.
+"""What every proof under faults is made of.
 
-Everything stays on 127.0.0.1, is bounded in number and in time, and ends only processes that it started itself.
+A site to break, a load that notes each request, a nemesis that notes each fault, a checker.
+
+Everything stays on 127.0.0.1, is bounded in number and in time, and ends only processes that it
+started itself.
 """

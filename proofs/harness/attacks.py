@@ -1,9 +1,9 @@
 """What hostile strangers send: every attack of the threat model, bounded in rate and in time.
 
-A process of its own, so that the measuring side shares no event loop with it:
-`python -m proofs.harness.attacks PORT SECONDS SEED KEY LINK`. It prints one JSON object: for each attack, how
-often it got which answer, and the largest answer in bytes. With 0 seconds each attack is tried once, which
-warms up what is loaded on first use.
+A process of its own, so that the measuring side shares no event loop with it: `python -m
+proofs.harness.attacks PORT SECONDS SEED KEY LINK`. It prints one JSON object: for each attack, how
+often it got which answer, and the largest answer in bytes. With 0 seconds each attack is tried
+once, which warms up what is loaded on first use.
 """
 
 import asyncio

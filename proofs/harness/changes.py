@@ -1,4 +1,6 @@
-"""One change of a link, and how long any process of the site goes on giving the answer from before it."""
+"""One change of a link, and how long any process of the site goes on giving the answer from before
+it.
+"""
 
 import asyncio
 import json
@@ -25,9 +27,14 @@ NEXT = {
     "blocked": ("unblock",),
 }
 AFTER = {
-    "disable": "disabled", "enable": "active", "edit": "active", "delete": "deleted", "undo": "active", "block": "blocked",
+    "disable": "disabled",
+    "enable": "active",
+    "edit": "active",
+    "delete": "deleted",
+    "undo": "active",
+    "block": "blocked",
     "unblock": "active",
-}  # fmt: skip
+}
 
 
 @dataclass(slots=True)
@@ -50,7 +57,9 @@ class Subject:
 
 @dataclass(slots=True)
 class Findings:
-    """Seconds until each change was gone everywhere, by its kind, and answers that were neither old nor new."""
+    """Seconds until each change was gone everywhere, by its kind, and answers that were neither old
+    nor new.
+    """
 
     took: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     strange: list[str] = field(default_factory=list)
@@ -70,7 +79,9 @@ class Changes:
         self._chance = chance
 
     async def many(self, groups: Sequence[list[Ear]], number: int, findings: Findings) -> None:
-        """So many changes; each group of listeners sees one after another, and the groups work side by side."""
+        """So many changes; each group of listeners sees one after another, and the groups work side
+        by side.
+        """
         left = iter(range(number))
 
         async def one_after_another(group: list[Ear]) -> None:

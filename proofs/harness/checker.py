@@ -1,8 +1,11 @@
-"""What the client saw, what was done to the server, what the database holds: joined, once everything is drained.
+"""What the client saw, what was done to the server, what the database holds.
 
-An acknowledged click is a redirect that was received; an acknowledged write a 2xx that was received. *Lost*: acknowledged and not
-in the database. *Duplicate*: there twice. *In flight*: there, though the client was cut off before it heard of it, which is fine.
-*Unexplained*: there, and nobody asked for it, or was told no.
+Joined, once everything is drained.
+
+An acknowledged click is a redirect that was received; an acknowledged write a 2xx that was
+received. *Lost*: acknowledged and not in the database. *Duplicate*: there twice. *In flight*:
+there, though the client was cut off before it heard of it, which is fine. *Unexplained*: there, and
+nobody asked for it, or was told no.
 """
 
 import asyncio
@@ -72,7 +75,10 @@ def tally(records: Iterable[Record], kind: Kind, stored: Counter[int]) -> Tally:
 
 
 async def drained(rt: Runtime) -> Reconciliation:
-    """Wait until the running ingester has applied everything; it may take as long as it moves on."""
+    """Wait until the running ingester has applied everything.
+
+    It may take as long as it moves on.
+    """
     best, moved = -1, time.monotonic()
     while True:
         try:
@@ -131,7 +137,9 @@ async def totals_that_differ(rt: Runtime) -> int:
 
 
 async def rollups_that_differ(rt: Runtime) -> int:
-    """Count the links and UTC days whose statistics differ from their clicks, people and bots apart."""
+    """Count the links and UTC days whose statistics differ from their clicks, people and bots
+    apart.
+    """
     async with rt.db.read() as session:
         found = await session.execute(
             select(ClickEvent.target_id, ClickEvent.kind, ClickEvent.at, ClickEvent.bot)
@@ -153,7 +161,10 @@ async def rollups_that_differ(rt: Runtime) -> int:
 
 
 def mid_request(faults: Sequence[Fault], records: Iterable[Record]) -> int:
-    """How many faults cut somebody off: a request sent before, and ended by it without its answer."""
+    """How many faults cut somebody off.
+
+    A request sent before, and ended by it without its answer.
+    """
     cuts = [(record.began, record.ended) for record in records if record.cut]
     return sum(
         1

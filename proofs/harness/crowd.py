@@ -1,4 +1,7 @@
-"""Thousands of raw sockets at once, each as cheap as the kernel allows: crowds that ask together, and crowds that dawdle."""
+"""Thousands of raw sockets at once, each as cheap as the kernel allows.
+
+Crowds that ask together, and crowds that dawdle.
+"""
 
 import select
 import socket
@@ -11,7 +14,10 @@ BATCH = 250
 
 @dataclass(slots=True)
 class Member:
-    """One socket of the crowd, and what became of it. Moments are on the machine's monotonic clock."""
+    """One socket of the crowd, and what became of it.
+
+    Moments are on the machine's monotonic clock.
+    """
 
     socket: socket.socket
     opened: float = 0.0
@@ -46,14 +52,18 @@ class Crowd:
             member.sent += member.socket.send(word)
 
     def listen(self, seconds: float, *, enough: Callable[[Member], bool] | None = None) -> None:
-        """Take in what comes until everybody has enough, or the connection's end, or the time is up."""
+        """Take in what comes until everybody has enough, or the connection's end, or the time is
+        up.
+        """
         for _ in self.watching(seconds, enough=enough):
             pass
 
     def watching(
         self, seconds: float, *, enough: Callable[[Member], bool] | None = None
     ) -> Iterator[float]:
-        """Like `listen`, handing back the clock after every look, so that something can be done in between."""
+        """Like `listen`, handing back the clock after every look, so that something can be done in
+        between.
+        """
         poll = select.epoll()
         waiting = {member.socket.fileno(): member for member in self.members if not member.closed}
         for number in waiting:

@@ -1,4 +1,7 @@
-"""A disk so small that it can be filled: a tmpfs in a mount namespace of our own, which nobody else sees."""
+"""A disk so small that it can be filled.
+
+A tmpfs in a mount namespace of our own, which nobody else sees.
+"""
 
 import asyncio
 import contextlib

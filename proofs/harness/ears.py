@@ -1,4 +1,7 @@
-"""Connections to each single process of a site: behind one port, the kernel decides who answers, and a proof must know."""
+"""Connections to each single process of a site.
+
+Behind one port, the kernel decides who answers, and a proof must know.
+"""
 
 import asyncio
 import contextlib
@@ -41,7 +44,10 @@ class Ear:
 
 @asynccontextmanager
 async def ears(site: Site, each: int) -> AsyncIterator[dict[int, list[Ear]]]:
-    """So many connections to each process, best opened before any load: all processes but one sleep meanwhile, so that one must answer."""
+    """So many connections to each process, best opened before any load.
+
+    All processes but one sleep meanwhile, so that one must answer.
+    """
     pids = site.listening()
     found: dict[int, list[Ear]] = {}
     for pid in pids:

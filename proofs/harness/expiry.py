@@ -1,4 +1,7 @@
-"""Links at the moment of their expiry: who asks afterwards must not be redirected, by whichever tier."""
+"""Links at the moment of their expiry.
+
+Who asks afterwards must not be redirected, by whichever tier.
+"""
 
 import asyncio
 import random
@@ -17,7 +20,9 @@ PROBE_SECONDS = 0.004
 
 @dataclass(slots=True)
 class Late:
-    """Redirects before the expiry, answers after it, and those among them that should not have been redirects, by how late they were."""
+    """Redirects before the expiry, answers after it, and those among them that should not have been
+    redirects, by how late they were.
+    """
 
     before: int = 0
     after: int = 0
@@ -28,7 +33,10 @@ class Late:
 async def watch(
     group: Sequence[Ear], link: Planted, expires: datetime, found: Late, *, warm: bool
 ) -> None:
-    """Ask every process around the moment. `warm` asks before too, so that the answer is kept ready everywhere; else it is read then."""
+    """Ask every process around the moment.
+
+    `warm` asks before too, so that the answer is kept ready everywhere; else it is read then.
+    """
     moment = expires.timestamp()
     path = get(f"/{link.name}")
     if warm:

@@ -1,4 +1,7 @@
-"""Rows that a schema accepts, made without knowing what they are for: in nearly every table, with every kind of value."""
+"""Rows that a schema accepts, made without knowing what they are for.
+
+In nearly every table, with every kind of value.
+"""
 
 import re
 from collections.abc import Collection
@@ -34,7 +37,9 @@ WORDS = "żółw 你好 'quoted\" \\ \u2028 😀 =1+1"
 
 
 class Filler:
-    """Rows that a schema accepts, table by table, so that tables which come later are tried as well."""
+    """Rows that a schema accepts, table by table, so that tables which come later are tried as
+    well.
+    """
 
     def __init__(self, db: Database) -> None:
         self._db = db
@@ -56,7 +61,10 @@ class Filler:
         return set(self._made)
 
     def _row(self, model: Table, turn: int) -> dict[str, Any]:
-        """Where the database counts by itself it goes on doing so: a number of ours would be in its way sooner or later."""
+        """Where the database counts by itself it goes on doing so.
+
+        A number of ours would be in its way sooner or later.
+        """
         return {
             column.name: self._value(model, column, turn)
             for column in model.columns
@@ -118,7 +126,10 @@ async def sums(db: Database, without: Collection[str] = ()) -> dict[str, str]:
 
 
 async def fill_archive(db: Database, directory: Path) -> None:
-    """Make the files that the rows of `click_archives` name: a backup without them would not be one."""
+    """Make the files that the rows of `click_archives` name.
+
+    A backup without them would not be one.
+    """
     async with db.engine.connect() as connection:
         names = list((await connection.execute(select(ArchiveFile.name))).scalars())
     _write_files(directory, names)

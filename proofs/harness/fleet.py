@@ -1,4 +1,6 @@
-"""A fleet on one machine: redirect, web and worker nodes, each with a data directory of its own, and their private servers."""
+"""A fleet on one machine: redirect, web and worker nodes, each with a data directory of its own,
+and their private servers.
+"""
 
 import asyncio
 import contextlib

@@ -1,4 +1,7 @@
-"""A process that makes ids as fast as it may while its clock jumps: `python -m proofs.harness.idmaker DATA_DIR URL SEED SECONDS FILE`."""
+"""A process that makes ids as fast as it may while its clock jumps.
+
+`python -m proofs.harness.idmaker DATA_DIR URL SEED SECONDS FILE`.
+"""
 
 import asyncio
 import os
@@ -16,7 +19,10 @@ from refract.core.settings.model import Settings
 from refract.core.worker_ids import lease_ids
 
 STEPS = (-3600.0, -30.0, -1.0, -0.01, 0.01, 1.0, 30.0)
-"""Seconds by which a clock may jump; forward never so far that the ids of an hour ago would have to be waited for."""
+"""Seconds by which a clock may jump.
+
+Forward never so far that the ids of an hour ago would have to be waited for.
+"""
 
 
 class Jumping(SystemClock):

@@ -19,7 +19,10 @@ class Outcome(IntEnum):
     LATE = 4
     """Sent, and not answered within the client's patience."""
     CROSSED = 5
-    """Cut before the first byte of an answer, on a connection that had served before: our request and its end met on the way."""
+    """Cut before the first byte of an answer, on a connection that had served before.
+
+    Our request and its end met on the way.
+    """
 
 
 class Kind(IntEnum):
@@ -29,7 +32,10 @@ class Kind(IntEnum):
 
 
 class Record(NamedTuple):
-    """One attempt. `began` and `ended` are on the machine's monotonic clock; the status is 0 without an answer."""
+    """One attempt.
+
+    `began` and `ended` are on the machine's monotonic clock; the status is 0 without an answer.
+    """
 
     id: int
     began: float
@@ -56,7 +62,10 @@ class Record(NamedTuple):
 
 
 class Journal:
-    """The log of one run. Ids are unique per request; an attempt repeated under its Idempotency-Key keeps its id."""
+    """The log of one run.
+
+    Ids are unique per request; an attempt repeated under its Idempotency-Key keeps its id.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,7 +1,9 @@
-"""Load that remembers: closed-loop clients on kept-alive connections, every request noted with its id and its outcome.
+"""Load that remembers: closed-loop clients on kept-alive connections, every request noted with its
+id and its outcome.
 
-A click carries its id as `utm_content`, so that each single one can be found in the database again; a write carries it as
-its Idempotency-Key and inside what it writes. A click is never tried twice. A write may be, under the same key.
+A click carries its id as `utm_content`, so that each single one can be found in the database again;
+a write carries it as its Idempotency-Key and inside what it writes. A click is never tried twice. A
+write may be, under the same key.
 """
 
 import asyncio
@@ -66,7 +68,10 @@ class Bounds(NamedTuple):
 
 
 class Load:
-    """Some connections that ask one thing after another. `stop` ends it early, after the requests under way."""
+    """Some connections that ask one thing after another.
+
+    `stop` ends it early, after the requests under way.
+    """
 
     def __init__(
         self,
@@ -79,7 +84,9 @@ class Load:
         stay: Callable[[], int] | None = None,
         retry: bool = False,
     ) -> None:
-        """`pause` is the rest between two requests, `stay` how many requests a connection is used for before a new one is opened."""
+        """`pause` is the rest between two requests, `stay` how many requests a connection is used
+        for before a new one is opened.
+        """
         self._port = port
         self._journal = journal
         self._make = make

@@ -1,4 +1,7 @@
-"""Faults by a seed, each noted with its moment. Only processes that the proof started are ever touched."""
+"""Faults by a seed, each noted with its moment.
+
+Only processes that the proof started are ever touched.
+"""
 
 import asyncio
 import contextlib
@@ -42,7 +45,10 @@ print(at, time.monotonic(), int(latest > 0))
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What was done to whom. `at` is on the machine's monotonic clock, as the client's journal is; `until` is when it was over.
+    """What was done to whom.
+
+    `at` is on the machine's monotonic clock, as the client's journal is; `until` is when it was
+    over.
 
     `busy` says that the victim was running at that moment, not waiting for something to do.
     """
@@ -56,7 +62,10 @@ class Fault:
 
 
 class Nemesis:
-    """Does harm and keeps account of it: of the faults, and of what it cost in CPU seconds to come back from some."""
+    """Does harm and keeps account of it.
+
+    Of the faults, and of what it cost in CPU seconds to come back from some.
+    """
 
     def __init__(self, seed: int, path: Path) -> None:
         self.random = random.Random(seed)
@@ -68,10 +77,13 @@ class Nemesis:
         await asyncio.sleep(self.random.uniform(least, most))
 
     async def kill(self, victim: str, *pids: int) -> float:
-        """SIGKILL to one or to several at once, while the first of them is at work; the moment it was sent.
+        """SIGKILL to one or to several at once, while the first of them is at work.
 
-        By a process of its own: between two steps of the client's event loop the server may have answered all there is to answer.
-        The victims are held where they are for a millisecond first, so that somebody has asked whom they will never answer.
+        The moment it was sent.
+
+        By a process of its own: between two steps of the client's event loop the server may have
+        answered all there is to answer. The victims are held where they are for a millisecond
+        first, so that somebody has asked whom they will never answer.
         """
         words = [str(self.random.uniform(0, 0.05)), *map(str, pids)]
         helper = await asyncio.create_subprocess_exec(
@@ -83,7 +95,10 @@ class Nemesis:
         return float(at)
 
     async def pause(self, pid: int, victim: str, seconds: float) -> None:
-        """SIGSTOP, and SIGCONT a while later: a process that everybody believes alive and that does nothing."""
+        """SIGSTOP, and SIGCONT a while later.
+
+        A process that everybody believes alive and that does nothing.
+        """
         at = time.monotonic()
         self._send(pid, signal.SIGSTOP)
         try:

@@ -13,7 +13,8 @@ from tools import packages
 from tools.servers import free_port
 from tools.services import VARIABLES
 
-# A try on a server that just left goes to the next one; what has been sent and may have taken effect (POST) is never sent twice.
+# A try on a server that just left goes to the next one; what has been sent and may have taken
+# effect (POST) is never sent twice.
 CONFIG = """
 worker_processes 1;
 daemon off;

@@ -1,4 +1,7 @@
-"""Questions to /proc about processes we started: who is whose child, who holds a lock, who has the other end of a connection."""
+"""Questions to /proc about processes we started.
+
+Who is whose child, who holds a lock, who has the other end of a connection.
+"""
 
 import contextlib
 import os
@@ -31,7 +34,10 @@ def descendants(pid: int) -> list[int]:
 
 
 def state(pid: int) -> str:
-    """R running, S sleeping, D waiting for a disk, T stopped, Z dead and not yet buried; X for gone."""
+    """R running, S sleeping, D waiting for a disk, T stopped, Z dead and not yet buried.
+
+    X for gone.
+    """
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
@@ -39,7 +45,10 @@ def state(pid: int) -> str:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used of the processor so far: unlike time, this does not depend on what else the machine does."""
+    """What a process has used of the processor so far.
+
+    Unlike time, this does not depend on what else the machine does.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -65,7 +74,9 @@ def command(pid: int) -> str:
 
 
 def working_for(data: Path) -> list[int]:
-    """Server processes whose parent was killed and who still have this data directory in their environment."""
+    """Server processes whose parent was killed and who still have this data directory in their
+    environment.
+    """
     wanted = f"REFRACT_DATA_DIR={data}\0".encode()
     found = []
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a Path for every process would be waste
@@ -107,7 +118,10 @@ def connections(port: int, pids: list[int]) -> dict[int, int]:
 
 
 def polls_a_listener(pid: int, port: int) -> bool:
-    """Whether an epoll of the process watches the listening socket: it accepts connections, not merely inherited the socket."""
+    """Whether an epoll of the process watches the listening socket.
+
+    It accepts connections, not merely inherited the socket.
+    """
     listeners = {
         words[9] for words in _tcp_table() if words[3] == _LISTEN and _port(words[1]) == port
     }

@@ -1,4 +1,7 @@
-"""A wire between Refract and PostgreSQL that can be cut: nothing arrives any more, and nobody is told."""
+"""A wire between Refract and PostgreSQL that can be cut.
+
+Nothing arrives any more, and nobody is told.
+"""
 
 import asyncio
 import contextlib
@@ -9,7 +12,10 @@ from contextlib import asynccontextmanager
 from sqlalchemy import make_url
 
 _BUS = re.compile(rb"LISTEN |SELECT [^;\0]* FROM link_feed")
-"""What only those ask who follow the changes of links: connections on which this was seen are the bus."""
+"""What only those ask who follow the changes of links.
+
+Connections on which this was seen are the bus.
+"""
 
 
 class _Line:

@@ -11,7 +11,10 @@ RESULTS = Path(__file__).parents[1] / "results"
 
 @dataclass
 class Report:
-    """Lines that are printed in the end. A line with a bar that was missed makes the whole proof fail."""
+    """Lines that are printed in the end.
+
+    A line with a bar that was missed makes the whole proof fail.
+    """
 
     title: str
     seed: int
@@ -26,7 +29,9 @@ class Report:
     def bar(
         self, what: str, value: object, promise: str, *, held: bool, timed: bool = False
     ) -> None:
-        """A promise; one that a busy machine may miss (`timed`) is forgiven by a test and not by a proof."""
+        """A promise; one that a busy machine may miss (`timed`) is forgiven by a test and not by a
+        proof.
+        """
         self.rows.append((what, _text(value), promise, held))
         if timed and not held:
             self.late.append(what)
@@ -44,7 +49,10 @@ class Report:
 
     @property
     def broken(self) -> list[str]:
-        """What did not hold, seconds aside: how much that is may depend on what else the machine does."""
+        """What did not hold, seconds aside.
+
+        How much that is may depend on what else the machine does.
+        """
         return [
             f"{what}: {value} (promised: {promise})"
             for what, value, promise, held in self.rows

@@ -1,4 +1,7 @@
-"""A whole installation for a proof to break: database, data directory and a real `refract serve`, always removed again."""
+"""A whole installation for a proof to break.
+
+Database, data directory and a real `refract serve`, always removed again.
+"""
 
 import asyncio
 import contextlib
@@ -38,7 +41,9 @@ class NotServing(Exception):
 
 
 class Site:
-    """One `refract serve`, which may be killed and started again on the same port, data and database."""
+    """One `refract serve`, which may be killed and started again on the same port, data and
+    database.
+    """
 
     def __init__(
         self,
@@ -226,7 +231,10 @@ async def site(
     before: Sequence[str] = (),
     **environment: str,
 ) -> AsyncIterator[Site]:
-    """A migrated installation, not yet started; gone when the block ends, and so is its database unless `url` names one."""
+    """A migrated installation, not yet started.
+
+    Gone when the block ends, and so is its database unless `url` names one.
+    """
     async with contextlib.nullcontext(url) if url else database(dialect) as chosen:
         made = Site(home, chosen, workers, environment, before)
         made.data.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -241,7 +249,10 @@ async def site(
 
 @asynccontextmanager
 async def database(dialect: str) -> AsyncIterator[str | None]:
-    """The URL of an empty database on the server that REFRACT_TEST_… names, dropped at the end. None: SQLite in the data directory."""
+    """The URL of an empty database on the server that REFRACT_TEST_… names, dropped at the end.
+
+    None: SQLite in the data directory.
+    """
     if dialect == "sqlite":
         yield None
         return

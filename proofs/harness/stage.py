@@ -117,7 +117,10 @@ def main(
 
 @contextmanager
 def home() -> Iterator[Path]:
-    """A directory for everything a proof leaves behind, gone with it. REFRACT_PROOF_KEEP keeps it, for those who look for a fault."""
+    """A directory for everything a proof leaves behind, gone with it.
+
+    REFRACT_PROOF_KEEP keeps it, for those who look for a fault.
+    """
     path = Path(tempfile.mkdtemp(prefix="refract-proof-"))
     try:
         yield path

@@ -1,4 +1,7 @@
-"""Versions of Refract that do not exist: copies of the package with a higher number and one more migration."""
+"""Versions of Refract that do not exist.
+
+Copies of the package with a higher number and one more migration.
+"""
 
 import re
 import shutil

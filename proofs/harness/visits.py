@@ -1,7 +1,9 @@
-"""Visitors of several redirect nodes: who is cut off, or finds nobody, goes to the next node, as a front would send them.
+"""Visitors of several redirect nodes.
 
-Each attempt is a click with an id of its own, so nothing that is counted is counted for another. A visit is answered when one of its
-attempts is.
+Who is cut off, or finds nobody, goes to the next node, as a front would send them.
+
+Each attempt is a click with an id of its own, so nothing that is counted is counted for another. A
+visit is answered when one of its attempts is.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """An HTTP/1.1 connection that hides nothing: what was sent, what came back, and how it ended.
 
-A client for people repairs things: it retries, reconnects, follows. A client for proofs must not, or it would cover up what
-it is there to see.
+A client for people repairs things: it retries, reconnects, follows. A client for proofs must not,
+or it would cover up what it is there to see.
 """
 
 import asyncio
@@ -65,7 +65,10 @@ class Wire(asyncio.Protocol):
         return self._waiting is not None
 
     async def ask(self, request: bytes, seconds: float = 30.0) -> Answer:
-        """Send a request and wait for its answer; `Cut` when there is none, `TimeoutError` when there is none in time."""
+        """Send a request and wait for its answer.
+
+        `Cut` when there is none, `TimeoutError` when there is none in time.
+        """
         if self.lost.done() or self._transport is None:
             raise Cut(0)
         self._waiting = asyncio.get_running_loop().create_future()
@@ -116,7 +119,10 @@ class Wire(asyncio.Protocol):
 
 
 def _parse(data: bytes) -> Answer | None:
-    """None while something is missing. Every answer of ours that a proof asks for says how long it is."""
+    """None while something is missing.
+
+    Every answer of ours that a proof asks for says how long it is.
+    """
     head, end, body = data.partition(_END)
     if not end:
         return None

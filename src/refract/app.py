@@ -176,7 +176,10 @@ def list_routes(api: FastAPI) -> list[tuple[str, str]]:
 
 
 def list_methods(api: FastAPI, path: str) -> list[str]:
-    """What can be done at an address, over all routes that match it. Whatever can be got can be asked for its head."""
+    """What can be done at an address, over all routes that match it.
+
+    Whatever can be got can be asked for its head.
+    """
     literal = path in api.state.literal_paths
     matching = [
         route
@@ -209,7 +212,10 @@ class PathDispatcher:
 
 
 class WebApp:
-    """Pages and API, and beside them the names and codes that the engine knows: everything there is to answer."""
+    """Pages and API, and beside them the names and codes that the engine knows.
+
+    Everything there is to answer.
+    """
 
     def __init__(self, rt: Runtime, engine: RedirectEngine | None, vitals: HealthEndpoints) -> None:
         self.api = build_api(rt, vitals)
@@ -242,7 +248,10 @@ async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
-    """A page for people, a problem document for programs; and for an address with a slash too many the way to the one without."""
+    """A page for people, a problem document for programs.
+
+    And for an address with a slash too many the way to the one without.
+    """
     if (
         isinstance(error, HTTPException)
         and error.status_code == 404
@@ -283,7 +292,9 @@ async def _handle_error(request: Request, error: Exception) -> Response:
 
 
 def _strip_slash(request: Request) -> str | None:
-    """The same address without the slash at its end, on whatever host this is, if something answers there."""
+    """The same address without the slash at its end, on whatever host this is, if something answers
+    there.
+    """
     path = request.url.path.rstrip("/")
     if (
         path == request.url.path

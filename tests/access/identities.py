@@ -15,7 +15,10 @@ ISSUERS = {"work": Issuer(url=ISSUER, client_id=CLIENT)}
 
 
 class Who(StrEnum):
-    """Owner, co-owner and recipient stand so to every object that the path names; the others have nothing to do with it."""
+    """Owner, co-owner and recipient stand so to every object that the path names.
+
+    The others have nothing to do with it.
+    """
 
     STRANGER = "stranger"
     OWNER = "owner"

@@ -1,7 +1,8 @@
 """The access matrix: a row for every route, saying what each identity gets.
 
-To add a route, add `"METHOD /path": Row(PROFILE, json={…a body that succeeds…})` under its feature. Where one identity differs from the
-profile, say so: `Row(OWNED_WRITE.but({Who.CO_OWNER: SEEN}), …)`. Path parameters are made by `tests/access/objects.py`.
+To add a route, add `"METHOD /path": Row(PROFILE, json={…a body that succeeds…})` under its feature.
+Where one identity differs from the profile, say so: `Row(OWNED_WRITE.but({Who.CO_OWNER: SEEN}),
+…)`. Path parameters are made by `tests/access/objects.py`.
 """
 
 from dataclasses import dataclass
@@ -15,7 +16,10 @@ from tests.identity.issuer import logout_token
 
 
 class Outcome(Enum):
-    """What an identity gets. All but FINE and SEEN must be the same for an object that does not exist."""
+    """What an identity gets.
+
+    All but FINE and SEEN must be the same for an object that does not exist.
+    """
 
     FINE = "2xx or 3xx"
     SIGN_IN = "401"
@@ -61,7 +65,9 @@ ACCOUNT_READ = SIGNED_IN_READ.but(
         if who not in (Who.STRANGER, *_DEAD, Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN, Who.ADMIN)
     }
 )
-"""The account itself: a browser, or a key with the scope `account`, which this world's administrator has."""
+"""The account itself: a browser, or a key with the scope `account`, which this world's
+administrator has.
+"""
 ACCOUNT_WRITE = ACCOUNT_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN})
 OWN_ACCOUNT_WRITE = ACCOUNT_WRITE.but({Who.ADMIN: HIDDEN})
 """A key or session of the owner's."""
@@ -75,12 +81,18 @@ OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
 OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
 """The primary owner and administrators alone."""
 MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
-"""A list: its maker's, and administrators'. Strangers may be makers too, so nobody is asked to sign in for it."""
+"""A list: its maker's, and administrators'.
+
+Strangers may be makers too, so nobody is asked to sign in for it.
+"""
 MADE_WRITE = MADE_READ.but(_WEAK)
 ADMIN_READ = SIGNED_IN_READ.but(
     {who: FORBIDDEN for who in Who if who not in (Who.STRANGER, *_DEAD, Who.ADMIN)}
 )
-"""Administrators with the scope for it. Unproven browsers of administrators have a test of their own."""
+"""Administrators with the scope for it.
+
+Unproven browsers of administrators have a test of their own.
+"""
 ADMIN_WRITE = ADMIN_READ
 
 

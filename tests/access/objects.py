@@ -1,8 +1,11 @@
-"""How to make what a path parameter names. A feature adds a function here for each parameter of its routes.
+"""How to make what a path parameter names.
 
-The object belongs to `world.owner`; where the feature knows them, `world.co_owner` is a co-owner and `world.recipient` a recipient.
-The answer is the parameter's value; `world.made` has the values of the parameters before it (`/links/{link_id}/names/{name}`).
-It is called anew for every request, since a request may use the object up.
+A feature adds a function here for each parameter of its routes.
+
+The object belongs to `world.owner`; where the feature knows them, `world.co_owner` is a co-owner
+and `world.recipient` a recipient. The answer is the parameter's value; `world.made` has the values
+of the parameters before it (`/links/{link_id}/names/{name}`). It is called anew for every request,
+since a request may use the object up.
 """
 
 import re
@@ -55,8 +58,11 @@ OBJECTS: dict[str, Kind] = {}
 
 
 def object_for(parameter: str, *, absent: str = "361890234523648") -> Callable[[Maker], Maker]:
-    """Register a maker. `parameter` is the name in the path, `/path/up/to/{parameter}` where the same name
-    means something else, or `/the/whole/path#parameter` where one route needs the object in a state of its own.
+    """Register a maker.
+
+    `parameter` is the name in the path, `/path/up/to/{parameter}` where the same name means
+    something else, or `/the/whole/path#parameter` where one route needs the object in a state of
+    its own.
     """
 
     def register(make: Maker) -> Maker:

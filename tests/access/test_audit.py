@@ -1,7 +1,8 @@
-"""What an administrator does to other people's objects leaves a line in the audit log, whatever door it came through.
+"""What an administrator does to other people's objects leaves a line in the audit log, whatever
+door it came through.
 
-The finding: 12 of 14 such changes left none, among them taking over a link and pointing it elsewhere. Lines were written at each edge,
-and most edges had forgotten.
+The finding: 12 of 14 such changes left none, among them taking over a link and pointing it
+elsewhere. Lines were written at each edge, and most edges had forgotten.
 """
 
 from collections.abc import Awaitable, Callable
@@ -35,7 +36,10 @@ EXPORTS = [
 
 
 def _changes_foreign_objects(route: str) -> bool:
-    """Whether an administrator reaches somebody else's object by this route: one that the path names, or everybody's."""
+    """Whether an administrator reaches somebody else's object by this route.
+
+    One that the path names, or everybody's.
+    """
     row, method = ROWS[route], route.split(" ", maxsplit=1)[0]
     if (
         method in ("GET", "HEAD")
@@ -130,7 +134,7 @@ async def test_bulk_steps_on_other_peoples_links_leave_lines(rt: Runtime, app: W
         (f"link.{action}", str(link_id))
         for action in ("disabled", "enabled", "edited", "deleted", "undone")
         for link_id in (first, second)
-    )  # fmt: skip
+    )
 
 
 async def test_an_address_added_to_a_foreign_list_leaves_a_line(rt: Runtime, app: WebNode) -> None:

@@ -1,6 +1,7 @@
 """Whatever a list or a search tells a user, they may also view by id; strangers are told nothing.
 
-Security finding 7: lists had their own idea of who may see a deleted link. Now both use `links.access.visible_to`.
+Security finding 7: lists had their own idea of who may see a deleted link. Now both use
+`links.access.visible_to`.
 """
 
 from collections.abc import Sequence

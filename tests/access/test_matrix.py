@@ -35,8 +35,16 @@ def settings(database: str, tmp_path: Path) -> Settings:
 
 
 NINE = (
-    Who.STRANGER, Who.OWNER, Who.CO_OWNER, Who.RECIPIENT, Who.OTHER, Who.SUSPENDED, Who.OWNER_READ_ONLY, Who.OWNER_REVOKED, Who.ADMIN,
-)  # fmt: skip
+    Who.STRANGER,
+    Who.OWNER,
+    Who.CO_OWNER,
+    Who.RECIPIENT,
+    Who.OTHER,
+    Who.SUSPENDED,
+    Who.OWNER_READ_ONLY,
+    Who.OWNER_REVOKED,
+    Who.ADMIN,
+)
 REFUSALS = {SIGN_IN: 401, FORBIDDEN: 403, SEEN: 403, HIDDEN: 404}
 
 
@@ -105,7 +113,10 @@ async def test_a_foreign_object_looks_exactly_like_an_absent_one(
 
 
 async def test_an_administrators_browser_needs_proof_too(rt: Runtime, app: WebNode) -> None:
-    """The matrix knows the owner's browser; a forged form is most tempting against an administrator."""
+    """The matrix knows the owner's browser.
+
+    A forged form is most tempting against an administrator.
+    """
     world = await populate(rt)
     async with rt.db.write() as session:
         headers = by_cookie(rt, await make.cookie(session, rt, world.admin), proven=False)

@@ -1,6 +1,7 @@
 """Strangers see no link of anybody, by any door.
 
-Security finding 6: `/app/suggest` and the 404 page gave strangers the names and destinations of `public` links, without a limit.
+Security finding 6: `/app/suggest` and the 404 page gave strangers the names and destinations of
+`public` links, without a limit.
 """
 
 import pytest
@@ -103,7 +104,9 @@ async def test_suggestions_are_limited_for_each_network(rt: Runtime, client: Asy
 async def test_deleted_links_stay_with_their_owners(
     rt: Runtime, client: AsyncClient, ada: User, bob: User
 ) -> None:
-    """Security finding 7: a deleted public link, notes and all, stayed listed for everyone signed in."""
+    """Security finding 7: a deleted public link, notes and all, stayed listed for everyone signed
+    in.
+    """
     async with rt.db.write() as session:
         as_ada, as_bob = [by_key(await make.key(session, rt, person)) for person in (ada, bob)]
     fields = {

@@ -1,6 +1,9 @@
-"""Codes of unlisted links cannot be walked: every door counts what does not exist, by user and by network.
+"""Codes of unlisted links cannot be walked.
 
-Security finding 8: `POST /resolve` had no limit in a browser session; 434 tries found a link. `GET /public/lists/…` had none at all.
+Every door counts what does not exist, by user and by network.
+
+Security finding 8: `POST /resolve` had no limit in a browser session; 434 tries found a link. `GET
+/public/lists/…` had none at all.
 """
 
 from pathlib import Path

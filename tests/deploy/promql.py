@@ -1,4 +1,7 @@
-"""A small evaluator of PromQL, for the expressions of our own alerts: two scrapes instead of a time series."""
+"""A small evaluator of PromQL, for the expressions of our own alerts.
+
+Two scrapes instead of a time series.
+"""
 
 import operator
 import re
@@ -15,8 +18,13 @@ _TOKEN = re.compile(
 _SAMPLE = re.compile(r"^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 _COMPARE: dict[str, Callable[[float, float], bool]] = {
-    ">": operator.gt, "<": operator.lt, ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne,
-}  # fmt: skip
+    ">": operator.gt,
+    "<": operator.lt,
+    ">=": operator.ge,
+    "<=": operator.le,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
 _FOLD: dict[str, Callable[[list[float]], float]] = {
     "max": max,
     "min": min,

@@ -1,6 +1,7 @@
 """Alerts, evaluated against what real nodes say.
 
-Operations finding 2.6: with the only worker killed nothing fired: what would have shown it was exported by the dead worker alone.
+Operations finding 2.6: with the only worker killed nothing fired: what would have shown it was
+exported by the dead worker alone.
 """
 
 import contextlib
@@ -51,7 +52,10 @@ def firing(before: Scrape, after: Scrape) -> set[str]:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Served]]:
-    """Web, worker and redirect nodes on one database. The worker stores the clicks of the redirect node."""
+    """Web, worker and redirect nodes on one database.
+
+    The worker stores the clicks of the redirect node.
+    """
     home = tmp_path_factory.mktemp("fleet")
     url = f"sqlite:///{home}/shared.db"
     shared: dict[str, Any] = {
@@ -139,7 +143,9 @@ def test_each_alert_fires(alert: str, healthy: tuple[Scrape, Scrape]) -> None:
 
 
 def test_a_spool_shared_by_processes_is_counted_once(healthy: tuple[Scrape, Scrape]) -> None:
-    """`SpoolGrows` added the same directory up once per process, and fired at half the size with two."""
+    """`SpoolGrows` added the same directory up once per process, and fired at half the size with
+    two.
+    """
     before, found = healthy
     after = Scrape(found.now, {name: dict(vector) for name, vector in found.samples.items()})
     after.samples["refract_spool_bytes"] = {}

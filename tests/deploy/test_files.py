@@ -1,4 +1,6 @@
-"""The sample files are right: every setting they name exists, every figure on the dashboard is counted, and the front really is one."""
+"""The sample files are right: every setting they name exists, every figure on the dashboard is
+counted, and the front really is one.
+"""
 
 import json
 import re
@@ -71,7 +73,10 @@ def test_compose_files_name_what_exists_and_bound_what_runs(name: str) -> None:
 
 
 def test_the_fleet_shares_its_archive_and_trusts_its_front_alone() -> None:
-    """Each role had its own directory: exports of old clicks broke and backups left them out. All of 172.16.0.0/12 was trusted."""
+    """Each role had its own directory: exports of old clicks broke and backups left them out.
+
+    All of 172.16.0.0/12 was trusted.
+    """
     services = compose("compose.yaml")["services"]
     roles = {
         service["environment"]["REFRACT_ROLE"]: service

@@ -1,4 +1,7 @@
-"""What a role loads is what it needs: memory and the time to the first redirect follow from this."""
+"""What a role loads is what it needs.
+
+Memory and the time to the first redirect follow from this.
+"""
 
 import json
 import subprocess

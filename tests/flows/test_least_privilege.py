@@ -63,9 +63,16 @@ def urls(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[dict[str, s
         == 0
     )
     made = refract(
-        "admin", "grants", "--apply", "--prefix", prefix, *(word for one in ACCOUNTS for word in ("--password", f"{one}={SECRET}")),
-        "--data-dir", str(tmp_path / "owner"), REFRACT_DATABASE_URL=owner,
-    )  # fmt: skip
+        "admin",
+        "grants",
+        "--apply",
+        "--prefix",
+        prefix,
+        *(word for one in ACCOUNTS for word in ("--password", f"{one}={SECRET}")),
+        "--data-dir",
+        str(tmp_path / "owner"),
+        REFRACT_DATABASE_URL=owner,
+    )
     assert made.returncode == 0, made.stderr
     assert SECRET not in made.stdout
     users = {
@@ -176,7 +183,10 @@ def _published(outside: Outside) -> None:
 def test_a_redirect_node_that_may_only_read_answers_for_every_name(
     urls: dict[str, str], tmp_path: Path
 ) -> None:
-    """Links, lists with their feeds and entries, previews, QR codes, secure links, misses; and it warms up by itself."""
+    """Links, lists with their feeds and entries, previews, QR codes, secure links, misses.
+
+    And it warms up by itself.
+    """
     node, page = tmp_path / "node", {"accept": "text/html"}
     (tmp_path / "web").mkdir(mode=0o700)
     outside = Outside(tmp_path / "web", database_url=urls["web"])
@@ -244,7 +254,10 @@ def test_a_redirect_node_that_may_only_read_answers_for_every_name(
 def test_statements_are_printed_in_a_transaction_and_passwords_come_from_files(
     urls: dict[str, str], tmp_path: Path
 ) -> None:
-    """A moment without rights while psql runs them one by one; passwords only as arguments, for everybody to see in `ps`."""
+    """A moment without rights while psql runs them one by one.
+
+    Passwords only as arguments, for everybody to see in `ps`.
+    """
     (tmp_path / "secret").write_text("fromfile\n")
     given = ["--password", f"redirect=@{tmp_path / 'secret'}", "--password", "web=env:OF_WEB"]
     done = refract(
@@ -276,7 +289,10 @@ def test_statements_are_printed_in_a_transaction_and_passwords_come_from_files(
 def test_a_user_that_may_not_make_users_gets_a_sentence(
     urls: dict[str, str], tmp_path: Path
 ) -> None:
-    """It was "Something went wrong on our side: (sqlalchemy…) permission denied to create role [SQL: DO $do$ …"."""
+    """It was "Something went wrong on our side.
+
+    (sqlalchemy…) permission denied to create role [SQL: DO $do$ …".
+    """
     done = refract(
         "admin",
         "grants",
@@ -293,7 +309,10 @@ def test_a_user_that_may_not_make_users_gets_a_sentence(
 
 
 def test_a_user_that_may_not_migrate_is_told_who_may(urls: dict[str, str], tmp_path: Path) -> None:
-    """It was "Something went wrong on our side: (sqlalchemy…) must be owner of table links [SQL: ALTER TABLE …]"."""
+    """It was "Something went wrong on our side: (sqlalchemy…) must be owner of table links [SQL.
+
+    ALTER TABLE …]".
+    """
     before, owner = migrations.list_revisions()[-2], urls["owner"]
     back = refract(
         "migrate",

@@ -1,4 +1,7 @@
-"""The library's whole story on a real server with real workers: no network, no model; then a model whose worker is killed."""
+"""The library's whole story on a real server with real workers: no network, no model.
+
+Then a model whose worker is killed.
+"""
 
 import re
 import signal
@@ -45,7 +48,9 @@ def _search(
     articles: list[dict[str, Any]],
     note: dict[str, Any],
 ) -> None:
-    """Words of the title, of the fetched page alone, by their beginnings, in another case, with a tag: API and page say the same."""
+    """Words of the title, of the fetched page alone, by their beginnings, in another case, with a
+    tag: API and page say the same.
+    """
     bread, engines = (
         {item["id"] for item in articles if f"/{topic}/" in item["url"]}
         for topic in ("bread", "engines")

@@ -1,4 +1,7 @@
-"""An address that is sent through every header is found nowhere afterwards: not in the database, the spool or the log."""
+"""An address that is sent through every header is found nowhere afterwards.
+
+Not in the database, the spool or the log.
+"""
 
 import socket
 from pathlib import Path
@@ -13,10 +16,29 @@ from tests.waiting import PATIENCE, eventually_blocking
 FOUR = "203.0.113.201"
 SIX = "2001:db8:4:5:c0ff:ee00:dead:beef"
 HEADERS = (
-    "x-forwarded-for", "x-real-ip", "forwarded", "x-client-ip", "x-cluster-client-ip", "cf-connecting-ip", "cf-connecting-ipv6",
-    "true-client-ip", "fastly-client-ip", "x-original-forwarded-for", "x-remote-addr", "x-forwarded", "via", "x-request-id", "from",
-    "cookie", "authorization", "x-api-key", "origin", "accept-language", "if-none-match", "traceparent",
-)  # fmt: skip
+    "x-forwarded-for",
+    "x-real-ip",
+    "forwarded",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "cf-connecting-ip",
+    "cf-connecting-ipv6",
+    "true-client-ip",
+    "fastly-client-ip",
+    "x-original-forwarded-for",
+    "x-remote-addr",
+    "x-forwarded",
+    "via",
+    "x-request-id",
+    "from",
+    "cookie",
+    "authorization",
+    "x-api-key",
+    "origin",
+    "accept-language",
+    "if-none-match",
+    "traceparent",
+)
 
 
 def traces() -> list[bytes]:

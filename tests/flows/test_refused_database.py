@@ -1,6 +1,7 @@
 """A database that refuses us while the server runs.
 
-Finding: after a rotated password `/ready` and the API answered 500, and every background loop logged a traceback a second.
+Finding: after a rotated password `/ready` and the API answered 500, and every background loop
+logged a traceback a second.
 """
 
 import json
@@ -48,7 +49,10 @@ class Account:
             )
 
     def refuse(self) -> None:
-        """Rotate the password (PostgreSQL trusts everybody in tests: take the right to log in) and end the connections."""
+        """Rotate the password (PostgreSQL trusts everybody in tests.
+
+        Take the right to log in) and end the connections.
+        """
         if self._postgresql:
             ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{self._name}'"  # noqa: S608 - ours
             self._run(f"ALTER ROLE {self._name} NOLOGIN", ended)

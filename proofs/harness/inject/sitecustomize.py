@@ -1,8 +1,11 @@
-"""Faults inside a process under proof, switched by files: Python loads this module by itself when its folder is on PYTHONPATH.
+"""Faults inside a process under proof, switched by files.
 
-Refract has no switch for any of this. A proof puts the folder on the path of the server it starts and names a directory in
-PROOF_FAULTS; while there is a file `feed` in it, reading the feed of changes fails on SQLite, and with `store` everything does.
-With PROOF_CALLBACKS the server runs on Python's own event loop, and every callback that uses over 10 ms of CPU is a line in that file.
+Python loads this module by itself when its folder is on PYTHONPATH.
+
+Refract has no switch for any of this. A proof puts the folder on the path of the server it starts
+and names a directory in PROOF_FAULTS; while there is a file `feed` in it, reading the feed of
+changes fails on SQLite, and with `store` everything does. With PROOF_CALLBACKS the server runs on
+Python's own event loop, and every callback that uses over 10 ms of CPU is a line in that file.
 """
 
 import asyncio
@@ -80,7 +83,10 @@ def _note(seconds: float, what: str) -> None:
 
 
 class _Collector:
-    """The CPU time that garbage collections took inside the callback under way: chance decides which one they meet."""
+    """The CPU time that garbage collections took inside the callback under way.
+
+    Chance decides which one they meet.
+    """
 
     def __init__(self) -> None:
         self.used = 0.0
