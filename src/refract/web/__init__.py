@@ -1,1 +1,1 @@
-"""The HTTP toolkit: problems, pages, proofs of origin, limits, cursors, answers that can be repeated."""
+"""HTTP toolkit: problems, pages, CSRF, hosts, routes, idempotency, OpenAPI."""

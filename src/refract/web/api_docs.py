@@ -1,4 +1,4 @@
-"""The OpenAPI document as people read it: chapters, operations, fields in words, an example for the terminal."""
+"""The OpenAPI document as a page: sections, operations, described fields, a curl example."""
 
 import json
 import re
@@ -34,7 +34,7 @@ class ApiField:
 
 @dataclass(frozen=True)
 class ApiError:
-    """An error that an operation may answer."""
+    """An error that an operation can respond with."""
 
     status: str
     code: str
@@ -43,7 +43,7 @@ class ApiError:
 
 @dataclass(frozen=True)
 class ApiOperation:
-    """One thing the API does."""
+    """An operation of the API."""
 
     id: str
     method: str
@@ -60,7 +60,7 @@ class ApiOperation:
 
 @dataclass(frozen=True)
 class ApiSection:
-    """What belongs to one tag."""
+    """The operations of a tag."""
 
     name: str
     description: str
@@ -68,7 +68,7 @@ class ApiSection:
 
 
 def build_sections(document: DocumentJson) -> list[ApiSection]:
-    """The whole document, in the order of its tags."""
+    """Return the sections of the document, in the order of its tags."""
     found = {
         tag["name"]: ApiSection(tag["name"], tag["description"], []) for tag in document["tags"]
     }
@@ -148,12 +148,12 @@ def _iter_errors(operation: DocumentJson, examples: DocumentJson) -> Iterator[Ap
 
 
 def strip_placeholders(template: str) -> str:
-    """An error's sentence where nothing has gone wrong yet, so there is nothing to fill in."""
+    """Return an error's template with `…` for its placeholders."""
     return re.sub(r"{\w+}", "…", template)
 
 
 def describe_schema(schema: DocumentJson, schemas: DocumentJson) -> str:
-    """What a value may be, for somebody who does not read JSON schemas."""
+    """Describe the values that a JSON schema allows, in words."""
     real = resolve_schema(schema, schemas)
     nullable = any(one.get("type") == "null" for one in schema.get("anyOf", ()))
     return _describe_type(real, schemas) + (" or null" if nullable else "")
@@ -167,7 +167,8 @@ def _describe_type(schema: DocumentJson, schemas: DocumentJson) -> str:
     if schema.get("type") == "array":
         return (
             "list of"
-            f" {describe_schema(schema.get('items', {}), schemas)}{_describe_bounds(schema, 'minItems', 'maxItems', '')}"
+            f" {describe_schema(schema.get('items', {}), schemas)}"
+            f"{_describe_bounds(schema, 'minItems', 'maxItems', '')}"
         )
     if schema.get("format") == "date-time":
         return "date and time"
@@ -190,7 +191,7 @@ def _describe_bounds(schema: DocumentJson, min_key: str, max_key: str, unit: str
 def _build_curl(
     base: str, path: str, method: str, operation: DocumentJson, schemas: DocumentJson
 ) -> str:
-    """A command to paste into a terminal; the key comes from the environment."""
+    """Return a curl command. The API key is read from the environment."""
     for one in operation.get("parameters", ()):
         if one["in"] == "path":
             path = path.replace("{" + one["name"] + "}", str(make_example(one["schema"], schemas)))

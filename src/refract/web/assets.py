@@ -1,4 +1,4 @@
-"""Routes of static files: compressed once, kept by browsers for ever, since their address changes with their content."""
+"""Routes of static files. Browsers cache them forever, since URLs contain a digest."""
 
 import gzip
 from functools import lru_cache
@@ -24,7 +24,7 @@ _COMPRESSIBLE = ("text/", "image/svg", "application/manifest", "application/json
 
 @lru_cache(maxsize=256)
 def _load_asset(name: str) -> tuple[bytes, bytes | None, str] | None:
-    """Return a file's content, its compressed form if that pays, and its type."""
+    """Return a file's content, its compressed form if that is smaller, and its type."""
     if name not in static_files():
         return None
     body = read_static(name)
@@ -35,7 +35,9 @@ def _load_asset(name: str) -> tuple[bytes, bytes | None, str] | None:
 
 @router.get("/static/{digest}/{name:path}")
 async def asset(digest: str, name: str, request: Request) -> Response:
-    """Serve a static file. An unknown digest is that of a page from another version: it gets the file of today, unkept."""
+    """Serve a static file.
+
+    An unknown digest comes from a page of another version: it gets the current file, uncached."""
     found = _load_asset(name)
     if found is None:
         raise PageNotFound
@@ -61,7 +63,7 @@ async def favicon() -> Response:
 
 @router.get("/robots.txt")
 async def robots() -> Response:
-    """Nothing that belongs to a person is for crawlers; published pages are found by their own addresses."""
+    """Disallow the app for crawlers. Published pages are found by their own URLs."""
     return Response(
         "User-agent: *\nDisallow: /app\nDisallow: /api\nDisallow: /auth\n",
         media_type="text/plain",

@@ -1,4 +1,4 @@
-"""Documents that are the same for everybody: built once, compressed once, with an ETag."""
+"""Documents that are the same for every client: built and compressed once, with an ETag."""
 
 import gzip
 import hashlib
@@ -20,7 +20,7 @@ class CachedDocument:
 
     @classmethod
     def from_bytes(cls, body: bytes, media_type: str) -> Self:
-        """Compress and sign a body: work for a thread."""
+        """Compress and hash a body. Slow: call it in a thread."""
         return cls(
             body,
             gzip.compress(body, 9, mtime=0),
@@ -29,7 +29,7 @@ class CachedDocument:
         )
 
     def to_response(self, request: Request) -> Response:
-        """Answer with whichever form the client reads, or 304 if it has this one already."""
+        """Return the form that the client accepts, or 304 if it has the document already."""
         headers = {"ETag": self.etag, "Cache-Control": "no-cache", "Vary": "Accept-Encoding"}
         if self.etag in request.headers.get("if-none-match", ""):
             return Response(status_code=304, headers=headers)

@@ -1,7 +1,7 @@
 """Message catalogues, read from the .po files that translators edit.
 
-They are read as they are: nothing to compile, nothing to forget, and a change shows after a restart. A catalogue costs some 50 ms once
-in a process, which `Pages.load` spends in a thread before the first page.
+There is no compilation step; a change takes effect after a restart. Reading a catalogue takes
+about 50 ms once in a process, in a thread before the first page.
 """
 
 from functools import cache
@@ -18,7 +18,7 @@ from refract.web.i18n import LOCALES
 
 DOMAIN = "refract"
 _SAMPLES = (*range(201), 1_000, 1_000_000)
-"""Whole numbers that reach every plural category of CLDR."""
+"""Whole numbers that cover every plural category of CLDR."""
 
 
 @cache
@@ -29,7 +29,7 @@ def read_catalogue(folder: str) -> Catalog:
 
 
 def read_translations(folder: str) -> GNUTranslations:
-    """Return a catalogue in the form that looks messages up."""
+    """Return the translations of a catalogue, for lookups."""
     compiled = BytesIO()
     write_mo(compiled, read_catalogue(folder))
     compiled.seek(0)
@@ -37,7 +37,7 @@ def read_translations(folder: str) -> GNUTranslations:
 
 
 def read_javascript_messages(folder: str) -> dict[str, Any]:
-    """Return the messages that scripts use, and which of their forms belongs to which plural category of the browser."""
+    """Return the messages that scripts use, and the plural form of each category of `Intl`."""
     messages: dict[str, Any] = {}
     for message in read_catalogue(folder):
         if any(path.endswith(".js") for path, _ in message.locations):
@@ -47,7 +47,7 @@ def read_javascript_messages(folder: str) -> dict[str, Any]:
 
 
 def plural_indexes(folder: str) -> dict[str, int]:
-    """Return the form (by its number in the catalogue) of each plural category of whole numbers."""
+    """Return the index of the catalogue's plural form for each plural category of CLDR."""
     category_of = CldrLocale.parse(folder).plural_form
-    form_of = read_translations(folder).plural  # type: ignore[attr-defined]  # set by the reader of .mo files
+    form_of = read_translations(folder).plural  # type: ignore[attr-defined]  # set by _parse
     return {category_of(number): form_of(number) for number in reversed(_SAMPLES)}

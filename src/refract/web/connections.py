@@ -14,17 +14,17 @@ CONNECTIONS_STATE_KEY: Final = "refract.connections"
 
 @dataclass(frozen=True)
 class ConnectionLimits:
-    """How long, and how much, a client may take. Seconds are counted by the sweep."""
+    """Limits of a connection, in time and size. The sweep counts the seconds."""
 
     head_seconds: int = 8
-    """From a connection's or request's first moment to the end of its headers."""
+    """From the start of a connection or request to the end of its headers."""
     body_seconds: int = 8
-    """For a body to arrive, and one more for every `body_rate` bytes that did."""
+    """For a body to arrive, plus one for every `body_rate` bytes that have."""
     body_rate: int = 1024
     idle_seconds: int = 5
     """Between two requests."""
     stall_seconds: int = 30
-    """For a client to take what we have written."""
+    """For a client to read what was written."""
     head_bytes: int = 64 * 1024
     connections_per_network: int | None = None
     """Connections that one client network may have open; None sets no limit."""
@@ -37,7 +37,7 @@ class SweptConnection(Protocol):
 
 
 class AnyHost(Container[bytes]):
-    """Every `Host` there is, for servers that do not check it."""
+    """Accepts every `Host`, for servers that don't check it."""
 
     def __contains__(self, host: object) -> bool:
         return True
@@ -48,7 +48,7 @@ def _ignore(reason: str) -> None:
 
 
 class OpenConnections:
-    """What all connections of one process share. `start` and `stop` belong to the lifespan."""
+    """The open connections of a process. `start` and `stop` belong to the lifespan."""
 
     def __init__(
         self,
@@ -68,10 +68,10 @@ class OpenConnections:
         self.count_refusal = count_refusal or _ignore
         self.open: set[SweptConnection] = set()
         self.is_draining = False
-        """Set before the process stops: every further answer then closes its connection."""
+        """Set before the process stops: every later response closes its connection."""
 
     def register(self, peer: str) -> bytes | None:
-        """Return the network that a new connection counts for (empty: none), or None if it has its share."""
+        """Return the network of a new connection (empty: unlimited), or None if it is full."""
         limit = self.limits.connections_per_network
         network = get_network(peer)
         if limit is None or not network or is_loopback(peer) or self.proxies.is_trusted(peer):
@@ -83,7 +83,7 @@ class OpenConnections:
         return network
 
     def unregister(self, network: bytes) -> None:
-        """Give the share of a closed connection back."""
+        """Release the share of a closed connection."""
         if network:
             self._per_network[network] -= 1
             if not self._per_network[network]:
@@ -100,7 +100,7 @@ class OpenConnections:
             self._timer.cancel()
 
     def sweep(self) -> None:
-        """Let every connection see whether its time is up."""
+        """Let every connection check its timeout."""
         for connection in list(self.open):
             connection.sweep(self.limits)
 
@@ -114,6 +114,6 @@ class OpenConnections:
 def get_next_tick(due: float, now: float) -> float:
     """Return the time of the tick after one that was due.
 
-    It is on the beat though that one came late: ten delays in a row would make ten seconds eleven.
+    Late ticks don't shift the schedule: ten delays in a row would make ten seconds eleven.
     """
     return due + 1.0 if now < due + 1.0 else now + 1.0

@@ -1,4 +1,4 @@
-"""Proof that a request which carries our cookie also comes from our pages."""
+"""CSRF protection: check that a request with our cookie comes from our pages."""
 
 import hmac
 import secrets
@@ -16,10 +16,10 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def make_token(rt: Runtime, cookie: str) -> str:
-    """The token that pages carry; it belongs to one cookie.
+    """Return the token that a page carries, bound to a cookie.
 
-    It is written anew for every page under a random mask: pages are compressed, and how well what repeats in them can be compressed
-    must tell nobody who watches the line anything about it.
+    It is masked randomly for every page: pages are compressed, and the size of repeated content
+    must not reveal the token to an observer (BREACH).
     """
     mask = secrets.token_bytes(_SIZE)
     return encode_base64url(mask + _masked(_signature(rt, cookie), mask))
@@ -34,7 +34,7 @@ def _masked(text: bytes, mask: bytes) -> bytes:
 
 
 def own_origin(rt: Runtime, request: Request) -> bool:
-    """Whether the browser names our public address as the page's origin. No header proves nothing."""
+    """Return whether the Origin header is our public URL. A missing header is not."""
     origin = request.headers.get("origin")
     if not origin or origin == "null":
         return False
@@ -43,7 +43,7 @@ def own_origin(rt: Runtime, request: Request) -> bool:
 
 
 def own_token(rt: Runtime, cookie: str | None, given: str | None) -> bool:
-    """Whether a token was written by us for this cookie."""
+    """Return whether a token was made by us for this cookie."""
     if not cookie or not given or len(given) > 4 * _SIZE:
         return False
     raw = decode_base64url(given)
@@ -55,9 +55,9 @@ def own_token(rt: Runtime, cookie: str | None, given: str | None) -> bool:
 
 
 async def is_valid(rt: Runtime, request: Request, cookie: str | None) -> bool:
-    """Return whether the request has an Origin of ours, or the page's token in a header or a form field.
+    """Return whether the request has our Origin, or the page's token in a header or form field.
 
-    Bodies of the API are JSON or files, so only its headers are looked at.
+    Bodies of the API are JSON or files, so only headers are read there.
     """
     if own_origin(rt, request) or own_token(rt, cookie, request.headers.get(HEADER)):
         return True

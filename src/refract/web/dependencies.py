@@ -1,4 +1,4 @@
-"""What every endpoint asks for: the runtime, pages of a list, ETags."""
+"""Dependencies shared by endpoints: runtime, pagination, ETags."""
 
 from typing import Annotated
 
@@ -11,7 +11,7 @@ from refract.web.routing import ApiRoute, PageRoute
 
 
 def get_runtime(request: Request) -> Runtime:
-    """Return the runtime: the dependency of every endpoint that uses the database."""
+    """Return the runtime. Every endpoint that uses the database depends on it."""
     runtime: Runtime = request.app.state.rt
     return runtime
 
@@ -20,12 +20,12 @@ Rt = Annotated[Runtime, Depends(get_runtime)]
 
 
 def api_router(prefix: str, tag: str) -> APIRouter:
-    """A router whose POSTs understand Idempotency-Key."""
+    """Return a router whose POSTs accept Idempotency-Key."""
     return APIRouter(prefix=f"/api/v1{prefix}", tags=[tag], route_class=ApiRoute)
 
 
 def page_router() -> APIRouter:
-    """A router for pages and forms, which the API's document does not mention."""
+    """Return a router for pages and forms, which are not in the OpenAPI document."""
     return APIRouter(include_in_schema=False, route_class=PageRoute)
 
 
@@ -56,7 +56,7 @@ def make_etag(version: int) -> str:
 
 
 def parse_if_match(if_match: str | None) -> int | None:
-    """The version a change is meant for; None when any will do."""
+    """Return the version that a change applies to; None for any."""
     if if_match is None or if_match.strip() == "*":
         return None
     bare = if_match.strip().removeprefix("W/").strip('"')

@@ -1,6 +1,6 @@
-"""What a form has to say on the page that follows it: a sentence and the way to take it back, in a signed cookie that lives a moment.
+"""One-time messages on the next page, with an optional undo, in a signed short-lived cookie.
 
-Nothing that anybody can write into an address is ever shown as our own words.
+The signature ensures that nothing from a URL is ever shown as a message of ours.
 """
 
 import json
@@ -24,20 +24,20 @@ _LONGEST = 3800
 def add(
     response: Response, rt: Runtime, message: str, *, undo: str | None = None, kind: str = "done"
 ) -> None:
-    """Show this once, on the next page. `undo` is the address of ours that a POST takes it back at."""
+    """Show a message once, on the next page. A POST to the path `undo` undoes the change."""
     said = {"message": translate(message)[:300], "kind": kind, "undo": undo}
     payload = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
     value = rt.secret.seal(_PURPOSE, payload, until=rt.clock.now() + timedelta(seconds=SECONDS))
     if (
         len(value) > _LONGEST and undo is not None
-    ):  # more than a cookie holds: the words matter more than the way back
+    ):  # too long for a cookie: the message matters more than the undo
         add(response, rt, message, kind=kind)
         return
     COOKIE.set(response, rt, value, max_age=SECONDS)
 
 
 def read(request: Request, rt: Runtime) -> dict[str, Any] | None:
-    """What the page before had to say; None when there is nothing, when it is not ours or when it is too old."""
+    """Return the message of the previous page; None without one, or if it is forged or expired."""
     sealed = COOKIE.read(request, rt) or ""
     try:
         said: dict[str, Any] = json.loads(rt.secret.unseal(_PURPOSE, sealed, now=rt.clock.now()))

@@ -1,6 +1,7 @@
-"""Percentages, dates and lists as the current language writes them, by CLDR. Numbers are in `i18n`, since messages contain them.
+"""Percentages, dates and lists in the current language, by CLDR. Numbers are in `i18n`.
 
-Babel is loaded by the first call: some roles never show a page, and the others load it in a thread (`Pages.compile_all`).
+Babel is loaded by the first call: some roles never render a page, and the others load it in a
+thread (`TemplateRenderer.compile_templates`).
 """
 
 from collections.abc import Sequence
@@ -10,14 +11,14 @@ from refract.web.i18n import current_locale, load_cldr
 
 
 def format_percent(share: float) -> str:
-    """0.45 → 45% (English), 45 % (German)."""
+    """Format a share: 0.45 → 45% (English), 45 % (German)."""
     from babel.numbers import format_percent as by_cldr  # noqa: PLC0415 - see above
 
     return by_cldr(share, locale=load_cldr(current_locale().folder))
 
 
 def format_date(at: date | datetime, zone: tzinfo = UTC) -> str:
-    """Aug 20, 2026 · 20.08.2026 · 2026年8月20日."""
+    """Format a date: Aug 20, 2026 · 20.08.2026 · 2026年8月20日."""
     from babel.dates import format_date as by_cldr  # noqa: PLC0415 - see above
 
     return by_cldr(
@@ -42,14 +43,14 @@ def get_territory_name(code: str) -> str | None:
 
 
 def format_time(at: time) -> str:
-    """3:00 PM · 15:00."""
+    """Format a time of day: 3:00 PM · 15:00."""
     from babel.dates import format_time as by_cldr  # noqa: PLC0415 - see above
 
     return by_cldr(at, "short", locale=load_cldr(current_locale().folder))
 
 
 def format_datetime(at: datetime, zone: tzinfo = UTC) -> str:
-    """A date with the time of day, to the minute. In UTC it says so."""
+    """Format a date with the time, to the minute. UTC is named."""
     local = at.astimezone(zone)
     pattern = load_cldr(current_locale().folder).datetime_formats["medium"]
     together = str(pattern).format(format_time(local.time()), format_date(local, zone))
@@ -57,7 +58,7 @@ def format_datetime(at: datetime, zone: tzinfo = UTC) -> str:
 
 
 def format_relative(at: datetime, now: datetime) -> str:
-    """2 min. ago · in 3 days."""
+    """Format a time relative to another: 2 min. ago · in 3 days."""
     from babel.dates import format_timedelta as by_cldr  # noqa: PLC0415 - see above
 
     return by_cldr(
@@ -66,7 +67,7 @@ def format_relative(at: datetime, now: datetime) -> str:
 
 
 def format_list(items: Sequence[str]) -> str:
-    """a, b, and c."""
+    """Join an enumeration: a, b, and c."""
     from babel.lists import format_list as by_cldr  # noqa: PLC0415 - see above
 
     return by_cldr(items, locale=load_cldr(current_locale().folder))

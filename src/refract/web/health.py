@@ -1,4 +1,4 @@
-"""What a process says about itself: alive, ready, measured. Every role answers this, also those without the web app."""
+"""Liveness, readiness and metrics of a process, which every role serves."""
 
 import asyncio
 import contextlib
@@ -30,18 +30,18 @@ HealthProbe = Callable[[Runtime], Awaitable[None]]
 
 
 def is_health_path(path: str) -> bool:
-    """Whether this address is answered here."""
+    """Return whether a path belongs to these endpoints."""
     return path.startswith("/") and path.split("/", 2)[1].lower() in HEALTH_PATHS
 
 
 class Liveness(BaseModel):
-    """The process answers."""
+    """The process is alive."""
 
     status: Literal["ok"] = "ok"
 
 
 class DependencyHealth(BaseModel):
-    """One thing that answering may need."""
+    """A dependency of the process."""
 
     status: Literal["ok", "down"]
     latency_ms: float | None = Field(examples=[0.4])
@@ -52,13 +52,13 @@ ReadyStatus = Literal["starting", "ready", "degraded", "stopping"]
 
 
 class Readiness(BaseModel):
-    """Whether traffic should come here. `degraded` says that an operator should look."""
+    """Whether the process should get traffic. `degraded` means an operator should look."""
 
     status: ReadyStatus
 
 
 class ReadinessDetail(Readiness):
-    """The same, with the reasons, for callers who may know them."""
+    """The same with reasons, for callers with the metrics token."""
 
     version: str
     dependencies: dict[str, DependencyHealth]
@@ -73,13 +73,13 @@ class MetricsTokenRequired(Unauthenticated):
 
 
 class MetricsCollector(Protocol):
-    """Adds the metrics of the other processes of this server to our own."""
+    """Adds the metrics of the other processes of this server."""
 
     async def collect(self, own: bytes) -> bytes: ...
 
 
 class HealthEndpoints:
-    """The state of one process, and an ASGI application that tells it."""
+    """The health of a process, and the ASGI application that serves it."""
 
     def __init__(
         self,
@@ -88,16 +88,16 @@ class HealthEndpoints:
         problems: Callable[[], list[str]] = list,
     ) -> None:
         self.is_starting = False
-        """Set while something is still being loaded: links are followed already, everything else waits."""
+        """Set while the web app is loading: redirects work already, everything else waits."""
         self.is_stopping = False
-        """Set when the process is about to end: no new traffic should come."""
+        """Set when the process is about to stop and should get no new traffic."""
         self._rt = rt
         self.peers: MetricsCollector | None = None
-        """The other processes of this node, whose figures are told together with ours."""
+        """The other processes of this node, whose metrics are added to ours."""
         self.before_metrics: Callable[[], Awaitable[None]] | None = None
-        """Brings gauges up to date that nobody counts as they change."""
+        """Updates gauges that are not counted as they change."""
         self.has_mismatch: Callable[[], bool] = bool
-        """Whether schema and code do not fit: then no traffic should come, in any role."""
+        """Set while the schema doesn't match the code: no role should get traffic then."""
         self._redis = rt.singleton(create_redis)
         self._probes: dict[str, HealthProbe] = {"database": _probe_database, **(probes or {})}
         if self._redis is not None:
@@ -105,12 +105,14 @@ class HealthEndpoints:
         self._problems = problems
         self._requires_all = (
             rt.settings.role != "redirect"
-        )  # links that are cached go on without the database
+        )  # cached links work without the database
 
     def can_see_detail(self, scope: Scope) -> bool:
-        """Return whether a request has the token; without one set, whether it comes from this machine and no proxy.
+        """Return whether a request may see details: it has the token, or none is set and it is
+        local.
 
-        It must also name a host of ours: a browser on this machine may have been led here by a foreign name (DNS rebinding).
+        A local request must also name a host of ours and come through no proxy: a browser on this
+        machine may have been sent here under a foreign name (DNS rebinding).
         """
         headers, token = Headers(scope=scope), self._rt.settings.metrics_token
         if token is not None:
@@ -125,7 +127,7 @@ class HealthEndpoints:
         return named and is_loopback(scope["client"][0] if scope.get("client") else "")
 
     async def get_visible_readiness(self, scope: Scope) -> tuple[int, Readiness]:
-        """Return the HTTP status, and as much of the state as this caller may know."""
+        """Return the HTTP status, and the state as far as this caller may see it."""
         status, state = await self.check_readiness()
         return status, state if self.can_see_detail(scope) else Readiness(status=state.status)
 
@@ -139,7 +141,7 @@ class HealthEndpoints:
         fine = not problems and all(one.status == "ok" for one in found.values())
         needed = all(
             one.status == "ok" for name, one in found.items() if name != "redis"
-        )  # the database does its work meanwhile
+        )  # the database takes over meanwhile
         refused = (
             self.is_starting
             or self.is_stopping
@@ -165,11 +167,11 @@ class HealthEndpoints:
             await self._redis.execute("PING")
 
     async def render_metrics(self, scope: Scope) -> bytes:
-        """Return the figures of this node, or raise `MetricsTokenRequired`."""
+        """Return the metrics of this node, or raise `MetricsTokenRequired`."""
         if not self.can_see_detail(scope):
             raise MetricsTokenRequired
         if self.before_metrics is not None:
-            with contextlib.suppress(Unavailable):  # what was known last is told then
+            with contextlib.suppress(Unavailable):  # the last known values are returned then
                 await self.before_metrics()
         own = self._rt.metrics.render()
         return own if self.peers is None else await self.peers.collect(own)
@@ -196,7 +198,7 @@ class HealthEndpoints:
 
 
 def _is_from_proxy(header: str) -> bool:
-    """Return whether only a proxy adds this header."""
+    """Return whether this header is added by proxies only."""
     return header in ("forwarded", "via", "x-real-ip") or header.startswith("x-forwarded-")
 
 
@@ -209,7 +211,7 @@ async def _run_probe(rt: Runtime, probe: HealthProbe) -> DependencyHealth:
     try:
         async with asyncio.timeout(_PROBE_TIMEOUT):
             await probe(rt)
-    except Exception as exc:  # noqa: BLE001 - whatever is wrong with a dependency, readiness itself is answered
+    except Exception as exc:  # noqa: BLE001 - a broken dependency is reported
         known = exc if isinstance(exc, Unavailable) else translate_db_error(exc)
         if known is None:
             structlog.get_logger("refract.vitals").warning(

@@ -1,4 +1,4 @@
-"""Alive, ready, measured: the same answers as `web.vitals` gives, as part of the documented API."""
+"""Liveness, readiness and metrics in the documented API, with the responses of `web.health`."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -23,13 +23,16 @@ def _get_health(request: Request) -> HealthEndpoints:
 
 @router.get("/health")
 async def health() -> Liveness:
-    """Whether the process is alive. Dependencies are not asked, so a broken one does not get it restarted."""
+    """Return whether the process is alive. Dependencies aren't checked.
+
+    So a broken dependency doesn't cause a restart.
+    """
     return Liveness()
 
 
 @router.get("/ready", responses={503: {"model": Readiness, "description": "Not ready"}})
 async def ready(request: Request, response: Response) -> ReadinessDetail | Readiness:
-    """Whether this process should get traffic. Callers with the metrics token also see what it depends on."""
+    """Return whether this process should get traffic. The metrics token shows dependencies."""
     response.status_code, state = await _get_health(request).get_visible_readiness(request.scope)
     return state
 
@@ -40,7 +43,7 @@ async def ready(request: Request, response: Response) -> ReadinessDetail | Readi
     response_class=Response,
 )
 async def metrics(request: Request) -> Response:
-    """Counters and gauges in the format of Prometheus."""
+    """Return counters and gauges in the Prometheus format."""
     return Response(
         await _get_health(request).render_metrics(request.scope), media_type=METRICS_TYPE
     )

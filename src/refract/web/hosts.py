@@ -1,7 +1,8 @@
-"""The names under which this installation answers: other hosts are refused, so that no foreign name can be bound to it.
+"""Host names that this installation serves. Requests for others are rejected (DNS rebinding).
 
-A page whose own name resolves to our address (DNS rebinding) would otherwise read what only its visitor's
-network may see. Ports are not compared: tunnels and mapped ports change them, and they protect nothing.
+A page whose own name resolves to our IP address could otherwise read what only its visitor's
+network may see. Ports are not compared: tunnels and mapped ports change them, and they protect
+nothing.
 """
 
 import socket
@@ -18,7 +19,7 @@ from refract.core.settings.model import Settings
 
 MAX_SPELLINGS: Final = 256
 EXEMPT_PATHS: Final = frozenset({"/health", "/ready", "/metrics", "/api/v1/domains/tls"})
-"""Asked by machines that know a process by its address alone."""
+"""Requested by machines that know a process by its IP address only."""
 _LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 _WILDCARD_ADDRESSES: Final = ("0.0.0.0", "::", "")  # noqa: S104 - compared, never bound
 
@@ -34,7 +35,7 @@ class MisdirectedRequest(RefractError):
 
 
 class AcceptedHosts:
-    """The hosts that requests may name. `spellings` are raw values that have been found acceptable before."""
+    """The hosts that requests may name. `spellings` caches raw values that were accepted before."""
 
     def __init__(self, settings: Settings) -> None:
         self._public_url = settings.public_url
@@ -68,7 +69,7 @@ class AcceptedHosts:
         return known
 
     def find_problem(self, scope: Scope) -> RefractError | None:
-        """Return why a request is refused for the host it names, if it is. HTTP/1.0 need not name any."""
+        """Return the error for the host that a request names, if any. HTTP/1.0 may name none."""
         named = [value for name, value in scope["headers"] if name == b"host"]
         if len(named) != 1:
             return None if not named and scope["http_version"] == "1.0" else InvalidHost()
@@ -83,7 +84,7 @@ def create_accepted_hosts(rt: Runtime) -> AcceptedHosts:
 
 
 def parse_host(value: bytes) -> str | None:
-    """Return the name or address in a `Host` header, in lower case and without its port; None if it is malformed."""
+    """Return the lowercase name in a `Host` header, without its port; None if it is malformed."""
     text = value.decode("latin-1").lower()
     if text.startswith("["):
         name, bracket, port = text[1:].partition("]")
@@ -98,7 +99,7 @@ def parse_host(value: bytes) -> str | None:
 
 
 def _is_local_name(name: str) -> bool:
-    """An address cannot be bound to somebody else's name, and `.localhost` never leaves the machine."""
+    """Return whether a name can't be rebound: an IP address, or below `.localhost`."""
     return pack_address(name) is not None or name.endswith(".localhost")
 
 

@@ -1,7 +1,8 @@
-"""Interface languages: which one a request gets, and the words in it.
+"""Interface languages: choosing the language of a request, and translating messages.
 
-English source strings are the message ids, so English needs no catalogue. `gettext` and its kin read the language of the current
-request; pages are written in it, the API and the command line stay English. Placeholders are written `{name}` everywhere.
+English source strings are the message ids, so English needs no catalogue. `gettext` and its
+relatives use the language of the current request: pages are translated, the API and the command
+line stay English. Placeholders are written `{name}`.
 """
 
 import re
@@ -22,33 +23,33 @@ if TYPE_CHECKING:
 
 LOCALES: Final = Path(__file__).parents[1] / "locales"
 MAX_ACCEPT_LANGUAGE: Final = 200
-"""Characters of an Accept-Language header that are read."""
+"""Characters of an Accept-Language header that are parsed."""
 LanguageTag = Literal["en", "de", "zh-Hans"]
 
 
 @dataclass(frozen=True)
 class Locale:
-    """A language that pages are written in."""
+    """A language of the pages."""
 
     tag: str
-    """As browsers know it (BCP 47): `zh-Hans`."""
+    """The BCP 47 tag: `zh-Hans`."""
     name: str
-    """What its speakers call it."""
+    """Its name in the language itself."""
     direction: Literal["ltr", "rtl"] = "ltr"
 
     @property
     def folder(self) -> str:
-        """Its name for CLDR and on the disk: `zh_Hans`."""
+        """The name for CLDR and of the folder: `zh_Hans`."""
         return self.tag.replace("-", "_")
 
     @cached_property
     def translations(self) -> NullTranslations:
-        """The catalogue, read when it is first needed."""
+        """The catalogue, read on first use."""
         return NullTranslations()
 
     @cached_property
     def javascript(self) -> dict[str, Any]:
-        """The part of the catalogue that scripts use, as i18n.js wants it. Empty for English."""
+        """The messages of scripts, in the form that i18n.js reads. Empty for English."""
         return {}
 
 
@@ -83,7 +84,7 @@ _current: ContextVar[Locale] = ContextVar("locale", default=ENGLISH)
 
 @lru_cache(maxsize=512)
 def negotiate(accept_language: str) -> Locale:
-    """Return the language that an Accept-Language header likes best among ours, or English."""
+    """Return the supported language that an Accept-Language header prefers, or English."""
     wanted = []
     for place, part in enumerate(accept_language[:MAX_ACCEPT_LANGUAGE].split(",")):
         tag, _, parameters = part.partition(";")
@@ -107,12 +108,12 @@ def _parse_quality(parameters: str) -> float:
 def _match_tag(tag: str) -> Locale | None:
     primary, *subtags = tag.split("-")
     if primary == "zh" and "hans" not in subtags and _TRADITIONAL.intersection(subtags):
-        return None  # readers of Traditional Chinese named it for a reason: their next choice may suit them better
+        return None  # Traditional Chinese isn't supported: the next choice may suit better
     return _BY_PRIMARY.get(primary)
 
 
 def choose_locale(preference: str | None, accept_language: str) -> Locale:
-    """Return the language of a page: the person's preference, then the browser's, then English."""
+    """Return the language of a page: the user's preference, then the browser's, then English."""
     return LANGUAGES.get(preference or "") or negotiate(accept_language)
 
 
@@ -121,13 +122,13 @@ def current_locale() -> Locale:
 
 
 def set_locale(locale: Locale) -> None:
-    """Change the language for the rest of a `use_locale` block: a request has found out who asks."""
+    """Change the language for the rest of a `use_locale` block, once the user is known."""
     _current.set(locale)
 
 
 @contextmanager
 def use_locale(locale: Locale) -> Iterator[None]:
-    """Write everything inside the block in this language."""
+    """Use a language inside the block."""
     token = _current.set(locale)
     try:
         yield
@@ -140,33 +141,36 @@ def use_locale(locale: Locale) -> Iterator[None]:
 
 @cache
 def load_cldr(folder: str) -> "CldrLocale":
-    """Return the formats of a language."""
+    """Return the CLDR formats of a language."""
     from babel import Locale as CldrLocale  # noqa: PLC0415 - only pages need it
 
     return CldrLocale.parse(folder)
 
 
 def format_number(number: float) -> str:
-    """1284 → 1,284 (English), 1.284 (German)."""
+    """Format a number: 1284 → 1,284 (English), 1.284 (German)."""
     from babel.numbers import format_decimal  # noqa: PLC0415 - only pages need it
 
     return format_decimal(number, locale=load_cldr(_current.get().folder))
 
 
 def gettext(message: str, /, **values: object) -> str:
-    """Return a message in the current language, with `{placeholders}` filled in. Without values, braces are plain text."""
+    """Return a message in the current language, with `{placeholders}` filled in.
+
+    Without values, braces are plain text.
+    """
     translated = _current.get().translations.gettext(message)
     return translated.format(**values) if values else translated
 
 
 def ngettext(singular: str, plural: str, n: int, /, **values: object) -> str:
-    """Return the form of a message that fits a number. `{n}` is that number, written as the language writes it."""
+    """Return the plural form of a message for a number. `{n}` is that number, formatted."""
     translated = _current.get().translations.ngettext(singular, plural, n)
     return translated.format(n=format_number(n), **values)
 
 
 def pgettext(context: str, message: str, /, **values: object) -> str:
-    """Translate a message that means different things in different places. The context tells translators which."""
+    """Translate a message that has several meanings. The context tells translators which."""
     translated = _current.get().translations.pgettext(context, message)
     return translated.format(**values) if values else translated
 
@@ -191,8 +195,8 @@ def translate_error(error: RefractError) -> str:
 def translate_filled(text: str, templates: Sequence[str]) -> str:
     """Return a stored English sentence in the current language.
 
-    `templates` are the messages that such sentences are made of. The first that matches is translated
-    and filled with the values found in the text, which may be such sentences themselves. Text that
+    `templates` are the messages that such sentences are made of. The first match is translated and
+    filled with the values found in the text, which may be such sentences themselves. Text that
     matches none is returned unchanged.
     """
     for template in templates:
@@ -217,13 +221,13 @@ def _compile_template(template: str) -> re.Pattern[str]:
 
 
 def mark(message: str) -> str:
-    """Return the message unchanged, but list it for translators: it is passed to `gettext` later, from a variable."""
+    """Return the message unchanged, but extract it for a later `gettext` of a variable."""
     return message
 
 
 @dataclass(frozen=True)
 class LazyText:
-    """A message that becomes text when it is shown: for constants, which are made before any language is known."""
+    """A message of a constant, which is translated when it is rendered."""
 
     message: str
 
@@ -235,5 +239,5 @@ class LazyText:
 
 
 def lazy_gettext(message: str) -> LazyText:
-    """Mark a message of a constant for translation. Shown in a template, or by `str`, it is in the language of that moment."""
+    """Mark a message of a constant for translation. Templates and `str` translate it."""
     return LazyText(message)

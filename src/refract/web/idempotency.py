@@ -1,7 +1,7 @@
-"""Idempotency-Key: the same POST twice is one change and two equal answers.
+"""Idempotency-Key: a repeated POST changes nothing and gets the first response.
 
-The answer is committed with the change it describes. So there is no "running" state to clean up after a crash: a
-second request waits for the first one's transaction by waiting for its row.
+The response is committed with the change. So there is no "running" state to clean up after a crash:
+a second request waits for the first one's transaction by waiting for its row.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from refract.web.models import StoredResponse
 RESPONSE_RETENTION = timedelta(hours=24)
 MAX_KEY_LENGTH = 255
 MAX_STORED_BYTES = 2 * 1024 * 1024
-"""An answer that is longer is kept without its body: a repetition still changes nothing, and says so."""
+"""A longer response is stored without its body: a repetition gets `ResponseTooLong`."""
 _REPLAYED_HEADERS = ("location", "etag", "content-type")
 
 
@@ -50,7 +50,7 @@ class RequestInProgress(Conflict):
 
 
 class _AlreadyAnswered(Exception):
-    """Somebody has this row already."""
+    """The row exists already."""
 
 
 async def run_once(
@@ -58,7 +58,7 @@ async def run_once(
     endpoint: Callable[[Request], Coroutine[Any, Any, Response]],
     secret_fields: frozenset[str],
 ) -> Response:
-    """Run the endpoint, or give the answer it gave before."""
+    """Run the endpoint, or return its stored response."""
     rt: Runtime = request.app.state.rt
     key = request.headers["idempotency-key"]
     if not 0 < len(key) <= MAX_KEY_LENGTH or not key.isascii() or not key.isprintable():
@@ -77,14 +77,14 @@ async def run_once(
                         around.session, _get_actor(request), key, response, secret_fields
                     )
                 else:
-                    around.failed = True  # refusals are not remembered, and change nothing
+                    around.failed = True  # errors are not stored, and change nothing
     except _AlreadyAnswered:
         return await _replay_response(rt, _get_actor(request), key, fingerprint)
     return response
 
 
 def _get_actor(request: Request) -> str:
-    """Set by whoever established who is asking; strangers share no keys with anybody."""
+    """Return the authenticated caller; anonymous callers share no keys."""
     return str(getattr(request.state, "actor", "nobody"))
 
 
@@ -143,7 +143,7 @@ async def _replay_response(rt: Runtime, actor: str, key: str, fingerprint: str) 
             select(StoredResponse).where(StoredResponse.actor == actor, StoredResponse.key == key)
         )
     if stored is None or stored.status is None:
-        raise RequestInProgress  # it was undone between our attempt and this look
+        raise RequestInProgress  # it was rolled back between our insert and this read
     if stored.fingerprint != fingerprint:
         raise IdempotencyKeyReused
     if stored.body is None:
@@ -153,5 +153,5 @@ async def _replay_response(rt: Runtime, actor: str, key: str, fingerprint: str) 
 
 
 async def delete_expired_responses(session: WriteSession, now: datetime) -> None:
-    """Answers that are no longer given again."""
+    """Delete stored responses that have expired."""
     await session.execute(delete(StoredResponse).where(StoredResponse.expires_at < now))

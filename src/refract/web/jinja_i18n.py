@@ -1,4 +1,4 @@
-"""What templates say in the language of the page: words, numbers, dates."""
+"""Jinja functions and filters for messages, numbers and dates."""
 
 from jinja2 import Environment
 from markupsafe import Markup
@@ -25,18 +25,18 @@ from refract.web.i18n import (
 
 
 def html_gettext(message: str, /, **values: object) -> Markup:
-    """Translate a message that contains tags. Values are escaped; the message is ours, and so are its translations."""
+    """Translate a message that contains tags. Values are escaped, the message is trusted."""
     return Markup(gettext(message)).format(**values)  # noqa: S704 - from the catalogue
 
 
 def html_ngettext(singular: str, plural: str, n: int, /, **values: object) -> Markup:
-    """Do the same for a message with a number."""
+    """Translate a plural message that contains tags."""
     message = current_locale().translations.ngettext(singular, plural, n)
     return Markup(message).format(n=format_number(n), **values)  # noqa: S704 - from the catalogue
 
 
 def _finalize(value: object) -> object:
-    """Translate a phrase that is shown as it is, such as the message of an error."""
+    """Translate a phrase that a template outputs, such as the message of an error."""
     return translate(value) if isinstance(value, Phrase) else value
 
 
@@ -67,7 +67,7 @@ def install_i18n(environment: Environment) -> None:
 
 
 def load_languages() -> None:
-    """Read every catalogue and its formats, so that no page waits for that. Takes a while: work for a thread."""
+    """Read every catalogue and its formats before the first page. Slow: call it in a thread."""
     for locale in LANGUAGES.values():
         with use_locale(locale):
             _ = (

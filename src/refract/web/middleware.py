@@ -1,4 +1,4 @@
-"""What surrounds every answer: a request id, security headers by class of response, a body that is not too large, no traceback."""
+"""Middleware of every response: request ids, security headers, body limits, error handling."""
 
 import secrets
 from collections.abc import Iterable
@@ -63,7 +63,7 @@ class HeadOnlySend:
 
 
 def iter_security_headers(content_type: bytes, *, https: bool) -> Iterable[tuple[bytes, bytes]]:
-    """The headers of a class of response; a response that sets one of them itself knows better."""
+    """Yield the headers of a class of response. A response may set them itself."""
     yield from COMMON_HEADERS.items()
     yield from (PAGE_HEADERS if content_type.startswith(b"text/html") else PLAIN_HEADERS).items()
     if https:
@@ -71,11 +71,14 @@ def iter_security_headers(content_type: bytes, *, https: bool) -> Iterable[tuple
 
 
 class RequestMiddleware:
-    """The outermost layer, round pages, API and redirects alike. Redirects bring their own headers and carry no request id."""
+    """The outermost middleware of pages, API and redirects.
+
+    Redirects have their own headers and no request id.
+    """
 
     def __init__(self, app: ASGIApp, rt: Runtime) -> None:
         self.is_closing = False
-        """Set before the process stops: every further answer then closes its connection."""
+        """Set before the process stops: every later response closes its connection."""
         self._app = app
         self._https = rt.settings.https
         self._max_body = rt.settings.max_body_bytes
@@ -115,7 +118,7 @@ class RequestMiddleware:
                 await make_problem_response(exc)(scope, receive, answer)
         except ClientDisconnect:
             answer.status = ClientDisconnected.status
-        except Exception:  # noqa: BLE001 - the last resort: logged, and answered without a traceback
+        except Exception:  # noqa: BLE001 - logged; the response has no traceback
             self._log.exception("request_failed", method=scope["method"], path=scope["path"])
             if not answer.is_started:
                 await make_problem_response(InternalError())(scope, receive, answer)
@@ -143,11 +146,11 @@ _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"
 
 
 _REFUSALS = {413: "body", 421: "host", 429: "rate"}
-"""Statuses that count as refusals, with what they are counted as."""
+"""Statuses that are counted as refusals, with their labels."""
 
 
 class BoundedBody:
-    """Counts what is read of a body, whatever Content-Length claimed."""
+    """Limits the bytes of a body that are read, independent of Content-Length."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
@@ -163,7 +166,7 @@ class BoundedBody:
 
 
 class _ResponseSender:
-    """Adds what is missing to the head of an answer."""
+    """Adds missing headers to a response."""
 
     def __init__(
         self, send: Send, scope: Scope, request_id: str, *, https: bool, closing: bool
@@ -194,7 +197,7 @@ class _ResponseSender:
         if self._is_closing and b"connection" not in present:
             headers.append((b"connection", b"close"))
         if self._scope["state"].get("redirect"):
-            return headers  # the same as those of the lane, so that nobody can tell which of them answered
+            return headers  # the same as of the fast lane, so that clients can't tell them apart
         headers.append((b"x-request-id", self._request_id.encode()))
         headers += [
             (name, value)

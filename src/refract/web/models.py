@@ -1,4 +1,4 @@
-"""Tables of the API's conventions."""
+"""Tables of the HTTP toolkit."""
 
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from refract.core.db.types import TABLE_OPTIONS, Model, long_text, text_key
 
 
 class StoredResponse(Model):
-    """The answer to a POST that carried an Idempotency-Key, committed with the change it made."""
+    """The response to a POST with an Idempotency-Key, committed with its change."""
 
     __tablename__ = "stored_answers"
     __table_args__ = (Index("ix_stored_answers_expires_at", "expires_at"), TABLE_OPTIONS)

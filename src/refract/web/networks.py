@@ -25,7 +25,7 @@ def client_network_text(request: Request, rt: Runtime) -> str | None:
 
 
 def open_share(scope: Scope, rt: Runtime) -> NetworkShare:
-    """Return the share that a request takes of its network's open requests. Raises `TooManyOpenRequests`."""
+    """Return the slot of a request in its network's limit. Raises `TooManyOpenRequests`."""
     try:
         return rt.singleton(NetworkShares).open(_limited_network(scope, rt))
     except TooManyOpenRequests:

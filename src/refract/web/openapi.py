@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI derives from the code, completed by what holds for every call.
+"""The OpenAPI document: FastAPI's, completed by what applies to every operation.
 
 An endpoint names its own errors with `problems(…)`. All others follow from what its route is: the
 method, the body, the parameters, the flags and the dependencies. They are derived here and nowhere
@@ -54,7 +54,7 @@ Errors = tuple[type[RefractError], ...]
 Dependency = TypeVar("Dependency", bound=Callable[..., Any])
 
 ANY_REQUEST: Final[Errors] = (MalformedUrl, InvalidHost, BodyTooLarge, TooManyOpenRequests)
-"""Errors of the outermost layer: a body that is announced too large is refused with any method."""
+"""Errors of the outermost layer: too large a body is rejected with any method."""
 JSON_BODY: Final[Errors] = (MalformedBody, UnsupportedMediaType)
 PARAMETERS: Final[dict[str, Errors]] = {
     "cursor": (InvalidCursor,),
@@ -81,7 +81,7 @@ COMMON: Final[Errors] = (
     *DATABASE,
     *NEW_IDS,
 )
-"""Errors that no endpoint names, since they are not its own."""
+"""Errors that endpoints don't list, since they aren't their own."""
 ANSWERS = {
     "200": "The answer",
     "201": "Made; the answer holds it",
@@ -126,23 +126,23 @@ IDEMPOTENCY_KEY: Json = {
 
 @dataclass(frozen=True)
 class Guard:
-    """What a dependency asks of the caller, and the errors it raises."""
+    """What a dependency requires of the caller, and the errors it raises."""
 
     scope: str | None = None
     required: bool = False
-    """Whether callers without credentials are refused."""
+    """Whether callers without credentials are rejected."""
     errors: Errors = ()
     unsafe_errors: Errors = ()
     """Further errors of methods that change something."""
     anonymous_errors: Errors = ()
-    """Further errors of callers without credentials, unless another guard refuses those."""
+    """Further errors of callers without credentials, unless another guard rejects them."""
 
 
 _GUARD: Final = "_guard"
 
 
 def guards(guard: Guard) -> Callable[[Dependency], Dependency]:
-    """Attach to a dependency what it asks of the caller."""
+    """Attach requirements of the caller to a dependency."""
 
     def attach(dependency: Dependency) -> Dependency:
         setattr(dependency, _GUARD, guard)
@@ -153,7 +153,7 @@ def guards(guard: Guard) -> Callable[[Dependency], Dependency]:
 
 @dataclass(frozen=True)
 class _Operation:
-    """An operation of the document, with the route that answers it."""
+    """An operation of the document, with its route."""
 
     route: RouteContext
     method: str
@@ -176,12 +176,12 @@ class _Operation:
         return [guard for guard in found if guard is not None]
 
     def common_errors(self) -> Iterator[type[RefractError]]:
-        """Return what the operation may answer besides the errors that its endpoint names."""
+        """Yield the errors of the operation that its endpoint doesn't list."""
         yield from ANY_REQUEST
         if self.route.path not in EXEMPT_PATHS:
             yield MisdirectedRequest
         if self.api_route is not None:
-            yield ValidationFailed  # an unknown parameter is one, so every operation can be called wrongly
+            yield ValidationFailed  # by unknown parameters, so with every operation
             yield from JSON_BODY if self.api_route.takes_json else ()
         for parameter in get_flat_params(self.route.dependant):
             yield from PARAMETERS.get(parameter.alias, ())
@@ -201,10 +201,10 @@ class _Operation:
             yield from guard.unsafe_errors if self.method not in SAFE_METHODS else ()
             yield from guard.anonymous_errors if not required else ()
         if found:
-            yield from NEW_IDS  # a provider's token may create the account of its user, even with a GET
+            yield from NEW_IDS  # a token may create its user, even with a GET
 
     def security(self) -> list[Json] | None:
-        """Return the ways to sign in; None where no credential is looked at."""
+        """Return the security schemes; None where no credential is read."""
         found = self.guards
         if not found:
             return None
@@ -269,7 +269,7 @@ def _complete(operation: _Operation) -> None:
     if (ways := operation.security()) is not None:
         described["security"] = ways
     if "application/json" in described["responses"].get("422", {}).get("content", {}):
-        del described["responses"]["422"]  # FastAPI's own shape, which is never sent
+        del described["responses"]["422"]  # FastAPI's own schema, which is never sent
     _add_problems(described["responses"], list(operation.common_errors()))
     for status, response in described["responses"].items():
         response.setdefault("headers", {})["X-Request-Id"] = {
@@ -281,7 +281,7 @@ def _complete(operation: _Operation) -> None:
 
 
 def _reword(operation: Json) -> None:
-    """Make the docstring's first sentence the summary; FastAPI would take the function's name."""
+    """Use the docstring's first sentence as summary, instead of the function's name."""
     text = " ".join(operation.get("description", "").split())
     first, dot, rest = text.partition(". ")
     operation["summary"] = first.removesuffix(".") or operation.get("summary", "")
@@ -304,7 +304,7 @@ def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None
 
 
 def _hoist_examples(document: Json) -> Json:
-    """Move the example of each error to the components, where it is written once; return them."""
+    """Move the examples of errors to the components and return them."""
     found: Json = {}
     for path in document["paths"].values():
         for operation in path.values():

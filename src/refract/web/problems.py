@@ -1,4 +1,4 @@
-"""Problems: RFC 9457 for programs, a page for people. One table maps kinds of errors to HTTP."""
+"""Problem documents (RFC 9457), and errors of the HTTP layer."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +25,7 @@ from refract.core.schemas import describe_validation_error
 if TYPE_CHECKING:
     from fastapi.exceptions import (
         RequestValidationError,
-    )  # not loaded for its name alone: every role has problems
+    )  # every role imports this module
 
 MEDIA_TYPE = "application/problem+json"
 MAX_FIELD_ERRORS = 20
@@ -88,14 +88,14 @@ class InternalError(RefractError):
 
 
 class FieldProblem(BaseModel):
-    """One value that was not acceptable."""
+    """A field with an invalid value."""
 
     field: str = Field(examples=["destination"])
     message: str = Field(examples=["Only http:// and https:// URLs are supported, not ftp:."])
 
 
 class Problem(BaseModel):
-    """What went wrong, in the shape of RFC 9457. `code` is stable; sentences may change."""
+    """A problem document (RFC 9457). `code` is stable; messages may change."""
 
     type: str = Field(examples=["about:blank"])
     title: str = Field(examples=["Conflict"])
@@ -128,7 +128,7 @@ STATUS_TITLES = {
 
 
 def build_problem(error: RefractError) -> dict[str, Any]:
-    """The members of the problem document. Facts of an error that programs may want stand beside the fixed ones."""
+    """Return the members of the problem document, with the extra ones of the error."""
     return {
         "type": "about:blank",
         "title": STATUS_TITLES.get(error.status, "Problem"),
@@ -165,12 +165,12 @@ def make_problem_response(error: RefractError) -> Response:
 
 
 def is_html_accepted(headers: Mapping[str, str]) -> bool:
-    """Browsers name text/html; programs do not."""
+    """Return whether the client accepts HTML. Browsers do, programs don't."""
     return "text/html" in headers.get("accept", "")
 
 
 def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
-    """The OpenAPI description of what a call may answer instead, with each error's code and sentence."""
+    """Return the OpenAPI responses of errors, with their codes and messages."""
     by_status: dict[int | str, dict[str, Any]] = {}
     for error in errors:
         content = {"schema": {"$ref": "#/components/schemas/Problem"}, "examples": {}}
@@ -195,7 +195,7 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
 
 
 def translate_validation_error(error: "RequestValidationError") -> RefractError:
-    """FastAPI's complaint in our words: malformed JSON is 400, a wrong value 422."""
+    """Return our error for FastAPI's: 400 for malformed JSON, 422 for invalid values."""
     found = error.errors()
     for one in found:
         if one["type"] == "json_invalid":
@@ -204,7 +204,7 @@ def translate_validation_error(error: "RequestValidationError") -> RefractError:
 
 
 def list_field_errors(found: Sequence[Any]) -> list[FieldError]:
-    """What pydantic found wrong, field by field."""
+    """Return our field errors for pydantic's."""
     return [
         FieldError(_format_location(detail["loc"]), describe_validation_error(detail))
         for detail in found
@@ -219,7 +219,7 @@ def _format_location(location: tuple[Any, ...]) -> str:
 
 
 def translate_http_exception(error: HTTPException, request: Request) -> RefractError:
-    """The framework's own refusals in our words; where it wrapped one of ours, that one."""
+    """Return our error for the framework's, or the one of ours that caused it."""
     if isinstance(error.__cause__, RefractError):
         return error.__cause__
     if isinstance(error.__cause__, ClientDisconnect):

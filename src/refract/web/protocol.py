@@ -1,7 +1,7 @@
-"""HTTP/1.1 on one connection, bounded: heads, pipelines, bodies and patience.
+"""HTTP/1.1 with limits for headers, pipelines, bodies and time.
 
-The class extends uvicorn's httptools protocol; a test pins the methods it overrides to the source of uvicorn
-they were written against.
+The class extends uvicorn's httptools protocol; a test pins the methods it overrides to the source
+of uvicorn they were written against.
 """
 
 import asyncio
@@ -26,23 +26,23 @@ from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, Ope
 HEAD_END: Final = b"\r\n\r\n"
 CLOSE_HEADER: Final = b"connection: close\r\n"
 MAX_QUEUED_REQUESTS: Final = 32
-"""Requests of one connection that are parsed in one turn of the event loop, or wait in parsed form."""
+"""Requests of a connection that are parsed in one turn of the event loop, or queued."""
 MAX_UNCHECKED_BYTES: Final = MAX_QUEUED_REQUESTS * len(b"GET / HTTP/1.1\r\n\r\n")
-"""As much may be parsed at once, whatever it holds: it cannot hold more requests than may be queued."""
+"""Bytes that are parsed at once: too few for more requests than may be queued."""
 MAX_BYTES_PER_TURN: Final = 16 * 1024
-"""As much of one connection is parsed in one turn of the event loop; the others come in between."""
+"""Bytes of a connection that are parsed in one turn of the event loop."""
 
 
 class HeadTooLong(Exception):
-    """Raised inside the parser to stop it."""
+    """Raised inside the parser: the head of a request is too long."""
 
 
 class UnknownVersion(Exception):
-    """Raised inside the parser for a request that is no HTTP/1, whose sender could not read our answer."""
+    """Raised inside the parser: the request isn't HTTP/1, so its sender can't read a response."""
 
 
 class PacedFlowControl(FlowControl):
-    """Flow control that leaves it to the connection when reading goes on."""
+    """Flow control that lets the connection decide when to resume reading."""
 
     def __init__(self, transport: asyncio.Transport, proceed: Callable[[], None]) -> None:
         super().__init__(transport)
@@ -57,7 +57,7 @@ class PacedFlowControl(FlowControl):
 
 
 class BoundedHttpProtocol(HttpToolsProtocol):
-    """One connection. What arrives while a response is pending stays unparsed, and reading stops meanwhile."""
+    """A connection. While a response is pending, input stays unparsed and reading is paused."""
 
     flow: PacedFlowControl
 
@@ -72,15 +72,17 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.shared: OpenConnections = app_state[CONNECTIONS_STATE_KEY]
         self.max_head = self.shared.limits.head_bytes
         self.url = b""
-        self.network = b""  # of the peer, when it is the client
-        self.counted_network: bytes | None = b""  # the network whose share this connection takes
+        self.network = b""  # of the peer, if it is the client
+        self.counted_network: bytes | None = (
+            b""  # the network whose limit this connection counts for
+        )
         self.is_proxied = False
         self.running: RequestResponseCycle | None = None
         self.backlog = b""  # arrived and not parsed, from `parsed` on
         self.parsed = 0
         self.is_scheduled = False
         self.receiving = False  # inside a head
-        self.partial = False  # a head came in several pieces
+        self.partial = False  # a head arrived in several pieces
         self.head_size = 0
         self.body_size = 0
         self.ticks = 0  # sweeps since something changed
@@ -103,12 +105,12 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.shared.unregister(self.counted_network or b"")
         self.backlog = b""
         if self.running is not None and not self.running.response_complete:
-            self.running.disconnected = True  # uvicorn tells the newest request alone
+            self.running.disconnected = True  # uvicorn notifies only the newest request
             self.running.message_event.set()
         super().connection_lost(exc)
 
     def flush(self) -> None:
-        """Send what must leave before anything that follows."""
+        """Send what must be written before anything that follows."""
 
     def shutdown(self) -> None:
         self.flush()
@@ -119,7 +121,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
-        # There is no backlog here: while there is one, reading is paused.
+        # There is no backlog: while there is one, reading is paused.
         if len(data) > MAX_UNCHECKED_BYTES and (
             len(data) > MAX_BYTES_PER_TURN or data.find(HEAD_END) != len(data) - 4
         ):
@@ -136,7 +138,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._count_head(data)
 
     def _parse_backlog(self) -> None:
-        """Parse the backlog request by request, as long as nothing waits for a response and our turn lasts."""
+        """Parse the backlog by requests, until one waits for a response or the turn is over."""
         self.is_scheduled = False
         self._unset_keepalive_if_required()
         left, pieces = MAX_BYTES_PER_TURN, MAX_QUEUED_REQUESTS
@@ -169,7 +171,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._count_head(piece)
 
     def _on_parser_stop(self, exc: Exception, data: bytes) -> None:
-        """Refuse what cannot be parsed. An upgrade is not granted: what follows it is HTTP as before."""
+        """Reject what can't be parsed. An upgrade is ignored: what follows it is still HTTP."""
         if not isinstance(exc, httptools.HttpParserUpgrade):
             self._reject(exc)
             return
@@ -177,7 +179,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.parsed = 0
 
     def _can_parse(self) -> bool:
-        """Whether another piece may be parsed now: nobody waits for a response, or its request is not complete."""
+        """Return whether more may be parsed: no response is pending, or its request isn't read."""
         if self.transport.is_closing() or self.pipeline or self.flow.write_paused:
             return False
         cycle: RequestResponseCycle | None = self.cycle
@@ -186,7 +188,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         return cycle.more_body and len(cycle.body) <= HIGH_WATER_LIMIT
 
     def _schedule_parsing(self) -> None:
-        """Go on with what is there, in a later turn of the event loop; read on if nothing is."""
+        """Parse the rest in a later turn of the event loop; resume reading if there is none."""
         if self.transport.is_closing():
             return
         if self.backlog:
@@ -205,7 +207,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     # -- messages
 
     def on_message_begin(self) -> None:
-        # uvicorn builds the ASGI scope here; that waits for `hand_over`, since not every request needs one.
+        # uvicorn builds the ASGI scope here. It is built later, since not every request needs one.
         self.url = b""
         self.headers = []
         self.receiving = True
@@ -221,7 +223,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self.start_request()
 
     def start_request(self) -> None:
-        """Give the request to the application, as uvicorn would have done."""
+        """Start the application for a request, as uvicorn would."""
         if self.parser.get_http_version() == "0.9":
             raise UnknownVersion
         url, headers = self.url, self.headers
@@ -251,20 +253,18 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         super().send_400_response(msg)
 
     def _count_head(self, data: bytes) -> None:
-        """The parser buffers a head without bound, so it is counted piece by piece."""
+        """Count the bytes of a head, since the parser buffers it without limit."""
         self.partial = self.receiving
         if self.receiving:
             self.head_size += len(data)
             end = data.rfind(HEAD_END)
             if end >= 0:
-                self.head_size = (
-                    len(data) - end - 4
-                )  # what went before belonged to an earlier message
+                self.head_size = len(data) - end - 4  # earlier bytes belonged to an earlier message
             if self.head_size > self.max_head:
                 self._reject(HeadTooLong())
 
     def check_head(self) -> None:
-        """Stop the parser if the head that is now complete is too long."""
+        """Stop the parser if the completed head is too long."""
         self.head_size = 0
         if (
             len(self.url) + sum(len(name) + len(value) + 4 for name, value in self.headers)
@@ -293,7 +293,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         )
         self.transport.close()
 
-    # -- clients that do not read, and clients that do not write
+    # -- clients that don't read, and clients that don't write
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -306,7 +306,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._schedule_parsing()
 
     def sweep(self, limits: ConnectionLimits) -> None:
-        """Close the connection if its time is up. Called once a second."""
+        """Close the connection if it timed out. Called once a second."""
         self.ticks += 1
         if self.flow.write_paused or self.transport.is_closing():
             if self.ticks >= limits.stall_seconds:
@@ -315,7 +315,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         ignored = (
             cycle is not None and cycle.response_complete and cycle.more_body
-        )  # a body that nobody reads
+        )  # a body that isn't read
         patience = self._get_timeout(limits)
         if patience is None:
             self.ticks = 0
@@ -325,13 +325,13 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             shut_down_writing(self.transport)
 
     def timeout_keep_alive_handler(self) -> None:
-        """After a long sleep of the whole process timers come first, and what clients sent meanwhile after them."""
+        """Close an idle connection without input: after a pause, timers run before reads."""
         if not has_unread_data(self.transport):
             super().timeout_keep_alive_handler()
             shut_down_writing(self.transport)
 
     def _get_timeout(self, limits: ConnectionLimits) -> int | None:
-        """Return the seconds this state may last, or None while the application makes the client wait."""
+        """Return the timeout of this state, or None while the client waits for the application."""
         cycle: RequestResponseCycle | None = self.cycle
         if self.receiving or self.headers is None:
             return limits.head_seconds
@@ -345,6 +345,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
 
 def _replace_host(url: bytes, headers: list[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
-    """The host that a whole URL names counts, not the header's (RFC 9112, 3.2.2)."""
+    """Use the host of an absolute request URL instead of the header's (RFC 9112, 3.2.2)."""
     authority = url.split(b"://", 1)[1].split(b"/", 1)[0].split(b"?", 1)[0].rpartition(b"@")[2]
     return [(name, authority if name == b"host" else value) for name, value in headers]

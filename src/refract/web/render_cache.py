@@ -1,4 +1,4 @@
-"""Images that are drawn on request, in an extraction process, and kept ready."""
+"""A cache of images that are drawn on request, in an extraction process."""
 
 from collections import OrderedDict
 from typing import Any
@@ -11,7 +11,7 @@ from refract.limits.service import RenderLimit
 
 MAX_CACHED_IMAGES = 1_000
 MAX_CACHED_BYTES = 16 * 1024 * 1024
-"""Of all images together that a process keeps ready."""
+"""Size of all cached images of a process."""
 
 
 class ImageUnavailable(Unavailable):
@@ -19,7 +19,7 @@ class ImageUnavailable(Unavailable):
 
 
 class RenderCache:
-    """The images of this process, least recently used last. Drawing a new one is charged to the network that asks."""
+    """The images of a process (LRU). Drawing a new one is charged to the client's network."""
 
     def __init__(self, rt: Runtime) -> None:
         self._pool = rt.singleton(ExtractionPool)
@@ -30,7 +30,10 @@ class RenderCache:
     async def render(
         self, task: ExtractionTask, text: str, network: str, **arguments: str | int
     ) -> bytes:
-        """Return the image that a task draws of a text. One that is kept costs the network nothing; raises `TaskRefused`."""
+        """Return the image that a task draws of a text. Raises `TaskRefused`.
+
+        A cached image is not charged.
+        """
         key = (task.kind, text, *arguments.values())
         if (image := self._images.get(key)) is not None:
             self._images.move_to_end(key)
@@ -48,7 +51,7 @@ class RenderCache:
     def _store(self, key: tuple[Any, ...], image: bytes) -> None:
         self._size += len(image) - len(
             self._images.pop(key, b"")
-        )  # two may have drawn the same one
+        )  # two requests may have drawn the same image
         self._images[key] = image
         while len(self._images) > MAX_CACHED_IMAGES or self._size > MAX_CACHED_BYTES:
             self._size -= len(self._images.popitem(last=False)[1])

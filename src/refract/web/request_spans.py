@@ -1,4 +1,4 @@
-"""Middleware that makes an OpenTelemetry span for every request that does not leave by the lane."""
+"""Middleware with an OpenTelemetry span for every request that the fast lane doesn't handle."""
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,7 +13,7 @@ _CONTEXT_HEADERS = frozenset({b"traceparent", b"tracestate"})
 class RequestSpans:
     """Wrap an application in spans.
 
-    Attributes follow the HTTP conventions, without the path and the address of the visitor.
+    Attributes follow the HTTP conventions, without path and client address.
     """
 
     def __init__(self, app: ASGIApp, traces: Traces) -> None:
@@ -21,7 +21,7 @@ class RequestSpans:
         self._traces = traces
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Handle a request within a span; other connections as they are."""
+        """Handle a request within a span; pass other connections through."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,7 +1,7 @@
-"""Where somebody wanted to go before they were asked to sign in.
+"""The page to return to after signing in.
 
-Every name of ours is an open redirect, so no address that anybody can write may say where sign-in leads. The wish is kept in a
-signed, short-lived cookie instead, which only our own answer can set.
+Every short link is an open redirect, so no URL may say where sign-in leads to. The path is kept in
+a signed, short-lived cookie instead, which only our own response can set.
 """
 
 from datetime import timedelta
@@ -20,7 +20,7 @@ _LONGEST = 2048
 
 
 def remember_path(response: Response, rt: Runtime, path: str) -> None:
-    """Keep a path of ours (with its query) for after the sign-in; what is too long for a cookie is not kept."""
+    """Remember a path with its query for after the sign-in, unless it is too long."""
     if len(path) > _LONGEST or not _own(path):
         return
     until = rt.clock.now() + timedelta(seconds=RETURN_PATH_SECONDS)
@@ -29,14 +29,14 @@ def remember_path(response: Response, rt: Runtime, path: str) -> None:
 
 
 def redirect_to_sign_in(rt: Runtime, path: str) -> Response:
-    """Send a browser to sign in, and back to a path of ours afterwards."""
+    """Redirect to the sign-in page, and back to a path afterwards."""
     response = RedirectResponse("/auth/sign-in", 303, {"Cache-Control": "no-store"})
     remember_path(response, rt, path)
     return response
 
 
 def get_return_path(request: Request, rt: Runtime) -> str | None:
-    """The path that was kept; None when there is none, when it is not ours or when it is too old."""
+    """Return the remembered path; None without one, or if it is forged or expired."""
     sealed = COOKIE.read(request, rt) or ""
     try:
         path = rt.secret.unseal(_PURPOSE, sealed, now=rt.clock.now()).decode("utf-8", "replace")
@@ -51,7 +51,7 @@ def clear_path(request: Request, response: Response, rt: Runtime) -> None:
 
 
 def _own(path: str) -> bool:
-    """A path on this host and nothing else: visible ASCII, one slash at the beginning."""
+    """Return a path on this host: visible ASCII that starts with one slash."""
     return (
         path.startswith("/")
         and not path.startswith(("//", "/\\"))
@@ -62,7 +62,7 @@ def _own(path: str) -> bool:
 
 
 def get_referring_path(request: Request, rt: Runtime, otherwise: str) -> str:
-    """The page of ours that a form was sent from, as the browser says: the start page or one below /app."""
+    """Return the page that a form was sent from, by Referer: the home page or one below /app."""
     came_from = request.headers.get("referer", "")
     path = came_from.removeprefix(rt.settings.public_url)
     return (

@@ -1,4 +1,4 @@
-"""The route classes: strict, bounded bodies that are read after the caller is known; and for the API POSTs that can be repeated."""
+"""Route classes: bounded, strictly parsed bodies, read after authorization; idempotent POSTs."""
 
 import asyncio
 import json
@@ -36,34 +36,34 @@ _LARGE: Final = "_has_large_body"
 _LARGE_RESPONSE: Final = "_has_large_response"
 _READ_ONLY: Final = "_is_read_only"
 MAX_MEMBERS: Final = 1000
-"""Members of all objects in an ordinary body: each that is unknown would become an error of its own."""
+"""Members of all objects in an ordinary body: each unknown one would become an error."""
 MAX_LARGE_MEMBERS: Final = 20_000
-"""The same for a large body, which holds up to 1,000 rows. Validation runs on the event loop."""
+"""The same for a large body of up to 1,000 rows. Validation runs on the event loop."""
 
 RouteHandler = Callable[[Request], Coroutine[Any, Any, Response]]
 EndpointT = TypeVar("EndpointT", bound=Callable[..., Any])
 
 
 def large_body(endpoint: EndpointT) -> EndpointT:
-    """Mark an endpoint whose body may be as large as `max_body_bytes`, for callers who are signed in."""
+    """Mark an endpoint that takes bodies up to `max_body_bytes`, for signed-in callers."""
     setattr(endpoint, _LARGE, True)
     return endpoint
 
 
 def large_response(endpoint: EndpointT) -> EndpointT:
-    """Mark an endpoint whose response may be longer than an Idempotency-Key remembers."""
+    """Mark an endpoint whose response may be too long to store for an Idempotency-Key."""
     setattr(endpoint, _LARGE_RESPONSE, True)
     return endpoint
 
 
 def read_only(endpoint: EndpointT) -> EndpointT:
-    """Mark a POST endpoint that changes nothing, so that an Idempotency-Key has nothing to remember."""
+    """Mark a POST endpoint that changes nothing and takes no Idempotency-Key."""
     setattr(endpoint, _READ_ONLY, True)
     return endpoint
 
 
 def iter_dependency_calls(dependant: Dependant) -> Iterator[Callable[..., Any]]:
-    """Return every function that an endpoint depends on, however deep."""
+    """Yield every function that an endpoint depends on, recursively."""
     for inner in dependant.dependencies:
         if inner.call is not None:
             yield inner.call
@@ -71,7 +71,7 @@ def iter_dependency_calls(dependant: Dependant) -> Iterator[Callable[..., Any]]:
 
 
 class RouteBody:
-    """The body of a request, refused once it is larger than its route and its caller may send."""
+    """The body of a request, limited by its route and its caller."""
 
     def __init__(self, request: Request, *, large: bool) -> None:
         self._request = request
@@ -86,7 +86,7 @@ class RouteBody:
         return int(settings.max_body_bytes if self._large and known else settings.max_json_bytes)
 
     def check_length(self) -> None:
-        """Refuse a body that is announced to be too large, before any of it is read."""
+        """Reject a body whose Content-Length is too large, before reading it."""
         announced = self._request.headers.get("content-length", "")
         if announced.isdigit() and int(announced) > self.limit:
             raise BodyTooLarge(limit=self.limit)
@@ -100,7 +100,10 @@ class RouteBody:
 
 
 class StrictRequest(Request):
-    """JSON as RFC 8259 has it: UTF-8, no NaN, no NUL, no lone surrogates, not deeper than we ever need. Forms likewise."""
+    """A request with strict JSON (RFC 8259): UTF-8, no NaN, NUL or lone surrogates, limited depth.
+
+    Forms are checked likewise.
+    """
 
     async def json(self) -> Any:
         if not hasattr(self, "_json"):
@@ -125,7 +128,7 @@ class StrictRequest(Request):
         return form
 
     def has_json(self) -> bool:
-        """Whether the body claims to be JSON, in any of the spellings of that."""
+        """Return whether Content-Type is any spelling of JSON."""
         kind = self.headers.get("content-type", "").partition(";")[0].strip().lower()
         return kind == "application/json" or (
             kind.startswith("application/") and kind.endswith("+json")
@@ -133,7 +136,7 @@ class StrictRequest(Request):
 
 
 def parse_json(body: bytes, max_members: int | None = None) -> Any:
-    """Return the value; raise `MalformedBody` with the reason."""
+    """Return the parsed value. Raises `MalformedBody` with the reason."""
     try:
         value = json.loads(body.decode("utf-8"), parse_constant=_refuse_constant)
     except UnicodeDecodeError as exc:
@@ -144,7 +147,8 @@ def parse_json(body: bytes, max_members: int | None = None) -> Any:
         raise MalformedBody(why=f"{exc.msg} at line {exc.lineno}, column {exc.colno}.") from exc
     except ValueError as exc:
         raise MalformedBody(why="a number in it has too many digits.") from exc
-    # Unclean text must be escaped, levels need brackets and members colons: most bodies have too few of them to be looked at.
+    # Unclean text needs escapes, levels need brackets and members colons: most bodies have too few
+    # of them to be inspected.
     many = max_members is not None and body.count(b":") > max_members
     if many or b"\\u" in body or body.count(b"[") + body.count(b"{") > _MAX_DEPTH:
         _JsonInspector(max_members).inspect(value, 0)
@@ -156,7 +160,7 @@ def _refuse_constant(name: str) -> None:
 
 
 class _JsonInspector:
-    """A walk over a parsed body: how deep it goes, how many members it has, what its texts contain."""
+    """Checks the depth, the number of members and the texts of a parsed body."""
 
     def __init__(self, max_members: int | None) -> None:
         self._max_members = max_members
@@ -184,18 +188,18 @@ _unclean = re.compile("[\x00\ud800-\udfff]").search
 
 
 def is_clean_text(text: str) -> bool:
-    """Whether every database can keep this text as it is."""
+    """Return whether every database can store a text unchanged."""
     return _unclean(text) is None
 
 
 class PageRoute(APIRoute):
-    """Every route that people's browsers use. An endpoint opens its transaction with `rt.db.write()` and knows nothing of this.
+    """A route of pages and forms. An endpoint opens its transaction with `rt.db.write()`.
 
-    The framework analyses a route when somebody first asks for it: to analyse all of them takes a quarter of a start.
+    A route is analysed on its first request: analysing all of them takes a quarter of a start.
     """
 
     translated = True
-    """Whether its words are in the reader's language."""
+    """Whether responses are in the user's language."""
 
     def __init__(self, path: str, endpoint: Callable[..., Any], **given: Any) -> None:
         words = given | {"operation_id": given.get("operation_id") or endpoint.__name__}
@@ -206,14 +210,14 @@ class PageRoute(APIRoute):
         self._analyse = partial(super().__init__, path, endpoint, **words)
 
     def __getattr__(self, name: str) -> Any:
-        """Asked for whatever only the analysis knows, of a route that is not analysed yet."""
+        """Analyse the route when an attribute of the analysis is first read."""
         if name.startswith("__") or self.__dict__.get("_analyse") is None:
             raise AttributeError(name)
         self.__dict__.pop("_analyse")()
         return getattr(self, name)
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """An address that is written out (`/links/bulk`) is never a parameter's value (`/links/{link_id}`), whatever the method."""
+        """Match a path. A literal one (`/links/bulk`) is never a parameter (`/links/{link_id}`)."""
         if self.param_convertors and scope["path"] in getattr(
             scope["app"].state, "literal_paths", ()
         ):
@@ -241,7 +245,7 @@ class PageRoute(APIRoute):
             finally:
                 await (
                     strict.close()
-                )  # files of a form, which may have been read for its proof of origin alone
+                )  # files of a form, which may have been read for its CSRF token only
 
         return handle
 
@@ -252,17 +256,17 @@ class PageRoute(APIRoute):
 
 
 async def _retry_when_busy(attempt: Callable[[], Coroutine[Any, Any, Response]]) -> Response:
-    """Make a few attempts while the database is busy with other changes."""
+    """Retry a few times while the database is busy."""
     for number in range(1, _MAX_TRIES):
         try:
             return await attempt()
         except StoreBusy:
-            await asyncio.sleep(random.uniform(0.01, 0.05) * number)  # noqa: S311 - jitter, not a secret
+            await asyncio.sleep(random.uniform(0.01, 0.05) * number)  # noqa: S311 - jitter
     return await attempt()
 
 
 async def _authorize_before_body(request: Request, calls: frozenset[Callable[..., Any]]) -> None:
-    """Refuse a caller before the body is read. What strangers send is counted by their network."""
+    """Reject a caller before reading the body. Anonymous bodies count for their network's limit."""
     rt = _get_runtime(request)
     known = await request.app.state.admit(request, rt, calls)
     has_body = (
@@ -285,7 +289,7 @@ def _get_runtime(request: Request) -> Runtime:
 
 
 class ApiRoute(PageRoute):
-    """Every route of the API: bodies are JSON, and a POST with an Idempotency-Key is done once."""
+    """A route of the API: bodies are JSON, and a POST with an Idempotency-Key is run once."""
 
     translated = False
 

@@ -1,4 +1,4 @@
-"""An example for a JSON schema: what the fields say about themselves, put together."""
+"""Examples for JSON schemas, made from the examples of their fields."""
 
 from typing import Any
 
@@ -18,7 +18,10 @@ _FORMATS = {
 
 
 def make_example(schema: SchemaJson, schemas: SchemaJson) -> Any:
-    """The schema's own example, its default, or one made from its parts. Optional fields without an example are left out."""
+    """Return the schema's example, its default, or one made from its parts.
+
+    Optional fields without an example are left out.
+    """
     schema = resolve_schema(schema, schemas)
     if schema.get("examples"):
         return schema["examples"][0]
@@ -35,7 +38,7 @@ def make_example(schema: SchemaJson, schemas: SchemaJson) -> Any:
 
 
 def resolve_schema(schema: SchemaJson, schemas: SchemaJson) -> SchemaJson:
-    """The schema behind references and "or null", with what is said beside them."""
+    """Return the schema behind references and "or null", with the keywords beside them."""
     for member in ("anyOf", "oneOf", "allOf"):
         if real := [one for one in schema.get(member, ()) if one.get("type") != "null"]:
             beside = {

@@ -1,4 +1,4 @@
-"""Static files below one digest, so that modules and stylesheets name each other by relative addresses."""
+"""Static files below one digest, so that modules and stylesheets use relative URLs."""
 
 import hashlib
 import re
@@ -13,7 +13,7 @@ _COMMENT_OR_INDENT = re.compile(r"/\*.*?\*/|^\s+", re.DOTALL | re.MULTILINE)
 
 @cache
 def static_files() -> dict[str, Path]:
-    """Return every static file by its name in addresses."""
+    """Return every static file by its name in URLs."""
     return {
         path.relative_to(STATIC).as_posix(): path
         for path in sorted(STATIC.rglob("*"))
@@ -32,20 +32,20 @@ def static_digest() -> str:
 
 
 def static(name: str) -> str:
-    """Return the address of a static file, which browsers may keep for ever. Raises KeyError if there is none."""
+    """Return the URL of a static file, cacheable forever. Raises KeyError if there is none."""
     static_files()[name]
     return f"/static/{static_digest()}/{name}"
 
 
 @cache
 def read_static(name: str) -> bytes:
-    """Return a static file as it is served: the stylesheet with everything that it imports. Raises KeyError if there is none."""
+    """Return the content of a static file; of a stylesheet with its imports. Raises KeyError."""
     path = static_files()[name]
     return _bundle(path).encode() if name == STYLESHEET else path.read_bytes()
 
 
 def _bundle(stylesheet: Path) -> str:
-    """Put the imported files where a browser would, without comments and indentation. Imports do not nest."""
+    """Inline imported stylesheets, without comments and indentation. Imports don't nest."""
 
     def imported(found: re.Match[str]) -> str:
         css = (stylesheet.parent / found[1]).read_text(encoding="utf-8")

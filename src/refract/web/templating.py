@@ -1,4 +1,4 @@
-"""Pages from templates. Autoescaping is on and nothing is inline, so a text can never become a script."""
+"""Template rendering. Autoescaping is on and scripts are never inline."""
 
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,9 @@ WEB_DIR = Path(__file__).parent
 
 
 def template_loader(*features: str) -> BaseLoader:
-    """Return a loader for the shared templates (`frame.html`) and those of the features (`links/detail.html`).
+    """Return a loader of shared templates (`frame.html`) and of features (`links/detail.html`).
 
-    A feature's templates lie in its own folder. `web` knows none of them by itself: the caller names those it has.
+    A feature's templates are in its own package. The caller names the features.
     """
     folders: dict[str, BaseLoader] = {
         feature: FileSystemLoader(WEB_DIR.parent / feature / "templates") for feature in features
@@ -48,7 +48,7 @@ class TemplateRenderer:
         self.environment.globals.update(static=static, version=__version__, base_url=public_url)
 
     def compile_templates(self) -> None:
-        """Compile every template and read every catalogue. The first page of a kind would wait for it, and everyone else with it."""
+        """Compile all templates and read all catalogues, so that no request waits for it."""
         for name in self.environment.list_templates(extensions=["html"]):
             self.environment.get_template(name)
         load_languages()

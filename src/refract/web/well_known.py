@@ -1,4 +1,4 @@
-"""What others look for under `/.well-known/`: who is told of security problems, and that Global Privacy Control is honoured."""
+"""Documents under `/.well-known/`: security.txt and Global Privacy Control."""
 
 from datetime import timedelta
 from typing import Final
@@ -11,14 +11,14 @@ from refract.web.problems import PageNotFound
 
 router = APIRouter(prefix="/.well-known", include_in_schema=False)
 SECURITY_TXT_LIFETIME: Final = timedelta(days=90)
-"""For so long a reader may rely on security.txt (RFC 9116 asks for an end); it is written anew with each request."""
+"""Validity of security.txt (RFC 9116 requires an end). It is generated for each request."""
 GPC_SINCE: Final = "2026-11-16"
 _CACHE_HEADERS: Final = {"Cache-Control": "public, max-age=86400"}
 
 
 @router.get("/security.txt")
 async def security_txt(rt: Rt) -> Response:
-    """Who is told of a security problem (RFC 9116). 404 unless the operator names somebody."""
+    """Return the security contact (RFC 9116). 404 unless the operator sets one."""
     settings = rt.settings
     if settings.security_contact is None:
         raise PageNotFound
@@ -37,7 +37,10 @@ async def security_txt(rt: Rt) -> Response:
 
 @router.get("/gpc.json")
 async def gpc() -> Response:
-    """Global Privacy Control is honoured: clicks of such a visitor are counted without agent, referrer, campaign or network."""
+    """Declare support of Global Privacy Control.
+
+    Clicks of such visitors are counted without agent, referrer, campaign or network.
+    """
     return Response(
         f'{{"gpc": true, "lastUpdate": "{GPC_SINCE}"}}\n',
         media_type="application/json",
