@@ -79,7 +79,7 @@ def test_a_version_that_is_not_additive_keeps_older_code_out_until_it_goes_back(
     )
     refused = refract("links", "list", "--data-dir", str(data))
     assert (code, refused.returncode, newer.revision in said) == (2, 2, True)
-    assert "needs Refract 99.0.0 or newer" in refused.stderr
+    assert "Start Refract 99.0.0 or newer" in refused.stderr
 
     assert _by(newer, data, "migrate", "--to", migrations.HEAD, "--yes")[0] == 0
     assert refract("shorten", "https://example.com", "--data-dir", str(data)).returncode == 0
