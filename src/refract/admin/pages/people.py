@@ -116,7 +116,7 @@ async def set_quota(
             person = await quota.override_limit(
                 session, rt, actor.user, user_id, override.day, override.limit
             )
-            name = person.chosen_name or person.email or gettext("This person")
+            name = _get_label(person)
     except ValidationError:
         return await _render_people(
             request,
@@ -166,7 +166,7 @@ async def change_person(
                 user_id,
                 _ACCOUNT_PATCHES[step].model_copy(update={"keep_links": keep_links}),
             )
-            name = user.chosen_name or user.email or gettext("This person")
+            name = _get_label(user)
     except RefractError as exc:
         if exc.status >= 500:
             raise
@@ -216,6 +216,11 @@ async def _render_people(
         problem=problem,
         **build_pager("/app/admin/people", {"q": q}, cursor, page.next_cursor),
     )
+
+
+def _get_label(user: User) -> str:
+    """Return what to call an account in a message: its name, email or number."""
+    return user.chosen_name or user.email or f"#{user.id}"
 
 
 def _build_row(user: User, balance: quota.QuotaBalance) -> dict[str, Any]:
