@@ -1,6 +1,6 @@
 """P6: does a link with ten million clicks answer its dashboard as fast as one with ten thousand?
 
-    python -m bench dashboard [--big N] [--small N] [--databases sqlite,postgresql,mysql] [--zone ZONE]…
+    python -m bench dashboard [--big N] [--small N] [--databases sqlite,…] [--zone ZONE]…
 
 Both links were clicked over the same 30 days. Their quarter hours are written straight into the
 roll-ups, with visitors and breakdowns as clicks would have left them (ten million clicks through

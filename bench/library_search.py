@@ -139,7 +139,7 @@ async def _settle(rt: Runtime) -> None:
 
 @dataclass
 class Asked:
-    """Milliseconds of each search, by the clock and by the processor, and how many found something."""
+    """Milliseconds of each search, elapsed and CPU, and how many found something."""
 
     times: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -247,7 +247,8 @@ async def measure(
                 await ask(rt, user_id, asked[:5])
                 found[name] = one = (await ask(rt, user_id, asked)).figures()
                 print(
-                    f"{dialect:<11} {name:<22} p50 {one['p50_ms']:7.1f} ms  p95 {one['p95_ms']:7.1f} ms  CPU p95 "
+                    f"{dialect:<11} {name:<22} p50 {one['p50_ms']:7.1f} ms "
+                    f" p95 {one['p95_ms']:7.1f} ms  CPU p95 "
                     f"{one['cpu_p95_ms']:7.1f} ms  {one['hits']:.0f} of {searches} found",
                     flush=True,
                 )

@@ -1,8 +1,8 @@
 """P11: what the first visit to the start page costs, in bytes as they cross the network, and whom
 it talks to.
 
-    python -m bench page_weight                                                         the sample start page
-    python -m bench page_weight https://go.example.com/                                 a running server, as a stranger
+    python -m bench page_weight                           the sample start page
+    python -m bench page_weight https://go.example.com/   a running server, signed out
     python -m bench page_weight https://go.example.com/ --cookie "session=…"            signed in
 
 A real browser with an empty cache counts bodies and response headers. Exit status 1 when over the

@@ -24,7 +24,7 @@ _SECONDS = ("best_seconds", "median_seconds", "cpu_seconds")
 
 
 def first_redirect(data: Path, role: str) -> tuple[float, float]:
-    """Seconds by the clock, and seconds of CPU, which other work on the machine does not stretch."""
+    """Elapsed seconds, and CPU seconds, which do not depend on other work on the machine."""
     port = free_port()
     began = time.perf_counter()
     process = subprocess.Popen(

@@ -34,7 +34,8 @@ EVERYWHERE, CUT_OFF = 1.0, 5.0
 AT_ONCE = 4
 INJECT = Path(__file__).parent / "harness" / "inject"
 TERMINATE = """SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-WHERE datname = current_database() AND (query LIKE 'LISTEN%' OR query LIKE 'SELECT%FROM link_feed%') AND pid <> pg_backend_pid()"""
+WHERE datname = current_database() AND pid <> pg_backend_pid()
+AND (query LIKE 'LISTEN%' OR query LIKE 'SELECT%FROM link_feed%')"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ async def cut_off(
 
 
 async def expiring(rt: Runtime, group: list[Ear], number: int) -> expiry.Late:
-    """Links that expire one after another, by turns kept ready everywhere or not asked for before."""
+    """Let links expire one after another, by turns cached everywhere or never requested."""
     found = expiry.Late()
     planted = await _ending(rt, number, "soon")
     await asyncio.gather(

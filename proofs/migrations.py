@@ -170,7 +170,7 @@ async def differences(db: Database) -> list[Any]:
 
 
 def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
-    """Full-text and trigram indexes and shadow tables belong to each database, not to the models."""
+    """Leave out full-text and trigram indexes and shadow tables: they are no part of the models."""
     return not (
         kind in ("table", "index")
         and name is not None

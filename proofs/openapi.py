@@ -87,7 +87,7 @@ def explore(
             keys = asyncio.run(_keys(Settings(data_dir=data_dir, **settings)))  # type: ignore[arg-type]
             document = f"{served.url}/api/openapi.json"
             with urlopen(document, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
-                answer.read()  # built at the first request, for which schemathesis would wait 10 s alone
+                answer.read()  # schemathesis waits for 10 s, and the first request builds it
             return [
                 _run(_in_another_process, document, who, keys[who], examples, seed, phases)
                 for who in identities

@@ -1,4 +1,4 @@
-"""The security bars S1 to S9: how many hostile cases each holds against, by the tests that hold it."""
+"""The security bars S1 to S9: how many hostile cases each holds against."""
 
 import argparse
 import os

@@ -136,7 +136,7 @@ async def warm_up(made: Site, seed: int, key: str, link: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Visits:
-    """How long visitors waited for their redirects, how many got none, and what was done meanwhile."""
+    """Waits of visitors for their redirects, failed ones, and the result of what ran meanwhile."""
 
     waits: list[float]
     unanswered: int
@@ -188,7 +188,7 @@ async def attack(made: Site, seconds: float, seed: int, key: str, link: str) -> 
 
 
 async def sample_memory(made: Site, found: Findings) -> None:
-    """Note the resident memory of the server processes, and the most that their helpers ever had."""
+    """Sample the resident memory of the server processes, and the peak of their helpers."""
     while True:
         servers = made.servers()
         found.memory.append(sum(proc.resident_bytes(pid) for pid in servers))

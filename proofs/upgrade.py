@@ -206,7 +206,8 @@ def judge(title: str, seed: int, journal: Journal) -> Report:
             good[Kind(record.kind).name] += 1
         else:
             failed[
-                f"{Kind(record.kind).name} {Outcome(record.outcome).name} {record.status or ''}".strip()
+                f"{Kind(record.kind).name} {Outcome(record.outcome).name}"
+                f" {record.status or ''}".strip()
             ] += 1
     report.bar("redirects received", good["CLICK"], "> 0", held=good["CLICK"] > 0)
     report.bar("links listed", good["OTHER"], "> 0", held=good["OTHER"] > 0)

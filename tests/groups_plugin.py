@@ -55,7 +55,7 @@ These are distributed one by one, all others by file.
 
 
 def folder_group(path: str) -> str | None:
-    """Return the group that owns a test file by its folder, or None if its tests decide one by one."""
+    """Return the group that owns a test file by its folder, or None if each test decides."""
     return next((group for folder, group in FOLDERS.items() if path.startswith(folder)), None)
 
 
@@ -95,7 +95,7 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put long tests first, note the group of each test for the summary, and deselect other groups."""
+    """Put long tests first, note the group of each for the summary, and deselect others."""
     items.sort(
         key=lambda item: next(
             (place for place, name in enumerate(LONG) if item.nodeid.startswith(name)), len(LONG)
@@ -112,7 +112,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types
-    """Hand out whole files, whose tests may share a server or a browser, except those of `SPLIT`."""
+    """Distribute by file, since tests may share a server or a browser, except those of `SPLIT`."""
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, _ = nodeid.partition("::")

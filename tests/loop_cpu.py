@@ -112,7 +112,8 @@ def _describe(callback: Any) -> str:
     places = []
     while isinstance(coroutine, CoroutineType):
         places.append(
-            f"{coroutine.__qualname__}:{coroutine.cr_frame.f_lineno if coroutine.cr_frame else 'done'}"
+            f"{coroutine.__qualname__}:"
+            f"{coroutine.cr_frame.f_lineno if coroutine.cr_frame else 'done'}"
         )
         coroutine = coroutine.cr_await
     return f"{task.get_name()} {' > '.join(places)}"[:600]

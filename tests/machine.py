@@ -91,7 +91,7 @@ def size(name: str, usual: int) -> int:
 def run_machine(
     machine: type[Machine], database: str, data_dir: Path, *, examples: int = 12, steps: int = 25
 ) -> None:
-    """Let the machine run against the database, so often and so long unless a proof asks for more."""
+    """Run the machine against the database, as often and as long as the size says."""
     ground = Ground(database, data_dir)
     on_it = type(machine.__name__, (machine,), {"ground": ground})
     quiet = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]

@@ -1,8 +1,8 @@
 """Virtual environments: locked dependencies, checked by hash, and Refract itself.
 
-    python3 -m tools.environment .venv                 what runs, from requirements.lock; Refract is read from src/
-    python3 -m tools.environment --dev .venv           the same and the development tools, from requirements-dev.lock
-    python3 -m tools.environment --copy /opt/refract   what runs, with a copy of Refract: the checkout may go away
+    python3 -m tools.environment .venv                 run time, from requirements.lock and src/
+    python3 -m tools.environment --dev .venv           and tools, from requirements-dev.lock
+    python3 -m tools.environment --copy /opt/refract   run time with a copy of Refract
 
 Safe to run again. Written so that an old python3 can still read it and say what is wrong.
 """

@@ -1,6 +1,6 @@
 """Repeat failed tests once, alone, and report those that then pass as flaky.
 
-    python -m tools.flaky FILE    repeat what failed in the last run; write the names of flaky tests to FILE
+    python -m tools.flaky FILE    repeat what failed in the last run; write flaky tests to FILE
 
 A test that fails again fails the build, and so do more than `MAX_FLAKY` flaky tests. Nothing is
 repeated if the last run was incomplete: interrupted, with a crash of pytest itself, or with skipped

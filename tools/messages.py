@@ -1,6 +1,6 @@
 """Message catalogues: extract what is marked for translation, and bring every language up to date.
 
-    python -m tools.messages            write refract.pot and update every refract.po; say what is missing or wrong
+    python -m tools.messages            write refract.pot, update every refract.po, list problems
     python -m tools.messages add fr     begin the catalogue of another language
 
 A message that is gone is dropped, one that is new is added without a translation. Nothing is

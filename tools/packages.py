@@ -72,7 +72,7 @@ def find(name: str) -> str | None:
 
 
 def may_install() -> bool:
-    """Only root with apt-get: installing by sudo would surprise whoever only wanted to run tests."""
+    """Return whether this is root with apt-get. Installing by sudo would be a surprise."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 

@@ -1,7 +1,7 @@
 """The real services that the tests want: find them or start private ones, and leave nothing behind.
 
-    python tools/services.py run -- CMD…    run CMD with REFRACT_TEST_… telling it where everything is; exit as CMD does
-    python tools/services.py status         what is installed here, and which package would bring the rest
+    python tools/services.py run -- CMD…    run CMD with addresses in REFRACT_TEST_…; exit as it does
+    python tools/services.py status         list what is installed, and packages for the rest
 
 In code: `with services() as s: s.postgresql.url`, and in a process below `run`:
 `attach(os.environ["REFRACT_TEST_SERVICES"])`. A service whose variable is already set (say
@@ -108,7 +108,7 @@ def services(names: Sequence[str] = TESTS_NEED) -> Iterator[Services]:
     try:
         yield _gather(Services(base / "services.json"), names)
     finally:
-        watchdog.communicate()  # closes the pipe, which is what the watchdog waits for, and waits until it has tidied up
+        watchdog.communicate()  # closing the pipe makes it clean up; wait until it has
 
 
 def watch(base: Path) -> None:

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 
 @dataclass(frozen=True)
 class Served:
-    """Where it answers, where its data lies, and the process itself for those who want to kill it."""
+    """A running server: its address, its data directory and its process."""
 
     url: str
     data_dir: Path

@@ -1,6 +1,7 @@
 """Draw the world's outline anew from an unpacked `world-atlas` npm package, one path per country.
 
-    python tools/world_map.py node_modules/world-atlas/countries-110m.json node_modules/i18n-iso-countries/codes.json
+    cd node_modules
+    python …/world_map.py world-atlas/countries-110m.json i18n-iso-countries/codes.json
 
 The file is drawn once, in the Equal Earth projection, so that a page needs neither a projection nor
 a script: it names a country by its ISO code (`<use href="…/world.svg#DE">`), or all of them
@@ -56,9 +57,7 @@ def ring_of(numbers: list[int], arcs: list[Ring]) -> Ring:
         line = arcs[number] if number >= 0 else arcs[~number][::-1]
         ring += line[1:] if ring else line
     reach = max(longitude for longitude, _ in ring) - min(longitude for longitude, _ in ring)
-    if (
-        reach > 180
-    ):  # across the date line: drawn beyond the right edge, and cut off there, instead of right across the map
+    if reach > 180:  # across the date line: drawn beyond the right edge and cut off there
         return [
             (longitude + 360 if longitude < 0 else longitude, latitude)
             for longitude, latitude in ring

@@ -17,7 +17,7 @@ REST = 1.5
 
 
 class Ear:
-    """A kept-alive connection to one process, used by one at a time and kept from falling asleep."""
+    """A kept-alive connection to one process, used by one request at a time."""
 
     def __init__(self, pid: int, wire: Wire) -> None:
         self.pid = pid

@@ -97,7 +97,7 @@ class Fleet:
 
 @contextmanager
 def private(*names: str) -> Iterator[dict[str, Server]]:
-    """Servers of this proof's own: it will stop and kill them, which nobody else's would survive."""
+    """Private servers, which the proof may stop and kill."""
     base = Path(tempfile.mkdtemp(prefix="refract-fleet-"))
     base.chmod(0o711)  # the servers are another user
     made: dict[str, Server] = {}

@@ -104,7 +104,7 @@ def lock_holder(path: Path) -> int | None:
 
 
 def connections(port: int, pids: list[int]) -> dict[int, int]:
-    """By the client's port, the process that holds the server's end of each connection to `port`."""
+    """Return the process that serves each connection to `port`, by the client's port."""
     ends: dict[str, int] = {}
     for words in _tcp_table():
         if words[3] == _ESTABLISHED and _port(words[1]) == port:

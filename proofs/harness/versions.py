@@ -14,7 +14,8 @@ ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src"
 MIGRATION = '''"""A migration of a version that does not exist."""
 
-from refract.migrations.steps import accept_older_code, add_column, drop_column, refuse_older_code, sa
+from refract.migrations.steps import accept_older_code, add_column, drop_column
+from refract.migrations.steps import refuse_older_code, sa
 
 revision = "{revision}"
 down_revision = "{before}"

@@ -66,7 +66,8 @@ class Visits:
             if record.outcome == Outcome.ANSWERED and record.status == 302:
                 self.answered += 1
                 return
-            said += f" {Outcome(record.outcome).name}:{record.status}:{record.ended - record.began:.2f}s"
+            outcome, seconds = Outcome(record.outcome).name, record.ended - record.began
+            said += f" {outcome}:{record.status}:{seconds:.2f}s"
             if record.outcome == Outcome.REFUSED:
                 await asyncio.sleep(0.02)
         self.unanswered.append(f"at {time.monotonic():.1f}{said}")

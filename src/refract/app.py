@@ -131,7 +131,7 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
         summary="One home for every link.",
         description=DESCRIPTION,
         openapi_url=None,  # `home.api_docs` serves it prepared
-        redirect_slashes=False,  # the framework would send people to whatever host the request names
+        redirect_slashes=False,  # the framework would redirect to the host that a request names
         telemetry={
             "auto_configure": False,
             "tracing": False,

@@ -273,7 +273,7 @@ async def test_past_the_limit_of_creations_no_name_is_told_to_be_taken(
 async def test_looking_up_addresses_is_limited(
     rt: Runtime, client: AsyncClient, ada: User, bob: User
 ) -> None:
-    """Security finding 15: sharing told anybody, without a limit, which addresses have an account."""
+    """Security finding 15: sharing told, without a limit, which addresses have an account."""
     async with rt.db.write() as session:
         mine = by_cookie(rt, await make.cookie(session, rt, ada))
         link = await make.link(session, rt, ada)

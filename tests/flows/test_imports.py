@@ -130,9 +130,7 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
         assert not first & LATER
 
 
-def test_the_command_that_serves_loads_no_other_and_starts_a_process_before_it_loads_a_database() -> (
-    None
-):
+def test_serve_loads_no_other_command_and_starts_a_process_before_it_loads_a_database() -> None:
     done = subprocess.run(
         [sys.executable, "-c", COMMAND],
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},

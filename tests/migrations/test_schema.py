@@ -1,4 +1,4 @@
-"""The schema that migrations make is the schema the models describe, whichever way it was reached."""
+"""The schema that migrations make is the one that the models describe."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ async def _differences(rt: Runtime) -> list[Any]:
 
 
 def _ours(_object: Any, name: str | None, kind: str, _reflected: bool, _other: Any) -> bool:
-    """Full-text and trigram indexes and shadow tables belong to each database, not to the models."""
+    """Leave out full-text and trigram indexes and shadow tables: they are no part of the models."""
     return not (
         kind in ("table", "index")
         and name is not None

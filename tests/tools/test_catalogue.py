@@ -1,4 +1,4 @@
-"""Whatever `make proof` and `make bench` list can be run: each has a description, and a `main` that takes the words after its name."""
+"""Everything that `make proof` and `make bench` list has a description and a `main`."""
 
 import ast
 import os

@@ -1,4 +1,4 @@
-"""Repeated tests: a flaky test is counted and named, and only failed tests of a complete run are repeated."""
+"""Repeated tests: a flaky test is counted and named; only failed tests are repeated."""
 
 import subprocess
 import sys

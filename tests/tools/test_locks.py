@@ -1,4 +1,7 @@
-"""Two locks (finding 18): `make run` and the container installed pytest, playwright, mypy and 42 more that nothing at run time uses."""
+"""Two locks (finding 18): `make run` installed pytest, playwright, mypy and 42 more.
+
+Nothing at run time uses them.
+"""
 
 import re
 import subprocess
@@ -28,7 +31,7 @@ def names_here(lock: list[Requirement]) -> set[str]:
 
 
 def resolve(wanted: list[str]) -> set[str]:
-    """Return every package that these requirements bring along on this machine, by the metadata of what is installed."""
+    """Return every installed package that these requirements need, by package metadata."""
     found: set[str] = set()
     todo = [Requirement(line) for line in wanted]
     seen: set[tuple[str, frozenset[str]]] = set()

@@ -1,4 +1,4 @@
-"""The account at the end of a test run: it must be loud about what did not run, and red about it in CI."""
+"""The summary of a test run: it names what did not run, and fails for it in CI."""
 
 import os
 import subprocess
