@@ -2,6 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
@@ -64,3 +65,23 @@ class TagAlias(Model):
     tag_id: Mapped[int] = mapped_column(ForeignKey("tags.id", ondelete="CASCADE"))
     name: Mapped[str] = mapped_column(String(50))
     created_at: Mapped[datetime]
+
+
+def build_tag_row(
+    number: int, owner_id: int | None, key: str, name: str, now: datetime
+) -> dict[str, Any]:
+    """Return the row of a new tag: a personal one of `owner_id`, or a shared one if that is None."""
+    return {
+        "id": number,
+        "scope": (TagScope.SHARED if owner_id is None else TagScope.PERSONAL).value,
+        "owner_id": owner_id,
+        "space": SHARED_SPACE if owner_id is None else owner_id,
+        "key": key,
+        "name": name,
+        "name_key": key,
+        "color": DEFAULT_COLOR,
+        "usage_count": 0,
+        "last_used_at": None,
+        "created_at": now,
+        "deleted_at": None,
+    }

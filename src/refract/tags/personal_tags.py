@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
 from sqlalchemy import delete, select
 from sqlalchemy.exc import IntegrityError
@@ -15,7 +15,7 @@ from refract.core.ids import IdSource
 from refract.core.phrases import Phrase
 from refract.tags.errors import AliasNotFound, TagExists, TagNameReserved, TagNotFound
 from refract.tags.grammar import check_color, check_personal, personal_key
-from refract.tags.models import DEFAULT_COLOR, Tag, TagAlias, TagScope
+from refract.tags.models import Tag, TagAlias, build_tag_row
 
 
 async def ensure_tags(
@@ -34,7 +34,7 @@ async def ensure_tags(
     missing = sorted(set(by_key) - set(known))
     if missing:
         rows = [
-            _build_row(number, user_id, key, by_key[key], now)
+            build_tag_row(number, user_id, key, by_key[key], now)
             for number, key in zip(ids.next_ids(len(missing)), missing, strict=True)
         ]
         await insert_if_absent(session, Tag, rows)
@@ -71,7 +71,7 @@ async def create_tag(
         await insert_if_absent(
             session,
             Tag,
-            [_build_row(number, user_id, personal_key(clean), clean, now)],
+            [build_tag_row(number, user_id, personal_key(clean), clean, now)],
         )
     tag = (await ensure_tags(session, ids, user_id, [clean], now))[clean]
     if how == "new" and tag.id != number:
@@ -197,20 +197,3 @@ async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: s
     result = await session.execute(statement.execution_options(synchronize_session=False))
     if not get_rowcount(result):
         raise AliasNotFound
-
-
-def _build_row(number: int, user_id: int, key: str, name: str, now: datetime) -> dict[str, Any]:
-    return {
-        "id": number,
-        "scope": TagScope.PERSONAL.value,
-        "owner_id": user_id,
-        "space": user_id,
-        "key": key,
-        "name": name,
-        "name_key": key,
-        "color": DEFAULT_COLOR,
-        "usage_count": 0,
-        "last_used_at": None,
-        "created_at": now,
-        "deleted_at": None,
-    }

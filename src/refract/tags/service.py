@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Mapping
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import update
 
@@ -13,7 +12,7 @@ from refract.identity import audit
 from refract.tags import queries
 from refract.tags.errors import TagExists
 from refract.tags.grammar import check_color, check_shared, slugify
-from refract.tags.models import DEFAULT_COLOR, SHARED_SPACE, Tag, TagScope
+from refract.tags.models import Tag, build_tag_row
 
 
 async def ensure_shared_tags(
@@ -32,7 +31,7 @@ async def ensure_shared_tags(
     if missing:
         numbers = ids.next_ids(len(missing))
         rows = [
-            _build_row(number, key, by_slug[key], now)
+            build_tag_row(number, None, key, by_slug[key], now)
             for number, key in zip(numbers, missing, strict=True)
         ]
         await insert_if_absent(session, Tag, rows)
@@ -108,20 +107,3 @@ async def _revive_tags(session: WriteSession, tags: Collection[Tag]) -> None:
         if tag.deleted_at is not None:
             tag.deleted_at = None
     await session.flush()
-
-
-def _build_row(number: int, key: str, name: str, now: datetime) -> dict[str, Any]:
-    return {
-        "id": number,
-        "scope": TagScope.SHARED.value,
-        "owner_id": None,
-        "space": SHARED_SPACE,
-        "key": key,
-        "name": name,
-        "name_key": key,
-        "color": DEFAULT_COLOR,
-        "usage_count": 0,
-        "last_used_at": None,
-        "created_at": now,
-        "deleted_at": None,
-    }
