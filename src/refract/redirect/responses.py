@@ -1,5 +1,6 @@
 """Answers of the slow path that are no pages."""
 
+import hmac
 import re
 from datetime import datetime
 from email.utils import formatdate
@@ -191,7 +192,8 @@ def is_confirmed(
 ) -> bool:
     slot = int(now.timestamp()) // CONFIRMATION_SECONDS
     return any(
-        _sign_slot(secret, found, network, known) == confirmation for known in (slot, slot - 1)
+        hmac.compare_digest(_sign_slot(secret, found, network, known), confirmation)
+        for known in (slot, slot - 1)
     )
 
 
