@@ -1,4 +1,4 @@
-"""One server thread for the session, one browser for a module, one page for each size and theme."""
+"""Fixtures: a server thread per session, a browser per module."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FLAGS = [
 
 @pytest.fixture(scope="session")
 def gallery_url() -> Iterator[str]:
-    """Where the sample pages are served."""
+    """The URL of the sample pages."""
     listener = socket.create_server(("127.0.0.1", 0))
     server = uvicorn.Server(uvicorn.Config(gallery(), log_level="warning", ws="none"))
     thread = threading.Thread(target=server.run, args=([listener],))
@@ -45,7 +45,7 @@ def gallery_url() -> Iterator[str]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def chromium() -> AsyncIterator[Browser]:
-    """The system's Chromium. The asynchronous API: the other one leaves a loop running that every later async test trips over."""
+    """The system's Chromium. The synchronous API leaves a loop that breaks async tests."""
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS

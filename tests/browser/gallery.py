@@ -1,4 +1,4 @@
-"""Every template with believable data, behind the headers of production: for the browser tests, and to look at.
+"""Every template with sample data and production headers, for browser tests and reviews.
 
 PYTHONPATH=src:. python -m tests.browser.gallery --port 8123
 """
@@ -39,7 +39,7 @@ CSP = (
 
 
 def environment() -> Environment:
-    """Strict: a variable that a template needs and no sample gives is an error, not a blank."""
+    """Return a strict environment: a variable that no sample provides is an error."""
     loader = ChoiceLoader(
         [template_loader(*TEMPLATES), FileSystemLoader(Path(__file__).parent / "templates")]
     )
@@ -65,7 +65,7 @@ async def harden(request: Request, call_next: Callable[[Request], Awaitable[Resp
 
 
 def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that pages ask for
-    """An application with one page per sample, `/` for the signed-in start page, and what the pages ask for."""
+    """Return an application with a page per sample, `/` for home, and the fragments they load."""
     env = environment()
 
     def show(page: Page) -> Response:

@@ -1,4 +1,4 @@
-"""What the templates are shown with. Names, titles and addresses include the awkward ones: long, foreign, hostile."""
+"""Sample data of templates, including long, foreign and hostile texts."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def page(
     path: str = "/somewhere",
     **more: Any,
 ) -> Page:
-    """A page as the server renders it: what every template gets, and what this one needs."""
+    """Return a sample page: the context of every template, and that of this one."""
     common = {
         "user": user,
         "csrf": "sample-token",

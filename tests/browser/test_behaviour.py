@@ -1,4 +1,4 @@
-"""What app.js promises: theme, keys, copy, toasts, dialogs; and that nothing is lost without it."""
+"""Behaviour of app.js: theme, shortcuts, copying, toasts, dialogs; and pages without scripts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
 NOTE_FIRST_THEME = """new MutationObserver((_, observer) => {
-  if (document.body) { window.first = document.documentElement.dataset.theme; observer.disconnect(); }
+  if (!document.body) return;
+  window.first = document.documentElement.dataset.theme;
+  observer.disconnect();
 }).observe(document, {childList: true, subtree: true})"""
 NO_CLIPBOARD = """Object.defineProperty(Navigator.prototype, 'clipboard', {value: undefined});
 document.addEventListener('copy', () => { window.copied = document.activeElement.value })"""

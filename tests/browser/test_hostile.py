@@ -1,4 +1,4 @@
-"""What strangers, imports and foreign pages say, looked at in a real browser: none of it ever runs, and the policy never has to stop it."""
+"""Hostile texts from users, imports and web pages never run in a browser."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ __all__ = ["silent", "visit"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 SHORT = '"><img src=x onerror=window.ran=1>'
-"""Fits where only forty letters do."""
+"""A payload for fields of forty characters."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +35,7 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(data_dir: Path) -> Iterator[Served]:
-    """Under another host name than the hostile pages, which it may fetch."""
+    """A server with another host name than the hostile pages, which it may fetch."""
     port = free_port()
     settings = {
         "REFRACT_FETCH_ALLOW": "127.0.0.1/32",
@@ -53,7 +53,7 @@ async def web() -> AsyncIterator[Site]:
 
 
 async def _look(visit: Visit, path: str, *expected: str) -> None:
-    """Open a page and see the payload as text, and nothing that came of it."""
+    """Open a page and check that the payload is shown as text and has no effect."""
     await visit.page.goto(path)
     for text in expected:
         await expect(visit.page.get_by_text(text).first).to_be_attached()
@@ -62,7 +62,7 @@ async def _look(visit: Visit, path: str, *expected: str) -> None:
 
 
 async def _wait_for(visit: Visit, path: str, wanted: str) -> str:
-    """Ask until the work in the background is done."""
+    """Wait until background work is done."""
     said = ""
 
     async def shown() -> bool:
@@ -209,7 +209,7 @@ async def test_what_foreign_pages_say_of_themselves(visit: Visit, web: Site) -> 
 async def test_names_of_people_and_of_their_browsers(
     visit: Visit, chromium: Browser, data_dir: Path
 ) -> None:
-    """A provider's display name is put where the sign-in would put it; the nickname, which is shown instead, comes by the API."""
+    """Store a provider's display name as the sign-in would; set the nickname by the API."""
     with closing(sqlite3.connect(data_dir / "refract.db", timeout=20)) as database, database:
         database.execute(
             "UPDATE users SET display_name = ?, avatar_url = ?",

@@ -11,7 +11,8 @@ from playwright.async_api import Browser, Page, expect
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 COUNT_CLICKS = """async (count) => {
-  const {tn} = await import(document.querySelector("script[type=module]").src.replace("app.js", "i18n.js"));
+  const app = document.querySelector("script[type=module]").src;
+  const {tn} = await import(app.replace("app.js", "i18n.js"));
   return tn("{time}: {n} click", "{time}: {n} clicks", count, {time: "2026"});
 }"""
 

@@ -1,4 +1,4 @@
-"""Stories of the library and of what belongs together, by keyboard alone where that is the promise."""
+"""Stories of the library, by keyboard where that is promised."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def _keep(visit: Visit, text: str, *tags: str) -> None:
 
 
 async def _press(visit: Visit, key: str) -> None:
-    """Once the page's script is there to hear it: the items are in the page a moment before."""
+    """Press a key once the page's script is ready: the items are there a moment before."""
     await visit.page.wait_for_load_state()
     await visit.page.keyboard.press(key)
 
@@ -32,7 +32,7 @@ async def _until(one: Locator, holds: str) -> None:
 
 
 async def _described(page: Page) -> bool:
-    """Load the page again; return whether the assistant has described every item."""
+    """Reload the page; return whether every item has suggestions."""
     await page.reload()
     return not await page.locator("[data-queue] .tone-accent").count()
 

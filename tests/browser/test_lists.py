@@ -1,4 +1,4 @@
-"""The builder in a real browser, before a real server: entries fill in by themselves, order by drag and keyboard, names as one types."""
+"""The list editor in a browser: fetched details, order by drag and keyboard, the name check."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLACES = (
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """Under another host name than the pages that are collected: our own address is no entry."""
+    """A server with another host name than the collected pages: our own URL is no entry."""
     port = free_port()
     settings = {
         "REFRACT_FETCH_ALLOW": "127.0.0.1/32",
@@ -44,7 +44,7 @@ async def web() -> AsyncIterator[Site]:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def stranger(chromium: Browser, served: Served) -> AsyncIterator[Page]:
-    """Without an account; whatever the console complains about fails the test."""
+    """A visitor without an account. Any console error fails the test."""
     context = await chromium.new_context(
         base_url=served.url, viewport={"width": 1280, "height": 900}
     )
@@ -70,7 +70,7 @@ async def _start(stranger: Page, *urls: str) -> None:
 
 
 async def _kept(stranger: Page, expected: list[str]) -> None:
-    """What the server says after everything was sent: the page loaded again."""
+    """Reload the page once everything was sent, and return the order."""
     await expect(stranger.locator("[data-order]:not([aria-busy])")).to_have_count(1)
     await stranger.reload()
     assert await stranger.evaluate(PLACES) == expected
@@ -160,7 +160,7 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(
 
 
 async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) -> None:
-    """The answer to the first question comes after the second was asked: what is shown belongs to what is in the box."""
+    """A late response to an earlier check is ignored: the state belongs to the current text."""
     await _start(stranger, web.url("/one"))
     first = asyncio.Event()
 
@@ -182,7 +182,7 @@ async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) 
 
 
 async def _tab_to(stranger: Page, what: str) -> None:
-    """The only way there is without a mouse; what has the focus must be seen."""
+    """Move the focus by Tab; the focused element must be visible."""
     for _ in range(60):
         await stranger.keyboard.press("Tab")
         if await stranger.evaluate("(what) => document.activeElement.matches(what)", what):

@@ -1,4 +1,4 @@
-"""Stories on a real server in a real browser: what people come for, by mouse, by keyboard alone and without script."""
+"""Stories on a real server: by mouse, by keyboard alone and without scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every template, at three widths, in light and dark: readable by everyone, silent in the console, alone on the network."""
+"""Every template at three widths, light and dark: accessible, no console errors or requests."""
 
 from __future__ import annotations
 
@@ -41,26 +41,30 @@ WHAT_LOOKS_CHANGE: dict[str, Any] = {
     "runOnly": {"type": "rule", "values": LOOKS},
 }
 WATCH_CSP = """window.refused = [];
-document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
-# Elements that stick out of the page, named so that a failure says where to look. The client's width: the window's includes the scrollbar.
+document.addEventListener('securitypolicyviolation', (e) =>
+  refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
+# Elements that overflow the page, named so that a failure says where to look. The client's width
+# is used, since the window's includes the scrollbar.
 TOO_WIDE = """() => {
   const page = document.documentElement;
   if (page.scrollWidth <= page.clientWidth) return [];
-  const out = [...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > page.clientWidth + 0.5);
-  return [`${page.scrollWidth} > ${page.clientWidth}`, ...out.slice(0, 5).map((e) => e.tagName + '.' + e.getAttribute('class'))];
+  const out = [...document.querySelectorAll('body *')]
+    .filter((e) => e.getBoundingClientRect().right > page.clientWidth + 0.5);
+  const names = out.slice(0, 5).map((e) => e.tagName + '.' + e.getAttribute('class'));
+  return [`${page.scrollWidth} > ${page.clientWidth}`, ...names];
 }"""
 
 
 @dataclass
 class Watched:
-    """A page and what it has complained about since it was last asked."""
+    """A page and its console messages since they were last read."""
 
     page: Page
     complaints: list[str] = field(default_factory=list)
     hosts: set[str | None] = field(default_factory=set)
 
     async def judge(self, options: dict[str, Any]) -> list[tuple[str, list[str]]]:
-        """What axe finds serious or critical on the page as it is shown now."""
+        """Return serious and critical findings of axe on the current page."""
         if not await self.page.evaluate("typeof axe === 'object'"):
             await self.page.evaluate(AXE)
         await self.page.evaluate(SETTLED)
@@ -71,7 +75,7 @@ class Watched:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def watched(chromium: Browser) -> Watched:
-    """One page for all: it is made wider and darker instead of being loaded anew."""
+    """A page for all samples: it is resized and re-themed instead of reloaded."""
     context = await chromium.new_context(
         viewport={"width": 320, "height": 800}, color_scheme="light", reduced_motion="reduce"
     )
@@ -102,7 +106,7 @@ def test_every_template_has_a_sample() -> None:
 
 
 def _is_partial(name: str) -> bool:
-    """Tell whether a template is a part of pages: a shared component, or one of a feature's (`links/_row.html`)."""
+    """Return whether a template is a partial: a component, or a feature's (`links/_row.html`)."""
     return name.startswith("components/") or "/_" in name
 
 

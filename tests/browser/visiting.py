@@ -1,4 +1,4 @@
-"""A real server and a browser that is signed in, for stories; and everything the browser complained about."""
+"""A real server and a signed-in browser for stories, with its console errors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from tests.serving import Served, serving
 from tests.waiting import PATIENCE
 
 WATCH = """window.refused = [];
-document.addEventListener('securitypolicyviolation', (e) => refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
+document.addEventListener('securitypolicyviolation', (e) =>
+  refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
 
 PAYLOADS = [
     "<script>window.ran=1</script>",
@@ -23,11 +24,11 @@ PAYLOADS = [
     "{{constructor.constructor('window.ran=1')()}}",
     "</textarea></title></style><svg onload=window.ran=1>",
 ]
-"""What must never run: as markup, in an attribute, in a script, in a template, behind a closing tag."""
+"""Payloads that must never run, for several contexts."""
 
 
 class Visit:
-    """A signed-in browser, and everything it complained about."""
+    """A signed-in browser and its console errors."""
 
     def __init__(self, context: BrowserContext, page: Page, site: Served) -> None:
         self.context = context
@@ -56,7 +57,7 @@ class Visit:
     async def ask(
         self, method: str, path: str, *, stranger: bool = False, key: str | None = None, **body: Any
     ) -> httpx.Response:
-        """As the page itself would ask, with the cookie and our origin; or as somebody else."""
+        """Send a request like the page's, with its cookie and origin; or as another caller."""
         cookies = "; ".join(f"{one['name']}={one['value']}" for one in await self.context.cookies())
         headers = (
             {"X-API-Key": key}
@@ -79,7 +80,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
-    """One browser and one account for all stories, signed in by the link that the first start prints."""
+    """A browser for all stories, signed in by the link that the first start prints."""
     context = await chromium.new_context(
         base_url=site.url, viewport={"width": 1280, "height": 800}, reduced_motion="reduce"
     )
@@ -94,7 +95,7 @@ async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
 
 @pytest_asyncio.fixture(autouse=True, loop_scope="module")
 async def silent(visit: Visit) -> AsyncIterator[None]:
-    """No story may leave an error in the console, a refusal of the policy, or a request to somewhere else."""
+    """Fail a story that leaves a console error, a CSP violation or a foreign request."""
     visit.complaints.clear()
     yield
     assert visit.complaints == []

@@ -1,4 +1,4 @@
-"""Provocations that are made of every operation, one for each mechanism."""
+"""Provocations of every operation, one for each mechanism."""
 
 from contextlib import suppress
 from datetime import timedelta
@@ -119,7 +119,7 @@ async def wrong_versions(asking: Asking) -> None:
 
 @common
 async def idempotency_keys(asking: Asking) -> None:
-    """Keys that were used before, as the first request leaves them behind."""
+    """Store keys as a first request leaves them."""
     if asking.method != "POST":
         return
     await asking.ask(more={"Idempotency-Key": "x" * 256})

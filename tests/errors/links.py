@@ -35,7 +35,7 @@ async def block(rt: Runtime) -> None:
 
 
 async def checked_site(asking: Asking) -> Site:
-    """Return the site with a checking service, which found one address dangerous and cannot be asked again."""
+    """Return the site with a checking service that found a URL dangerous and is now unavailable."""
     async with asking.rt.db.write() as session:
         await store_checks(
             session, {DANGEROUS: UrlFinding(UrlVerdict.BAD, "MALWARE")}, asking.rt.clock.now()
@@ -117,7 +117,7 @@ async def destination_that_was_found_dangerous_since(asking: Asking) -> None:
 
 @provokes("LINK_LOOP", f"POST {_LINK}/history/{{version}}/revert")
 async def destination_that_became_our_own(asking: Asking) -> None:
-    """The installation moved to the host that a link leads to."""
+    """Move the installation to the host of a link's destination."""
     link_id = await link_to(asking, "http://moved.test/page")
     moved = asking.site.with_settings(base_url="http://moved.test")
     await asking.ask(await asking.target(link_id=link_id), site=moved, more={"Host": "moved.test"})

@@ -1,4 +1,4 @@
-"""The table of provocations: how to make an operation answer each error of its own."""
+"""The table of provocations: how to make an operation send each of its errors."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -12,7 +12,7 @@ PROVOCATIONS: dict[str, dict[str, Provocation]] = {}
 
 
 def provokes(code: str, *operations: str) -> Callable[[Provocation], Provocation]:
-    """Register how these operations (`POST /links`) are made to answer a code."""
+    """Register how these operations (`POST /links`) are made to send a code."""
 
     def register(provocation: Provocation) -> Provocation:
         for operation in operations:
@@ -26,7 +26,7 @@ def provokes(code: str, *operations: str) -> Callable[[Provocation], Provocation
 
 
 def sends(code: str, *operations: str, **given: Any) -> None:
-    """Register a request that need not be prepared: `given` is what `Asking.ask` takes."""
+    """Register a request without preparation: `given` are arguments of `Asking.ask`."""
 
     @provokes(code, *operations)
     async def ask(asking: Asking) -> object:

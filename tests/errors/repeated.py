@@ -1,4 +1,4 @@
-"""Responses that are too long to be remembered with an Idempotency-Key."""
+"""Responses that are too long to be stored for an Idempotency-Key."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One installation on which every operation is provoked, and a record of the codes that each of them sends."""
+"""An installation on which every operation is provoked, and the codes that each sends."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -30,12 +30,12 @@ from tests.documented import DocumentedErrors, documented_errors
 
 Headers = dict[str, str]
 PEER = "198.51.100.7"
-"""Where the requests come from: limits of networks do not hold for this machine itself."""
+"""Address of the requests: network limits don't apply to this machine itself."""
 
 
 @dataclass
 class Site:
-    """An application with a populated world. Variants of it have other settings on the same database."""
+    """An application with sample data. Variants have other settings on the same database."""
 
     rt: Runtime
     app: WebNode
@@ -82,7 +82,7 @@ class Site:
 
 @asynccontextmanager
 async def open_site(folder: Path, database_url: str, **given: Any) -> AsyncIterator[Site]:
-    """Serve in this process, without what runs beside the answers."""
+    """Serve in this process, without background work."""
     given |= {"data_dir": folder, "database_url": database_url, "issuers": ISSUERS}
     async with open_runtime(make_settings(**given)) as rt:
         app, world = WebNode(rt), await populate(rt)
@@ -108,7 +108,7 @@ async def open_runtime(settings: Settings) -> AsyncIterator[Runtime]:
 
 
 async def _keys(rt: Runtime, world: World) -> tuple[dict[str, Headers], int]:
-    """Return keys of callers who may do everything that is theirs, and of others; and the id of one to be used up."""
+    """Return the keys of all callers, and the id of the key to be exhausted."""
     async with rt.db.write() as session:
         long_ago = rt.clock.now() - timedelta(days=1)
         _, expired = await keys.create_key(
@@ -130,7 +130,7 @@ async def _keys(rt: Runtime, world: World) -> tuple[dict[str, Headers], int]:
 
 
 class Asking:
-    """The requests that are made of one operation, and the codes that it answered."""
+    """The requests to an operation, and the codes that it sent."""
 
     def __init__(self, site: Site, operation: str) -> None:
         self.site = site
@@ -163,7 +163,7 @@ class Asking:
         return self.site.keys["admin" if self.scope == Scope.ADMIN else "owner"]
 
     async def target(self, **chosen: str) -> str:
-        """Return the path with objects behind its parameters, which are the owner's unless they are chosen."""
+        """Return the path with parameters filled in: the owner's objects unless chosen."""
         await real_path(self.world, self.path)
         values = self.world.made | chosen
         path = self.path
@@ -175,7 +175,7 @@ class Asking:
         return kind_of(self.path, parameter).absent
 
     async def ask(self, path: str | None = None, **given: Any) -> Response:
-        """Send the request that succeeds, changed by what is given."""
+        """Send the valid request, changed by the arguments."""
         return await self.send(await self.request(path, **given), given.get("site"))
 
     async def request(
@@ -188,7 +188,7 @@ class Asking:
         site: Site | None = None,  # noqa: ARG002 - for `ask`
         **body: Any,
     ) -> Request:
-        """Make the request that succeeds, changed by what is given: `headers` say who asks, `more` is added to them."""
+        """Build the valid request, changed by the arguments. `headers` set the caller."""
         body = body or ({"json": self.row.body} if self.row.body is not None else {})
         return Request(
             self.method,

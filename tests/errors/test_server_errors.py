@@ -1,4 +1,4 @@
-"""Every 5xx error that the document lists is sent for its real cause, and where it is listed."""
+"""Every listed 5xx error is sent for its real cause, by an operation that lists it."""
 
 import asyncio
 import sqlite3
@@ -34,7 +34,7 @@ NEW_LINK = {"destination": make.DESTINATION}
 
 @dataclass
 class Stage:
-    """An installation on SQLite, with a user who may do everything that is theirs."""
+    """An installation on SQLite, with a user."""
 
     rt: Runtime
     app: WebNode
@@ -48,7 +48,7 @@ class Stage:
         return await _ask(self.app, method, path, headers or self.headers, **given)
 
     async def ask_another(self, app: WebNode, method: str, path: str, **given: Any) -> Response:
-        """Ask an application that is made for this alone."""
+        """Send a request to an application of its own."""
         try:
             return await _ask(app, method, path, self.headers, **given)
         finally:
@@ -66,7 +66,7 @@ async def _ask(
 
 Scene = Callable[[Stage], Awaitable[Response]]
 SCENES: dict[str, Scene] = {}
-"""How each error comes about."""
+"""How each error is caused."""
 
 
 def sends(code: str) -> Callable[[Scene], Scene]:
@@ -158,7 +158,7 @@ async def clock_that_was_set_back(stage: Stage) -> Response:
 
 @sends("WORKER_ID_LOST")
 async def process_without_a_worker_id(stage: Stage) -> Response:
-    """As one is before its first lease, and after it could not renew it."""
+    """A process before its first lease, or after a failed renewal."""
     rt = replace(stage.rt, ids=LeasedIds(stage.rt.db, stage.rt.clock))
     return await stage.ask_another(WebNode(rt), "POST", "/links", json=NEW_LINK)
 

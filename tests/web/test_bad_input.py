@@ -1,4 +1,4 @@
-"""Bad input gets a sentence and a 4xx, at every door, on every database."""
+"""Bad input gets a 4xx and a message, on every route and database."""
 
 import json
 from collections.abc import AsyncIterator
@@ -17,13 +17,13 @@ JSON = {"Content-Type": "application/json"}
 
 @pytest.fixture
 async def ada(rt: Runtime) -> dict[str, str]:
-    """The headers of somebody who may write, also to their account."""
+    """Return headers of a user who may write, also to their account."""
     async with rt.db.write() as session:
         return by_key(await make.key(session, rt, await make.person(session, rt), *make.OWN))
 
 
 def _problem(response: Response, status: int, code: str) -> dict[str, Any]:
-    """The answer is a whole problem document with a sentence in it."""
+    """Check that the response is a complete problem document, and return it."""
     body: dict[str, Any] = response.json()
     assert (response.status_code, body["code"]) == (status, code), body
     assert response.headers["content-type"] == "application/problem+json"
@@ -307,7 +307,7 @@ async def test_a_time_is_written_out_with_its_offset(
 async def test_a_far_moment_is_a_moment(
     client: AsyncClient, ada: dict[str, str], moment: str
 ) -> None:
-    """Ids hold times of this century; a question about another one has an answer all the same."""
+    """Ids contain times of this century; a query about another one works all the same."""
     for name in ("created_after", "created_before"):
         response = await client.get("/api/v1/links", headers=ada, params={name: moment})
         assert response.status_code == 200, response.text

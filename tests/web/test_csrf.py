@@ -1,4 +1,4 @@
-"""The token of a form: bound to one cookie, never the same text twice, and nothing else passes for it."""
+"""CSRF tokens: bound to a cookie, never the same text twice."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""S7: what every class of response carries, whoever asks and however it ends."""
+"""S7: security headers of every class of response."""
 
 from collections.abc import AsyncIterator, Callable
 from http.cookies import SimpleCookie
@@ -29,7 +29,7 @@ async def broken() -> None:
 
 @pytest.fixture(params=["http://go.test", "https://go.test"])
 async def rt(request: pytest.FixtureRequest, rt: Runtime) -> Runtime:
-    """The same runtime behind http and behind https."""
+    """The runtime, behind http and behind https."""
     rt.settings = make_settings(
         rt.settings.data_dir,
         base_url=request.param,

@@ -1,4 +1,4 @@
-"""Which `Host` is answered (security finding 16): any was, so a page could bind its own name to an intranet's instance."""
+"""Accepted `Host` headers (security finding 16): any was accepted, which allowed DNS rebinding."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""What an endpoint answers without raising is looked at, too: only what worked is remembered."""
+"""Only successful responses are stored for an Idempotency-Key."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -52,7 +52,7 @@ async def test_an_answer_is_kept_with_its_change_or_neither_is(
 
 
 async def test_a_long_answer_is_not_kept_and_its_change_is_not_repeated(rt: Runtime) -> None:
-    """The finding: answers were stored at any size."""
+    """Regression: responses of any size were stored."""
 
     async def endpoint(_: Request) -> Response:
         async with rt.db.write() as session:

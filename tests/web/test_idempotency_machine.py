@@ -1,4 +1,4 @@
-"""POSTs with an Idempotency-Key against a model: done once, answered equally, refused for another body, forgotten after a day."""
+"""POSTs with an Idempotency-Key as a state machine: run once, rejected, expired."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -32,7 +32,7 @@ class Done:
 
 
 class Posts(Machine):
-    """Two people who may happen to use the same keys."""
+    """Two users who may use the same keys."""
 
     @initialize()
     def begin(self) -> None:
@@ -98,7 +98,7 @@ class Posts(Machine):
 
     @rule(who=st.sampled_from(["ada", "bob"]), key=st.sampled_from(["one", "two"]))
     def refused(self, who: str, key: str) -> None:
-        """A refusal is not remembered: the key is as free, or as taken, as it was."""
+        """An error is not stored: the key stays as it was."""
         assert self.post(who, BAD, key).status_code == 422
 
     @rule(key=st.sampled_from(["x" * 256, "a\tb"]))

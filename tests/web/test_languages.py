@@ -1,4 +1,4 @@
-"""The language of a page: the person's preference, then the browser's; programs and redirects are left alone."""
+"""The language of a page: the user's preference, then the browser's. The API is English."""
 
 import pytest
 from httpx import AsyncClient

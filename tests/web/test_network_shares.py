@@ -1,4 +1,4 @@
-"""Open requests and streams of one client network: nothing limited how many one network holds open."""
+"""Limits of open requests and streams per client network."""
 
 import asyncio
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = on_sqlite
 
 
 class Slow:
-    """An application that answers when it is told to: as a stream or at once."""
+    """An application that responds on command, as a stream or at once."""
 
     def __init__(self) -> None:
         self.waiting = 0

@@ -1,4 +1,4 @@
-"""The wish to go somewhere survives the sign-in, and nobody else can write it."""
+"""The return path survives the sign-in, and can't be forged."""
 
 import base64
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Routes are analysed late, and answer as if they had been analysed at once."""
+"""Routes are analysed on their first request, without a visible difference."""
 
 import pytest
 from fastapi import APIRouter, FastAPI

@@ -1,4 +1,4 @@
-"""Scripts show words from the catalogue only: every visible literal is an argument of `t` or `tn`."""
+"""Scripts show messages only: every visible literal is an argument of `t` or `tn`."""
 
 import re
 from collections.abc import Iterator

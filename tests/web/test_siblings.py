@@ -1,4 +1,4 @@
-"""Figures of several processes, told as one."""
+"""Metrics of several processes, added up."""
 
 import asyncio
 from contextlib import AsyncExitStack

@@ -1,4 +1,4 @@
-"""Query parameters nobody knows (SPEC 20): 422 under `/api/v1`, and of no account on pages and short links."""
+"""Unknown query parameters (SPEC 20): 422 under `/api/v1`, ignored on pages and short links."""
 
 import httpx
 import pytest
@@ -46,7 +46,7 @@ async def test_pages_and_short_links_do_not_mind(
 
 
 async def test_no_endpoint_of_the_api_takes_parameters_as_a_model(app: WebNode) -> None:
-    """Their names would not be known to the route class."""
+    """The route class couldn't know their names."""
     routes = [route.original_route for route in iter_route_contexts(app.api.routes)]
     fields = [
         field

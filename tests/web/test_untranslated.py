@@ -1,4 +1,4 @@
-"""No words outside the catalogues: every template is rendered in a pseudo-locale, and text that is not bracketed is found."""
+"""Every template is rendered in a pseudo-locale; text that is not bracketed is untranslated."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from tests.pseudo import CLOSING, OPENING, PSEUDO
 
 SOURCE = Path(__file__).parents[2] / "src/refract"
 SPOKEN = {"aria-label", "aria-description", "title", "placeholder", "alt", "label"}
-"""Attributes that people read or hear."""
+"""Attributes that are read by people or screen readers."""
 SILENT = {"script", "style", "code", "kbd", "time"}
-"""Elements whose text is not ours to translate: programs, keys, and moments, which `date` and `datetime` have formatted."""
+"""Elements without messages: code, keys, and times that filters have formatted."""
 VOID = {
     "area",
     "base",
@@ -44,11 +44,11 @@ VOID = {
 }
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
 _NAMES = re.compile(r"\w+://\S+|xn--\S+|\bRefract\b")
-"""Addresses, hosts in ASCII, and our own name."""
+"""URLs, hosts in ASCII, and our own name."""
 
 
 class Reader(HTMLParser):
-    """Reads a page aloud, and remembers every text outside brackets."""
+    """Collects the texts of a page that are outside of brackets."""
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -80,7 +80,7 @@ class Reader(HTMLParser):
 
 
 def _strip_brackets(text: str, depth: int = 0) -> tuple[str, int]:
-    """Return what stands outside brackets, and how deep inside of them the text ends."""
+    """Return the text outside of brackets, and the depth at its end."""
     kept = []
     for character in text:
         depth += (character == OPENING) - (character == CLOSING)
@@ -90,7 +90,7 @@ def _strip_brackets(text: str, depth: int = 0) -> tuple[str, int]:
 
 
 def _texts_in(value: Any) -> Iterator[str]:
-    """Return every text in the data of a sample, however deep."""
+    """Yield every text in the data of a sample, recursively."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict):
@@ -131,7 +131,7 @@ def test_no_words_outside_the_catalogues(name: str) -> None:
 
 
 def test_a_page_in_english_after_one_in_another_language_is_english() -> None:
-    """A template that is imported is evaluated once: words at its top level would stay in the language that came first."""
+    """An imported template is evaluated once: top-level messages would keep a language."""
     env = environment()
     for page in PAGES.values():
         with use_locale(PSEUDO):
@@ -142,7 +142,7 @@ def test_a_page_in_english_after_one_in_another_language_is_english() -> None:
 
 
 def _english_arguments(module: Path) -> Iterator[str]:
-    """Return literals that a module passes to a page as its title, or to the next page as a message."""
+    """Yield literals that a module passes to a page as its title, or as a flash message."""
     for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
         if not isinstance(node, ast.Call):
             continue

@@ -1,4 +1,4 @@
-"""Who learns how a process is doing (security finding "Low"): metrics and readiness in detail were open to everybody."""
+"""Access to metrics and readiness details (security finding "Low"): they were public."""
 
 from ipaddress import ip_network
 from typing import Any
@@ -34,7 +34,7 @@ def change(rt: Runtime, **given: Any) -> None:
 
 
 async def told(client: AsyncClient, **headers: str) -> tuple[set[str], int]:
-    """What `/ready` says, and the status of `/metrics`."""
+    """Return the body of `/ready`, and the status of `/metrics`."""
     ready = await client.get("/ready", headers=headers)
     assert ready.status_code == 200
     return set(ready.json()), (await client.get("/metrics", headers=headers)).status_code
@@ -63,7 +63,7 @@ async def test_a_request_that_came_through_a_proxy_is_not_this_machine(
 
 
 async def test_a_foreign_name_for_this_machine_learns_nothing(rt: Runtime, app: WebNode) -> None:
-    """The finding: these paths answer any host, so a rebinding page in a browser on this machine could read them."""
+    """Regression: these paths accept any host, so a rebinding page could read them."""
     async with asking(rt, "127.0.0.1", app) as client:
         for host in ("evil.test", "127.0.0.1.evil.test", "localhost@evil.test", ""):
             assert await told(client, Host=host) == ({"status"}, 401)
