@@ -383,7 +383,8 @@ async def test_a_collector_that_is_away_holds_up_nobody(
 
 def test_without_a_collector_nothing_is_loaded(database: str) -> None:
     asked = (
-        "import sys, refract.server.process, refract.app, refract.registry; refract.registry.list_jobs();"
+        "import sys, refract.server.process, refract.app, refract.registry;"
+        " refract.registry.list_jobs();"
         " sys.exit(any(name.startswith(('refract.core.otel', 'opentelemetry.sdk',"
         " 'opentelemetry.exporter')) for name in sys.modules))"
     )

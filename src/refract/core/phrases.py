@@ -7,7 +7,8 @@ class Phrase(str):
     """An English sentence that remembers its template and values, so that a page can translate it.
 
     Services and errors make phrases, because they don't know the reader's language. Programs and
-    logs see plain English; `refract.web.i18n.translate` returns the sentence in the page's language.
+    logs see plain English; `refract.web.i18n.translate` returns the sentence in the language of
+    the page.
     """
 
     __slots__ = ("template", "values")

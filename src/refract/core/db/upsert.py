@@ -109,5 +109,8 @@ def _build_insert_if_absent(dialect: Dialect, table: Table) -> Insert:
 
 
 def _create_insert(dialect: Dialect, table: Table) -> Any:
-    """Return the dialect's own INSERT. The engine has loaded its module; the others stay unloaded."""
+    """Return the dialect's own INSERT.
+
+    The engine has loaded its module; the others stay unloaded.
+    """
     return import_module(f"sqlalchemy.dialects.{dialect}").insert(table)
