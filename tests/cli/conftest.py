@@ -1,4 +1,4 @@
-"""Commands in this process: a process of its own for each would cost seconds."""
+"""Fixtures that run commands in this process, which saves the start of a process for each."""
 
 import asyncio
 import gc
@@ -17,7 +17,7 @@ from tests.conftest import prepare_template
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a command said, and how it ended."""
+    """The output and the exit code of a command."""
 
     out: str
     err: str

@@ -1,4 +1,4 @@
-"""`refract admin`, against a data directory of its own."""
+"""`refract admin`."""
 
 import json
 from pathlib import Path
@@ -51,7 +51,7 @@ def test_no_link_where_a_provider_is_configured(data: Path) -> None:
 
 
 def test_people_and_keys_for_scripts(run: Run, data: Path) -> None:
-    """A pipe cut ids and addresses off (`3479541593…`), more than 200 people were not shown, and there was no JSON."""
+    """Regression: a pipe truncated ids and emails, at most 200 were listed, and without JSON."""
     Outside(data).write(lambda session, rt: _many_people(session, rt, 205))
 
     shown = run("admin", "list")

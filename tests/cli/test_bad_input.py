@@ -1,4 +1,4 @@
-"""Whatever is wrong with a set-up: one sentence on standard error, an exit code, never a traceback."""
+"""Errors of commands: one sentence on standard error, an exit code, never a traceback."""
 
 import os
 import shutil
@@ -107,18 +107,19 @@ def _closed_parent(path: Path) -> None:
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else"
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can change its user"
 )
 @pytest.mark.parametrize("prepare", [_closed_directory, _read_only_directory, _closed_parent])
 def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) -> None:
-    place = Path("/tmp") / f"refract-{os.getpid()}-{prepare.__name__}"  # noqa: S108 - pytest's own directory is closed to others
+    name = f"refract-{os.getpid()}-{prepare.__name__}"
+    place = Path("/tmp") / name  # noqa: S108 - pytest's directory is private
     place.mkdir(mode=0o755)
     try:
         prepare(place / "data")
-        somebody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+        other_user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
 
         _one_sentence(
-            _run(*SERVE, data_dir=place / "data", prefix=somebody),
+            _run(*SERVE, data_dir=place / "data", prefix=other_user),
             str(place / "data"),
             "--data-dir",
         )
@@ -127,7 +128,7 @@ def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) 
 
 
 @pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become somebody else"
+    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can change its user"
 )
 @pytest.mark.parametrize("closed", ["refract.db", "secret"])
 def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
@@ -136,9 +137,9 @@ def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
     try:
         os.chown(place, NOBODY, NOBODY)
         (place / closed).touch(mode=0o600)
-        somebody = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+        other_user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
 
-        done = _run(*SERVE, data_dir=place, prefix=somebody)
+        done = _run(*SERVE, data_dir=place, prefix=other_user)
 
         _one_sentence(done, str(place / closed), code=done.returncode or 2)
     finally:
@@ -156,7 +157,7 @@ def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
 )
 def test_a_database_that_is_down(tmp_path: Path, scheme: str, words: tuple[str, ...]) -> None:
     with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))  # taken, and nobody listens: a connection is refused
+        free.bind(("127.0.0.1", 0))  # bound but not listening: connections are refused
         url = f"{scheme}://me:hunter2@127.0.0.1:{free.getsockname()[1]}/refract"
         (tmp_path / "data").mkdir(mode=0o700)
         done = _run(*words, data_dir=tmp_path / "data", settings={"database_url": url})

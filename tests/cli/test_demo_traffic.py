@@ -1,4 +1,4 @@
-"""Made-up traffic is believable, adds up, and is the same for the same seed."""
+"""Traffic of the demo: realistic, consistent, and the same for the same seed."""
 
 from collections import Counter
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The doctor names what is wrong and says what to do; and finds nothing wrong where nothing is."""
+"""`refract doctor`: problems are reported with a remedy; a healthy set-up has none."""
 
 import asyncio
 import json
@@ -67,7 +67,7 @@ async def test_servers_that_are_away(tmp_path: Path) -> None:
     assert "can't be reached" in by_subject(found, FindingStatus.ERROR)["database"]
     assert (
         "isn't responding" in by_subject(found, FindingStatus.WARNING)["redis"]
-    )  # everything goes on without it
+    )  # everything works without it
 
 
 async def test_a_file_that_is_no_database(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ async def test_directories(tmp_path: Path) -> None:
 
 
 async def test_an_installation_that_is_elsewhere(tmp_path: Path) -> None:
-    """Finding: run without the service's environment it said no more than that `refract serve` makes a database."""
+    """Regression: without the service's environment it only suggested `refract serve`."""
     found = {
         finding.subject: finding for finding in await run_checks(make_settings(tmp_path / "empty"))
     }
@@ -107,7 +107,7 @@ def test_the_command(tmp_path: Path) -> None:
     with serving(data):
         eventually_blocking(
             lambda: has_ingester(data / "spool")
-        )  # it begins a moment after the first answers
+        )  # it starts shortly after the first responses
         said = refract("doctor", "--data-dir", str(data))
         assert "ingester running" in said.stdout
         assert said.returncode == 0, said.stdout + said.stderr

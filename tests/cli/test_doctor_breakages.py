@@ -1,7 +1,8 @@
-"""Every breakage of the operations page (2.8) and some more: broken set-ups, each of which the doctor must name.
+"""Broken set-ups, each of which `refract doctor` must report.
 
-22 of 30 were named. Missed were a misspelt variable, a garbage .mmdb, an unreachable model or collector, an archive that is missing,
-unwritable or not shared, a read-only database user on a web node, and 0.0.0.0 without a base URL.
+Regression: a misspelt variable, an invalid .mmdb, an unreachable model or collector, an archive
+that is missing, unwritable or not shared, a read-only database user on a web node, and 0.0.0.0
+without a base URL were not reported.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class Bench:
 
 
 class _Answers(BaseHTTPRequestHandler):
-    """A provider that calls itself otherwise, a model that refuses its key, a front that shows figures to everybody, an old server."""
+    """A provider with another issuer, a model that rejects keys, public metrics, an old server."""
 
     def do_GET(self) -> None:
         status, body = {
@@ -72,7 +73,7 @@ class _Answers(BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the name that the base class gives it
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the base class's name
         """Say nothing."""
 
 
@@ -204,77 +205,299 @@ ABSENT_FILE = (
     "INSERT INTO click_archives (day, part, name, events, link_events, size, first_at, last_at,"
     " created_at) VALUES ('2026-01-01', 1, '2026-01-01-1-ab.parquet', 1, 1, 1, 0, 0, 0)"
 )
-WRONG, MIND = FindingStatus.ERROR, FindingStatus.WARNING
+ERROR, WARN = FindingStatus.ERROR, FindingStatus.WARNING
 ROWS = [
-    Row("production without base URL", lambda b: b.with_(environment="production", base_url=None), WRONG, "address", "only this machine"),
-    Row("production on http", lambda b: b.with_(environment="production"), MIND, "address", "aren't encrypted"),
-    Row("0.0.0.0 without base URL", lambda b: b.with_(host="0.0.0.0", base_url=None), WRONG, "address", "only work on this machine"),  # noqa: S104
-    Row("everybody is a proxy", lambda b: b.with_(trusted_proxies=(ip_network("0.0.0.0/0"),)), WRONG, "proxies", "forge their IP address"),
-    Row("https without proxies", lambda b: b.with_(base_url="https://go.test"), MIND, "proxies", "no proxy is trusted"),
+    Row(
+        "production without base URL",
+        lambda b: b.with_(environment="production", base_url=None),
+        ERROR,
+        "address",
+        "only this machine",
+    ),
+    Row(
+        "production on http",
+        lambda b: b.with_(environment="production"),
+        WARN,
+        "address",
+        "aren't encrypted",
+    ),
+    Row(
+        "0.0.0.0 without base URL",
+        lambda b: b.with_(host="0.0.0.0", base_url=None),  # noqa: S104 - checked, not bound
+        ERROR,
+        "address",
+        "only work on this machine",
+    ),
+    Row(
+        "every address is a proxy",
+        lambda b: b.with_(trusted_proxies=(ip_network("0.0.0.0/0"),)),
+        ERROR,
+        "proxies",
+        "forge their IP address",
+    ),
+    Row(
+        "https without proxies",
+        lambda b: b.with_(base_url="https://go.test"),
+        WARN,
+        "proxies",
+        "no proxy is trusted",
+    ),
     Row(
         "proxies without base URL",
-        lambda b: b.with_(base_url=None, trusted_proxies=(ip_network("10.0.0.1/32"),)), MIND, "proxies", "not set",
+        lambda b: b.with_(base_url=None, trusted_proxies=(ip_network("10.0.0.1/32"),)),
+        WARN,
+        "proxies",
+        "not set",
     ),
     Row(
         "a secret per machine",
-        lambda b: b.with_(secret_key=None, database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"), MIND, "secret", "Another machine",
+        lambda b: b.with_(secret_key=None, database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"),
+        WARN,
+        "secret",
+        "Another machine",
     ),
-    Row("redirect on SQLite", lambda b: b.with_(role="redirect"), MIND, "role", "same machine"),
-    Row("no provider in production", lambda b: b.with_(environment="production"), MIND, "sign-in", "from the command line"),
-    Row("no block list", lambda b: b.with_(blocklist_path=b.home / "absent"), WRONG, "blocklist", "Can't read"),
-    Row("no .mmdb", lambda b: b.with_(geoip_path=b.home / "absent"), WRONG, "geoip", "Can't read"),
-    Row("garbage .mmdb", lambda b: b.with_(geoip_path=made(b.home / "x.mmdb", b"x" * 5000)), WRONG, "geoip", "not an .mmdb database"),
-    Row("far too many processes", lambda b: b.with_(workers=64), MIND, "processes", "slow each other down"),
-    Row("no token for figures", lambda b: b.with_(host="0.0.0.0"), MIND, "metrics", "METRICS_TOKEN is not set"),  # noqa: S104
-    Row("figures for everybody", lambda b: b.with_(base_url=b.web), WRONG, "metrics", "Anyone can read"),
-    Row("public address away", lambda b: b.with_(base_url=f"http://127.0.0.1:{NOWHERE}"), MIND, "public address", "doesn't respond"),
-    Row("data directory is a file", lambda b: b.with_(data_dir=made(b.home / "file") / "below"), WRONG, "data directory", "is a file"),
+    Row("redirect on SQLite", lambda b: b.with_(role="redirect"), WARN, "role", "same machine"),
+    Row(
+        "no provider in production",
+        lambda b: b.with_(environment="production"),
+        WARN,
+        "sign-in",
+        "from the command line",
+    ),
+    Row(
+        "no block list",
+        lambda b: b.with_(blocklist_path=b.home / "absent"),
+        ERROR,
+        "blocklist",
+        "Can't read",
+    ),
+    Row("no .mmdb", lambda b: b.with_(geoip_path=b.home / "absent"), ERROR, "geoip", "Can't read"),
+    Row(
+        "garbage .mmdb",
+        lambda b: b.with_(geoip_path=made(b.home / "x.mmdb", b"x" * 5000)),
+        ERROR,
+        "geoip",
+        "not an .mmdb database",
+    ),
+    Row(
+        "far too many processes",
+        lambda b: b.with_(workers=64),
+        WARN,
+        "processes",
+        "slow each other down",
+    ),
+    Row(
+        "no metrics token",
+        lambda b: b.with_(host="0.0.0.0"),  # noqa: S104 - checked, not bound
+        WARN,
+        "metrics",
+        "METRICS_TOKEN is not set",
+    ),
+    Row("public metrics", lambda b: b.with_(base_url=b.web), ERROR, "metrics", "Anyone can read"),
+    Row(
+        "public address away",
+        lambda b: b.with_(base_url=f"http://127.0.0.1:{NOWHERE}"),
+        WARN,
+        "public address",
+        "doesn't respond",
+    ),
+    Row(
+        "data directory is a file",
+        lambda b: b.with_(data_dir=made(b.home / "file") / "below"),
+        ERROR,
+        "data directory",
+        "is a file",
+    ),
     Row(
         "data directory cannot be written",
-        lambda b: b.with_(data_dir=unwritable(b, directory(b.home / "ro", 0o700))), WRONG, "data directory", "can't write",
+        lambda b: b.with_(data_dir=unwritable(b, directory(b.home / "ro", 0o700))),
+        ERROR,
+        "data directory",
+        "can't write",
     ),
-    Row("data directory open to all", lambda b: b.with_(data_dir=directory(b.home / "o", 0o755)), MIND, "data directory", "can read"),
-    Row("disk full", lambda b: full_disk(b, 1 << 20), WRONG, "data directory", "0.0 GiB free"),
-    Row("disk nearly full", lambda b: full_disk(b, 500 << 20), MIND, "data directory", "0.5 GiB free"),
-    Row("no inodes", few_inodes, WRONG, "data directory", "inodes left"),
-    Row("archive missing", lambda b: b.with_(archive_dir=b.home / "absent"), WRONG, "archive", "doesn't exist"),
+    Row(
+        "data directory open to all",
+        lambda b: b.with_(data_dir=directory(b.home / "o", 0o755)),
+        WARN,
+        "data directory",
+        "can read",
+    ),
+    Row("disk full", lambda b: full_disk(b, 1 << 20), ERROR, "data directory", "0.0 GiB free"),
+    Row(
+        "disk nearly full",
+        lambda b: full_disk(b, 500 << 20),
+        WARN,
+        "data directory",
+        "0.5 GiB free",
+    ),
+    Row("no inodes", few_inodes, ERROR, "data directory", "inodes left"),
+    Row(
+        "archive missing",
+        lambda b: b.with_(archive_dir=b.home / "absent"),
+        ERROR,
+        "archive",
+        "doesn't exist",
+    ),
     Row(
         "archive cannot be written",
-        lambda b: b.with_(archive_dir=unwritable(b, directory(b.home / "ar", 0o700))), WRONG, "archive", "can't write",
+        lambda b: b.with_(archive_dir=unwritable(b, directory(b.home / "ar", 0o700))),
+        ERROR,
+        "archive",
+        "can't write",
     ),
-    Row("archive not shared", lambda b: b.with_(role="web", archive_dir=None), MIND, "archive", "its own data directory"),
-    Row("archives differ", lambda b: b.sql(ABSENT_FILE), WRONG, "archive", "1 of 1 archive file missing"),
-    Row("never backed up", lambda b: b.with_(archive_dir=directory(b.home / "new", 0o700)), MIND, "backup", "No backup yet"),
-    Row("old backup", old_backup, MIND, "backup", "days old"),
-    Row("nobody stores clicks", lambda b: b.with_(role="redirect"), WRONG, "clicks", "No process stores"),
-    Row("clicks pile up", sparse_spool, MIND, "clicks", "MiB of clicks are pending"),
+    Row(
+        "archive not shared",
+        lambda b: b.with_(role="web", archive_dir=None),
+        WARN,
+        "archive",
+        "its own data directory",
+    ),
+    Row(
+        "archives differ",
+        lambda b: b.sql(ABSENT_FILE),
+        ERROR,
+        "archive",
+        "1 of 1 archive file missing",
+    ),
+    Row(
+        "never backed up",
+        lambda b: b.with_(archive_dir=directory(b.home / "new", 0o700)),
+        WARN,
+        "backup",
+        "No backup yet",
+    ),
+    Row("old backup", old_backup, WARN, "backup", "days old"),
+    Row(
+        "no process stores clicks",
+        lambda b: b.with_(role="redirect"),
+        ERROR,
+        "clicks",
+        "No process stores",
+    ),
+    Row("clicks pile up", sparse_spool, WARN, "clicks", "MiB of clicks are pending"),
     Row(
         "unreadable clicks",
-        unreadable, MIND, "clicks", "1 file with unreadable clicks",
+        unreadable,
+        WARN,
+        "clicks",
+        "1 file with unreadable clicks",
     ),
     Row(
         "few open files",
-        few_files, MIND, "open files", "limit is 256",
+        few_files,
+        WARN,
+        "open files",
+        "limit is 256",
     ),
-    Row("server not reachable", lambda b: running_elsewhere(b, NOWHERE), MIND, "server", "doesn't respond"),
-    Row("server of another version", lambda b: running_elsewhere(b, int(b.web.rpartition(":")[2])), MIND, "server", "version 0.0.1"),
-    Row("no database", lambda b: b.with_(database_url=f"sqlite:///{b.home}/none.db"), WRONG, "database", "there's no database"),
-    Row("database away", lambda b: b.with_(database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"), WRONG, "database", "can't be reached"),
-    Row("no database file", no_database, WRONG, "database", "no.db"),
-    Row("damaged database", damaged, WRONG, "database", "damaged|malformed"),
-    Row("older schema", lambda b: b.sql("UPDATE alembic_version SET version_num = '0019'"), MIND, "schema", "is at revision 0019"),
-    Row("newer schema", lambda b: b.sql("UPDATE alembic_version SET version_num = '9999'"), WRONG, "schema", "is at revision 9999"),
-    Row("half a restore", lambda b: b.sql("UPDATE alembic_version SET version_num = 'restoring-0001'"), WRONG, "schema", "was interrupted"),
-    Row("another directory", lambda b: b.with_(data_dir=b.home / "other", database_url=None), WRONG, "database", "no installation"),
-    Row("dead jobs", lambda b: b.sql(DEAD_JOB), MIND, "jobs", "1 job failed"),
-    Row("redis away", lambda b: b.with_(redis_url=f"redis://127.0.0.1:{NOWHERE}/0"), MIND, "redis", "isn't responding"),
-    Row("issuer away", lambda b: b.with_(issuers=issuer(f"http://127.0.0.1:{NOWHERE}")), WRONG, "issuer", "doesn't respond"),
-    Row("issuer by another name", lambda b: b.with_(issuers=issuer(f"{b.web}/other")), WRONG, "issuer", "reports the issuer https://somebody"),
-    Row("issuer open to the world", lambda b: b.with_(issuers=issuer("https://accounts.google.com")), MIND, "issuer corp", "Anyone"),
-    Row("model away", lambda b: b.with_(model_url=f"http://127.0.0.1:{NOWHERE}/v1", model_name="m"), WRONG, "model", "doesn't respond"),
-    Row("model refuses", lambda b: b.with_(model_url=f"{b.web}/v1", model_name="m"), WRONG, "model", "rejected the key"),
-    Row("collector away", lambda b: b.with_(otlp_url=f"http://127.0.0.1:{NOWHERE}/v1/traces"), WRONG, "traces", "doesn't respond"),
-]  # fmt: skip
+    Row(
+        "server not reachable",
+        lambda b: running_elsewhere(b, NOWHERE),
+        WARN,
+        "server",
+        "doesn't respond",
+    ),
+    Row(
+        "server of another version",
+        lambda b: running_elsewhere(b, int(b.web.rpartition(":")[2])),
+        WARN,
+        "server",
+        "version 0.0.1",
+    ),
+    Row(
+        "no database",
+        lambda b: b.with_(database_url=f"sqlite:///{b.home}/none.db"),
+        ERROR,
+        "database",
+        "there's no database",
+    ),
+    Row(
+        "database away",
+        lambda b: b.with_(database_url=f"postgresql://u@127.0.0.1:{NOWHERE}/x"),
+        ERROR,
+        "database",
+        "can't be reached",
+    ),
+    Row("no database file", no_database, ERROR, "database", "no.db"),
+    Row("damaged database", damaged, ERROR, "database", "damaged|malformed"),
+    Row(
+        "older schema",
+        lambda b: b.sql("UPDATE alembic_version SET version_num = '0019'"),
+        WARN,
+        "schema",
+        "is at revision 0019",
+    ),
+    Row(
+        "newer schema",
+        lambda b: b.sql("UPDATE alembic_version SET version_num = '9999'"),
+        ERROR,
+        "schema",
+        "is at revision 9999",
+    ),
+    Row(
+        "half a restore",
+        lambda b: b.sql("UPDATE alembic_version SET version_num = 'restoring-0001'"),
+        ERROR,
+        "schema",
+        "was interrupted",
+    ),
+    Row(
+        "another directory",
+        lambda b: b.with_(data_dir=b.home / "other", database_url=None),
+        ERROR,
+        "database",
+        "no installation",
+    ),
+    Row("dead jobs", lambda b: b.sql(DEAD_JOB), WARN, "jobs", "1 job failed"),
+    Row(
+        "redis away",
+        lambda b: b.with_(redis_url=f"redis://127.0.0.1:{NOWHERE}/0"),
+        WARN,
+        "redis",
+        "isn't responding",
+    ),
+    Row(
+        "issuer away",
+        lambda b: b.with_(issuers=issuer(f"http://127.0.0.1:{NOWHERE}")),
+        ERROR,
+        "issuer",
+        "doesn't respond",
+    ),
+    Row(
+        "issuer by another name",
+        lambda b: b.with_(issuers=issuer(f"{b.web}/other")),
+        ERROR,
+        "issuer",
+        "reports the issuer https://somebody",
+    ),
+    Row(
+        "issuer open to the world",
+        lambda b: b.with_(issuers=issuer("https://accounts.google.com")),
+        WARN,
+        "issuer corp",
+        "Anyone",
+    ),
+    Row(
+        "model away",
+        lambda b: b.with_(model_url=f"http://127.0.0.1:{NOWHERE}/v1", model_name="m"),
+        ERROR,
+        "model",
+        "doesn't respond",
+    ),
+    Row(
+        "model refuses",
+        lambda b: b.with_(model_url=f"{b.web}/v1", model_name="m"),
+        ERROR,
+        "model",
+        "rejected the key",
+    ),
+    Row(
+        "collector away",
+        lambda b: b.with_(otlp_url=f"http://127.0.0.1:{NOWHERE}/v1/traces"),
+        ERROR,
+        "traces",
+        "doesn't respond",
+    ),
+]
 on_sqlite = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
@@ -336,7 +559,7 @@ async def test_a_user_that_may_only_read_is_named_on_a_web_node(
         ).render_as_string(hide_password=False)
         settings = make_settings(tmp_path, database_url=url, role="web")
         found = await run_checks(settings)
-        assert [one.message for one in found if one.status is WRONG] == [
+        assert [one.message for one in found if one.status is ERROR] == [
             f"{user} can't write, which a web node needs."
         ]
         reading = await run_checks(
@@ -359,7 +582,7 @@ async def test_more_connections_than_the_server_has_are_named(
         make_settings(tmp_path, database_url=postgresql_url, workers=8, database_pool_size=200)
     )
 
-    assert "connections" in [one.subject for one in found if one.status is WRONG]
+    assert "connections" in [one.subject for one in found if one.status is ERROR]
 
 
 def test_a_misspelt_variable_is_named(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A stop that fails nobody: what a client sees of a server that is on its way out."""
+"""Graceful stop: no request fails while a server drains."""
 
 import asyncio
 import os
@@ -26,7 +26,7 @@ async def _serving(home: Path, workers: int = 1, **environment: str) -> AsyncIte
 
 
 async def _half_sent(made: Site) -> Wire:
-    """A request whose body is still to come, already in the server's hands: its credential was accepted."""
+    """An accepted request whose body is still to come; its credential was checked."""
     async with made.runtime() as rt:
         key = await stage.make_key(rt)
     wire = await Wire.open(made.port)
@@ -82,7 +82,7 @@ async def test_processes_without_their_parent_finish_what_they_have(tmp_path: Pa
 
 @pytest.mark.parametrize("workers", [1, 2])
 async def test_a_terminal_that_closes_stops_it_in_good_order(tmp_path: Path, workers: int) -> None:
-    """SIGHUP means two things: a terminal that closed, which the process can tell, and a wish for a reload."""
+    """SIGHUP means a closed terminal, which the process can detect, or a reload."""
     async with _on_terminal(tmp_path, workers) as (made, close_terminal):
         wire = await _half_sent(made)
         close_terminal()

@@ -1,4 +1,4 @@
-"""`refract export links` and `refract import links`, as a person types them."""
+"""`refract export links` and `refract import links`."""
 
 import asyncio
 import csv
@@ -35,7 +35,7 @@ def many(path: Path, count: int) -> Path:
 
 
 def links_in(data: Path) -> int:
-    """Asked of the file itself, while somebody may be writing it."""
+    """Return the number of links, read from the file while it may be written."""
     if not (data / "refract.db").exists():
         return 0
     connection = sqlite3.connect(f"file:{data / 'refract.db'}?mode=ro", uri=True)
@@ -198,9 +198,15 @@ def test_bad_rows_are_told_counted_and_reported(run: Run, tmp_path: Path) -> Non
     assert ran.out == "10 rows: 2 created, 0 already here, 1 skipped, 7 refused.\n"
     told = ran.err.splitlines()
     assert [line.split(": ")[:2] for line in told] == [
-        ["line 3", "refused"], ["line 4", "refused"], ["line 5", "skipped"], ["line 6", "refused"], ["line 7", "refused"],
-        ["line 8", "refused"], ["line 9", "refused"], ["line 10", "refused"],
-    ]  # fmt: skip
+        ["line 3", "refused"],
+        ["line 4", "refused"],
+        ["line 5", "skipped"],
+        ["line 6", "refused"],
+        ["line 7", "refused"],
+        ["line 8", "refused"],
+        ["line 9", "refused"],
+        ["line 10", "refused"],
+    ]
     assert "\x1b" not in ran.err
     assert max(map(len, told)) < 500
     with report.open(newline="", encoding="utf-8") as written:

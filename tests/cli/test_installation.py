@@ -1,7 +1,8 @@
 """Commands and the installation they work on.
 
-Findings: in the wrong directory a command made a second installation, in silence; its addresses were those of port 8000 whatever
-the server had; an existing data directory stayed open to others; any command migrated an older schema.
+Regressions: in the wrong directory a command silently created a second installation; its URLs had
+port 8000 whatever the server's; an existing data directory stayed readable by others; any command
+migrated an older schema.
 """
 
 import errno
@@ -200,7 +201,7 @@ def test_commands_know_the_address_of_the_server(tmp_path: Path) -> None:
 
 
 def test_whoever_listens_everywhere_hears_of_the_base_url(tmp_path: Path) -> None:
-    with serving(tmp_path / "data", "--host", "0.0.0.0") as server:  # noqa: S104 - for the moment of a test
+    with serving(tmp_path / "data", "--host", "0.0.0.0") as server:  # noqa: S104 - a test
         server.signal(signal.SIGTERM)
         eventually_blocking(lambda: "REFRACT_BASE_URL" in server.output)
         assert f"Short URLs will say http://127.0.0.1:{server.port}" in server.output

@@ -1,4 +1,4 @@
-"""`refract keys`: what an operator makes, sees and takes back."""
+"""`refract keys`."""
 
 import pytest
 

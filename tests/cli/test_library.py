@@ -1,4 +1,4 @@
-"""`refract save`, `refract library`, and imports and exports of it, as a person types them."""
+"""`refract save`, `refract library`, and imports and exports of the library."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""`refract shorten` and `refract links`, as a person types them."""
+"""`refract shorten` and `refract links`."""
 
 import asyncio
 import json
@@ -234,8 +234,18 @@ def test_the_life_of_a_link(run: Run) -> None:
         for one in json.loads(ok(run("links", "history", "one", "--json")))
     ]
     assert [action for _, action in reversed(told)] == [
-        "created", "disabled", "enabled", "edited", "edited", "undone", "reverted", "renewed", "renewed", "deleted", "undone",
-    ]  # fmt: skip
+        "created",
+        "disabled",
+        "enabled",
+        "edited",
+        "edited",
+        "undone",
+        "reverted",
+        "renewed",
+        "renewed",
+        "deleted",
+        "undone",
+    ]
     assert "https://example.com/1 → https://example.com/2" in ok(run("links", "history", "one"))
 
 

@@ -1,4 +1,4 @@
-"""Nobody is lost between the kernel's welcome and ours."""
+"""No connection is lost between the kernel's accept queue and the server."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""`refract lists`: an operator takes a stranger's page down from the terminal."""
+"""`refract lists`: an operator takes down a list."""
 
 import json
 from pathlib import Path

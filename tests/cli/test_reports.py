@@ -1,4 +1,4 @@
-"""`refract reports`: the queue from the terminal."""
+"""`refract reports`."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`refract restore` on an installation that was in use since the backup was made."""
+"""`refract restore` on an installation that was used after the backup."""
 
 import json
 from pathlib import Path
@@ -7,7 +7,7 @@ from tests.cli.conftest import Run
 
 
 def test_what_was_revoked_while_no_worker_ran_stays_revoked(run: Run, tmp_path: Path) -> None:
-    """The list is written by workers: before the database that knows better is emptied, it is asked."""
+    """Workers write the list; the database is read once more before it is emptied."""
     run("keys", "create", "--name", "old")
     run("keys", "create", "--name", "kept")
     file = tmp_path / "b.zip"

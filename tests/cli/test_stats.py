@@ -1,4 +1,4 @@
-"""`refract stats`, as a person types it."""
+"""`refract stats`."""
 
 import asyncio
 import json

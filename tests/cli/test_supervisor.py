@@ -1,4 +1,4 @@
-"""The parent of several server processes, with children that do exactly what a test wants."""
+"""The supervisor of server processes, with scripted children."""
 
 import asyncio
 import contextlib
@@ -19,7 +19,8 @@ from tests.waiting import PATIENCE, eventually
 
 CHILD = """
 import os, signal, sys, time
-told, held, behaviour = int(sys.argv[2]), int(sys.argv[3]), open(os.environ["BEHAVIOUR"]).read().split()
+told, held = int(sys.argv[2]), int(sys.argv[3])
+behaviour = open(os.environ["BEHAVIOUR"]).read().split()
 born = len(open(os.environ["BORN"]).readlines())
 with open(os.environ["BORN"], "a") as file:
     file.write(f"{os.getpid()}\\n")
@@ -50,7 +51,7 @@ while not stopping or (wish == "lingers" and time.monotonic() < stopping[0] + 3)
 
 
 class Nursery:
-    """Children by script: each new one behaves as the next word says, and the last word holds for all after."""
+    """Scripted children: each new one behaves as the next word says; the last word repeats."""
 
     def __init__(self, home: Path) -> None:
         self.behaviour = home / "behaviour"
@@ -201,7 +202,7 @@ async def test_a_stop_in_the_middle_of_a_replacement_stops(
         async with asyncio.timeout(PATIENCE):
             await task
         assert nursery.living == []
-        assert len(nursery.born) == 4  # nobody was replaced after the stop
+        assert len(nursery.born) == 4  # none was replaced after the stop
 
 
 async def test_a_stop_waits_for_one_that_is_still_leaving(tmp_path: Path, nursery: Nursery) -> None:
@@ -257,7 +258,7 @@ async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replac
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(lambda: nursery.prepared == 1)
         nursery.prepare_by(monkeypatch, 0)
-        assert set(nursery.born) == first  # nobody was started on a database that is not prepared
+        assert set(nursery.born) == first  # none was started before the database was prepared
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(
             lambda: (
@@ -271,7 +272,7 @@ async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replac
 async def test_a_process_that_needs_a_newer_schema_gets_it(
     tmp_path: Path, nursery: Nursery
 ) -> None:
-    """A version is installed, not yet reloaded, and a process dies: its successor is of the new code."""
+    """A process that dies after an upgrade, before the reload, is replaced by new code."""
     nursery.plan("serves", "needs-schema", "serves")
     async with _supervised(tmp_path, 1):
         await eventually(lambda: len(nursery.living) == 1)

@@ -1,4 +1,7 @@
-"""`refract verify --acknowledge` (operations drill "spool bytes damaged": verify failed for ever, with no way to accept the loss)."""
+"""`refract verify --acknowledge`.
+
+Regression: after damage to the spool `verify` failed forever, with no way to accept the loss.
+"""
 
 from pathlib import Path
 

@@ -113,7 +113,7 @@ def run_on_data(
 def run_on_database(
     settings: Settings, work: Callable[[Database], Awaitable[CommandResultT]]
 ) -> CommandResultT:
-    """Run `work` on the database, whatever the state of its schema."""
+    """Run `work` on the database without checking its schema."""
 
     async def run() -> CommandResultT:
         db = Database(settings)

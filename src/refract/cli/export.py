@@ -84,7 +84,7 @@ ExportWork = Callable[[Callable[[str], object]], int]
 
 
 def write_to_stdout(work: ExportWork) -> None:
-    """Write to standard output in UTF-8, whatever the locale. The reader may close the pipe."""
+    """Write to standard output in UTF-8 in every locale. The reader may close the pipe."""
     sink = sys.stdout.buffer
     try:
         work(lambda text: sink.write(text.encode()))

@@ -97,7 +97,7 @@ async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
 
 
 async def fill_clicks(rt: Runtime, made: Mapping[int, tuple[datetime, datetime, float]]) -> int:
-    """Store clicks of links, given by start, end and clicks per ordinary day; return their number."""
+    """Store clicks of links, given by start, end and clicks per day; return their number."""
     every: list[Visit] = []
     for link_id, (begin, end, daily) in made.items():
         wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))

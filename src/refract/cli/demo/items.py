@@ -127,7 +127,7 @@ async def fill_items(rt: Runtime, clock: ManualClock, owner: User) -> int:
 async def _create_item(rt: Runtime, owner: User, sample: SampleItem) -> None:
     """Capture, enrich and perhaps confirm items as usual, but without fetching their pages."""
     proposal = EnrichmentProposal(
-        sample.title, sample.summary or None, [SuggestedTag(*one) for one in sample.proposed]
+        sample.title, sample.summary or None, [SuggestedTag(*tag) for tag in sample.proposed]
     )
     async with rt.db.write() as session:
         item = (await service.capture_item(session, rt, owner, ItemCreate(text=sample.text))).item

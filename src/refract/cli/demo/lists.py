@@ -105,7 +105,7 @@ async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: U
     caller, client = ListCaller(owner.id), ListClient(None, None, network="")
     for sample in SAMPLES:
         found = await addresses.check_addresses(rt, client, [url for url, _, _ in sample.entries])
-        good = [one for one in found if not isinstance(one, RefractError)]
+        good = [url for url in found if not isinstance(url, RefractError)]
         async with rt.db.write() as session:
             new = ListCreate(
                 title=sample.title, description=sample.about or None, palette=sample.palette

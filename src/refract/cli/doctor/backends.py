@@ -227,7 +227,8 @@ async def _check_rights(connection: AsyncConnection, settings: Settings) -> Doct
         return report_ok("database user", f"{user} is enough: a {settings.role} node only reads.")
     column = {"links": "title", "link_totals": "bot_clicks"}[table]
     try:
-        await connection.execute(text(f"UPDATE {table} SET {column} = {column} WHERE 1 = 0"))  # noqa: S608 - constants
+        update = f"UPDATE {table} SET {column} = {column} WHERE 1 = 0"  # noqa: S608 - constants
+        await connection.execute(text(update))
     except DBAPIError as exc:
         if not is_permission_denied(exc):
             raise
