@@ -8,6 +8,7 @@ which git ignores; the sheet goes to `docs/screens/`, beside three pictures of a
 import argparse
 import html
 import os
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -19,6 +20,7 @@ from playwright.sync_api import Browser, Playwright, sync_playwright
 from tests.browser.gallery import gallery
 from tests.browser.samples import PAGES
 from tests.serving import refract, serving
+from tools import packages
 from tools.servers import free_port
 
 OUT = Path("screens")
@@ -113,6 +115,13 @@ def lived_in(directory: Path) -> None:
         browser.close()
 
 
+def install_chinese_font() -> None:
+    """Install a font with Chinese characters, if none is there and this machine allows it."""
+    found = subprocess.run(["fc-list", ":lang=zh"], capture_output=True, check=False).stdout
+    if not found and not (packages.may_install() and packages.apt_install(["fonts-noto-cjk"])):
+        print("No font has Chinese characters: install fonts-noto-cjk to see them.")
+
+
 def launch(playwright: Playwright, *more: str) -> Browser:
     return playwright.chromium.launch(
         executable_path=os.environ.get("REFRACT_TEST_CHROMIUM", "/usr/bin/chromium"),
@@ -134,6 +143,7 @@ def main() -> None:
         with TemporaryDirectory() as directory:
             lived_in(Path(directory))
         return
+    install_chinese_font()
     OUT.mkdir(exist_ok=True)
     server = uvicorn.Server(
         uvicorn.Config(gallery(), host="127.0.0.1", port=0, log_level="warning")
