@@ -79,9 +79,10 @@ TAGS = {
 
 DESCRIPTION = """Everything the web app can do, for programs.
 
-Bodies and answers are JSON in snake_case; times are RFC 3339 in UTC; ids are decimal text. Send an API key as `X-API-Key` or as a Bearer
-token. Unknown fields are refused. Every error is `application/problem+json` (RFC 9457) with a stable `code` and a `request_id`.
-Collections answer `items` and `next_cursor`; give the cursor back to get the next page. Every POST that changes something
+Bodies and responses are JSON in snake_case; times are RFC 3339 in UTC; ids are decimal text. Send
+an API key as `X-API-Key` or as a Bearer token. Unknown fields are rejected. Every error is
+`application/problem+json` (RFC 9457) with a stable `code` and a `request_id`. Collections return
+`items` and `next_cursor`; send the cursor to get the next page. Every POST that changes something
 accepts an `Idempotency-Key`.
 """
 
@@ -166,7 +167,7 @@ def _build_openapi(api: FastAPI, public_url: str) -> dict[str, Any]:
 
 
 def list_routes(api: FastAPI) -> list[tuple[str, str]]:
-    """Method and path of every route, those of included routers too."""
+    """Return method and path of every route, those of included routers too."""
     found = [
         (method, route.path)
         for route in iter_route_contexts(api.routes)
@@ -176,9 +177,9 @@ def list_routes(api: FastAPI) -> list[tuple[str, str]]:
 
 
 def list_methods(api: FastAPI, path: str) -> list[str]:
-    """What can be done at an address, over all routes that match it.
+    """Return the methods of a path, over all routes that match it.
 
-    Whatever can be got can be asked for its head.
+    HEAD is allowed wherever GET is.
     """
     literal = path in api.state.literal_paths
     matching = [
@@ -248,9 +249,9 @@ async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:
-    """A page for people, a problem document for programs.
+    """Return an error page for browsers, a problem document for programs.
 
-    And for an address with a slash too many the way to the one without.
+    A path with a trailing slash is redirected to the one without, if that exists.
     """
     if (
         isinstance(error, HTTPException)
@@ -292,9 +293,7 @@ async def _handle_error(request: Request, error: Exception) -> Response:
 
 
 def _strip_slash(request: Request) -> str | None:
-    """The same address without the slash at its end, on whatever host this is, if something answers
-    there.
-    """
+    """Return the same URL without its trailing slash, if a route matches it."""
     path = request.url.path.rstrip("/")
     if (
         path == request.url.path

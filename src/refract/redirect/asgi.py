@@ -168,7 +168,7 @@ class _RedirectRequest:
         )
 
     async def _resolve(self) -> ResolveOutcome:
-        """What we knew before we lost touch is asked for again, but nobody is made to wait for long, and few are made to wait at all."""
+        """Resolve the request, with a short timeout where a stale result is available."""
         if len(self._raw_path) > MAX_PATH_BYTES:
             raise PathTooLong(limit=MAX_PATH_BYTES)
         follow, monotonic = self._app, self._rt.clock.monotonic
@@ -335,7 +335,7 @@ class _RedirectRequest:
         )
 
     async def _render_missing(self) -> Response:
-        """A miss costs its network and its user a token; without one there is no page and no search for what was meant."""
+        """Charge the miss to the network and the user, then return the page with suggestions."""
         misses = self._app.misses
         await misses.charge_network(self._frontend.get_network(self._scope))
         visitor = await self._get_user()

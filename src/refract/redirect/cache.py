@@ -140,11 +140,11 @@ class RedirectCache:
         return True
 
     def get_stale(self, path: bytes) -> CachedRedirect | None:
-        """What we knew before we lost touch; for when nobody can be asked. Its expiry still holds."""
+        """Return a stale entry, for when the database can't be read. Expiries still apply."""
         return self._stale.get(path)
 
     def invalidate(self, target: int) -> None:
-        """A link changed: every spelling of it goes, and an answer already being read will not be taken in."""
+        """Drop all paths of a changed link, and ignore results that are being read."""
         self._invalidations.record(target)
         for path in self._paths_by_target.pop(target, ()):
             self.paths.pop(path, None)
@@ -236,7 +236,7 @@ class NegativeCache:
         return True
 
     def invalidate(self, key: bytes) -> None:
-        """The name exists now."""
+        """Forget that a name is missing, since it exists now."""
         self._invalidations.record(key)
         self._expires_at.pop(key, None)
 

@@ -107,7 +107,7 @@ class RedirectEngine:
 
     @asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """The sweep and the bus; at the end what is left is sent and written."""
+        """Run the sweep and the bus. At the end, send and write what is left."""
         ready = asyncio.Event()
         tasks: list[asyncio.Task[Any]] = [
             asyncio.create_task(self.invalidator.run(ready), name="redirect-bus")

@@ -33,7 +33,7 @@ class RedirectFrontend(Protocol):
     async def authenticate(self, scope: Scope) -> SignedInUser | None: ...
 
     def get_network(self, scope: Scope) -> str:
-        """The network a request comes from, as far as misses are counted by it."""
+        """Return the network that a request's misses are charged to."""
 
     async def get_manage_url(
         self, visitor: SignedInUser | None, found: RedirectTarget

@@ -140,7 +140,10 @@ class CacheInvalidator:
         self._invalidate_all()
 
     async def _load_recent_versions(self) -> None:
-        """What others have put into the shared cache may be older than a change that was made before we began to listen."""
+        """Load versions of recent changes.
+
+        Entries of the shared cache may be older than a change made before this process listened.
+        """
         if self._redis_cache is None:
             return
         rows = await self._reader.fetch_rows(_RECENT_QUERY)

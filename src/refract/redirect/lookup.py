@@ -164,9 +164,9 @@ class SharedLinkCache(Protocol):
     """A cache between this process and the database that other processes fill too. It never holds a restricted link."""
 
     async def get(self, text: str, *, allow_stale: bool = False) -> RedirectTarget | None:
-        """What is known of a text; None when the database must be asked, also because the cache does not answer in time.
+        """Return the cached target of a text; None if the database must be read, also on a timeout.
 
-        `whatever` asks for what is there, old or not, since the database cannot be asked.
+        `allow_stale` accepts old entries, for when the database is unavailable.
         """
 
     async def put(self, text: str, found: RedirectTarget) -> None:
@@ -174,7 +174,7 @@ class SharedLinkCache(Protocol):
 
 
 def build_negative_keys(text: str) -> tuple[bytes, ...]:
-    """What must be known for a text to be missing: no such name in any spelling, and no link with exactly this code."""
+    """Return the keys that must be cached as missing for a text to be missing: name and code."""
     named = build_missing_name_key(name_key(text))
     return (named,) if decode_base62(text) is None else (named, build_missing_code_key(text))
 
@@ -241,7 +241,7 @@ class TieredLookup:
         return await self._database.can_open(found, visitor)
 
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
-        """Looking for what was meant costs far more than the answer itself: a flood of strangers is not helped to spell."""
+        """Suggest similar names, with a limit for anonymous visitors: the search is expensive."""
         if visitor is None and self._suggestion_buckets.take("strangers", self._now()) < 0:
             return []
         try:

@@ -92,7 +92,10 @@ class RedisLinkCache:
         self._log = structlog.get_logger("refract.shared")
 
     async def get(self, text: str, *, allow_stale: bool = False) -> RedirectTarget | None:
-        """What is known of a text. `whatever` is for when the database cannot be asked: an answer that may be old is better than none."""
+        """Return the cached target of a text.
+
+        `allow_stale` accepts old entries, for when the database is unavailable.
+        """
         if not allow_stale and (
             self.feed_stale or self._epoch is None or self._monotonic() < self._distrusted_until
         ):
@@ -158,7 +161,7 @@ class RedisLinkCache:
             )
 
     def note_version(self, target: int, version: int) -> None:
-        """A change that this process knows of, whoever told it."""
+        """Record the version of a change, from any source."""
         now = self._monotonic()
         if target == ALL_TARGETS:
             self._epoch, self._epoch_unknown_since = None, now

@@ -71,7 +71,7 @@ def parse_typed_path(typed: str) -> ShortLinkRequest:
 
 
 def get_raw_path(scope_path: str, raw_path: bytes | None) -> bytes:
-    """The path as sent; servers that do not tell give the decoded one, which is encoded again."""
+    """Return the path as sent, or the decoded path encoded again if the server has no raw one."""
     return raw_path if raw_path is not None else quote(scope_path).encode()
 
 
@@ -155,7 +155,7 @@ class LinkLookup(Protocol):
     """Who knows the names."""
 
     async def find(self, text: str) -> RedirectTarget | None:
-        """What a chosen name or a canonical code stands for; names come first."""
+        """Return the target of a name or a canonical code. Names come first."""
 
     async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
         """Return whether a visitor who is signed in may follow a restricted link."""

@@ -98,9 +98,9 @@ def build_redirect_headers(
 
 
 def build_head(status: int, location: bytes) -> bytes:
-    """What differs from link to link: a cached link keeps these bytes alone, `ending` supplies the rest.
+    """Return the part of a redirect that is cached per link. `build_tail` returns the rest.
 
-    The location must be a serialised URL; a control character or a space in it is refused, never sent.
+    The location must be a serialized URL: control characters and spaces in it are rejected.
     """
     phrase = HTTPStatus(status).phrase.encode()
     return b"HTTP/1.1 %d %b\r\n" % (status, phrase) + _encode_headers(
@@ -115,7 +115,7 @@ def parse_head(head: bytes) -> tuple[int, str]:
 
 
 def build_tail(at: float) -> bytes:
-    """What all redirects of one second have in common, up to and including the blank line."""
+    """Return the headers that all redirects of a second share, with the blank line."""
     return (
         _encode_headers((*_COMMON_HEADERS, (b"date", formatdate(at, usegmt=True).encode())))
         + b"\r\n"
@@ -123,7 +123,7 @@ def build_tail(at: float) -> bytes:
 
 
 def render_redirect(status: int, location: bytes, at: float) -> bytes:
-    """The whole answer."""
+    """Return a whole redirect response."""
     return build_head(status, location) + build_tail(at)
 
 

@@ -37,7 +37,8 @@ def _load_asset(name: str) -> tuple[bytes, bytes | None, str] | None:
 async def asset(digest: str, name: str, request: Request) -> Response:
     """Serve a static file.
 
-    An unknown digest comes from a page of another version: it gets the current file, uncached."""
+    An unknown digest comes from a page of another version: it gets the current file, uncached.
+    """
     found = _load_asset(name)
     if found is None:
         raise PageNotFound

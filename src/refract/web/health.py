@@ -108,8 +108,7 @@ class HealthEndpoints:
         )  # cached links work without the database
 
     def can_see_detail(self, scope: Scope) -> bool:
-        """Return whether a request may see details: it has the token, or none is set and it is
-        local.
+        """Return whether a request may see details: by the token, or if none is set, locally.
 
         A local request must also name a host of ours and come through no proxy: a browser on this
         machine may have been sent here under a foreign name (DNS rebinding).

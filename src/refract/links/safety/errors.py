@@ -23,7 +23,7 @@ class MaliciousUrl(Invalid):
 
 
 class InvalidDomain(Invalid):
-    """ "{domain}" isn't a domain. Enter it like example.com, without a path."""
+    """The text "{domain}" isn't a domain. Enter it like example.com, without a path."""
 
 
 class DomainNotBlocked(NotFound):
