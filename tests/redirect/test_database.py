@@ -320,7 +320,7 @@ async def test_resolve_says_where_and_why(
         "status": 302,
         "location": "https://jira.example/browse/PROJ-1",
         "why": (
-            "The name /Jira leads to https://jira.example/browse/{1}; the path fills its"
+            "The name /Jira goes to https://jira.example/browse/{1}; the path fills its"
             " placeholders."
         ),
         "name": "Jira",

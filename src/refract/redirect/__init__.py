@@ -1,1 +1,1 @@
-"""The hot path: from a raw request path to an answer, counted before it leaves."""
+"""The hot path: from a raw request path to a redirect, recorded before it is sent."""

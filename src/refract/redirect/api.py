@@ -1,4 +1,4 @@
-"""`POST /resolve`: where a path would lead, and why, without going there."""
+"""API that explains where a path goes, without following it."""
 
 from urllib.parse import urlsplit
 
@@ -37,7 +37,7 @@ router = api_router("/resolve", "links")
 @router.post("")
 @read_only
 async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Request) -> ResolveOut:
-    """Say where a path would lead, and why. Nothing changes; what does not exist counts against the limit of misses."""
+    """Explain where a path goes. Nothing is changed; misses count against their rate limit."""
     follow: RedirectApp = request.app.state.redirects
     path, query = split_own_path(asked.path, rt.settings.public_url)
     wish = parse_path(
@@ -70,16 +70,15 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
         and isinstance(outcome, DeadOutcome)
         and await follow.frontend.get_manage_url(actor, outcome.found) is None
     ):
-        return said.model_copy(
-            update={"link_id": None}
-        )  # a deleted link is seen by its owners and administrators alone
+        # Only owners and administrators may know of a deleted link.
+        return said.model_copy(update={"link_id": None})
     return said
 
 
 async def _entry(
     follow: RedirectApp, request: Request, wish: ShortLinkRequest, outcome: ResolveOutcome
 ) -> ResolveOutcome:
-    """Return what becomes of an entry of a list; any other outcome as it is."""
+    """Return the outcome of a list entry; any other outcome unchanged."""
     if not (
         isinstance(outcome, ListOutcome)
         and wish.extra.strip("/")
@@ -95,7 +94,7 @@ async def _entry(
 
 
 def split_own_path(typed: str, public_url: str) -> tuple[str, str]:
-    """Path and query of what was typed, whether it names our host or not."""
+    """Return path and query of a short URL, with or without our host."""
     text = typed.strip()
     host = urlsplit(public_url).netloc
     for prefix in (public_url, f"//{host}", f"{host}/"):
@@ -106,7 +105,7 @@ def split_own_path(typed: str, public_url: str) -> tuple[str, str]:
     return f"/{path.lstrip('/')}", query
 
 
-def _describe_outcome(  # noqa: PLR0911 - one for each outcome
+def _describe_outcome(  # noqa: PLR0911 - one per outcome
     path: str,
     request: ShortLinkRequest,
     outcome: ResolveOutcome,
@@ -116,24 +115,20 @@ def _describe_outcome(  # noqa: PLR0911 - one for each outcome
     match outcome:
         case RedirectOutcome(found, href):
             why = (
-                f"The entry /{found.name} of a list leads to {href}."
+                f"The list entry /{found.name} goes to {href}."
                 if found.kind == "entry"
                 else _explain_redirect(found, request)
             )
             return _build_result(path, "redirect", found.redirect_status, why, found, href)
         case WarningOutcome(found, href):
             why = (
-                f"The {found.kind} /{found.name} is flagged ({found.flag_reason}): visitors see its"
-                " preview before they are led on."
+                f"The {found.kind} /{found.name} is flagged ({found.flag_reason}): visitors see a"
+                " preview first."
             )
             return _build_result(path, "preview", 200, why, found, href)
         case PreviewOutcome(found, href):
             code = request.view is LinkView.QR
-            why = (
-                f"The QR code of /{found.name}."
-                if code
-                else f"The page that says where /{found.name} leads."
-            )
+            why = f"The QR code of /{found.name}." if code else f"The preview of /{found.name}."
             return _build_result(path, "qr" if code else "preview", 200, why, found, href)
         case ListOutcome(found) if request.view is LinkView.QR:
             return _build_result(
@@ -147,9 +142,8 @@ def _describe_outcome(  # noqa: PLR0911 - one for each outcome
             return _build_result(
                 path, "does_not_fit", 404, f"{reason} Write it like {usage}.", found
             )
-        case DeadOutcome(found, state) if (
-            dead_status != 404
-        ):  # else nobody is to see the difference, here as little as there
+        # With status 404 dead links look like missing ones, here too.
+        case DeadOutcome(found, state) if dead_status != 404:
             return _build_result(
                 path,
                 state,
@@ -165,24 +159,22 @@ def _describe_outcome(  # noqa: PLR0911 - one for each outcome
 
 
 def _explain_redirect(found: RedirectTarget, request: ShortLinkRequest) -> str:
-    """One sentence: what was recognised, and what became of path and query."""
+    """Return a sentence about what was found, and how path and query are used."""
     kind = "code" if found.by_code else "name"
     trimmed = (
-        f", once the punctuation behind it is taken off {request.display_name}"
+        f", without the trailing punctuation of {request.display_name}"
         if request.name.endswith(tuple(TRAILING_PUNCTUATION))
         else ""
     )
     template = found.template
-    said = [f"The {kind} /{found.name} leads to {template.href if template else ''}{trimmed}"]
+    parts = [f"The {kind} /{found.name} goes to {template.href if template else ''}{trimmed}"]
     if template and template.placeholders:
-        said.append("the path fills its placeholders")
+        parts.append("the path fills its placeholders")
     elif any(request.segments):
-        said.append("the path is added behind it")
+        parts.append("the path is appended")
     if request.query:
-        said.append(
-            "the query goes along" if found.forward_query else "the query does not go along"
-        )
-    return "; ".join(said) + "."
+        parts.append("the query is forwarded" if found.forward_query else "the query is dropped")
+    return "; ".join(parts) + "."
 
 
 def _build_result(

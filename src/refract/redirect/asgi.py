@@ -1,7 +1,8 @@
-"""The slow path: every address whose first segment is not ours is a name or a code, and this answers it.
+"""The slow path: every path whose first segment is not one of our pages is a name or a code.
 
-Redirects, pages for people and problem documents for programs; preview pages and QR codes. It knows no table and no cache: who
-knows the names is handed in, and so are the hooks that count a click and keep an answer ready.
+Serves redirects, preview pages and QR codes, HTML pages for browsers and problem documents for
+programs. It uses no database and no cache itself: the lookup is passed in, and so are the hooks
+that record a click and fill the cache.
 """
 
 import asyncio
@@ -70,10 +71,13 @@ from refract.web.problems import (
 
 STALE_TIMEOUT = 0.25
 STALE_GRACE = 0.5
-"""Once somebody has waited in vain, what we knew is the answer at once for so long."""
+"""After a timeout, stale answers are served immediately for this many seconds."""
 
 MAX_PATH_BYTES = 8192
-"""Bytes of a path, as `POST /resolve` takes it. No server behind a link reads longer ones, and filling them in takes long."""
+"""Maximum bytes of a path, also for `POST /resolve`.
+
+Servers behind links reject longer ones, and filling them in takes long.
+"""
 
 _ALLOWED_METHODS = ("GET", "HEAD")
 _METHOD_PRESERVING_STATUSES = (307, 308)
@@ -116,7 +120,7 @@ class RedirectApp:
         await response(scope, receive, HeadOnlySend(send) if scope["method"] == "HEAD" else send)
 
     async def try_redirect(self, scope: Scope, receive: Receive, send: Send) -> bool:
-        """Answer if the answer is a redirect. If it is not, nothing has been sent, counted or taken from anybody's limit."""
+        """Send the response if it is a redirect; otherwise nothing is sent, counted or charged."""
         response = await _RedirectRequest(self, scope).build_redirect()
         if response is None:
             return False
@@ -125,7 +129,7 @@ class RedirectApp:
 
 
 class _RedirectRequest:
-    """One request on its way to an answer. Who asks is found out once, and only when it matters."""
+    """A request. Its user is authenticated once, and only if the response depends on it."""
 
     def __init__(self, app: RedirectApp, scope: Scope) -> None:
         self._app = app
@@ -154,10 +158,10 @@ class _RedirectRequest:
                 return None
             return await self._render_redirect(outcome.found, outcome.href)
         except RefractError:
-            return None  # whoever has pages to say it with finds out the same
+            return None  # a process with pages finds the same error and renders it
 
     def _is_allowed(self, outcome: ResolveOutcome) -> bool:
-        """Return whether the method fits: any does for a redirect that keeps it, and where there is nothing to see."""
+        """Return whether the method is allowed: any is for a 307 or 308, and for a miss."""
         if self._scope["method"] in _ALLOWED_METHODS or isinstance(
             outcome, MissingOutcome | SignInOutcome
         ):
@@ -187,7 +191,7 @@ class _RedirectRequest:
             return self._check_code(stale)
 
     def _check_code(self, outcome: ResolveOutcome) -> ResolveOutcome:
-        """Return the outcome. Raises `RateLimited` to who may not learn that this code exists."""
+        """Return the outcome. Raises `RateLimited` if the visitor may not learn of this code."""
         misses = self._app.misses
         if self._rt.clock.now_ns() < misses.exhausted_until_ns and is_found_by_guess(outcome):
             misses.check_code(self._frontend.get_network(self._scope))
@@ -199,7 +203,9 @@ class _RedirectRequest:
             self._user = await self._frontend.authenticate(self._scope)
         return self._user
 
-    async def _render_outcome(self, outcome: ResolveOutcome) -> ASGIApp:  # noqa: PLR0911 - one for each outcome
+    async def _render_outcome(  # noqa: PLR0911 - one per outcome
+        self, outcome: ResolveOutcome
+    ) -> ASGIApp:
         match outcome:
             case RedirectOutcome(found, href):
                 return await self._render_redirect(found, href)
@@ -234,9 +240,8 @@ class _RedirectRequest:
 
     async def _render_redirect(self, found: RedirectTarget, href: str) -> ASGIApp:
         if found.is_cacheable and not (found.forward_query and self._request.query):
-            self._app.hooks.fill(
-                self._raw_path, found, href
-            )  # at once: the next who asks should not have to ask for it again
+            # Before the click is recorded: the next request should find it already.
+            self._app.hooks.fill(self._raw_path, found, href)
         if self._scope["method"] != "HEAD":
             await self._app.hooks.record(self._scope, found)
         self._scope.setdefault("state", {})["redirect"] = True
@@ -252,7 +257,7 @@ class _RedirectRequest:
         return response
 
     async def _render_warning(self, found: RedirectTarget, href: str) -> ASGIApp:
-        """Show the preview of a flagged link, and redirect once the visitor confirms it: only that is a click."""
+        """Show the preview of a flagged link; redirect and count once the visitor confirms."""
         now, network = self._rt.clock.now(), self._frontend.get_network(self._scope)
         confirmation, query = split_confirmation(self._request.query)
         if confirmation and is_confirmed(self._rt.secret, found, network, now, confirmation):
@@ -314,9 +319,8 @@ class _RedirectRequest:
         return response
 
     def _build_short_url(self, found: RedirectTarget) -> str:
-        extra = (
-            f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""
-        )  # the name of an entry has its number
+        # The name of an entry contains its number.
+        extra = f"/{self._request.extra}" if self._request.extra and found.kind != "entry" else ""
         return f"{self._rt.settings.public_url}/{found.name}{extra}"
 
     async def _render_gone(self, found: RedirectTarget, state: TargetState) -> Response:
@@ -378,7 +382,7 @@ class _RedirectRequest:
 
 def _build_method_error(method: str) -> MethodNotAllowed:
     refused = MethodNotAllowed(method=method[:20])
-    refused.headers = {"Allow": ", ".join(_ALLOWED_METHODS)}  # read by problem_headers
+    refused.headers = {"Allow": ", ".join(_ALLOWED_METHODS)}  # read by build_problem_headers
     return refused
 
 

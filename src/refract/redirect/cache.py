@@ -1,4 +1,4 @@
-"""L1: from the raw path of a request to an answer that only lacks the date. Bounded, and quick to forget."""
+"""L1 cache: from the raw path of a request to a response that only lacks the date."""
 
 import time
 from collections import deque
@@ -14,7 +14,7 @@ _METHOD_PRESERVING_STATUSES: Final = frozenset({b"307", b"308"})
 
 
 class CachedRedirect:
-    """An answer ready to leave. `target` is the link's id, or the list entry's, as `kind` says."""
+    """A prepared response. `target` is the id of the link or list entry, as `kind` says."""
 
     __slots__ = (
         "any_method",
@@ -52,7 +52,7 @@ class CachedRedirect:
 
 
 class RecentInvalidations:
-    """What was forgotten in the last seconds, so that an answer read before cannot come back after."""
+    """Invalidations of the last seconds, so that a value read before one is not cached after it."""
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
         self._monotonic = monotonic
@@ -66,7 +66,7 @@ class RecentInvalidations:
         self._order.append((now, token))
         while self._order[0][0] < now - INVALIDATION_MEMORY_SECONDS:
             at, old = self._order.popleft()
-            if self._recorded_at.get(old) == at:  # noted again since, or twice at that moment
+            if self._recorded_at.get(old) == at:  # else recorded again since
                 del self._recorded_at[old]
 
     def record_all(self) -> None:
@@ -75,7 +75,10 @@ class RecentInvalidations:
         self._order.clear()
 
     def has_any_since(self, began: float, *tokens: Hashable) -> bool:
-        """Whether any of these was forgotten after `began`, or may have been: too long ago to remember counts as yes."""
+        """Return whether any token was invalidated after `began`.
+
+        Return True as well if `began` is too long ago to know.
+        """
         if (
             began <= self._all_recorded_at
             or began <= self._monotonic() - INVALIDATION_MEMORY_SECONDS
@@ -88,9 +91,9 @@ class RecentInvalidations:
 
 
 class RedirectCache:
-    """At most `capacity` paths. A hit sets a flag and does nothing else; eviction gives flagged entries a second round.
+    """A cache of at most `capacity` paths, evicted by second chance: a hit only sets a flag.
 
-    Whoever fills takes `now()` before reading the store and hands it to `fill`. Times are monotonic seconds.
+    Callers of `fill` take `now()` before they read the store. Times are monotonic seconds.
     """
 
     def __init__(
@@ -100,11 +103,10 @@ class RedirectCache:
         paths_per_target: int = 16,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.paths: dict[
-            bytes, CachedRedirect
-        ] = {}  # the lane keeps a reference: this object never changes
+        # Never replaced: the protocol holds a reference.
+        self.paths: dict[bytes, CachedRedirect] = {}
         self.trusted_until_ns = NEVER
-        """From this moment on, by the clock of expiries, no hit counts: whoever brings the news has not been heard of for too long."""
+        """From this time on no hit counts: invalidations have not been received for too long."""
         self.now = monotonic
         self.refused = 0
         self.evicted = 0
@@ -119,7 +121,7 @@ class RedirectCache:
         return len(self.paths) + len(self._stale)
 
     def fill(self, path: bytes, entry: CachedRedirect, began: float, *keys: Hashable) -> bool:
-        """Take an answer in, unless its target, its path or one of `keys` was forgotten since `began`."""
+        """Cache an entry unless its target, path or one of `keys` was invalidated since `began`."""
         if self._invalidations.has_any_since(began, entry.target, path, *keys):
             self.refused += 1
             return False
@@ -155,7 +157,7 @@ class RedirectCache:
         self._drop(path)
 
     def invalidate_key(self, key: Hashable) -> None:
-        """Something a path resolves by has changed, such as a name: answers being read by it will not be taken in."""
+        """Refuse entries that are being read by a key, such as a name, that has changed."""
         self._invalidations.record(key)
 
     def invalidate_all(self) -> None:
@@ -166,7 +168,7 @@ class RedirectCache:
         self._ring.clear()
 
     def mark_stale(self) -> None:
-        """We may have missed a change: nothing is a hit until it has been asked for again."""
+        """Make all entries stale, because a change may have been missed."""
         self._invalidations.record_all()
         self._stale.update(self.paths)
         self.paths.clear()
@@ -190,7 +192,7 @@ class RedirectCache:
         while True:
             entry = self._ring.popleft()
             if self.paths.get(entry.path) is not entry:
-                continue  # forgotten or replaced since
+                continue  # dropped or replaced since
             if entry.seen:
                 entry.seen = False
                 self._ring.append(entry)
@@ -201,7 +203,7 @@ class RedirectCache:
 
 
 class NegativeCache:
-    """Keys known to lead nowhere, apart from the links, so that a flood of unknown names evicts none of them."""
+    """Names known to be missing, kept apart so that a flood of them evicts no link."""
 
     def __init__(
         self,
@@ -225,7 +227,7 @@ class NegativeCache:
         return until is not None and self.now() < until
 
     def add(self, key: bytes, began: float) -> bool:
-        """`began` as for `Table.fill`; the time counts from there, since that is when it was true."""
+        """Add a missing name; `began` as for `RedirectCache.fill`. Its lifetime starts there."""
         until = began + self._seconds
         if self._invalidations.has_any_since(began, key):
             return False

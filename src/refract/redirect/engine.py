@@ -1,4 +1,4 @@
-"""The redirect engine of one process, put together: spool, table, tiers and bus, and how the slow path uses them."""
+"""The redirect engine of a process: spool, cache, lookup, invalidation, and their hooks."""
 
 import asyncio
 import contextlib
@@ -46,13 +46,16 @@ from refract.web.networks import create_trusted_proxies, find_scope_network
 
 READER_CONNECTIONS = 4
 MAX_CACHED_PATH_BYTES = 512
-"""A longer path is answered, but not kept ready: what a visitor may write must not decide how much memory we need."""
+"""Longer paths are not cached: visitors must not decide how much memory is used."""
 
 _FRAME_KINDS = {"link": LINK_CLICK, "list": PAGE_VIEW, "entry": ENTRY_CLICK}
 
 
 class RedirectEngine:
-    """What this process commits is heard of from the beginning; what others commit, while it is `running`."""
+    """The engine of one process.
+
+    Commits of this process invalidate from the start, those of other processes while `run` is open.
+    """
 
     def __init__(self, rt: Runtime) -> None:
         settings, monotonic = rt.settings, rt.clock.monotonic
@@ -141,7 +144,7 @@ class RedirectEngine:
             await self._feed_reader.close()
 
     async def record_click(self, scope: Scope, found: RedirectTarget) -> None:
-        """Keep the click of an answer that leaves through ASGI; it leaves once this is done."""
+        """Record the click of a response through ASGI, which is sent afterwards."""
         headers = dict(scope["headers"])
         await self.connections.turn.add_click(
             encode_frame(
@@ -157,7 +160,7 @@ class RedirectEngine:
         )
 
     def fill_cache(self, path: bytes, found: RedirectTarget, href: str) -> None:
-        """Have an answer ready for the next who asks, unless it was forgotten while it was read."""
+        """Cache a redirect unless it was invalidated while it was read."""
         if found.asked_at == UNKNOWN_TIME or len(path) > MAX_CACHED_PATH_BYTES:
             return
         head = responses.build_head(found.redirect_status, href.encode("ascii"))
@@ -172,7 +175,7 @@ class RedirectEngine:
         self.cache.fill(path, entry, found.asked_at, name_key(found.name))
 
     def find_stale(self, path: bytes, query: bytes) -> RedirectOutcome | None:
-        """Where an address led before we lost touch; never past its expiry, and not where its answer depends on the query."""
+        """Return the stale outcome of a path, unless it has expired or depends on the query."""
         entry = self.cache.get_stale(path)
         if (
             entry is None
@@ -198,7 +201,7 @@ def _to_nanoseconds(moment: datetime | None) -> int:
     return NEVER if moment is None else to_nanoseconds(moment)
 
 
-# A process that has just begun knows nothing: the links that are used most are read before they are asked for.
+# Warm-up: a new process reads the most used links before they are requested.
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -214,7 +217,10 @@ _NAMES_QUERY = "SELECT name FROM names WHERE kind = 'link' AND target_id = ?"
 async def warm_up(
     engine: "RedirectEngine", reader: RawReader, now: "Callable[[], datetime]", max_links: int
 ) -> int:
-    """Have the most used links ready under their names, or their codes; the answer is how many addresses. Ends early without a database."""
+    """Cache the most used links under their names or codes. Return the number of paths.
+
+    Ends early if the database is unavailable.
+    """
     filled = 0
     with contextlib.suppress(Unavailable):
         for number, (link_id,) in enumerate(
@@ -226,8 +232,8 @@ async def warm_up(
             for name in names:
                 filled += await _warm_name(engine, name, now)
             if number % WARM_UP_YIELD_EVERY == 0:
-                await asyncio.sleep(0.001)  # those who ask meanwhile come first
-    structlog.get_logger("refract.warmup").debug("warmed_up", addresses=filled)
+                await asyncio.sleep(0.001)  # requests come first
+    structlog.get_logger("refract.warmup").debug("cache_warmed", paths=filled)
     return filled
 
 
@@ -244,23 +250,24 @@ async def _get_no_user() -> SignedInUser | None:
     return None
 
 
-# What the engine counts anyway, as Prometheus wants it: read when asked for, so that a redirect pays nothing. No label says which link.
+# Prometheus metrics of counters the engine has anyway: a redirect costs nothing more. No label
+# names a link.
 
 if TYPE_CHECKING:
     from refract.redirect.engine import RedirectEngine
 
 
 def get_spool_bytes(root: Path) -> int:
-    """By the sizes of files alone."""
+    """Return the size of all spool files."""
     size = 0
     for path in root.glob("*/*.clicks"):
-        with contextlib.suppress(FileNotFoundError):  # stored and removed meanwhile
+        with contextlib.suppress(FileNotFoundError):  # stored and removed since
             size += path.stat().st_size
     return size
 
 
 class EngineMetrics(Collector):
-    """The figures of one engine."""
+    """Metrics of an engine."""
 
     def __init__(self, engine: "RedirectEngine") -> None:
         self._engine = engine
@@ -278,7 +285,9 @@ class EngineMetrics(Collector):
             engine.spool,
         )
         asked = CounterMetricFamily(
-            "refract_lookups", "Short links asked for, by what knew the answer", labels=["tier"]
+            "refract_lookups",
+            "Lookups of short links, by the tier that had the answer",
+            labels=["tier"],
         )
         asked.add_metric(["memory"], engine.connections.turn.answered)
         asked.add_metric(["negative"], tiers.negative_hits)
@@ -288,27 +297,29 @@ class EngineMetrics(Collector):
         asked.add_metric(["database"], tiers.queries)
         asked.add_metric(["failed"], tiers.failed)
         yield asked
-        yield GaugeMetricFamily("refract_cached_links", "Answers kept ready in memory", len(table))
-        yield GaugeMetricFamily("refract_cached_misses", "Unknown names remembered", len(negatives))
+        yield GaugeMetricFamily("refract_cached_links", "Redirects cached in memory", len(table))
+        yield GaugeMetricFamily(
+            "refract_cached_misses", "Missing names cached in memory", len(negatives)
+        )
         yield CounterMetricFamily(
-            "refract_cache_evicted", "Answers that made room for others", table.evicted
+            "refract_cache_evicted", "Redirects evicted from the cache", table.evicted
         )
         yield CounterMetricFamily(
             "refract_cache_refused",
-            "Answers whose link changed while they were read",
+            "Redirects not cached because the link changed while it was read",
             table.refused,
         )
         yield CounterMetricFamily(
-            "refract_cache_forgotten", "Changes of links heard of", bus.invalidated
+            "refract_cache_forgotten", "Changes of links received", bus.invalidated
         )
         yield GaugeMetricFamily(
             "refract_changes_unheard",
-            "1 while changes of links cannot be heard of",
+            "1 while changes of links cannot be received",
             int(bus.feed_lost),
         )
         yield CounterMetricFamily(
             "refract_clicks_kept",
-            "Clicks written to the spool before their redirect left",
+            "Clicks written to the spool before their redirect was sent",
             spool.written,
         )
         yield GaugeMetricFamily(
@@ -317,5 +328,5 @@ class EngineMetrics(Collector):
             get_spool_bytes(spool.directory.parent),
         )
         yield CounterMetricFamily(
-            "refract_clicks_not_kept", "Clicks that found no room on the disk", spool.dropped
+            "refract_clicks_not_kept", "Clicks lost because the disk was full", spool.dropped
         )

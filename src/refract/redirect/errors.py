@@ -1,4 +1,4 @@
-"""Why a short link leads nowhere."""
+"""Errors of short links."""
 
 from refract.core.errors import Invalid, NotFound, RefractError
 

@@ -1,4 +1,4 @@
-"""The people's side of the slow path, made of the web app's own parts."""
+"""Authentication and pages of the slow path, as in the web app."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -32,14 +32,14 @@ from refract.web.templating import TemplateRenderer
 
 
 class WebFrontend:
-    """Visitors by cookie or key, pages in the app's frame, networks behind the proxies we trust."""
+    """Authenticates by cookie or key, renders pages in the app's frame, finds client networks."""
 
     def __init__(self, rt: Runtime, app: Starlette) -> None:
         self._rt = rt
         self._app = app
 
     async def authenticate(self, scope: Scope) -> SignedInUser | None:
-        """Whoever asks, as far as they may look: a key without the right to read opens no more than a stranger does."""
+        """Return the caller, or None, also for a key without the scope `read`."""
         actor = await authenticate(self._build_request(scope), self._rt)
         return actor if actor is not None and KeyScope.READ in actor.scopes else None
 
@@ -106,7 +106,7 @@ class WebFrontend:
         return Request({**scope, "app": self._app})
 
 
-# The slow path of a process that has no web app: the same answers, in the same frame.
+# The slow path of a process without the web app: the same responses in the same frame.
 
 
 def build_standalone_app(
@@ -115,7 +115,11 @@ def build_standalone_app(
     build_list_handler: Callable[[RedirectFrontend], ListHandler] | None = None,
     templates: Sequence[str] = ("redirect",),
 ) -> RedirectApp:
-    """Keys that open secure links are counted against their limit here; a role that may only read does not write their use down."""
+    """Build the slow path of a process without the web app.
+
+    API keys that open secure links are charged to their limit here; a database role that may only
+    read does not record their use.
+    """
     frame = Starlette()
     frame.state.rt = rt
     frame.state.pages = TemplateRenderer(rt.settings.public_url, *templates)

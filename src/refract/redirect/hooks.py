@@ -1,4 +1,4 @@
-"""What the slow path is handed: the people's side, and what others do when a link is followed."""
+"""Interfaces of the slow path: its frontend, and hooks for followed links."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ StaleHook = Callable[[bytes, bytes], RedirectOutcome | None]
 
 
 class RedirectFrontend(Protocol):
-    """The people's side: who asks, from where, and how a page looks to them."""
+    """Authentication, client networks and pages."""
 
     async def authenticate(self, scope: Scope) -> SignedInUser | None: ...
 
@@ -38,7 +38,7 @@ class RedirectFrontend(Protocol):
     async def get_manage_url(
         self, visitor: SignedInUser | None, found: RedirectTarget
     ) -> str | None:
-        """Where the visitor can change what was found, if they may."""
+        """Return the URL where the visitor can edit the target, or None."""
 
     async def can_create(self, visitor: SignedInUser | None, name: str) -> bool:
         """Return whether the visitor could create a link with this name now."""
@@ -57,30 +57,30 @@ class RedirectFrontend(Protocol):
     async def render_slow_page(
         self, scope: Scope, template: str, *, page_title: str | LazyText, **context: Any
     ) -> Response:
-        """Render a page that takes long, as strangers see it, outside of the event loop."""
+        """Render a slow page in a thread, as signed-out visitors see it."""
 
 
 async def _skip_record(scope: Scope, found: RedirectTarget) -> None:
-    """Until there is a spool."""
+    """Record nothing."""
 
 
 def _skip_fill(path: bytes, found: RedirectTarget, href: str) -> None:
-    """Until there is a table."""
+    """Cache nothing."""
 
 
 def _skip_stale(path: bytes, query: bytes) -> None:
-    """Until there is a table."""
+    """Find nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class RedirectHooks:
-    """What others do when a link is followed."""
+    """Callbacks for followed links."""
 
     record: RecordHook = _skip_record
-    """Called before a counted redirect leaves, and waited for: a click is durable first."""
+    """Awaited before a counted redirect is sent: the click is durable first."""
     fill: FillHook = _skip_fill
-    """Called with the raw path of an answer that every visitor would get; never for restricted links."""
+    """Called with the raw path of a redirect that all visitors get; never for restricted links."""
     lists: ListHandler | None = None
-    """What answers for a list's name: a page, or what becomes of one of its entries."""
+    """Returns the page of a list's name, or the outcome of one of its entries."""
     stale: StaleHook = _skip_stale
-    """Called with raw path and query: where it led before we lost touch, for when nobody can be asked."""
+    """Called with raw path and query if the store is unavailable: returns a stale outcome."""

@@ -1,7 +1,8 @@
-"""Who must forget: news of changed links and names, from this process at once and from the others by the feed in the database.
+"""Cache invalidation across processes, by the feed of changes in the database.
 
-Numbers in the feed are given before commits, so a lower one may show up after a higher: gaps are looked for again until nobody can
-still be about to commit. While the feed cannot be read nothing kept is trusted.
+Changes of this process apply immediately. Numbers in the feed are assigned before commits, so a
+lower one may appear after a higher one: gaps are read again until no transaction can still fill
+them. While the feed cannot be read, no cached entry is trusted.
 """
 
 import asyncio
@@ -26,13 +27,16 @@ from refract.redirect.redis_cache import RedisLinkCache
 
 POLL_INTERVAL = 0.2
 LISTENING_POLL_INTERVAL = 0.5
-"""Where PostgreSQL wakes us, this only finds out whether it still answers."""
+"""With PostgreSQL, notifications wake the poll; this only checks that it still responds."""
 
 YIELD_SECONDS = 0.02
 POLL_TIMEOUT = 1.0
 FEED_LOST_TIMEOUT = 1.0
 LEASE_SECONDS = 4.0
-"""What is kept ready counts for so long after the feed was last looked at; longer only a process is silent that was asleep itself."""
+"""Cached entries are trusted for this long after the feed was read.
+
+Only a process that was suspended itself is silent for longer.
+"""
 
 GAP_TIMEOUT = 30.0
 MAX_ROWS = 10_000
@@ -41,15 +45,14 @@ MAX_GAPS = 500
 _NEWEST_QUERY = "SELECT COALESCE(MAX(number), 0) FROM link_feed"
 _CHANGES_QUERY = "SELECT number, target_id, version, names FROM link_feed WHERE number >= ?"
 _CHANGES_ORDER = f" ORDER BY number LIMIT {MAX_ROWS + 1}"
-_RECENT_QUERY = (
-    f"SELECT target_id, version FROM link_feed ORDER BY number DESC LIMIT {MAX_ROWS + 1}"  # noqa: S608 - a number of ours
-)
+_RECENT_ORDER = f" ORDER BY number DESC LIMIT {MAX_ROWS + 1}"
+_RECENT_QUERY = "SELECT target_id, version FROM link_feed" + _RECENT_ORDER  # noqa: S608 - constant
 FeedChange = tuple[int, int, Iterable[str]]
 """Target, version, names."""
 
 
 class CacheInvalidator:
-    """Keeps what one process has ready in step with the database."""
+    """Keeps the caches of a process consistent with the database."""
 
     def __init__(
         self,
@@ -75,7 +78,7 @@ class CacheInvalidator:
         self._log = structlog.get_logger("refract.bus")
 
     async def run(self, ready: asyncio.Event) -> None:
-        """Until cancelled. `ready` is set once the feed was looked at for the first time, whether or not it could be read."""
+        """Poll the feed until cancelled. `ready` is set after the first poll, successful or not."""
         listening = self._rt.db.dialect == "postgresql"
         ear = (
             asyncio.create_task(
@@ -102,15 +105,13 @@ class CacheInvalidator:
                 await asyncio.gather(ear, return_exceptions=True)
 
     def apply_changes(self, changes: Sequence[feed.TargetChange]) -> None:
-        """News of this process, the moment it is committed."""
+        """Apply changes of this process, as soon as they are committed."""
         self._invalidate((change.target_id, change.version, change.names) for change in changes)
 
     async def poll(self) -> bool:
-        """Read what is new in the feed; False when it cannot be read."""
-        now, began = (
-            self._rt.clock.monotonic,
-            self._rt.clock.now_ns(),
-        )  # a process may fall asleep between question and answer
+        """Read new rows of the feed. Return False if it cannot be read."""
+        # Taken before the query: a process may be suspended until the result.
+        now, began = self._rt.clock.monotonic, self._rt.clock.now_ns()
         try:
             async with asyncio.timeout(POLL_TIMEOUT):
                 await (
@@ -128,11 +129,11 @@ class CacheInvalidator:
             self._redis_cache.feed_stale = False
         if self.feed_lost:
             self.feed_lost = False
-            self._log.info("changes_heard_again")
+            self._log.info("feed_recovered")
         return True
 
     async def _start_following(self) -> None:
-        """From here on nothing is missed; what was read before may be old."""
+        """Start at the newest row. Entries that were cached before may be stale."""
         (newest,) = (await self._reader.fetch_rows(_NEWEST_QUERY))[0]
         await self._load_recent_versions()
         self._position = int(newest)
@@ -157,8 +158,9 @@ class CacheInvalidator:
         rows = await self._reader.fetch_rows(_CHANGES_QUERY + gaps + _CHANGES_ORDER, position)
         numbers = {int(row[0]) for row in rows}
         if len(rows) > MAX_ROWS or (position and position not in numbers):
-            # Too much to go through, or the newest row we knew is gone: it is always kept, so we were away for longer than the feed is.
-            self._log.warning("changes_missed", position=position)
+            # Too many rows, or the row at our position is gone. The newest row is always kept, so
+            # this process was away for longer than the feed reaches back.
+            self._log.warning("feed_rows_missed", position=position)
             self._invalidate([(feed.ALL_TARGETS, 0, ())])
             await self._start_following()
             return
@@ -205,12 +207,12 @@ class CacheInvalidator:
             self._lookup.drop_inflight()
 
     def _on_feed_lost(self, reason: str) -> None:
-        """Ask again for everything that is hit, now and once a second until the feed is back."""
+        """Make all entries stale, now and once a second until the feed is back."""
         if not self.feed_lost:
             self.feed_lost = True
             if self._redis_cache is not None:
                 self._redis_cache.feed_stale = True
-            self._log.warning("changes_not_heard", reason=reason)
+            self._log.warning("feed_lost", reason=reason)
             self._invalidate_all()
         elif self._rt.clock.monotonic() - self._marked_stale_at >= FEED_LOST_TIMEOUT:
             self._invalidate_all()
@@ -221,7 +223,7 @@ class CacheInvalidator:
     def _invalidate_all(self) -> None:
         self._marked_stale_at = self._rt.clock.monotonic()
         self._cache.mark_stale()
-        self._extend_lease(self._rt.clock.now_ns())  # what is taken in from now on
+        self._extend_lease(self._rt.clock.now_ns())  # for entries cached from now on
         self._negatives.invalidate_all()
         self._lookup.drop_inflight()
 
@@ -233,20 +235,20 @@ def _parse_names(row: RawRow) -> list[str]:
 
 
 # Change messages over Redis. They arrive sooner than the feed in the database and never replace it:
-# a committed change updates the shared cache, then every listening process, then writes the new state
-# through. A lost message costs time only, because the feed carries the same change.
+# a committed change updates the shared cache, then every listening process, then writes the new
+# state through. A lost message costs time only, because the feed carries the same change.
 
 CHANGES_CHANNEL = "refract:changes"
 MAX_CHANGES_PER_MESSAGE = 1000
 MAX_WRITE_THROUGH = 1000
-"""Of one commit so many links are put into the cache at once; the others come when somebody asks for them."""
+"""Links of one commit that are written to the cache; others are read when requested."""
 
 RECONNECT_INTERVAL = 1.0
 WriteThrough = Callable[[str], Awaitable[None]]
 
 
 class ChangeBroadcaster:
-    """Tells of what this process commits, and hears of what others do."""
+    """Publishes the commits of this process over Redis and receives those of others."""
 
     def __init__(self, rt: Runtime, redis: RedisClient, redis_cache: RedisLinkCache) -> None:
         self._redis = redis
@@ -258,7 +260,10 @@ class ChangeBroadcaster:
         self._log = structlog.get_logger("refract.news")
 
     async def broadcast(self, write_through: WriteThrough | None = None) -> None:
-        """Tell of every commit of this process until cancelled. `write_through` reads a name or a code again and shares what it finds."""
+        """Publish every commit of this process until cancelled.
+
+        `write_through` reads a name or code again and shares the result.
+        """
         with self._signals.subscribe(feed.TOPIC, self._queue_changes):
             while True:
                 await self._wake.wait()
@@ -269,10 +274,10 @@ class ChangeBroadcaster:
                     if write_through is not None:
                         await _write_changes(changes[:MAX_WRITE_THROUGH], write_through)
                 except RedisUnavailable:
-                    continue  # the feed in the database tells everybody, and what each has heard counts more than what the cache says
+                    continue  # the feed reaches all processes, and overrides the shared cache
 
     async def receive(self, apply_changes: Callable[[Sequence[feed.TargetChange]], None]) -> None:
-        """Hand on what others tell until cancelled."""
+        """Apply the changes of other processes until cancelled."""
         while True:
             with contextlib.suppress(RedisUnavailable):
                 async with contextlib.aclosing(
@@ -285,7 +290,7 @@ class ChangeBroadcaster:
 
     def _queue_changes(self, changes: Sequence[feed.TargetChange]) -> None:
         if len(self._queued) > MAX_CHANGES_PER_MESSAGE * 10:
-            self._queued.clear()  # Redis is slower than we change; the feed is enough
+            self._queued.clear()  # Redis is too slow; the feed is enough
         self._queued += changes
         self._wake.set()
 
@@ -294,14 +299,14 @@ class ChangeBroadcaster:
             [(change.target_id, change.version) for change in changes]
         )
         for begin in range(0, len(changes), MAX_CHANGES_PER_MESSAGE):
-            some = [
+            batch = [
                 [change.target_id, change.version, list(change.names)]
                 for change in changes[begin : begin + MAX_CHANGES_PER_MESSAGE]
             ]
             await self._redis.execute(
                 "PUBLISH",
                 CHANGES_CHANNEL,
-                json.dumps([self._sender_id, some], separators=(",", ":")),
+                json.dumps([self._sender_id, batch], separators=(",", ":")),
             )
 
     def _parse_message(self, message: bytes) -> list[feed.TargetChange]:
@@ -314,7 +319,7 @@ class ChangeBroadcaster:
                 for target, version, names in changes
             ]
         except (ValueError, TypeError):
-            self._log.warning("news_not_understood")
+            self._log.warning("change_message_rejected")
             return []
 
 

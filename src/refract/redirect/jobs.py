@@ -1,4 +1,4 @@
-"""The engine's periodic work."""
+"""Periodic jobs of the redirect engine."""
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
@@ -15,13 +15,13 @@ BATCH_SIZE = 1000
 
 
 class TrimFeed(JobPayload):
-    """Delete news of changes that every process has read."""
+    """Delete rows of the feed that every process has read."""
 
     kind: ClassVar[str] = "redirect.trim_feed"
 
 
 @handles(TrimFeed)
-async def trim_feed(rt: Runtime, job: TrimFeed) -> None:  # noqa: ARG001 - every handler has this shape
+async def trim_feed(rt: Runtime, job: TrimFeed) -> None:  # noqa: ARG001 - a job handler
     before = datetime.now(UTC) - FEED_RETENTION
     await write_in_slices(rt, lambda session: feed.trim_feed(session, before, BATCH_SIZE))
 

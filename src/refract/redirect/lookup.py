@@ -1,4 +1,4 @@
-"""The database as the one who knows the names: one prepared statement per look-up, straight to the driver."""
+"""Lookup of names and codes: one prepared statement, straight to the driver, and its caches."""
 
 import asyncio
 import contextlib
@@ -27,23 +27,29 @@ from refract.redirect.resolver import RedirectTarget, SignedInUser
 
 UNKNOWN_TIME = float("-inf")
 _NO_ID = -1
-_LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status, l.expires_at, l.visibility, l.forward_query,
-l.title, l.created_at, l.version, l.audience, l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
-(SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id WHERE o.primary_link_id = l.id)"""
+_LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status,
+l.expires_at, l.visibility, l.forward_query, l.title, l.created_at, l.version, l.audience,
+l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
+(SELECT u.held_at FROM link_owners o JOIN users u ON u.id = o.user_id
+WHERE o.primary_link_id = l.id)"""
 _LIST_HELD_AT = (
     "(SELECT u.held_at FROM lists s JOIN users u ON u.id = s.owner_id WHERE n.kind = 'list' AND"
     " s.id = n.target_id)"
 )
-LOOKUP_QUERY = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD_AT}, n.held_until, {_LINK_COLUMNS}
+LOOKUP_QUERY = f"""SELECT 0, n.kind, n.target_id, n.name, {_LIST_HELD_AT}, n.held_until,
+{_LINK_COLUMNS}
 FROM names n LEFT JOIN links l ON n.kind = 'link' AND l.id = n.target_id WHERE n.key = ?
 UNION ALL
 SELECT 1, 'link', l.id, NULL, NULL, NULL, {_LINK_COLUMNS}
 FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
-"""A name and a code in one question: two rows at most, and the name's comes first."""
+"""Looks up a name and a code in one query: at most two rows, the name's first."""
 
 
 class DatabaseLookup:
-    """Blocked domains are kept in memory; each look-up brings their epoch along, so an old copy is never gone by."""
+    """Lookup in the database.
+
+    Blocked domains are kept in memory. Each lookup reads their epoch, so no stale copy is used.
+    """
 
     def __init__(self, rt: Runtime, reader: RawReader | None = None) -> None:
         self._rt = rt
@@ -52,7 +58,7 @@ class DatabaseLookup:
         self._load_lock = asyncio.Lock()
 
     async def find(self, text: str, asked_at: float = UNKNOWN_TIME) -> RedirectTarget | None:
-        """`asked_at` goes into what is found, for whoever wants to keep it."""
+        """Return the target of a name or code. It carries `asked_at`, for caching."""
         link_id = decode_base62(text)
         rows = await self._reader.fetch_rows(
             LOOKUP_QUERY, name_key(text), _NO_ID if link_id is None else link_id
@@ -60,9 +66,8 @@ class DatabaseLookup:
         for row in sorted(rows, key=lambda row: int(row[0])):
             _, kind, target_id, name, list_held, kept_until, number = row[:7]
             if kind == NameTarget.LIST:
-                status = (
-                    "active" if kept_until is None else "deleted"
-                )  # then its name is kept, so that this can be undone
+                # A deleted list keeps its name for a while, so that this can be undone.
+                status = "active" if kept_until is None else "deleted"
                 return RedirectTarget(
                     kind="list",
                     id=target_id,
@@ -71,7 +76,7 @@ class DatabaseLookup:
                     on_hold=list_held is not None,
                     asked_at=asked_at,
                 )
-            if number is not None:  # else a name whose link was removed
+            if number is not None:  # else the name of a purged link
                 return await self._build_target(row, text, asked_at)
         return None
 
@@ -137,31 +142,32 @@ class DatabaseLookup:
 
 
 def _parse_destination(destination: str) -> DestinationTemplate | None:
-    """None for a destination that is no URL by today's rules: it is not led to."""
+    """Return the template, or None if the destination is no valid URL by current rules."""
     try:
         return parse_template(destination)
     except BadUrl:
         return None
 
 
-# Who knows the names when the table does not: what is known to be missing, a cache that processes share, the database.
-# A name that many ask for at once is read once. What is read notes when the reading began, so that nothing forgotten meanwhile is kept.
+# Tiers behind the L1 cache: missing names, the shared cache, the database. Concurrent lookups of a
+# name share one read. A result carries the time when its read began, so that nothing invalidated
+# since is cached.
 
 QUERY_TIMEOUT = 2.0
-"""How long the database may take before it counts as away."""
+"""Seconds after which the database counts as unavailable."""
 
 RETRY_INTERVAL = 0.5
-"""Once it was away, nobody waits for it again before this has passed."""
+"""Seconds before an unavailable database is tried again."""
 
 SUGGESTION_BURST = 50
 SUGGESTIONS_PER_SECOND = 10
 
 LINGER_TURNS = 5
-"""An answer needs a few turns of the event loop to reach the table; who asks meanwhile is given it too."""
+"""A result needs a few turns of the event loop to reach the cache; until then it is shared."""
 
 
 class SharedLinkCache(Protocol):
-    """A cache between this process and the database that other processes fill too. It never holds a restricted link."""
+    """A cache shared by processes. It never contains a restricted link."""
 
     async def get(self, text: str, *, allow_stale: bool = False) -> RedirectTarget | None:
         """Return the cached target of a text; None if the database must be read, also on a timeout.
@@ -170,7 +176,7 @@ class SharedLinkCache(Protocol):
         """
 
     async def put(self, text: str, found: RedirectTarget) -> None:
-        """Keep what the database said, if it is for everybody."""
+        """Share a target from the database, if every visitor may open it."""
 
 
 def build_negative_keys(text: str) -> tuple[bytes, ...]:
@@ -188,7 +194,7 @@ def build_missing_code_key(code: str) -> bytes:
 
 
 class TieredLookup:
-    """Looks a name or a code up, as cheaply as it can be known."""
+    """Looks up names and codes in the cheapest tier that knows them."""
 
     def __init__(
         self,
@@ -221,14 +227,14 @@ class TieredLookup:
                 self._read_target(text), name="redirect-read"
             )
             flight.add_done_callback(partial(self._on_read_done, text))
-        return await asyncio.shield(flight)  # whoever gives up leaves the others their answer
+        return await asyncio.shield(flight)  # a cancelled request leaves the read to others
 
     def drop_inflight(self) -> None:
-        """Something changed: who asks from now on must not be given what was read before."""
+        """Do not share reads that began before a change."""
         self._inflight.clear()
 
     async def refresh_shared(self, text: str) -> None:
-        """Read a name or a code again, for everybody's next question."""
+        """Read a name or code again and write it to the shared cache."""
         if self._shared is None:
             return
         began = self._now()

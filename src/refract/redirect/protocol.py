@@ -1,6 +1,6 @@
-"""The fast lane: a cached redirect is answered inside the HTTP protocol, without entering ASGI.
+"""The fast lane: cached redirects are sent by the HTTP protocol, without entering ASGI.
 
-Everything that is not a plain hit goes on to the application, as `web.protocol` does it.
+Any other request goes to the application, as in `web.protocol`.
 """
 
 import asyncio
@@ -29,7 +29,10 @@ _SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | _NON_PLAIN_HEADERS
 
 
 class RedirectProtocol(BoundedHttpProtocol):
-    """One connection. Its hits go to the turn: first the click to the spool, then the answer to the client, in order."""
+    """A connection. A hit is queued in the turn buffer.
+
+    At the end of the turn its click is written to the spool, then responses are sent in order.
+    """
 
     def __init__(
         self,
@@ -45,15 +48,15 @@ class RedirectProtocol(BoundedHttpProtocol):
         self.find: Callable[[bytes], CachedRedirect | None] = self.cache.paths.get
         self.now_ns = self.redirect_connections.now_ns
         self.hosts = self.redirect_connections.hosts
-        self.last_turn = -1  # number of the turn that holds our latest answer
-        self.hit = False  # the message being parsed was answered here
-        self.finished = False  # an answer has announced the end: nothing after it is heard
+        self.last_turn = -1  # number of the turn with our latest response
+        self.hit = False  # this message was handled here
+        self.finished = False  # a response closes the connection: later messages are ignored
 
     def eof_received(self) -> None:
         self.flush()
 
     def flush(self) -> None:
-        """Let our answers leave now, before something that must come after them."""
+        """Send queued responses now, before a response that must follow them."""
         if self.last_turn == self.turn.number:
             self.turn.commit()
 
@@ -68,7 +71,7 @@ class RedirectProtocol(BoundedHttpProtocol):
             entry = self.find(path) if query else None
             if entry is not None and (entry.forwards_query or b"#" in query):
                 entry = None
-        # Behind an answer that closes the connection nothing is heard.
+        # After a response that closes the connection, messages are ignored.
         self.hit = (entry is not None and self._try_respond(entry, query)) or self.finished
         if not self.hit:
             self.start_request()
@@ -82,7 +85,7 @@ class RedirectProtocol(BoundedHttpProtocol):
             super().on_message_complete()
 
     def _try_respond(self, entry: CachedRedirect, query: bytes) -> bool:
-        """Put click and answer into the turn; return False when this is not a plain hit after all."""
+        """Queue click and response. Return False if this is not a plain hit after all."""
         cycle: RequestResponseCycle | None = self.cycle
         now = self.now_ns()
         if (
@@ -105,15 +108,17 @@ class RedirectProtocol(BoundedHttpProtocol):
             flags = request_flags.parse_flags(headers)
         parser = self.parser
         method = parser.get_method()
-        # Only an explicit wish can keep HTTP/1.0 alive, and like uvicorn we do not grant it.
+        # HTTP/1.0 is kept alive only on request, which uvicorn does not support, nor do we.
         stays = (
             parser.should_keep_alive()
             and not self.redirect_connections.is_draining
             and (b"connection" not in headers or parser.get_http_version() != "1.0")
         )
-        if (method != b"GET" and method != b"HEAD" and not entry.any_method) or (  # noqa: PLR1714 - cheaper than a set
-            not stays and parser.get_http_version() == "0.9"
-        ):
+        if (
+            method != b"GET"  # noqa: PLR1714 - cheaper than a set
+            and method != b"HEAD"
+            and not entry.any_method
+        ) or (not stays and parser.get_http_version() == "0.9"):
             return False
         entry.seen = True
         turn = self.turn
@@ -154,13 +159,13 @@ def _find_nothing(_path: bytes) -> None:
     return None
 
 
-# What the lanes of one process share: the table, the turn, and the date of their answers.
+# Shared by the connections of a process: the cache, the turn buffer, and the date.
 
 
 class RedirectConnections(OpenConnections):
-    """The connections of a process that redirects."""
+    """The open connections of a redirecting process."""
 
-    def __init__(  # noqa: PLR0913 - the parts of one process, all but two by keyword
+    def __init__(  # noqa: PLR0913 - all but two by keyword
         self,
         cache: RedirectCache,
         spool: SpoolWriter,
@@ -181,12 +186,12 @@ class RedirectConnections(OpenConnections):
         self.misses = misses
 
     def stop(self) -> None:
-        """End the sweep and send what is left. The spool is its owner's to close."""
+        """Stop the sweep and send queued responses. The spool is closed by its owner."""
         super().stop()
         self.turn.commit()
 
     def sweep(self) -> None:
-        """Renew the date, and let every connection see whether its time is up."""
+        """Update the date, and let every connection check its timeouts."""
         self.turn.ending = self._build_tail()
         super().sweep()
 

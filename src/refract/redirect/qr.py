@@ -1,4 +1,4 @@
-"""QR codes of short URLs: SVG that scales, or a PNG of exactly the size that was asked for.
+"""QR codes of short URLs, as scalable SVG or as PNG of an exact size.
 
 Drawn in an extraction process.
 """
@@ -13,14 +13,14 @@ from refract.core.png import encode_png
 from refract.redirect.errors import QrSizeTooSmall, UrlTooLongForQr
 
 QUIET_ZONE = 4
-"""Modules of white around the code, as the standard wants it."""
+"""White modules around the code, as the standard requires."""
 
 LEAST = 64
 MOST = 2048
 MAX_TEXT = 300
-"""Characters of an address.
+"""Maximum characters of a URL.
 
-A code of more cannot be read from paper, and takes a tenth of a second to draw.
+A larger code cannot be read from paper, and takes a tenth of a second to draw.
 """
 
 DRAW_SVG = ExtractionTask(
@@ -41,7 +41,7 @@ def draw_svg(body: bytes) -> bytes:
 
 
 def draw_png(body: bytes, *, size: int) -> bytes:
-    """Draw the text in `body`; refuses with the least size that it would need.
+    """Draw the text in `body`, or refuse with the minimum size it needs.
 
     Runs in the extraction process.
     """
@@ -52,7 +52,7 @@ def draw_png(body: bytes, *, size: int) -> bytes:
 
 
 def make_qr_code(text: str) -> segno.QRCode:
-    """Error correction M: a quarter of it may be dirty, and it is still small."""
+    """Return the code with error correction M: robust and still small."""
     if len(text) > MAX_TEXT:
         raise UrlTooLongForQr
     return segno.make_qr(text, error="m", boost_error=False)

@@ -1,11 +1,12 @@
-"""L2: what one process has read of a link, for all the others, in Redis.
+"""L2 cache in Redis: link targets, shared by all processes.
 
-    refract:2:n:<name as compared>   what a name leads to        "<id> <version> <epoch> <json>"
-    refract:2:c:<code>               what a code leads to        the same
-    refract:least:<id>               the least version of a link that still counts, kept for longer than any entry
+    refract:2:n:<normalized name>   target of a name    "<id> <version> <epoch> <json>"
+    refract:2:c:<code>              target of a code    the same
+    refract:least:<id>              minimum valid version of a link, kept for longer than any entry
 
-A change writes the last of these alone: every entry of an older version, under whatever name, is dead from then on, and none can be
-written any more. What this process has heard of by itself counts as well, so that a Redis which missed a change misleads nobody.
+A change writes only the last of these: from then on entries of older versions are invalid under
+every name, and none can be written. Versions that this process knows from the feed count as well,
+so a Redis that missed a change does no harm.
 """
 
 import json
@@ -27,11 +28,13 @@ from refract.redirect.resolver import RedirectTarget
 
 NAME_PREFIX: Final = "refract:2:n:"
 CODE_PREFIX: Final = "refract:2:c:"
-"""The number rises when older code would share what newer code must not answer, here the id's code of a link with a random one,
-and links that are on hold or flagged."""
+"""The number is increased when older releases would share entries that newer ones must not serve.
+
+Here: the id's code of a link with a random code, and links that are on hold or flagged.
+"""
 
 ENTRY_TTL_SECONDS: Final = 280.0
-"""Less than news of changes stay in the database's feed: who starts now can still read of every change that an entry may have missed."""
+"""Shorter than the feed's retention: a new process still reads every change of an entry."""
 
 MIN_VERSION_TTL_SECONDS: Final = 300
 MAX_MIN_VERSIONS: Final = 50_000
@@ -64,13 +67,15 @@ return 1
 INVALIDATE_SCRIPT: Final = RedisScript("""
 for i = 1, #KEYS do
   local least = redis.call('GET', KEYS[i])
-  if not least or tonumber(ARGV[i + 1]) > tonumber(least) then redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1]) end
+  if not least or tonumber(ARGV[i + 1]) > tonumber(least) then
+    redis.call('SET', KEYS[i], ARGV[i + 1], 'EX', ARGV[1])
+  end
 end
 """)
 
 
 class RedisLinkCache:
-    """The shared cache as one process sees it. Nothing in it is believed that the process knows to be older than a change."""
+    """The shared cache. Entries that this process knows to be outdated are ignored."""
 
     def __init__(
         self,
@@ -81,7 +86,7 @@ class RedisLinkCache:
         self.hits = 0
         self.key_mismatches = 0
         self.feed_stale = True
-        """Set while the feed of changes cannot be read: then the database is asked first."""
+        """Set while the feed of changes cannot be read: then the database is queried first."""
         self._redis = redis
         self._now = now
         self._monotonic = monotonic
@@ -116,7 +121,7 @@ class RedisLinkCache:
         return found
 
     async def put(self, text: str, found: RedirectTarget) -> None:
-        """Share what the database said. It says, too, which list of blocked domains holds by now."""
+        """Share a target from the database, and note its epoch of blocked domains."""
         if found.asked_at > self._epoch_unknown_since:
             self._epoch = max(found.epoch, self._epoch or 0)
         left = ENTRY_TTL_SECONDS
@@ -124,9 +129,8 @@ class RedisLinkCache:
             left = min(left, (found.expires_at - self._now()).total_seconds())
         if not found.is_cacheable or found.template is None or left <= 0:
             return
-        named = (
-            not found.by_code or decode_base62(text) is None
-        )  # a random code is kept like a name
+        # A random code is stored like a name.
+        named = not found.by_code or decode_base62(text) is None
         key, known = (
             (f"{NAME_PREFIX}{name_key(text)}", name_key(text))
             if named
@@ -149,15 +153,15 @@ class RedisLinkCache:
             return
 
     async def invalidate(self, changes: Sequence[tuple[int, int]]) -> None:
-        """Tell everybody's cache of links (and their new versions) that changed."""
+        """Raise the minimum versions of changed links for all processes."""
         known = [(target, version) for target, version in changes if target != ALL_TARGETS]
         for begin in range(0, len(known), BATCH_SIZE):
-            some = known[begin : begin + BATCH_SIZE]
+            batch = known[begin : begin + BATCH_SIZE]
             await self._redis.run_script(
                 INVALIDATE_SCRIPT,
-                [_build_min_version_key(target) for target, _ in some],
+                [_build_min_version_key(target) for target, _ in batch],
                 MIN_VERSION_TTL_SECONDS,
-                *(version for _, version in some),
+                *(version for _, version in batch),
             )
 
     def note_version(self, target: int, version: int) -> None:
@@ -180,7 +184,7 @@ class RedisLinkCache:
             self.distrust_entries()
 
     def distrust_entries(self) -> None:
-        """More has changed than could be kept in mind: what others have read counts again when all of it is new."""
+        """Ignore all entries until those written so far have expired: too many changes to track."""
         self._distrusted_until = self._monotonic() + MIN_VERSION_TTL_SECONDS
 
     def _parse_entry(self, value: bytes, asked: set[str]) -> RedirectTarget | None:
@@ -189,11 +193,11 @@ class RedisLinkCache:
             facts: dict[str, Any] = json.loads(rest)
             if facts["for"] not in asked:
                 self.key_mismatches += 1
-                self._log.error("redis_answered_something_else")
+                self._log.error("redis_key_mismatched")
                 return None
             return _decode_target(int(number), int(version), int(epoch), facts)
         except (ValueError, KeyError, TypeError, BadUrl):
-            return None  # of another version of this program
+            return None  # written by another release
 
 
 def _build_keys(text: str) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What a path outside our own pages asks for: pure."""
+"""Resolution of short link paths. Pure."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FEED_SUFFIXES = ("rss", "json", "md")
 
 
 class LinkView(StrEnum):
-    """What is wanted of a link or a list."""
+    """The requested view of a link or list."""
 
     FOLLOW = "follow"
     PREVIEW = "preview"
@@ -28,7 +28,7 @@ class LinkView(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ShortLinkRequest:
-    """A path taken apart. `name` is decoded; `extra` is the rest of the path as it was sent."""
+    """A parsed path. `name` is decoded; `extra` is the rest of the path as sent."""
 
     name: str
     view: LinkView = LinkView.FOLLOW
@@ -42,12 +42,15 @@ class ShortLinkRequest:
 
     @property
     def display_name(self) -> str:
-        """The name as it may stand in a sentence."""
+        """Return the name for use in messages."""
         return self.name.encode("utf-8", "replace").decode()[:100]
 
 
 def parse_path(raw_path: bytes, query: bytes = b"") -> ShortLinkRequest:
-    """`/name`, `/name/extra`, `/name+`, `/name.qr`, `/name.rss`, `/name.png`. Bytes that are no UTF-8 survive, and then name nothing."""
+    """Parse `/name`, `/name/extra`, `/name+`, `/name.qr`, `/name.rss` or `/name.png`.
+
+    Bytes that are not UTF-8 are preserved, and match no name.
+    """
     first, _, extra = _decode_bytes(raw_path).removeprefix("/").partition("/")
     name = unquote(first, errors="surrogateescape")
     asked = _decode_bytes(query)
@@ -79,16 +82,16 @@ def _decode_bytes(raw: bytes) -> str:
     return raw.decode("utf-8", "surrogateescape")
 
 
-# From a wish to what becomes of it: the one place that knows the order of the questions.
-# Exact name, then code, then forgiveness; a restricted link asks who is there before it says anything; then blocked, deleted, disabled,
-# expired; and at last whether the extra path fits. `POST /resolve` and the redirect itself both go through here.
+# From a request to its outcome: the only place that defines the order of checks. Exact name, then
+# code, then without trailing punctuation; a restricted link first checks the user; then deleted, on
+# hold, disabled, blocked, expired; finally whether the extra path fits. `POST /resolve` shares it.
 
 TargetKind = Literal["link", "list", "entry"]
 TargetState = Literal["active", "disabled", "expired", "deleted", "blocked", "on_hold"]
 
 
 class SignedInUser(Protocol):
-    """Somebody signed in, or a key that speaks for them."""
+    """A signed-in user, or an API key of theirs."""
 
     @property
     def user(self) -> User: ...
@@ -99,47 +102,50 @@ class SignedInUser(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RedirectTarget:
-    """Everything about a link that its answer depends on. Of a list only `kind`, `id`, `name`, `status` and `on_hold` are known."""
+    """Everything about a link that its response depends on.
+
+    Of a list only `kind`, `id`, `name`, `status` and `on_hold` are known.
+    """
 
     kind: TargetKind
     id: int
     name: str
-    """The name as it was chosen, or the code: what the short URL ends with."""
+    """The name as chosen, or the code: the end of the short URL."""
     by_code: bool = False
     template: DestinationTemplate | None = None
     redirect_status: int = 302
     status: str = "active"
     expires_at: datetime | None = None
     restricted: bool = False
-    """Not everyone may follow it: it is kept in no cache, and who asks is found out first."""
+    """Not everyone may open it: it is never cached, and the user is authenticated first."""
     audience: str | None = None
-    """Who may follow a restricted link beside owners, recipients and administrators."""
+    """Who may open a restricted link besides owners, recipients and administrators."""
     forward_query: bool = False
     blocked: bool = False
     on_hold: bool = False
-    """Whoever owns it is suspended, links and all."""
+    """The account of its owner is suspended."""
     flag_reason: str | None = None
-    """Why a preview is shown before it redirects (a `FlagReason` of links); None where none is."""
+    """Why a preview is shown first (a `FlagReason` of links), or None."""
     title: str | None = None
     created_at: datetime | None = None
     version: int = 0
     epoch: int = 0
-    """Which list of blocked domains `blocked` was judged by."""
+    """The version of the blocked domains that `blocked` is based on."""
     asked_at: float = float("-inf")
-    """When somebody set out to find this, in monotonic seconds: what was forgotten since must not be kept."""
+    """Monotonic time when the lookup began: if invalidated since, it must not be cached."""
 
     @property
     def has_guessable_code(self) -> bool:
-        """Whether it was found by the code of its id, which is near the codes of other links."""
+        """Return whether it was found by the code of its id, which is near those of other links."""
         return self.by_code and self.kind == "link" and decode_base62(self.name) is not None
 
     @property
     def is_cacheable(self) -> bool:
-        """Whether every visitor gets the same redirect. Others are never in L1, L2 or the lane."""
+        """Return whether every visitor gets the same redirect. Others are never cached."""
         return self.kind == "link" and not (self.restricted or self.on_hold or self.flag_reason)
 
     def state_at(self, now: datetime) -> TargetState:
-        """Expiry is a fact about time, to the instant, whatever a job has marked."""
+        """Return the state at a time. Expiry is exact, independent of any job."""
         if self.status == "deleted":
             return "deleted"
         if self.on_hold:
@@ -152,16 +158,16 @@ class RedirectTarget:
 
 
 class LinkLookup(Protocol):
-    """Who knows the names."""
+    """Lookup of names and codes."""
 
     async def find(self, text: str) -> RedirectTarget | None:
         """Return the target of a name or a canonical code. Names come first."""
 
     async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
-        """Return whether a visitor who is signed in may follow a restricted link."""
+        """Return whether a signed-in visitor may open a restricted link."""
 
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
-        """At most three names that may have been meant and that the visitor may know of."""
+        """Return at most three similar names that the visitor may know of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +180,7 @@ class RedirectOutcome:
 
 @dataclass(frozen=True, slots=True)
 class WarningOutcome:
-    """A redirect that the visitor confirms first: the link is flagged."""
+    """A flagged link, which redirects after the visitor confirms."""
 
     found: RedirectTarget
     href: str
@@ -182,7 +188,7 @@ class WarningOutcome:
 
 @dataclass(frozen=True, slots=True)
 class PreviewOutcome:
-    """A page about the link, or its QR code. `href` is where it would lead."""
+    """The preview page of a link, or its QR code. `href` is the destination."""
 
     found: RedirectTarget
     href: str
@@ -190,26 +196,26 @@ class PreviewOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ListOutcome:
-    """A list's own page, its feed, or one of its entries: the lists' business."""
+    """A list: its page, a feed or an entry, left to the list handler."""
 
     found: RedirectTarget
 
 
 @dataclass(frozen=True, slots=True)
 class MissingOutcome:
-    """Nothing that this visitor may know of."""
+    """No target that this visitor may know of."""
 
 
 @dataclass(frozen=True, slots=True)
 class SignInOutcome:
-    """A restricted link, and nobody is signed in."""
+    """A restricted link, and the visitor is not signed in."""
 
     found: RedirectTarget
 
 
 @dataclass(frozen=True, slots=True)
 class DeadOutcome:
-    """A link that leads nowhere."""
+    """A link that does not redirect, because of its state."""
 
     found: RedirectTarget
     state: TargetState
@@ -217,7 +223,7 @@ class DeadOutcome:
 
 @dataclass(frozen=True, slots=True)
 class MismatchOutcome:
-    """The link is there, but the path that was asked for does not fit it."""
+    """A link whose placeholders the requested path does not match."""
 
     found: RedirectTarget
     reason: str
@@ -242,7 +248,10 @@ async def resolve(
     get_user: Callable[[], Awaitable[SignedInUser | None]],
     now: Callable[[], datetime],
 ) -> ResolveOutcome:
-    """`who` is asked only when the answer depends on it, `now` after everything that takes time."""
+    """Return the outcome of a request.
+
+    `get_user` is called only if the outcome depends on it, `now` after all slow steps.
+    """
     found = await find_target(lookup, request.name)
     if found is not None and found.kind == "list" and found.status != "deleted":
         return DeadOutcome(found, "on_hold") if found.on_hold else ListOutcome(found)
@@ -264,7 +273,7 @@ async def resolve(
 
 
 def is_found_by_guess(outcome: ResolveOutcome) -> bool:
-    """Return whether an outcome tells that the code of an id exists."""
+    """Return whether an outcome reveals that the code of an id exists."""
     return (
         not isinstance(outcome, MissingOutcome | ListOutcome) and outcome.found.has_guessable_code
     )
@@ -282,7 +291,7 @@ async def find_target(lookup: LinkLookup, name: str) -> RedirectTarget | None:
 def apply_path(
     found: RedirectTarget, template: DestinationTemplate, request: ShortLinkRequest
 ) -> RedirectOutcome | PreviewOutcome | MismatchOutcome:
-    """Put the extra path and the query into a live link's destination."""
+    """Apply the extra path and the query to the destination of an active link."""
     if request.view is not LinkView.FOLLOW and not request.extra:
         return PreviewOutcome(found, template.href)
     href = expand_template(

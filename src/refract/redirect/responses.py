@@ -1,4 +1,4 @@
-"""Answers of the slow path that are no pages."""
+"""Responses of the slow path other than pages."""
 
 import hmac
 import re
@@ -24,7 +24,7 @@ from refract.web.render_cache import RenderCache
 
 
 class ShortLinkRedirect:
-    """The answer that all this is for."""
+    """A redirect as ASGI response."""
 
     def __init__(self, status: int, href: str, *, cacheable: bool = True) -> None:
         headers = build_redirect_headers(status, href.encode("ascii"), cacheable=cacheable)
@@ -38,7 +38,7 @@ class ShortLinkRedirect:
 def build_json_preview(
     found: RedirectTarget, short_url: str, href: str, continue_url: str | None = None
 ) -> Response:
-    """Tell a program where a link leads. `continue_url` is where a flagged one redirects."""
+    """Return the preview as JSON. `continue_url` opens a flagged link."""
     facts = {
         "name": found.name,
         "short_url": short_url,
@@ -53,7 +53,7 @@ def build_json_preview(
 
 
 async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryParams) -> Response:
-    """Draw the QR code of a short URL as it is asked for: SVG, or a PNG of some size."""
+    """Return the QR code of a short URL: SVG, or PNG of the requested size."""
     kind, size = params.get("format", "svg").lower(), params.get("size", "512")
     if kind not in ("svg", "png") or not (
         size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST
@@ -74,14 +74,14 @@ async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryPar
         raise QrSizeTooSmall(minimum=exc.details["minimum"]) from exc
 
 
-# A redirect as bytes: pure, and the same for the fast lane and for everything that answers through ASGI.
+# Redirects as bytes: pure, and the same for the fast lane and ASGI.
 
 REDIRECT_STATUSES: Final = (301, 302, 307, 308)
 _BROWSER_CACHEABLE = frozenset({301, 308})
 _match_visible = re.compile(rb"[!-~]+").fullmatch
 
-# The policy is the browsers' own default, spelled out: it decides what the destination learns about the page that
-# linked to us, so anything stricter here would rob it of its referrer.
+# The referrer policy is the default of browsers. It decides what the destination learns about the
+# page with the link; a stricter one would deprive it of its referrer.
 _COMMON_HEADERS: Final = (
     (b"content-length", b"0"),
     (b"x-content-type-options", b"nosniff"),
@@ -93,7 +93,10 @@ _COMMON_HEADERS: Final = (
 def build_redirect_headers(
     status: int, location: bytes, *, cacheable: bool = True
 ) -> list[tuple[bytes, bytes]]:
-    """Return every header of a redirect but `Date`, which the server adds. Without `keep` no browser keeps it, whatever the status."""
+    """Return every header of a redirect but `Date`, which the server adds.
+
+    Unless `cacheable`, browsers do not cache it, whatever the status.
+    """
     return [*_build_own_headers(status, location, cacheable=cacheable), *_COMMON_HEADERS]
 
 
@@ -109,7 +112,7 @@ def build_head(status: int, location: bytes) -> bytes:
 
 
 def parse_head(head: bytes) -> tuple[int, str]:
-    """Status and location of what `head` made."""
+    """Return status and location of the result of `build_head`."""
     line, location, _ = head.split(b"\r\n", 2)
     return int(line[9:12]), location.removeprefix(b"location: ").decode("ascii")
 
@@ -146,11 +149,11 @@ def _encode_headers(pairs: tuple[tuple[bytes, bytes], ...]) -> bytes:
     return b"".join(b"%b: %b\r\n" % pair for pair in pairs)
 
 
-# The visitor's word that a flagged link may lead them on: asked for on its preview, signed, good for a few minutes.
+# Confirmations of visitors for flagged links: signed, and valid for a few minutes.
 
 CONFIRM_PARAMETER: Final = "continue"
 CONFIRMATION_SECONDS: Final = 600
-"""A confirmation is good for this long at least, and for twice as long at most."""
+"""Minimum validity of a confirmation; the maximum is twice as long."""
 
 _CONFIRM_PURPOSE: Final = "continue"
 _CONFIRM_PATTERN: Final = re.compile(rf"{CONFIRM_PARAMETER}=([0-9a-f]{{24}})(?:&(.*))?", re.DOTALL)
@@ -177,13 +180,13 @@ def explain_flag(reason: str) -> LazyText:
 
 
 def split_confirmation(query: str) -> tuple[str, str]:
-    """Return the confirmation that a query begins with, and the rest, which is the visitor's own. Either may be empty."""
+    """Return the confirmation at the start of a query, and the rest. Either may be empty."""
     found = _CONFIRM_PATTERN.fullmatch(query)
     return (found[1], found[2] or "") if found else ("", query)
 
 
 def sign_confirmation(secret: Secret, found: RedirectTarget, network: str, now: datetime) -> str:
-    """Return a confirmation for this link as it is now, from this network. Passed on to others it opens nothing for them."""
+    """Return a confirmation for this version of a link, valid only for this network."""
     return _sign_slot(secret, found, network, int(now.timestamp()) // CONFIRMATION_SECONDS)
 
 

@@ -1,4 +1,4 @@
-"""Where a path would lead, as the API says it."""
+"""Request and response schemas of `POST /resolve`."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from refract.core.schemas import Id, InputSchema, OutputSchema
 
 
 class ResolveIn(InputSchema):
-    """A path as somebody would type it, with or without its query; a whole short URL works too."""
+    """A path, with or without a query, or a whole short URL."""
 
     path: str = Field(
         min_length=1,
@@ -18,9 +18,9 @@ class ResolveIn(InputSchema):
 
 
 class ResolveOut(OutputSchema):
-    """What a visitor with the same rights would get, and why. Nothing is counted."""
+    """What a visitor with the same permissions would get, and why. Nothing is counted."""
 
-    path: str = Field(description="The path that was looked at, without scheme and host.")
+    path: str = Field(description="The resolved path, without scheme and host.")
     outcome: Literal[
         "redirect",
         "preview",
@@ -35,21 +35,19 @@ class ResolveOut(OutputSchema):
         "on_hold",
         "own_page",
     ]
-    status: int = Field(description="The HTTP status of the answer.", examples=[302])
+    status: int = Field(description="The HTTP status of the response.", examples=[302])
     location: str | None = Field(
-        description="Where it would lead, exactly as it would be sent.",
+        description="The destination, exactly as it would be sent.",
         examples=["https://jira.example/browse/PROJ-1"],
     )
     why: str = Field(
         examples=[
             (
-                "The name /jira leads to https://jira.example/browse/{1}; the path fills its"
+                "The name /jira goes to https://jira.example/browse/{1}; the path fills its"
                 " placeholders."
             )
         ]
     )
     name: str | None = Field(description="The name or code that was found.", examples=["jira"])
     link_id: Id | None = Field(description="The link that was found.")
-    suggestions: list[str] = Field(
-        description="Names that may have been meant, when nothing was found."
-    )
+    suggestions: list[str] = Field(description="Similar names, if nothing was found.")
