@@ -42,7 +42,7 @@ BARS = {
     ),
     "S3": Bar(
         "destinations that are not what they seem",
-        ("core/test_urls.py", "links/test_golinks.py", "redirect/test_answer.py"),
+        ("core/test_urls.py", "links/test_golinks.py", "redirect/test_responses.py"),
     ),
     "S4": Bar(
         "scripts, formulas and headers in what people write",

@@ -1,4 +1,4 @@
-"""A station: the lane, or stock uvicorn, on a real socket with a talkative application behind it."""
+"""A server on a real socket, with our protocol or stock uvicorn, that echoes requests."""
 
 import asyncio
 import json
@@ -34,7 +34,7 @@ async def application(
     receive: Callable[[], Awaitable[Message]],
     send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """Says what it was asked, so that two servers that understood a request differently answer differently."""
+    """Echo the request, so that servers that parse it differently respond differently."""
     path = scope["path"]
     body = b""
     if path != "/early":
@@ -70,7 +70,7 @@ async def application(
 
 
 class Client:
-    """A raw connection that remembers everything it was sent."""
+    """A raw connection that records everything it receives."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
@@ -85,7 +85,7 @@ class Client:
             await asyncio.sleep(0.01)
 
     async def read(self, until: int = 1 << 30, seconds: float = 5.0) -> bytes:
-        """Up to `until` bytes in all, or the end, or silence."""
+        """Read until `until` bytes in all, the end of the stream, or a timeout."""
         try:
             async with asyncio.timeout(seconds):
                 while len(self.got) < until and not self.closed:
@@ -156,7 +156,7 @@ class Station:
 
 @pytest.fixture(params=["asyncio", "uvloop"])
 def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], None]]:
-    """Run a story on either event loop: the product serves on uvloop, asyncio keeps us honest about the interface."""
+    """Run a coroutine on uvloop, as the product does, or on asyncio, to test the interface."""
     factory = uvloop.new_event_loop if request.param == "uvloop" else asyncio.new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         yield runner.run  # type: ignore[misc]

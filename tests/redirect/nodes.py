@@ -1,4 +1,4 @@
-"""A redirect node inside the test: its engine can be looked into, and it answers on a real socket."""
+"""A redirect node in the test process, on a real socket, whose engine can be inspected."""
 
 import asyncio
 import socket
@@ -20,7 +20,7 @@ from tests.waiting import PATIENCE
 
 
 class Counting:
-    """A reader that remembers what it was asked, and can be made to wait."""
+    """A reader that records its queries and can be blocked."""
 
     def __init__(self, inner: RawReader) -> None:
         self.inner = inner
@@ -44,7 +44,7 @@ class Counting:
 
 
 class Place:
-    """A node and everything a test wants to know of it."""
+    """A node and its parts."""
 
     def __init__(self, rt: Runtime) -> None:
         self.rt = rt
@@ -58,7 +58,7 @@ class Place:
         )
 
     async def get(self, path: str, **more: Any) -> httpx.Response:
-        """Through ASGI, past the lane."""
+        """Send a request through ASGI, bypassing the protocol."""
         return await self.client.get(path, **more)
 
     @property
@@ -74,7 +74,7 @@ class Place:
 
     @asynccontextmanager
     async def on_the_wire(self) -> AsyncIterator[httpx.AsyncClient]:
-        """Under the lane, as `refract serve` has it."""
+        """Serve with our protocol, as `refract serve` does."""
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
         listener.listen(1024)
@@ -110,7 +110,7 @@ class Place:
 
 @asynccontextmanager
 async def open_place(rt: Runtime, *, listening: bool = False) -> AsyncIterator[Place]:
-    """`listening` runs the bus; without it a test looks at the feed itself."""
+    """Open a node. `listening` runs the invalidation; without it a test polls the feed itself."""
     place = Place(rt)
     try:
         if listening:

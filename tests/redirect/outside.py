@@ -1,4 +1,4 @@
-"""Somebody else with the same data: changes links from outside the process under test, as another node would."""
+"""Changes of links from outside the process under test, as another node makes them."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -19,7 +19,7 @@ Result = TypeVar("Result")
 
 
 class Outside:
-    """Every call is a transaction of its own."""
+    """Another node. Every call is its own transaction."""
 
     def __init__(self, data_dir: Path, **settings: Any) -> None:
         self._settings = Settings(data_dir=data_dir, **settings)

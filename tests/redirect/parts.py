@@ -1,4 +1,4 @@
-"""A namespace in memory, pages as plain text, and a real server on a loopback port."""
+"""A lookup in memory, pages as JSON, and a real server on a loopback port."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def link(name: str, destination: str, **facts: Any) -> RedirectTarget:
 
 @dataclass
 class MemoryLookup:
-    """Names compared as names are; who may open a secure link is a set of user ids."""
+    """A lookup in memory. A set of user ids may open secure links."""
 
     names: dict[str, RedirectTarget] = field(default_factory=dict)
     allowed: set[int] = field(default_factory=set)
@@ -52,16 +52,24 @@ class MemoryLookup:
         self.asked.append(text)
         return self.names.get(text.lower().replace("_", "-"))
 
-    async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:  # noqa: ARG002 - one set for all links
+    async def can_open(
+        self,
+        found: RedirectTarget,  # noqa: ARG002 - one set for all links
+        visitor: SignedInUser,
+    ) -> bool:
         return visitor.is_admin or visitor.user.id in self.allowed
 
-    async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:  # noqa: ARG002 - the same for every text
+    async def suggest(
+        self,
+        text: str,  # noqa: ARG002 - the same for every text
+        visitor: SignedInUser | None,
+    ) -> list[str]:
         self.suggested_to.append(visitor.user.id if visitor else None)
         return self.near
 
 
 class PlainSurface:
-    """Pages are their template and context as JSON; a cookie `as=7` is user 7."""
+    """A frontend that renders template and context as JSON. The cookie `as=7` is user 7."""
 
     async def authenticate(self, scope: Scope) -> SignedInUser | None:
         told = Request(scope).cookies.get("as")
@@ -107,7 +115,7 @@ class PlainSurface:
 
 @dataclass(frozen=True)
 class Reply:
-    """An answer, byte for byte."""
+    """A response, byte for byte."""
 
     head: bytes
     body: bytes
@@ -137,7 +145,7 @@ class Reply:
 
 
 class Wire:
-    """One keep-alive connection, read without any HTTP library."""
+    """A keep-alive connection, read without an HTTP library."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -167,7 +175,7 @@ class Wire:
 
 @asynccontextmanager
 async def served(app: ASGIApp) -> AsyncIterator[Callable[[], Any]]:
-    """The application under uvicorn; the answer opens connections to it."""
+    """Serve the application with uvicorn; yield a function that opens connections."""
     listener = socket.socket()
     listener.bind(("127.0.0.1", 0))
     config = uvicorn.Config(

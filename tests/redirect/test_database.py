@@ -1,4 +1,4 @@
-"""Names, links, people and pages together: the slow path on each database, inside the real application."""
+"""The slow path of the real application, on each database."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -41,7 +41,7 @@ def reader(rt: Runtime) -> Counting:
 
 @pytest.fixture
 async def client(rt: Runtime, reader: Counting) -> AsyncIterator[httpx.AsyncClient]:
-    """The application as it is put together, without the lane."""
+    """The application without our protocol."""
     api = build_api(rt)
     api.include_router(redirect_api.router)
     follow = RedirectApp(rt, DatabaseLookup(rt, reader), WebFrontend(rt, api))
@@ -106,7 +106,7 @@ async def test_redirect_has_the_headers_of_the_lane_and_no_other(
 
 
 async def test_a_name_comes_before_a_code(rt: Runtime, ada: User) -> None:
-    """As it is after a restore from another installation: the rules for naming would not let it come to this."""
+    """As after a restore from another installation: the naming rules prevent it otherwise."""
     coded, named = (
         await link(rt, ada, "https://example.com/code"),
         await link(rt, ada, "https://example.com/name", name="other"),

@@ -1,4 +1,4 @@
-"""Whatever the order in which answers are read, links change and news arrives: once the news is heard, nothing old is kept."""
+"""After an invalidation nothing stale is cached, in any order of reads, changes and messages."""
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -25,7 +25,7 @@ NOTHING: Any = SimpleNamespace()
 
 @dataclass
 class Reading:
-    """A request on its way: when it set out, and what it saw once it has looked."""
+    """A pending read: when it began, and what it read."""
 
     name: str
     began: float

@@ -1,7 +1,7 @@
 """Pipelining (security finding 3): one connection grew memory without bound and starved all others.
 
-uvicorn resumes reading after each response though requests are queued, and each read holds thousands of requests.
-Both protocols are tried: the lane of redirecting roles, and the one of workers.
+uvicorn resumes reading after each response though requests are queued, and each read holds
+thousands of requests. Both protocols are tested: that of redirecting roles, and that of workers.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ def get(path: str, *lines: str) -> bytes:
 
 
 async def flood(client: Any, data: bytes) -> None:
-    """Send for as long as the server takes it; what it does not take stays with us."""
+    """Send while the server accepts data."""
     try:
         client.writer.write(data)
         await client.writer.drain()
@@ -38,7 +38,7 @@ async def flood(client: Any, data: bytes) -> None:
 
 
 def kept(connection: Any) -> int:
-    """Bytes that a connection keeps of what it was sent, and of what it could not send."""
+    """Return the bytes that a connection buffers, received and unsent."""
     cycles = [connection.cycle, *(cycle for cycle, _ in connection.pipeline)]
     return (
         len(connection.backlog)
@@ -98,7 +98,7 @@ def test_a_pipeline_of_thousands_is_answered_in_order_from_a_bounded_queue(
 def test_a_client_that_does_not_read_costs_bounded_memory(
     run: Run, station: Open, protocol: type, path: str
 ) -> None:
-    """It took 77 MB a connection until the limit for stalling."""
+    """The finding: a connection took 77 MB until the stall limit."""
     data = get(path) * 400_000  # 10 MB
 
     async def story() -> None:
@@ -123,7 +123,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory(
 def test_one_turn_of_the_loop_takes_a_bounded_piece_of_a_connection(
     run: Run, station: Open, path: str
 ) -> None:
-    """So others come in between: no turn answers more than its piece holds."""
+    """So that others get their turn: no turn handles more than its share."""
     request = get(path)
     data = request * 50_000
 
@@ -201,7 +201,7 @@ def test_http_0_9_is_closed_without_an_answer(
 def test_whoever_hangs_up_behind_a_queued_request_ends_the_one_before_it(
     run: Run, station: Open
 ) -> None:
-    """uvicorn tells the newest request alone: an open stream never learned that its reader is gone."""
+    """uvicorn tells only the newest request: an open stream never learned of the disconnect."""
 
     async def story() -> None:
         async with station() as here:

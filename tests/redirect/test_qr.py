@@ -1,4 +1,4 @@
-"""QR codes: the modules in the picture are the modules of the code, whatever the format and size."""
+"""QR codes: the image contains the modules of the code, in every format and size."""
 
 import re
 import struct
@@ -19,13 +19,13 @@ from tests.client import on_sqlite
 from tests.conftest import START
 from tests.loop_cpu import measure_loop_cpu
 from tests.redirect.parts import link
-from tests.redirect.test_follow import World
+from tests.redirect.test_asgi import World
 
 URL = "http://go.test/road-map"
 
 
 def pixels(png: bytes) -> list[str]:
-    """The rows of a one-bit grey PNG as text, `#` for black. Reads every checksum."""
+    """Return the rows of a one-bit grey PNG as text, `#` for black. Verifies checksums."""
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     at, data, size = 8, b"", (0, 0)
     while at < len(png):
@@ -52,7 +52,7 @@ def pixels(png: bytes) -> list[str]:
 
 
 def modules(rows: list[str], count: int) -> list[list[int]]:
-    """The code inside a picture: found by its dark square, read at the middle of each module."""
+    """Return the code in an image: located by its dark square, read at the centre of modules."""
     dark = [number for number, row in enumerate(rows) if "#" in row]
     first, scale = dark[0], (dark[-1] - dark[0] + 1) // count
     left = min(row.index("#") for row in rows if "#" in row)
@@ -150,7 +150,7 @@ async def test_formats_over_http(tmp_path: Path) -> None:
 
 
 async def test_codes_are_drawn_outside_of_the_loop_kept_and_limited(tmp_path: Path) -> None:
-    """The finding: drawing took up to 150 ms of the event loop for each request, of any length, without limit."""
+    """The finding: drawing blocked the event loop for up to 150 ms a request, without a limit."""
     world = World(ManualClock(START))
     world.lookup.add(link("gh", "https://gh.example/{1}"))
     async with world.serving(tmp_path, renders_per_minute=9) as connect:
@@ -188,7 +188,7 @@ async def test_images_are_kept_within_bounds(rt: Runtime, monkeypatch: pytest.Mo
 
 
 async def test_an_endless_path_is_refused_before_anything_is_made_of_it(tmp_path: Path) -> None:
-    """The finding: sixty kilobytes behind a go-link cost 38 ms each."""
+    """The finding: sixty kilobytes after a go link cost 38 ms each."""
     world = World(ManualClock(START))
     world.lookup.add(link("gh", "https://gh.example/{*}"))
     async with world.serving(tmp_path) as connect:

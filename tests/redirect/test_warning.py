@@ -1,6 +1,6 @@
 """Flagged links show their preview before they redirect; only the redirect that follows is a click.
 
-The finding: a destination that nobody could check, or that imitates another, was led to like any other.
+The finding: destinations that could not be checked, or that imitate another, redirected directly.
 """
 
 import re
@@ -40,7 +40,7 @@ async def link(rt: Runtime, ada: User) -> Link:
 
 
 def _clicks(app: WebNode, target: int | None) -> int:
-    """How many clicks of a target are in the spool."""
+    """Return the number of clicks of a target in the spool."""
     assert app.engine is not None
     state, position, count = inspect_spool(app.engine.spool.directory), SpoolPosition(), 0
     while (batch := read_batch(state, position, 1 << 20)).next != position:

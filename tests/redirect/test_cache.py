@@ -1,3 +1,5 @@
+"""The L1 cache and the cache of missing names."""
+
 import gc
 import tracemalloc
 

@@ -1,4 +1,4 @@
-"""Who must forget, hears of it: from this process, from another, out of order, and after having been cut off."""
+"""Cache invalidation: by this process, by others, out of order, and after a lost connection."""
 
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
@@ -33,7 +33,7 @@ def settings(database: str, tmp_path: Path) -> Settings:
 
 @pytest.fixture
 async def other(rt: Runtime) -> AsyncIterator[Runtime]:
-    """Another process with the same database: what it commits is not told here."""
+    """Another process with the same database, whose commits are not signalled here."""
     db = Database(rt.settings)
     yield Runtime(settings=rt.settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     await db.close()
@@ -76,7 +76,7 @@ async def test_what_another_process_made_is_found_and_what_it_changed_is_forgott
 async def test_what_is_ready_counts_only_while_the_feed_is_looked_at(
     place: Place, clock: ManualClock
 ) -> None:
-    """A process that was asleep must not answer from memory before it has heard what happened meanwhile."""
+    """A suspended process must not serve from its cache before it has read the feed."""
     await listen_once(place, clock)
     until = place.engine.cache.trusted_until_ns
     assert clock.now_ns() < until

@@ -1,3 +1,5 @@
+"""The protocol of redirecting processes: hits, clicks, limits and fallbacks."""
+
 import asyncio
 from collections.abc import Callable
 from ipaddress import ip_network
@@ -355,7 +357,7 @@ def test_a_hit_does_not_count_once_the_news_are_overdue(run: Run, station: Open)
 def test_a_request_that_came_before_its_connection_was_found_idle_is_answered(
     run: Run, station: Open
 ) -> None:
-    """As after a sleep of the whole process: timers are late, and come first."""
+    """As after a suspended process: timers are late, and run first."""
 
     async def story() -> None:
         async with station(limits=ConnectionLimits(idle_seconds=1)) as here:

@@ -1,4 +1,4 @@
-"""The same bytes through the lane and through stock uvicorn: alike, but for hits."""
+"""The same bytes through our protocol and stock uvicorn: equal responses except for hits."""
 
 import asyncio
 import hashlib
@@ -237,7 +237,7 @@ CALLED = set(PINNED) - set(OURS)
 
 
 def test_uvicorn_is_the_one_the_lane_was_written_against() -> None:
-    """A changed method upstream is a change of ours: read it, adapt the lane, then pin the new source here."""
+    """Fail if uvicorn changes a method: read it, adapt the protocol, then pin the new source."""
     base = vars(HttpToolsProtocol)
     overridden = {name for name in OURS if inspect.isfunction(base.get(name))}
     parts = {name: base[name] for name in overridden | (CALLED & set(base))}

@@ -1,4 +1,4 @@
-"""L2: one process reads, the others need not; and nobody is led astray by what Redis has missed, lost or mixed up."""
+"""L2 cache: one process reads for all; entries that Redis missed, lost or mixed up do no harm."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -48,7 +48,7 @@ def settings(database: str, tmp_path: Path, redis_server: RedisServer) -> Settin
 
 @pytest.fixture
 async def nodes(rt: Runtime) -> AsyncIterator[list[Place]]:
-    """Two processes with one database and one Redis. Neither listens to the other unless told to look."""
+    """Two processes with one database and one Redis. Neither polls unless the test does it."""
     async with AsyncExitStack() as opened:
         places = []
         for _ in range(2):
@@ -70,7 +70,7 @@ async def redis(redis_server: RedisServer) -> AsyncIterator[RedisClient]:
 
 
 async def warm(rt: Runtime, ada: User, *nodes: Place) -> None:
-    """Each has asked the database once, so that it knows which domains are blocked."""
+    """Let each query the database once, so that it knows the epoch of blocked domains."""
     async with rt.db.write() as session:
         await make.link(session, rt, ada, name="warm")
     for node in nodes:
@@ -396,8 +396,10 @@ async def test_an_entry_of_a_version_that_knows_fewer_reasons_is_not_believed(
         link = await make.link(session, rt, ada, name="x")
         link.flagged = True
     await warm(rt, ada, first, second)
-    old = '{"for":"x","name":"x","by_code":false,"to":"https://example.com/","redirect":302,"status":"active","expires":null,'
-    old += '"forward":false,"blocked":false,"title":null,"made":null}'
+    old = '{"for":"x","name":"x","by_code":false,"to":"https://example.com/","redirect":302,'
+    old += (
+        '"status":"active","expires":null,"forward":false,"blocked":false,"title":null,"made":null}'
+    )
     await redis.execute("SET", "refract:n:x", f"{link.id} 1 0 {old}")
 
     assert (await second.get("/x")).status_code == 200

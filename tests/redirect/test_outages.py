@@ -1,4 +1,7 @@
-"""The database is away: what is known goes on, what is unknown is not called missing, and everything heals by itself."""
+"""An unavailable database: cached links keep working, and unknown names are not called missing.
+
+Everything recovers automatically.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -70,7 +73,7 @@ async def world(database: str, tmp_path: Path) -> AsyncIterator[World]:
 
 
 async def answers(place: Place | httpx.AsyncClient, path: str, status: int) -> None:
-    """Sooner or later."""
+    """Wait for a response with this status."""
 
     async def answered() -> bool:
         return (await place.get(path)).status_code == status

@@ -1,4 +1,4 @@
-"""What the tiers know, how often the database is asked for it, and that nothing old is ever kept."""
+"""Tiers of the lookup: their results, the number of queries, and that nothing stale is cached."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -171,7 +171,7 @@ async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(
 async def test_those_who_come_while_the_answer_is_on_its_way_to_the_table_do_not_ask_again(
     place: Place, rt: Runtime, ada: User
 ) -> None:
-    """Between the answer of the database and the table lie a few turns of the event loop, and in each of them more may ask."""
+    """A result takes a few turns of the event loop to be cached, with more requests in each."""
     await new_link(rt, ada, name="hot")
     find = place.engine.lookup.find
 

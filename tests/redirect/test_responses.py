@@ -1,3 +1,5 @@
+"""Redirects as bytes."""
+
 import pytest
 
 from refract.redirect import responses

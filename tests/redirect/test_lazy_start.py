@@ -1,4 +1,4 @@
-"""A process that has the web app answers from its first moment: links at once, everything else when it is loaded."""
+"""Lazy start: links are served immediately, everything else once the web app is loaded."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -12,7 +12,7 @@ from tests import make
 from tests.client import by_key, client_of
 
 OTHERS = {"/": 200, "/api/v1/links": 200, "/unknown": 404, "/notes.qr": 200, "/notes+": 200}
-"""What is no redirect, and what it is in the end."""
+"""Paths that are not redirects, and their final status."""
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ async def key(rt: Runtime) -> str:
 
 
 class Pieces:
-    """Something more to load, until it is enough."""
+    """Modules to load, endless until `enough` is set."""
 
     def __init__(self) -> None:
         self.enough = False

@@ -1,4 +1,4 @@
-"""Every answer of the slow path, read from the socket byte by byte."""
+"""Every response of the slow path, read from the socket."""
 
 import re
 from collections.abc import AsyncIterator, Callable
@@ -37,7 +37,7 @@ NOTHING: Any = SimpleNamespace()
 
 @dataclass
 class World:
-    """A server, its names, and what the hooks were told."""
+    """A server, its names, and the calls of its hooks."""
 
     clock: ManualClock
     lookup: MemoryLookup = field(default_factory=MemoryLookup)
@@ -75,7 +75,7 @@ class World:
 
     @asynccontextmanager
     async def serving(self, data: Path, **settings: Any) -> AsyncIterator[Callable[[], Any]]:
-        """The application under uvicorn, closed with everything it has started."""
+        """Serve the application with uvicorn, and close all it has started."""
         async with served(self.app(data, **settings)) as connect:
             yield connect
         if self.rt is not None:
@@ -230,7 +230,7 @@ async def test_other_methods_are_refused(world: World, wire: Wire) -> None:
 async def test_every_method_follows_a_redirect_that_keeps_it(
     world: World, wire: Wire, status: int
 ) -> None:
-    """SPEC 20: on 307 and 308 links every method was answered 405; the body is not read, and it counts as a click."""
+    """SPEC 20: 307 and 308 links returned 405. The body is not read, and it counts as a click."""
     world.lookup.add(link("hook", "https://example.com/hook", redirect_status=status))
 
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND"):
@@ -240,7 +240,7 @@ async def test_every_method_follows_a_redirect_that_keeps_it(
 
 
 async def test_an_unknown_name_is_missed_by_every_method(world: World, wire: Wire) -> None:
-    """Otherwise codes of 307 links could be walked by POST without a limit."""
+    """Otherwise codes of 307 links could be enumerated by POST without a limit."""
     allowed = 120
     answers = [await wire.ask("/nothing", "POST", content_length="0") for _ in range(allowed + 1)]
 
@@ -514,7 +514,7 @@ async def test_head_of_a_page_has_its_headers_and_no_body(world: World, wire: Wi
 
 
 async def test_no_bad_byte_in_any_location(world: World, wire: Wire) -> None:
-    """Every accepted destination of the corpus, with hostile extra paths and queries, as the bytes a client receives."""
+    """Try every destination of the corpus with hostile extra paths and queries."""
     tails = [
         b"",
         b"/%0d%0aX-Evil:%201",
