@@ -73,21 +73,7 @@ async def _build_options(
 ) -> list[OmniboxOption]:
     """Build the suggestions. The number of queries does not depend on the data."""
     if intent.kind == "shorten":
-        rest = [
-            OmniboxOption(
-                gettext("Create with a custom name…"),
-                "square-pen",
-                f"/app/links/new?{urlencode({'destination': intent.text})}",
-            )
-        ]
-        if "library" in areas:
-            rest.append(
-                OmniboxOption(gettext("Save to library"), "bookmark-plus", post="/app/items")
-            )
-        found = await _build_hit_options(
-            rt, actor, intent.text.split("://", 1)[-1].rstrip("/"), areas
-        )
-        return [OmniboxOption(gettext("Shorten {url}", url=intent.text), "link"), *rest, *found]
+        return await _build_url_options(rt, actor, intent.text, areas)
     if intent.kind == "tag":
         return [
             OmniboxOption(gettext("Links tagged {tag}", tag=intent.text), "tag"),
@@ -120,6 +106,25 @@ async def _build_options(
             )
         )
     return [first, *names, *found, *await _build_tag_options(rt, actor, intent.text), *commands]
+
+
+async def _build_url_options(
+    rt: Runtime, actor: Caller, url: str, areas: list[str]
+) -> list[OmniboxOption]:
+    options = [
+        OmniboxOption(gettext("Shorten {url}", url=url), "link"),
+        OmniboxOption(
+            gettext("Create with a custom name…"),
+            "square-pen",
+            f"/app/links/new?{urlencode({'destination': url})}",
+        ),
+    ]
+    if "library" in areas:
+        options.append(
+            OmniboxOption(gettext("Save to library"), "bookmark-plus", post="/app/items")
+        )
+    found = await _build_hit_options(rt, actor, url.split("://", 1)[-1].rstrip("/"), areas)
+    return [*options, *found]
 
 
 async def _build_name_options(rt: Runtime, actor: Caller, text: str) -> list[OmniboxOption]:

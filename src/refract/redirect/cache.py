@@ -138,7 +138,7 @@ class RedirectCache:
         self._paths_by_target[entry.target] = (*known, path)
         self._ring.append(entry)
         if len(self._ring) > 2 * self._capacity:
-            self._ring = deque(each for each in self._ring if self.paths.get(each.path) is each)
+            self._ring = deque(kept for kept in self._ring if self.paths.get(kept.path) is kept)
         return True
 
     def get_stale(self, path: bytes) -> CachedRedirect | None:

@@ -15,8 +15,8 @@ from refract.redirect.errors import QrSizeTooSmall, UrlTooLongForQr
 QUIET_ZONE = 4
 """White modules around the code, as the standard requires."""
 
-LEAST = 64
-MOST = 2048
+MIN_SIZE = 64
+MAX_SIZE = 2048
 MAX_TEXT = 300
 """Maximum characters of a URL.
 

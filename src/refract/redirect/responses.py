@@ -56,9 +56,9 @@ async def render_qr_image(rt: Runtime, text: str, network: str, params: QueryPar
     """Return the QR code of a short URL: SVG, or PNG of the requested size."""
     kind, size = params.get("format", "svg").lower(), params.get("size", "512")
     if kind not in ("svg", "png") or not (
-        size.isascii() and size.isdigit() and qr.LEAST <= int(size[:9]) <= qr.MOST
+        size.isascii() and size.isdigit() and qr.MIN_SIZE <= int(size[:9]) <= qr.MAX_SIZE
     ):
-        raise InvalidQrFormat(minimum=qr.LEAST, maximum=qr.MOST)
+        raise InvalidQrFormat(minimum=qr.MIN_SIZE, maximum=qr.MAX_SIZE)
     if len(text) > qr.MAX_TEXT:
         raise UrlTooLongForQr
     renders = rt.singleton(RenderCache)
@@ -95,7 +95,7 @@ def build_redirect_headers(
 ) -> list[tuple[bytes, bytes]]:
     """Return every header of a redirect but `Date`, which the server adds.
 
-    Unless `cacheable`, browsers do not cache it, whatever the status.
+    Unless `cacheable`, browsers do not cache it, not even a 301 or 308.
     """
     return [*_build_own_headers(status, location, cacheable=cacheable), *_COMMON_HEADERS]
 

@@ -144,20 +144,24 @@ async def create_edition(
     update_search_text(draft)
     session.add(draft)
     await session.flush()
-    entries = list(
-        await session.scalars(
-            select(ListEntry).where(ListEntry.list_id == found.id).order_by(ListEntry.position)
-        )
-    )
-    for copy_id, entry in zip(space.ids.next_ids(len(entries)), entries, strict=True):
-        copied = {name: getattr(entry, name) for name in _COPIED_FIELDS}
-        session.add(ListEntry(id=copy_id, list_id=number, created_at=now, updated_at=now, **copied))
+    await _copy_entries(session, space.ids, found.id, draft)
     if caller.as_admin(found):
         audit.add_entry(
             session, "list.edition_begun", at=now, actor_id=caller.user_id, target=found.id
         )
     await session.flush()
     return draft, True
+
+
+async def _copy_entries(
+    session: WriteSession, ids: IdSource, source_id: int, draft: LinkList
+) -> None:
+    query = select(ListEntry).where(ListEntry.list_id == source_id).order_by(ListEntry.position)
+    entries = list(await session.scalars(query))
+    times = {"created_at": draft.created_at, "updated_at": draft.created_at}
+    for copy_id, entry in zip(ids.next_ids(len(entries)), entries, strict=True):
+        copied = {name: getattr(entry, name) for name in _COPIED_FIELDS}
+        session.add(ListEntry(id=copy_id, list_id=draft.id, **times, **copied))
 
 
 def log_action(
