@@ -1,5 +1,5 @@
-# Everything here needs only python3 (3.11 or newer) and make; the rest is fetched, pinned, into .venv.
-# PYTHON=python3.12 chooses another Python. ARGS="…" goes on to what a target runs: make test ARGS="-k names -x"
+# Needs only python3 (3.11 or newer) and make; the rest is installed, pinned, into .venv.
+# PYTHON=python3.12 chooses another Python. ARGS="…" is passed on: make test ARGS="-k names -x"
 
 PYTHON ?= python3
 VENV   := .venv
@@ -10,12 +10,12 @@ ARGS   ?=
 WORKERS ?= 3
 NAME   ?=
 
-# Tests start hundreds of Python processes: each of them would compile every module again where an image sets this.
+# Tests start hundreds of Python processes, each of which would compile every module again.
 unexport PYTHONDONTWRITEBYTECODE
 
 WITH_SERVICES := $(BIN)/python tools/services.py run
 
-# `make proof kill` reads better than `make proof NAME=kill`; both work. The extra word must then not be a target of its own.
+# Both `make proof kill` and `make proof NAME=kill` work. The extra word must not be a target.
 ifneq ($(filter proof bench,$(firstword $(MAKECMDGOALS))),)
   WORDS := $(wordlist 2,9,$(MAKECMDGOALS))
   ifneq ($(WORDS),)
@@ -29,20 +29,20 @@ endif
 .DELETE_ON_ERROR:
 .PHONY: help run demo setup test test-unit test-databases test-api test-browser test-faults model again check format bench proof screens docs messages lock audit sbom clean
 
-help:  ## Say what there is
+help:  ## List targets
 	@echo "make TARGET, with TARGET one of:"
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{ printf "%-17s %s\n", $$1, $$2 }'
 
-run: $(RUNS)  ## Set up and serve Refract on SQLite; prints the address and a sign-in link
+run: $(RUNS)  ## Set up and serve Refract on SQLite; prints the URL and a sign-in link
 	$(BIN)/refract serve $(ARGS)
 
-demo: $(RUNS)  ## Serve a directory that looks lived in (demo), to look around
+demo: $(RUNS)  ## Serve a directory with realistic sample data (demo)
 	test -e demo/refract.db || $(BIN)/refract demo --data-dir demo
 	$(BIN)/refract serve --data-dir demo $(ARGS)
 
-setup: $(READY)  ## Only make the environment for development (.venv); every target makes what it needs
+setup: $(READY)  ## Only create the development environment (.venv); every target does this if necessary
 
-# What runs and what is needed to work on it are two locks; the second holds all of the first.
+# Two locks: the runtime, and everything for development, which includes the runtime.
 $(RUNS): requirements.lock tools/environment.py
 	$(PYTHON) -m tools.environment $(VENV)
 	@touch $@
@@ -51,13 +51,13 @@ $(READY): requirements.lock requirements-dev.lock tools/environment.py
 	$(PYTHON) -m tools.environment --dev $(VENV)
 	@touch $@ $(RUNS)
 
-# Without --dist the tests are handed out by file (tests/groups_plugin.py), long ones first.
+# Without --dist the tests are distributed by file (tests/groups_plugin.py), long ones first.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations 15
 
-test: check model  ## Everything: lint, types, ladder, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
+test: check model  ## Everything: make check, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
 	$(WITH_SERVICES) -- $(PYTEST) $(ARGS)
 
-# The same tests in groups that share nothing, so that they may run at once: make -j2 test-unit test-faults
+# The same tests in groups that share nothing, so that they can run in parallel: make -j2 test-unit test-faults
 SERVICES_unit      := redis,nginx,oidc
 SERVICES_databases := postgresql,mysql,redis,nginx,oidc
 SERVICES_api       := postgresql,mysql,redis
@@ -85,7 +85,7 @@ check: $(READY)  ## Lint, format, types and import layers; scripts, stylesheets 
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m tools.frontend check
 
-format: $(READY)  ## Put the formatting right, and what lint can repair by itself
+format: $(READY)  ## Format everything, and fix what the linters can fix
 	$(BIN)/ruff check --fix-only .
 	$(BIN)/ruff format .
 	$(BIN)/python -m tools.frontend format
@@ -96,18 +96,18 @@ bench: $(READY)  ## Measure: all of bench/, or one with NAME=…
 proof: $(READY)  ## Run one long proof: make proof NAME; without a name, list them
 	$(if $(NAME),$(WITH_SERVICES) --only postgresql$(,)mysql$(,)redis$(,)nginx -- $(BIN)/python -m proofs $(NAME) $(ARGS),@$(BIN)/python -m proofs)
 
-screens: $(READY)  ## Photograph every screen in a real browser
+screens: $(READY)  ## Take screenshots of every screen in a real browser
 	$(WITH_SERVICES) --only chromium -- $(BIN)/python -m tools.screens $(ARGS)
 
-docs: $(READY)  ## Write the generated reference pages again
+docs: $(READY)  ## Generate the reference pages
 	$(BIN)/python -m tools.docs $(ARGS)
 
-messages: $(READY)  ## Extract messages for translation and bring the catalogues up to date
+messages: $(READY)  ## Extract messages for translation and update the catalogues
 	$(BIN)/python -m tools.messages $(ARGS)
 
 EXPORT := .uv/bin/uv export --format requirements-txt --no-header --no-emit-project --quiet
 
-lock: .uv/bin/uv  ## Resolve pyproject.toml again into requirements.lock (what runs) and requirements-dev.lock (and extras and tools)
+lock: .uv/bin/uv  ## Resolve pyproject.toml into requirements.lock (runtime) and requirements-dev.lock (with extras and tools)
 	$(EXPORT) --all-groups --all-extras --upgrade > requirements-dev.lock.new
 	$(EXPORT) --no-default-groups > requirements.lock.new
 	mv requirements-dev.lock.new requirements-dev.lock
@@ -117,18 +117,18 @@ lock: .uv/bin/uv  ## Resolve pyproject.toml again into requirements.lock (what r
 	$(PYTHON) -m venv .uv
 	.uv/bin/pip --quiet install uv
 
-audit: .audit/bin/pip-audit  ## Compare the locked dependencies with the public list of known vulnerabilities (needs a network)
+audit: .audit/bin/pip-audit  ## Check the locked dependencies for known vulnerabilities (needs a network)
 	$(PYTHON) -m tools.audit .audit/bin/pip-audit
 
 .audit/bin/pip-audit:
 	$(PYTHON) -m venv .audit
 	.audit/bin/pip --quiet install pip-audit
 
-sbom:  ## Write the bill of materials of what runs (CycloneDX) to dist/sbom.json
+sbom:  ## Write the bill of materials of the runtime (CycloneDX) to dist/sbom.json
 	@mkdir -p dist
 	$(PYTHON) -m tools.sbom > dist/sbom.json
 
-clean:  ## Remove what these commands made, but never data/
+clean:  ## Remove everything that make created, but never data/
 	rm -rf $(VENV) .uv .audit uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
