@@ -311,11 +311,9 @@ def _translate_error(request: Request, error: Exception) -> RefractError:
             return error
         case RequestValidationError():
             if not request.url.path.startswith("/api/") and any(
-                one["loc"][:1] == ("path",) for one in error.errors()
+                detail["loc"][:1] == ("path",) for detail in error.errors()
             ):
-                return (
-                    PageNotFound()
-                )  # an address with something else where an id belongs is nobody's
+                return PageNotFound()  # the path has no valid id
             return translate_validation_error(error)
         case ClientDisconnect():
             return ClientDisconnected()

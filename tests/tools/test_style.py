@@ -13,6 +13,18 @@ def test_exceptions_are_bound_to_exc() -> None:
     assert style.find_caught_names(style.read_modules()) == []
 
 
+def test_docstrings_are_plain_english() -> None:
+    assert style.find_dialect(style.read_modules()) == []
+
+
+def test_limits_are_named_max_and_min() -> None:
+    assert style.find_superlatives(style.read_modules()) == []
+
+
+def test_loop_variables_are_named_after_their_elements() -> None:
+    assert style.find_vague_loops(style.read_modules()) == []
+
+
 def test_the_measures_see_what_breaks_a_rule(tmp_path: Path) -> None:
     package = tmp_path / "refract"
     package.mkdir()

@@ -1,4 +1,4 @@
-"""What can go wrong when we ask who somebody is."""
+"""Errors of authentication and accounts."""
 
 from refract.core.errors import (
     Conflict,

@@ -112,14 +112,14 @@ def _build_operation(
 
 
 def _iter_parameters(operation: DocumentJson, schemas: DocumentJson) -> Iterator[ApiField]:
-    for one in operation.get("parameters", ()):
-        schema = one["schema"]
-        described = one.get("description") or schema.get("description", "")
+    for parameter in operation.get("parameters", ()):
+        schema = parameter["schema"]
+        described = parameter.get("description") or schema.get("description", "")
         yield ApiField(
-            one["name"],
-            one["in"],
+            parameter["name"],
+            parameter["in"],
             describe_schema(schema, schemas),
-            one.get("required", False),
+            parameter.get("required", False),
             described,
         )
 
@@ -155,7 +155,7 @@ def strip_placeholders(template: str) -> str:
 def describe_schema(schema: DocumentJson, schemas: DocumentJson) -> str:
     """Describe the values that a JSON schema allows, in words."""
     real = resolve_schema(schema, schemas)
-    nullable = any(one.get("type") == "null" for one in schema.get("anyOf", ()))
+    nullable = any(option.get("type") == "null" for option in schema.get("anyOf", ()))
     return _describe_type(real, schemas) + (" or null" if nullable else "")
 
 
@@ -192,9 +192,10 @@ def _build_curl(
     base: str, path: str, method: str, operation: DocumentJson, schemas: DocumentJson
 ) -> str:
     """Return a curl command. The API key is read from the environment."""
-    for one in operation.get("parameters", ()):
-        if one["in"] == "path":
-            path = path.replace("{" + one["name"] + "}", str(make_example(one["schema"], schemas)))
+    for parameter in operation.get("parameters", ()):
+        if parameter["in"] == "path":
+            example = make_example(parameter["schema"], schemas)
+            path = path.replace("{" + parameter["name"] + "}", str(example))
     words = ["curl"] if method == "GET" else ["curl", "-X", method]
     if operation.get("security"):
         words += ["-H", '"X-API-Key: $API_KEY"']

@@ -18,7 +18,7 @@ from refract.web.i18n import translate
 COOKIE = Cookie("refract_said")
 SECONDS = 30
 _PURPOSE = "flash"
-_LONGEST = 3800
+_MAX_LENGTH = 3800
 
 
 def add(
@@ -29,7 +29,7 @@ def add(
     payload = json.dumps(said, separators=(",", ":"), ensure_ascii=False).encode()
     value = rt.secret.seal(_PURPOSE, payload, until=rt.clock.now() + timedelta(seconds=SECONDS))
     if (
-        len(value) > _LONGEST and undo is not None
+        len(value) > _MAX_LENGTH and undo is not None
     ):  # too long for a cookie: the message matters more than the undo
         add(response, rt, message, kind=kind)
         return

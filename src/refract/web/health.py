@@ -137,9 +137,9 @@ class HealthEndpoints:
         )
         found = dict(zip(self._probes, measured, strict=True))
         problems = self._problems()
-        fine = not problems and all(one.status == "ok" for one in found.values())
+        fine = not problems and all(dependency.status == "ok" for dependency in found.values())
         needed = all(
-            one.status == "ok" for name, one in found.items() if name != "redis"
+            dependency.status == "ok" for name, dependency in found.items() if name != "redis"
         )  # the database takes over meanwhile
         refused = (
             self.is_starting

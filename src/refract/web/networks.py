@@ -1,4 +1,4 @@
-"""The client network of a request, whatever trusted proxies stand in between."""
+"""The client network of a request, behind trusted proxies."""
 
 from starlette.requests import Request
 from starlette.types import Scope

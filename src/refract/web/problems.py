@@ -137,7 +137,8 @@ def build_problem(error: RefractError) -> dict[str, Any]:
         "detail": error.message,
         "request_id": get_contextvars().get("request_id"),
         "errors": [
-            {"field": one.field, "message": one.message} for one in error.errors[:MAX_FIELD_ERRORS]
+            {"field": field_error.field, "message": field_error.message}
+            for field_error in error.errors[:MAX_FIELD_ERRORS]
         ],
         **getattr(error, "extra", {}),
     }
@@ -197,9 +198,10 @@ def problems(*errors: type[RefractError]) -> dict[int | str, dict[str, Any]]:
 def translate_validation_error(error: "RequestValidationError") -> RefractError:
     """Return our error for FastAPI's: 400 for malformed JSON, 422 for invalid values."""
     found = error.errors()
-    for one in found:
-        if one["type"] == "json_invalid":
-            return MalformedBody(why=str(one.get("ctx", {}).get("error", "it isn't JSON")) + ".")
+    for detail in found:
+        if detail["type"] == "json_invalid":
+            reason = detail.get("ctx", {}).get("error", "it isn't JSON")
+            return MalformedBody(why=f"{reason}.")
     return ValidationFailed(errors=list_field_errors(found))
 
 

@@ -16,12 +16,12 @@ from refract.web.cookies import Cookie
 COOKIE = Cookie("refract_return")
 RETURN_PATH_SECONDS = 15 * 60
 _PURPOSE = "return"
-_LONGEST = 2048
+_MAX_LENGTH = 2048
 
 
 def remember_path(response: Response, rt: Runtime, path: str) -> None:
     """Remember a path with its query for after the sign-in, unless it is too long."""
-    if len(path) > _LONGEST or not _own(path):
+    if len(path) > _MAX_LENGTH or not _own(path):
         return
     until = rt.clock.now() + timedelta(seconds=RETURN_PATH_SECONDS)
     sealed = rt.secret.seal(_PURPOSE, path.encode(), until=until)
@@ -70,6 +70,6 @@ def get_referring_path(request: Request, rt: Runtime, otherwise: str) -> str:
         if path != came_from
         and (path == "/" or path.startswith("/app/"))
         and _own(path)
-        and len(path) <= _LONGEST
+        and len(path) <= _MAX_LENGTH
         else otherwise
     )

@@ -40,7 +40,7 @@ def make_example(schema: SchemaJson, schemas: SchemaJson) -> Any:
 def resolve_schema(schema: SchemaJson, schemas: SchemaJson) -> SchemaJson:
     """Return the schema behind references and "or null", with the keywords beside them."""
     for member in ("anyOf", "oneOf", "allOf"):
-        if real := [one for one in schema.get(member, ()) if one.get("type") != "null"]:
+        if real := [option for option in schema.get(member, ()) if option.get("type") != "null"]:
             beside = {
                 name: value
                 for name, value in schema.items()
