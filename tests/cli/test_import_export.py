@@ -249,7 +249,7 @@ def test_conflicts(run: Run, tmp_path: Path) -> None:
     [
         ("", "empty"),
         ("a,b\n1,2\n", "destination"),
-        ('{"x": 1', "not JSON"),
+        ('{"x": 1', "No links found in this file"),
         ("\x89PNG\r\n", "destination"),
     ],
 )
