@@ -39,13 +39,13 @@ def who(actor: Caller) -> LinkCaller:
     return LinkCaller(actor.user.id, actor.is_admin)
 
 
-async def load_link_out(rt: Runtime, held: LockedLink) -> LinkOut:
+async def load_link_out(rt: Runtime, locked: LockedLink) -> LinkOut:
     """Return the link as it is now, for the caller who changed it, inside their transaction."""
-    card = await load_card(held.session, held.link)
-    may = held.access.allows
+    card = await load_card(locked.session, locked.link)
+    may = locked.access.allows
     return card.to_schema(
         rt.settings.public_url,
-        held.now,
+        locked.now,
         stats=may(AccessRight.STATS),
         managing=may(AccessRight.MANAGE),
     )

@@ -168,10 +168,10 @@ async def change_link(
         else None
     )
     async with rt.db.write() as session:
-        held = await service.edit_link(
+        locked = await service.edit_link(
             session, space, who(actor), link_id, changes, vetted, version=parse_if_match(if_match)
         )
-        out = await load_link_out(rt, held)
+        out = await load_link_out(rt, locked)
     response.headers["ETag"] = make_etag(out.version)
     return out
 
@@ -203,10 +203,10 @@ async def disable_link(
 ) -> LinkOut:
     """Disable a link. It responds with 410 everywhere within a second."""
     async with rt.db.write() as session:
-        held = await service.disable_link(
+        locked = await service.disable_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
         )
-        return await load_link_out(rt, held)
+        return await load_link_out(rt, locked)
 
 
 @lifecycle_router.post("/enable", responses=problems(*_LIFE, ChangedByAdmin, RenewalRequired))
@@ -215,10 +215,10 @@ async def enable_link(
 ) -> LinkOut:
     """Enable a disabled link. Only an administrator can enable what an administrator disabled."""
     async with rt.db.write() as session:
-        held = await service.enable_link(
+        locked = await service.enable_link(
             session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
         )
-        return await load_link_out(rt, held)
+        return await load_link_out(rt, locked)
 
 
 @lifecycle_router.post("/renew", responses=problems(*_LIFE, ExpiryInPast))
@@ -232,10 +232,10 @@ async def renew_link(
     """Set a new expiry, or remove it."""
     until = renewal.expires_at if renewal else None
     async with rt.db.write() as session:
-        held = await service.renew_link(
+        locked = await service.renew_link(
             session, who(actor), link_id, rt.clock.now(), until, version=parse_if_match(if_match)
         )
-        return await load_link_out(rt, held)
+        return await load_link_out(rt, locked)
 
 
 @lifecycle_router.post(
@@ -244,5 +244,5 @@ async def renew_link(
 async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut:
     """Undo the latest delete, disable or edit, within 24 hours."""
     async with rt.db.write() as session:
-        held = await service.undo_link(session, space, who(actor), link_id)
-        return await load_link_out(rt, held)
+        locked = await service.undo_link(session, space, who(actor), link_id)
+        return await load_link_out(rt, locked)

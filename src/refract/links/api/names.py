@@ -48,10 +48,10 @@ async def add_name(
     """Add a name to a link. One that spells a code counts against the limit of misses."""
     await charge_code_like_names(rt, actor, [body.name])
     async with rt.db.write() as session:
-        held = await service.add_name(
+        locked = await service.add_name(
             session, space, who(actor), link_id, body.name, version=parse_if_match(if_match)
         )
-        return await load_link_out(rt, held)
+        return await load_link_out(rt, locked)
 
 
 @router.delete("/{name}", status_code=204, responses=problems(LinkNotFound, NameNotFound, NotOwner))

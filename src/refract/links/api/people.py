@@ -130,11 +130,11 @@ async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) 
     """Share a link and its analytics with a user."""
     await rt.singleton(service.AddressLimit).charge_caller(who(actor))
     async with rt.db.write() as session:
-        held, user = await service.share_link(
+        locked, user = await service.share_link(
             session, who(actor), link_id, person.email, rt.clock.now()
         )
         return LinkShareOut(
-            user_id=user.id, name=user.public_name, email=user.email, added_at=held.now
+            user_id=user.id, name=user.public_name, email=user.email, added_at=locked.now
         )
 
 
@@ -193,5 +193,5 @@ async def revert_link(
         kept = await queries.get_version(session, link_id, version)
     vetted = await check_destination(rt, kept.snapshot["destination"])
     async with rt.db.write() as session:
-        held = await service.revert_link(session, space, who(actor), link_id, version, vetted)
-        return await load_link_out(rt, held)
+        locked = await service.revert_link(session, space, who(actor), link_id, version, vetted)
+        return await load_link_out(rt, locked)

@@ -155,9 +155,9 @@ async def suggest_names(
 
 async def _find_available_lists(session: ReadSession, ids: Collection[int]) -> set[int]:
     """Return the lists that are not on hold."""
-    held = select(_LISTS.c.id).join(User, User.id == _LISTS.c.owner_id)
-    held = held.where(_LISTS.c.id.in_(sorted(ids)), User.held_at.is_not(None))
-    return set(ids) - set(await session.scalars(held)) if ids else set()
+    on_hold = select(_LISTS.c.id).join(User, User.id == _LISTS.c.owner_id)
+    on_hold = on_hold.where(_LISTS.c.id.in_(sorted(ids)), User.held_at.is_not(None))
+    return set(ids) - set(await session.scalars(on_hold)) if ids else set()
 
 
 async def find_live_links(

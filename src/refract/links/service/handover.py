@@ -124,20 +124,20 @@ async def _lock_links(
 
 
 def _hand_over_link(
-    held: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None
+    locked: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None
 ) -> feed.TargetChange | None:
     """Hand over or delete one link.
 
     The loaded rows still have the primary owner that was cleared in the table.
     """
-    session, link = held.session, held.link
+    session, link = locked.session, locked.link
     mine = next(row for row in owners if row.user_id == user.id)
     others = sorted(
         (row for row in owners if row is not mine), key=lambda row: (row.created_at, row.user_id)
     )
     if not mine.is_primary:
         session.sync_session.delete(mine)
-        return held.add_version(
+        return locked.add_version(
             LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user.id)}}
         )
     if others:
@@ -149,17 +149,17 @@ def _hand_over_link(
                 user_id=heir.id,
                 primary_link_id=link.id,
                 added_by=user.id,
-                created_at=held.now,
+                created_at=locked.now,
             )
         ]
         session.add(others[0])
-    elif held.state != LinkState.DELETED:
-        mark_deleted(held)
-        return held.add_version(LinkChangeAction.DELETED)
+    elif locked.state != LinkState.DELETED:
+        mark_deleted(locked)
+        return locked.add_version(LinkChangeAction.DELETED)
     else:
         return None
     session.sync_session.delete(mine)
-    return held.add_version(
+    return locked.add_version(
         LinkChangeAction.TRANSFERRED,
         {"owners": {"primary": str(others[0].user_id), "removed": str(user.id)}},
     )
