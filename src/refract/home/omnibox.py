@@ -21,7 +21,7 @@ from refract.identity.responses import render_fragment, render_response
 from refract.limits.service import MissLimit, SharedLimit
 from refract.links import pages as link_pages
 from refract.links import queries
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.models import Link
 from refract.redirect.resolver import parse_typed_path
 from refract.tags.queries import TagSort, load_tags_page
@@ -130,7 +130,7 @@ async def _build_url_options(
 async def _build_name_options(rt: Runtime, actor: Caller, text: str) -> list[OmniboxOption]:
     async with rt.db.read() as session:
         found = await queries.suggest_names(
-            session, text.split("/", 1)[0], who(actor), rt.clock.now(), MAX_NAME_OPTIONS
+            session, text.split("/", 1)[0], to_link_caller(actor), rt.clock.now(), MAX_NAME_OPTIONS
         )
     return [
         OmniboxOption(
@@ -174,7 +174,10 @@ async def _build_hit_options(
 
 async def _build_tag_options(rt: Runtime, actor: Caller, text: str) -> list[OmniboxOption]:
     async with rt.db.read() as session:
-        visible, asker = queries.is_visible_tag(who(actor)), [actor.user.id, actor.is_admin]
+        visible, asker = (
+            queries.is_visible_tag(to_link_caller(actor)),
+            [actor.user.id, actor.is_admin],
+        )
         cursors = CursorCodec(rt.secret)
         page = await load_tags_page(
             session,
@@ -289,7 +292,7 @@ async def suggest_names(
     if actor is None:
         await rt.singleton(SuggestLimit).charge(client_network(request, rt))
     async with rt.db.read() as session:
-        asker = who(actor) if actor else None
+        asker = to_link_caller(actor) if actor else None
         found = await queries.suggest_names(
             session, omnibox_parser.parse_go_path(q), asker, rt.clock.now(), 8
         )

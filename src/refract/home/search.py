@@ -10,7 +10,7 @@ from refract.identity.authentication import Caller
 from refract.library.queries.browse import search_items
 from refract.links import pages as link_pages
 from refract.links import queries as links
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.queries import LinkFilter
 from refract.lists import queries as lists
 from refract.lists.access import ListCaller as ListOwner
@@ -64,7 +64,7 @@ async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> l
         page = await links.load_links_page(
             session,
             CursorCodec(rt.secret),
-            who(actor),
+            to_link_caller(actor),
             LinkFilter(q=words),
             rt.clock.now(),
             limit=limit,

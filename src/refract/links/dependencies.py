@@ -35,7 +35,8 @@ async def charge_code_like_names(rt: Runtime, actor: Caller, names: Iterable[str
             await rt.singleton(MissLimit).charge_user(actor.user.id)
 
 
-def who(actor: Caller) -> LinkCaller:
+def to_link_caller(actor: Caller) -> LinkCaller:
+    """Return the caller of a request as the services of links know it."""
     return LinkCaller(actor.user.id, actor.is_admin)
 
 
@@ -55,10 +56,12 @@ async def invite_or_assign_owner(
     rt: Runtime, actor: Caller, link_id: int, email: str, role: InvitedRole
 ) -> InvitationCreated | LinkOut:
     """Invite someone to own a link; return the link where an administrator assigned it directly."""
-    await rt.singleton(service.AddressLimit).charge_caller(who(actor))
+    await rt.singleton(service.AddressLimit).charge_caller(to_link_caller(actor))
     now = rt.clock.now()
     async with rt.db.write() as session:
-        offered = await service.invite_owner(session, who(actor), link_id, email, role, now)
+        offered = await service.invite_owner(
+            session, to_link_caller(actor), link_id, email, role, now
+        )
         if isinstance(offered, LockedLink):
             return await load_link_out(rt, offered)
         facts = await load_invitation(session, offered.id, now)

@@ -14,7 +14,7 @@ from refract.identity.dependencies import AdminCaller
 from refract.jobs import queries as jobs
 from refract.jobs.errors import JobNotDead, JobNotFound
 from refract.links import queries as links
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.models import LinkState
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.schemas import LinksPage
@@ -102,7 +102,13 @@ async def list_all_links(
     filters, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
     async with rt.db.read() as session:
         page = await links.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), filters, now, limit=limit, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            to_link_caller(actor),
+            filters,
+            now,
+            limit=limit,
+            cursor=cursor,
         )
         cards = await links.load_cards(session, page.items)
     return LinksPage(

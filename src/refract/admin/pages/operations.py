@@ -19,7 +19,7 @@ from refract.identity.responses import render_response
 from refract.jobs import queries as jobs
 from refract.jobs.models import JobStatus
 from refract.links import queries as links
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.models import LinkState
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety import blocked_domains as safety_blocked_domains
@@ -72,7 +72,7 @@ async def links_page(
         page = await links.load_links_page(
             session,
             CursorCodec(rt.secret),
-            who(actor),
+            to_link_caller(actor),
             filters,
             now,
             limit=PER_PAGE,

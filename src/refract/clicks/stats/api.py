@@ -34,7 +34,7 @@ from refract.identity.dependencies import ReadCaller
 from refract.identity.errors import ExportLimitReached, StreamLimitReached, UnknownTimeZone
 from refract.identity.revocation import RevocationWatcher
 from refract.limits.errors import TooManyNetworkStreams
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.errors import LinkNotFound, NotOwner
 from refract.web.dependencies import Rt, api_router
 from refract.web.health import HealthEndpoints
@@ -122,7 +122,7 @@ async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, stats_query: Series
     so.
     """
     async with rt.db.read() as session:
-        await stats.require_stats_access(session, who(actor), link_id)
+        await stats.require_stats_access(session, to_link_caller(actor), link_id)
     async with rt.db.read() as session:
         found = await stats.get_link_stats(session, link_id, stats_query, rt.clock.now())
     return StatsOut.model_validate(found)
@@ -143,7 +143,7 @@ async def live_stats(link_id: Id, actor: ReadCaller, rt: Rt, request: Request) -
     reconnect.
     """
     async with rt.db.read() as session:
-        await stats.require_stats_access(session, who(actor), link_id)
+        await stats.require_stats_access(session, to_link_caller(actor), link_id)
     rt.singleton(LiveTotalsWatcher).check_capacity()
     check_stream(request, rt)
     rt.singleton(UserConcurrencyLimits).check_stream_limit(actor.user.id)
@@ -201,7 +201,7 @@ async def export_clicks(
     Includes bots, one row per click. `from` and `to` are exact to the microsecond.
     """
     async with rt.db.read() as session:
-        link = await stats.require_stats_access(session, who(actor), link_id)
+        link = await stats.require_stats_access(session, to_link_caller(actor), link_id)
     begin, end = _get_exact_range(stats_query, rt.clock.now())
     pieces = await start_export(
         rt, actor.user.id, stream_export(rt, link_id, form, begin, end, by=actor.user.id)
@@ -239,7 +239,7 @@ async def link_breakdown(
     Counts people only: bots and people who asked not to be tracked are in no breakdown.
     """
     async with rt.db.read() as session:
-        await stats.require_stats_access(session, who(actor), link_id)
+        await stats.require_stats_access(session, to_link_caller(actor), link_id)
     if dimension in CAMPAIGN_COLUMNS:
         begin, end = _get_exact_range(stats_query, rt.clock.now())
         return BreakdownOut.model_validate(

@@ -14,7 +14,7 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
 from refract.library.search.jobs import enqueue_reindex_change, enqueue_reindex_tag
 from refract.library.service import tag_changes
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.queries import is_visible_tag
 from refract.tags import personal_tags, service
 from refract.tags.errors import (
@@ -189,7 +189,7 @@ async def delete_alias(
 
 def _build_visible_clause(actor: Caller, scope: TagScopeParam | None) -> ColumnElement[bool]:
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
-    shared = is_visible_tag(who(actor))
+    shared = is_visible_tag(to_link_caller(actor))
     if scope is not None:
         return mine if scope == "personal" else shared
     return and_(Tag.space.in_([SHARED_SPACE, actor.user.id]), or_(mine, shared))
@@ -201,7 +201,7 @@ async def _get_visible_tag(session: ReadSession, actor: Caller, tag_id: int) -> 
     if tag is None or tag.space not in (SHARED_SPACE, actor.user.id):
         raise TagNotFound
     if tag.space == SHARED_SPACE and not actor.is_admin:
-        seen = select(Tag.id).where(Tag.id == tag_id, is_visible_tag(who(actor)))
+        seen = select(Tag.id).where(Tag.id == tag_id, is_visible_tag(to_link_caller(actor)))
         if await session.scalar(seen) is None:
             raise TagNotFound
     return tag

@@ -8,7 +8,7 @@ from refract.core.schemas import Id
 from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.links import queries, service
-from refract.links.dependencies import load_link_out, who
+from refract.links.dependencies import load_link_out, to_link_caller
 from refract.links.errors import InvitationNotFound, LinkNotFound, NotOwner
 from refract.links.schemas import InvitationList, InvitationPage, LinkOut
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router
@@ -56,7 +56,7 @@ async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> R
 async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> InvitationList:
     """List the open invitations of a link."""
     async with rt.db.read() as session:
-        await queries.view_link(session, who(actor), link_id, AccessRight.MANAGE)
+        await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.MANAGE)
         found = await queries.list_link_invitations(session, link_id, rt.clock.now())
     return InvitationList(
         items=[facts.to_schema(rt.settings.public_url, managing=True) for facts in found]
@@ -74,6 +74,6 @@ async def withdraw_invitation(
     """Withdraw an invitation."""
     async with rt.db.write() as session:
         await service.withdraw_invitation(
-            session, who(actor), link_id, invitation_id, rt.clock.now()
+            session, to_link_caller(actor), link_id, invitation_id, rt.clock.now()
         )
     return Response(status_code=204)

@@ -11,7 +11,7 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
 from refract.links import queries, service
-from refract.links.dependencies import Space, charge_code_like_names, load_link_out, who
+from refract.links.dependencies import Space, charge_code_like_names, load_link_out, to_link_caller
 from refract.links.errors import (
     ChangedByAdmin,
     ExpiryInPast,
@@ -117,7 +117,13 @@ async def list_links(
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await queries.load_links_page(
-            session, CursorCodec(rt.secret), who(actor), filters, now, limit=limit, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            to_link_caller(actor),
+            filters,
+            now,
+            limit=limit,
+            cursor=cursor,
         )
         cards = await queries.load_cards(session, page.items)
     mine = owner in (OwnerFilter.ME, OwnerFilter.ALL)
@@ -134,7 +140,7 @@ async def list_links(
 async def read_link(link_id: Id, actor: ReadCaller, rt: Rt, response: Response) -> LinkOut:
     """Get a link."""
     async with rt.db.read() as session:
-        link, access = await queries.view_link(session, who(actor), link_id)
+        link, access = await queries.view_link(session, to_link_caller(actor), link_id)
         card = await queries.load_card(session, link)
     out = card.to_schema(
         rt.settings.public_url,
@@ -169,7 +175,13 @@ async def change_link(
     )
     async with rt.db.write() as session:
         locked = await service.edit_link(
-            session, space, who(actor), link_id, changes, vetted, version=parse_if_match(if_match)
+            session,
+            space,
+            to_link_caller(actor),
+            link_id,
+            changes,
+            vetted,
+            version=parse_if_match(if_match),
         )
         out = await load_link_out(rt, locked)
     response.headers["ETag"] = make_etag(out.version)
@@ -186,7 +198,11 @@ async def delete_link(
     """
     async with rt.db.write() as session:
         await service.delete_link(
-            session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
+            session,
+            to_link_caller(actor),
+            link_id,
+            rt.clock.now(),
+            version=parse_if_match(if_match),
         )
     return Response(status_code=204)
 
@@ -204,7 +220,11 @@ async def disable_link(
     """Disable a link. It responds with 410 everywhere within a second."""
     async with rt.db.write() as session:
         locked = await service.disable_link(
-            session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
+            session,
+            to_link_caller(actor),
+            link_id,
+            rt.clock.now(),
+            version=parse_if_match(if_match),
         )
         return await load_link_out(rt, locked)
 
@@ -216,7 +236,11 @@ async def enable_link(
     """Enable a disabled link. Only an administrator can enable what an administrator disabled."""
     async with rt.db.write() as session:
         locked = await service.enable_link(
-            session, who(actor), link_id, rt.clock.now(), version=parse_if_match(if_match)
+            session,
+            to_link_caller(actor),
+            link_id,
+            rt.clock.now(),
+            version=parse_if_match(if_match),
         )
         return await load_link_out(rt, locked)
 
@@ -233,7 +257,12 @@ async def renew_link(
     until = renewal.expires_at if renewal else None
     async with rt.db.write() as session:
         locked = await service.renew_link(
-            session, who(actor), link_id, rt.clock.now(), until, version=parse_if_match(if_match)
+            session,
+            to_link_caller(actor),
+            link_id,
+            rt.clock.now(),
+            until,
+            version=parse_if_match(if_match),
         )
         return await load_link_out(rt, locked)
 
@@ -244,5 +273,5 @@ async def renew_link(
 async def undo(link_id: Id, actor: WriteCaller, rt: Rt, space: Space) -> LinkOut:
     """Undo the latest delete, disable or edit, within 24 hours."""
     async with rt.db.write() as session:
-        locked = await service.undo_link(session, space, who(actor), link_id)
+        locked = await service.undo_link(session, space, to_link_caller(actor), link_id)
         return await load_link_out(rt, locked)

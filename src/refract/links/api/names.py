@@ -9,7 +9,7 @@ from refract.core.schemas import Id
 from refract.identity.dependencies import OptionalReadCaller, WriteCaller
 from refract.limits.service import MissLimit
 from refract.links import service
-from refract.links.dependencies import Space, charge_code_like_names, load_link_out, who
+from refract.links.dependencies import Space, charge_code_like_names, load_link_out, to_link_caller
 from refract.links.errors import LinkNotFound, NameNotFound, NotOwner, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
@@ -49,7 +49,12 @@ async def add_name(
     await charge_code_like_names(rt, actor, [body.name])
     async with rt.db.write() as session:
         locked = await service.add_name(
-            session, space, who(actor), link_id, body.name, version=parse_if_match(if_match)
+            session,
+            space,
+            to_link_caller(actor),
+            link_id,
+            body.name,
+            version=parse_if_match(if_match),
         )
         return await load_link_out(rt, locked)
 
@@ -61,7 +66,7 @@ async def release_name(
     """Remove a name from a link, so that anyone can take it."""
     async with rt.db.write() as session:
         await service.release_name(
-            session, space, who(actor), link_id, name, version=parse_if_match(if_match)
+            session, space, to_link_caller(actor), link_id, name, version=parse_if_match(if_match)
         )
     return Response(status_code=204)
 

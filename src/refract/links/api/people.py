@@ -11,7 +11,7 @@ from refract.identity.access import AccessRight
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.links import queries, service
-from refract.links.dependencies import Space, invite_or_assign_owner, load_link_out, who
+from refract.links.dependencies import Space, invite_or_assign_owner, load_link_out, to_link_caller
 from refract.links.errors import (
     LinkNotFound,
     NotOwner,
@@ -57,7 +57,7 @@ _DONE = {"model": LinkOut, "description": "Assigned by an administrator, without
 async def list_owners(link_id: Id, actor: ReadCaller, rt: Rt) -> OwnerList:
     """List the owners of a link, the primary owner first."""
     async with rt.db.read() as session:
-        _, access = await queries.view_link(session, who(actor), link_id)
+        _, access = await queries.view_link(session, to_link_caller(actor), link_id)
         found = await queries.list_owners(session, link_id)
     managing = access.allows(AccessRight.MANAGE)
     return OwnerList(
@@ -92,7 +92,7 @@ async def add_owner(
 async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Remove a co-owner, or leave as one."""
     async with rt.db.write() as session:
-        await service.remove_owner(session, who(actor), link_id, user_id, rt.clock.now())
+        await service.remove_owner(session, to_link_caller(actor), link_id, user_id, rt.clock.now())
     return Response(status_code=204)
 
 
@@ -113,7 +113,7 @@ async def transfer_link(
 async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
     """List the users whom a link is shared with."""
     async with rt.db.read() as session:
-        await queries.view_link(session, who(actor), link_id, AccessRight.MANAGE)
+        await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.MANAGE)
         found = await queries.list_shares(session, link_id)
     return ShareList(
         items=[
@@ -128,10 +128,10 @@ async def list_shares(link_id: Id, actor: ReadCaller, rt: Rt) -> ShareList:
 @router.post("/shares", status_code=201, responses=problems(*_PEOPLE, ShareExists))
 async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) -> LinkShareOut:
     """Share a link and its analytics with a user."""
-    await rt.singleton(service.AddressLimit).charge_caller(who(actor))
+    await rt.singleton(service.AddressLimit).charge_caller(to_link_caller(actor))
     async with rt.db.write() as session:
         locked, user = await service.share_link(
-            session, who(actor), link_id, person.email, rt.clock.now()
+            session, to_link_caller(actor), link_id, person.email, rt.clock.now()
         )
         return LinkShareOut(
             user_id=user.id, name=user.public_name, email=user.email, added_at=locked.now
@@ -144,7 +144,7 @@ async def share_link(link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt) 
 async def unshare_link(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Stop sharing a link with a user, or leave a link that was shared with you."""
     async with rt.db.write() as session:
-        await service.unshare_link(session, who(actor), link_id, user_id, rt.clock.now())
+        await service.unshare_link(session, to_link_caller(actor), link_id, user_id, rt.clock.now())
     return Response(status_code=204)
 
 
@@ -160,7 +160,7 @@ async def read_history(
     cursors, scope = CursorCodec(rt.secret), ["history", link_id]
     before = cursors.decode(scope, cursor)[0] if cursor else None
     async with rt.db.read() as session:
-        await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+        await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         rows = await queries.list_versions(session, link_id, limit + 1, before)
     page = cursors.build_page(scope, rows, limit, lambda row: [row.version])
     return VersionPage(
@@ -189,9 +189,11 @@ async def revert_link(
 ) -> LinkOut:
     """Restore the fields of an earlier version."""
     async with rt.db.read() as session:
-        await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+        await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         kept = await queries.get_version(session, link_id, version)
     vetted = await check_destination(rt, kept.snapshot["destination"])
     async with rt.db.write() as session:
-        locked = await service.revert_link(session, space, who(actor), link_id, version, vetted)
+        locked = await service.revert_link(
+            session, space, to_link_caller(actor), link_id, version, vetted
+        )
         return await load_link_out(rt, locked)

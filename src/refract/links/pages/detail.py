@@ -12,13 +12,12 @@ from refract.core.schemas import Id
 from refract.identity.access import AccessRelation, AccessRight
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
-from refract.identity.models import User
 from refract.identity.responses import render_response
 from refract.identity.users import get_users_by_id
 from refract.links import queries
 from refract.links.access import LinkAccess
-from refract.links.dependencies import Space, who
-from refract.links.models import LinkChange
+from refract.links.dependencies import Space, to_link_caller
+from refract.links.models import Link
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import get_stats_source
@@ -86,27 +85,20 @@ async def render_link(
 ) -> Response:
     """Render the page, also after a failed action: with its `errors`, and `values` as typed."""
     async with rt.db.read() as session:
-        link, access = await queries.view_link(session, who(actor), link_id)
+        link, access = await queries.view_link(session, to_link_caller(actor), link_id)
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
-        versions, people = await _load_history(session, link_id, access)
-        shares = (
-            await queries.list_shares(session, link_id) if access.allows(AccessRight.MANAGE) else []
-        )
-        invited = (
-            await queries.list_link_invitations(session, link_id, rt.clock.now())
-            if access.allows(AccessRight.MANAGE)
-            else []
-        )
-    shown = card.to_schema(
+        versions = await _load_versions(session, link, access)
+        people = await _load_people(session, rt, link_id, access)
+    out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
         stats=access.allows(AccessRight.STATS),
         managing=access.allows(AccessRight.MANAGE),
     )
-    name = shown.names[0] if shown.names else shown.code
+    name = out.names[0] if out.names else out.code
     figures = (
-        await get_stats_source(request).load_link_stats(request, rt, actor, shown)
+        await get_stats_source(request).load_link_stats(request, rt, actor, out)
         if access.allows(AccessRight.STATS)
         else None
     )
@@ -116,32 +108,50 @@ async def render_link(
         "links/detail.html",
         status=status,
         page_title=f"/{name}",
-        link=shown,
+        link=out,
         name=name,
         colors=colors,
         rights={right.name.lower(): access.allows(right) for right in AccessRight},
-        versions=[build_version(change, people, shown.version) for change in versions],
-        shares=[
-            {"id": str(user.id), "name": user.public_name, "email": user.email}
-            for _, user in shares
-        ],
-        invitations=[facts.to_schema(rt.settings.public_url, managing=True) for facts in invited],
+        versions=versions,
         leaves=access.relation == AccessRelation.RECIPIENT,
-        dry_run=preview_expansion(shown.destination, path, name),
+        dry_run=preview_expansion(out.destination, path, name),
         qr_url=f"/{name}.qr",
-        visibility_label=VISIBILITY_LABELS[shown.visibility],
-        redirect_label=REDIRECT_LABELS[shown.redirect_status],
+        visibility_label=VISIBILITY_LABELS[out.visibility],
+        redirect_label=REDIRECT_LABELS[out.redirect_status],
         shown=figures,
+        **people,
         **context,
     )
 
 
-async def _load_history(
-    session: ReadSession, link_id: int, access: LinkAccess
-) -> tuple[list[LinkChange], dict[int, User]]:
+async def _load_people(
+    session: ReadSession, rt: Runtime, link_id: int, access: LinkAccess
+) -> dict[str, list[Any]]:
+    """Return viewers and invited people, for those who manage the link."""
+    if not access.allows(AccessRight.MANAGE):
+        return {"shares": [], "invitations": []}
+    shares = await queries.list_shares(session, link_id)
+    invitations = await queries.list_link_invitations(session, link_id, rt.clock.now())
+    return {
+        "shares": [
+            {"id": str(user.id), "name": user.public_name, "email": user.email}
+            for _, user in shares
+        ],
+        "invitations": [
+            invitation.to_schema(rt.settings.public_url, managing=True)
+            for invitation in invitations
+        ],
+    }
+
+
+async def _load_versions(
+    session: ReadSession, link: Link, access: LinkAccess
+) -> list[dict[str, Any]]:
+    """Return the latest versions, for those who may edit the link."""
     if not access.allows(AccessRight.EDIT):
-        return [], {}
-    versions = await queries.list_versions(session, link_id, MAX_VERSIONS)
-    return versions, await get_users_by_id(
+        return []
+    versions = await queries.list_versions(session, link.id, MAX_VERSIONS)
+    people = await get_users_by_id(
         session, {change.actor_id for change in versions if change.actor_id is not None}
     )
+    return [build_version(change, people, link.version) for change in versions]

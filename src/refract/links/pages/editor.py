@@ -15,7 +15,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
-from refract.links.dependencies import Space, who
+from refract.links.dependencies import Space, to_link_caller
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
 from refract.links.models import Visibility
@@ -129,7 +129,7 @@ def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
 @router.get("/app/links/{link_id}/edit")
 async def edit_link_page(link_id: Id, request: Request, actor: WriteCaller, rt: Rt) -> Response:
     async with rt.db.read() as session:
-        link, _ = await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+        link, _ = await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
     return render_form(
         request, actor, rt, link=card.to_schema(rt.settings.public_url, rt.clock.now())
@@ -149,7 +149,9 @@ async def change_link(
             await check_destination(rt, given["destination"]) if "destination" in given else None
         )
         async with rt.db.write() as session:
-            locked = await service.edit_link(session, space, who(actor), link_id, changes, vetted)
+            locked = await service.edit_link(
+                session, space, to_link_caller(actor), link_id, changes, vetted
+            )
             card = await queries.load_card(session, locked.link)
     except ValidationError as exc:
         return await _rerender_form(request, actor, rt, link_id, 422, values, map_errors(exc))
@@ -180,7 +182,7 @@ async def _rerender_form(
     errors: dict[str, str],
 ) -> Response:
     async with rt.db.read() as session:
-        link, _ = await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+        link, _ = await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
         card = await queries.load_card(session, link)
     link_out = card.to_schema(rt.settings.public_url, rt.clock.now())
     return render_form(

@@ -17,7 +17,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
 from refract.links import queries, service
-from refract.links.dependencies import Space, who
+from refract.links.dependencies import Space, to_link_caller
 from refract.links.models import LinkState, Visibility
 from refract.links.pages.link_rows import get_stats_source, load_rows
 from refract.links.pages.steps import BULK_STEPS, STEPS, UNDOABLE_STEPS
@@ -84,7 +84,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         page = await queries.load_links_page(
             session,
             CursorCodec(rt.secret),
-            who(actor),
+            to_link_caller(actor),
             filters,
             rt.clock.now(),
             limit=PER_PAGE,
@@ -227,10 +227,10 @@ async def _apply_action(
 async def _add_tag(
     session: WriteSession, space: Namespace, actor: Caller, link_id: int, tag: str
 ) -> None:
-    link, _ = await queries.view_link(session, who(actor), link_id)
+    link, _ = await queries.view_link(session, to_link_caller(actor), link_id)
     card = await queries.load_card(session, link)
     await service.edit_link(
-        session, space, who(actor), link_id, LinkPatch(tags=[*card.tags, tag.strip()])
+        session, space, to_link_caller(actor), link_id, LinkPatch(tags=[*card.tags, tag.strip()])
     )
 
 

@@ -12,7 +12,7 @@ from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.links import queries
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.links.models import Link
 from refract.links.queries import LinkCard, LinkFilter
 from refract.links.schemas import LinkOut
@@ -93,7 +93,7 @@ async def load_newest_rows(
         page = await queries.load_links_page(
             session,
             CursorCodec(rt.secret),
-            who(actor),
+            to_link_caller(actor),
             LinkFilter(),
             rt.clock.now(),
             limit=count,

@@ -17,7 +17,12 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.links import queries, service
 from refract.links.access import LinkCaller
-from refract.links.dependencies import Space, charge_code_like_names, invite_or_assign_owner, who
+from refract.links.dependencies import (
+    Space,
+    charge_code_like_names,
+    invite_or_assign_owner,
+    to_link_caller,
+)
 from refract.links.errors import LinkNotFound
 from refract.links.models import InvitedRole
 from refract.links.pages.detail import render_link
@@ -46,7 +51,7 @@ async def add_name(
         new_name = name.strip().removeprefix("/")
         await charge_code_like_names(rt, actor, [new_name])
         async with rt.db.write() as session:
-            await service.add_name(session, space, who(actor), link_id, new_name)
+            await service.add_name(session, space, to_link_caller(actor), link_id, new_name)
         return gettext("Added /{name}", name=new_name)
 
     return await _run_and_respond(request, actor, rt, link_id, work(), "name", {"name": name})
@@ -58,7 +63,7 @@ async def release_name(
 ) -> Response:
     async def work() -> str:
         async with rt.db.write() as session:
-            await service.release_name(session, space, who(actor), link_id, name)
+            await service.release_name(session, space, to_link_caller(actor), link_id, name)
         return gettext("Removed /{name}", name=name)
 
     return await _run_and_respond(request, actor, rt, link_id, work(), "name", {})
@@ -156,11 +161,13 @@ async def revert_link(
 ) -> Response:
     async def work() -> str:
         async with rt.db.read() as session:
-            await queries.view_link(session, who(actor), link_id, AccessRight.EDIT)
+            await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.EDIT)
             snapshot = (await queries.get_version(session, link_id, version)).snapshot
         vetted = await check_destination(rt, snapshot["destination"])
         async with rt.db.write() as session:
-            await service.revert_link(session, space, who(actor), link_id, version, vetted)
+            await service.revert_link(
+                session, space, to_link_caller(actor), link_id, version, vetted
+            )
         return gettext("Restored version {version}", version=version)
 
     return await _run_and_respond(
@@ -225,9 +232,9 @@ async def _add_person(  # noqa: PLR0913, PLR0917 - the same
 
     async def work() -> str:
         person = PersonIn(email=email)
-        await rt.singleton(service.AddressLimit).charge_caller(who(actor))
+        await rt.singleton(service.AddressLimit).charge_caller(to_link_caller(actor))
         async with rt.db.write() as session:
-            await step(session, who(actor), link_id, person.email, rt.clock.now())
+            await step(session, to_link_caller(actor), link_id, person.email, rt.clock.now())
         return gettext(done, email=person.email)
 
     return await _run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
@@ -249,7 +256,7 @@ async def _remove_person(  # noqa: PLR0913, PLR0917 - the same
 
     async def work() -> str:
         async with rt.db.write() as session:
-            await step(session, who(actor), link_id, user_id, rt.clock.now())
+            await step(session, to_link_caller(actor), link_id, user_id, rt.clock.now())
         return message
 
     return await _run_and_respond(request, actor, rt, link_id, work(), field, {}, then=then)

@@ -11,7 +11,7 @@ from refract.core.schemas import Id
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import AdminCaller, ReadCaller
 from refract.links import queries
-from refract.links.dependencies import who
+from refract.links.dependencies import to_link_caller
 from refract.tags import service
 from refract.tags.errors import TagNotFound
 from refract.tags.models import TagScope
@@ -89,7 +89,7 @@ async def _render_page(
         page = await load_tags(
             session,
             rt,
-            queries.is_visible_tag(who(actor)),
+            queries.is_visible_tag(to_link_caller(actor)),
             [actor.user.id, actor.is_admin],
             filters,
         )
