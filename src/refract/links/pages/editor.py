@@ -24,7 +24,7 @@ from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkOut, LinkPatch
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
-from refract.web.i18n import gettext, lazy_gettext
+from refract.web.i18n import gettext, lazy_gettext, translate
 
 router = page_router()
 REDIRECT_LABELS = {
@@ -109,14 +109,14 @@ def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
     except BadUrl as exc:
         return {
             "leads_to": None,
-            "problem": str(exc) if destination.strip() else "",
+            "problem": translate(str(exc)) if destination.strip() else "",
             "usage": None,
             "path": path,
             "name": name,
         }
     found = expand_template(template, split_extra_path(path.strip().lstrip("/")))
     usage = template.format_usage(name) if template.placeholders else None
-    problem = found.reason if isinstance(found, ExpansionFailure) else None
+    problem = translate(found.reason) if isinstance(found, ExpansionFailure) else None
     return {
         "leads_to": None if problem else found,
         "problem": problem,
