@@ -126,7 +126,7 @@ async def render_link(
 
 async def _load_people(
     session: ReadSession, rt: Runtime, link_id: int, access: LinkAccess
-) -> dict[str, list[Any]]:
+) -> dict[str, Any]:
     """Return viewers and invited people, for those who manage the link."""
     if not access.allows(AccessRight.MANAGE):
         return {"shares": [], "invitations": []}

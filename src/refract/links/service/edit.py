@@ -45,25 +45,25 @@ async def edit_link(
 
     `vetted` is its checked destination, `version` the version that the change is meant for.
     """
-    held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
-    held.require_not_deleted(Phrase("edited"))
+    locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    locked.require_not_deleted(Phrase("edited"))
     given = patch.model_fields_set
-    if "destination" in given and vetted is not None and vetted.as_typed != held.link.destination:
-        await set_destination(held, space, vetted)
-    if "expires_at" in given and patch.expires_at != held.link.expires_at:
-        reject_past_expiry(patch.expires_at, held.now)
-        held.link.expires_at = patch.expires_at
-        clear_expired_mark(held.link)
+    if "destination" in given and vetted is not None and vetted.as_typed != locked.link.destination:
+        await set_destination(locked, space, vetted)
+    if "expires_at" in given and patch.expires_at != locked.link.expires_at:
+        reject_past_expiry(patch.expires_at, locked.now)
+        locked.link.expires_at = patch.expires_at
+        clear_expired_mark(locked.link)
     for field in given & {"title", "notes", "redirect_status", "forward_query"}:
-        setattr(held.link, field, getattr(patch, field))
+        setattr(locked.link, field, getattr(patch, field))
     if patch.visibility is not None:
-        held.link.effective_visibility = patch.visibility
+        locked.link.effective_visibility = patch.visibility
     if patch.tags is not None:
-        tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), held.now)
-        await replace_tags(session, link_id, held.tags, tags, held.now)
-        held.tags = tags
-    await held.record_version(LinkChangeAction.EDITED)
-    return held
+        tags = await ensure_tags(session, space.ids, validate_tags(patch.tags), locked.now)
+        await replace_tags(session, link_id, locked.tags, tags, locked.now)
+        locked.tags = tags
+    await locked.record_version(LinkChangeAction.EDITED)
+    return locked
 
 
 async def revert_link(
@@ -78,18 +78,18 @@ async def revert_link(
 
     Names and people stay; an expiry that has passed since is not restored.
     """
-    held = await lock_link(session, caller, link_id, space.clock.now())
-    held.require_not_deleted(Phrase("reverted"))
+    locked = await lock_link(session, caller, link_id, space.clock.now())
+    locked.require_not_deleted(Phrase("reverted"))
     kept = (await get_version(session, link_id, version)).snapshot
-    expiry = held.link.expires_at
-    history.restore_fields(held.link, kept, with_state=False)
-    if held.link.expires_at is not None and held.link.expires_at <= held.now:
-        held.link.expires_at = expiry
-    await set_destination(held, space, vetted)
-    clear_expired_mark(held.link)
-    await _restore_tags(held, kept)
-    await held.record_version(LinkChangeAction.REVERTED)
-    return held
+    expiry = locked.link.expires_at
+    history.restore_fields(locked.link, kept, with_state=False)
+    if locked.link.expires_at is not None and locked.link.expires_at <= locked.now:
+        locked.link.expires_at = expiry
+    await set_destination(locked, space, vetted)
+    clear_expired_mark(locked.link)
+    await _restore_tags(locked, kept)
+    await locked.record_version(LinkChangeAction.REVERTED)
+    return locked
 
 
 async def undo_link(
@@ -99,29 +99,29 @@ async def undo_link(
 
     Only an administrator can undo what an administrator did to another's link.
     """
-    held = await lock_link(session, caller, link_id, space.clock.now(), right=AccessRight.EDIT)
-    last = await get_version(session, link_id, held.link.version)
-    if last.action not in UNDOABLE_ACTIONS or held.now - last.at > UNDO_WINDOW:
+    locked = await lock_link(session, caller, link_id, space.clock.now(), right=AccessRight.EDIT)
+    last = await get_version(session, link_id, locked.link.version)
+    if last.action not in UNDOABLE_ACTIONS or locked.now - last.at > UNDO_WINDOW:
         raise NothingToUndo
     if last.as_admin and not caller.is_admin:
         raise ChangedByAdmin
     kept = (await get_version(session, link_id, last.version - 1)).snapshot
-    revived = held.link.status == LinkState.DELETED
+    revived = locked.link.status == LinkState.DELETED
     if revived:
-        await adjust_usage(session, dict.fromkeys(held.tags, 1), held.now)
-    moved = kept["destination"] != held.link.destination
-    history.restore_fields(held.link, kept, with_state=True)
+        await adjust_usage(session, dict.fromkeys(locked.tags, 1), locked.now)
+    moved = kept["destination"] != locked.link.destination
+    history.restore_fields(locked.link, kept, with_state=True)
     if moved:  # to a destination that has not been checked since
-        held.link.checked_at = None
+        locked.link.checked_at = None
         await enqueue_recheck(session, space, [link_id])
-    await _restore_tags(held, kept)
-    await held.record_version(LinkChangeAction.UNDONE)
-    return held
+    await _restore_tags(locked, kept)
+    await locked.record_version(LinkChangeAction.UNDONE)
+    return locked
 
 
-async def set_destination(held: LockedLink, space: Namespace, vetted: CheckedDestination) -> None:
+async def set_destination(locked: LockedLink, space: Namespace, vetted: CheckedDestination) -> None:
     """Change the destination. If it could not be checked yet, queue a recheck."""
-    link = held.link
+    link = locked.link
     link.destination, link.href, link.href_digest = (
         vetted.as_typed,
         vetted.href,
@@ -133,9 +133,9 @@ async def set_destination(held: LockedLink, space: Namespace, vetted: CheckedDes
         vetted.flag_reason,
     )
     link.has_placeholders = vetted.template is not None
-    link.checked_at = None if vetted.unchecked else held.now
+    link.checked_at = None if vetted.unchecked else locked.now
     if vetted.unchecked:
-        await enqueue_recheck(held.session, space, [link.id])
+        await enqueue_recheck(locked.session, space, [link.id])
 
 
 def clear_expired_mark(link: Link) -> None:
@@ -144,12 +144,12 @@ def clear_expired_mark(link: Link) -> None:
         link.status = LinkState.ACTIVE.value
 
 
-async def _restore_tags(held: LockedLink, snapshot: Mapping[str, Any]) -> None:
+async def _restore_tags(locked: LockedLink, snapshot: Mapping[str, Any]) -> None:
     """Restore the tags of an earlier version that still exist, under their current names."""
-    found = await find_tags_by_id(held.session, [int(tag_id) for tag_id in snapshot["tags"]])
+    found = await find_tags_by_id(locked.session, [int(tag_id) for tag_id in snapshot["tags"]])
     tags = {tag.id: tag.name for tag in found.values() if tag.deleted_at is None}
-    await replace_tags(held.session, held.link.id, held.tags, tags, held.now)
-    held.tags = tags
+    await replace_tags(locked.session, locked.link.id, locked.tags, tags, locked.now)
+    locked.tags = tags
 
 
 # Names of a link: they are added and released, never changed.
@@ -165,16 +165,16 @@ async def add_name(
     version: int | None = None,
 ) -> LockedLink:
     """Add a name to a link."""
-    held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
-    held.require_not_deleted(Phrase("given a name"))
-    if name_key(name) in map(name_key, held.names):
+    locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    locked.require_not_deleted(Phrase("given a name"))
+    if name_key(name) in map(name_key, locked.names):
         raise SlugTaken(name=name)
-    if len(held.names) >= MAX_NAMES:
+    if len(locked.names) >= MAX_NAMES:
         raise TooManyNames(limit=MAX_NAMES)
     await names.claim_names_for(session, space, NameTarget.LINK, link_id, [name])
-    held.names.append(name)
-    await held.record_version(LinkChangeAction.NAMED)
-    return held
+    locked.names.append(name)
+    await locked.record_version(LinkChangeAction.NAMED)
+    return locked
 
 
 async def release_name(
@@ -187,9 +187,11 @@ async def release_name(
     version: int | None = None,
 ) -> LockedLink:
     """Release a name, so that anyone can take it. Works for deleted links too."""
-    held = await lock_link(session, caller, link_id, space.clock.now(), version=version)
+    locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
     if not await names.release_names(session, NameTarget.LINK, link_id, [name_key(name)]):
         raise NameNotFound(name=name)
-    held.names = [kept_name for kept_name in held.names if name_key(kept_name) != name_key(name)]
-    await held.record_version(LinkChangeAction.NAME_RELEASED)
-    return held
+    locked.names = [
+        kept_name for kept_name in locked.names if name_key(kept_name) != name_key(name)
+    ]
+    await locked.record_version(LinkChangeAction.NAME_RELEASED)
+    return locked

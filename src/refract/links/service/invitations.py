@@ -43,17 +43,17 @@ async def invite_owner(
     An administrator who does not own the link assigns it directly, and the changed link is
     returned.
     """
-    held = await lock_link(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
-    held.require_not_deleted(
+    locked = await lock_link(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
+    locked.require_not_deleted(
         Phrase("given an owner") if role is InvitedRole.OWNER else Phrase("transferred")
     )
     person = await get_user_by_email(session, email)
     owner = await session.get(LinkOwner, (link_id, person.id))
     if owner is not None and (owner.is_primary or role is InvitedRole.OWNER):
         raise OwnerExists
-    if held.access.as_admin:
-        await _assign_role(held, person.id, role, added_by=caller.user_id)
-        return held
+    if locked.access.as_admin:
+        await _assign_role(locked, person.id, role, added_by=caller.user_id)
+        return locked
     invitation = await _get_or_create_invitation(session, caller, link_id, person, now)
     invitation.role, invitation.inviter_id = role.value, caller.user_id
     invitation.created_at, invitation.expires_at = now, now + INVITATION_LIFETIME
@@ -100,16 +100,16 @@ async def accept_invitation(
     if inviter is None or inviter.status != UserStatus.ACTIVE:
         raise InvitationNotFound
     try:
-        held = await lock_link(
+        locked = await lock_link(
             session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role]
         )
     except (LinkNotFound, NotOwner) as exc:
         raise InvitationNotFound from exc
-    held.require_not_deleted(Phrase("accepted"))
-    held.caller = LinkCaller(user_id)  # they make the change, by the rights of the sender
+    locked.require_not_deleted(Phrase("accepted"))
+    locked.caller = LinkCaller(user_id)  # they make the change, by the rights of the sender
     await session.delete(invitation)
-    await _assign_role(held, user_id, role, added_by=inviter.id)
-    return held
+    await _assign_role(locked, user_id, role, added_by=inviter.id)
+    return locked
 
 
 async def decline_invitation(
@@ -123,12 +123,12 @@ async def withdraw_invitation(
     session: WriteSession, caller: LinkCaller, link_id: int, invitation_id: int, now: datetime
 ) -> None:
     """Withdraw an invitation. Any owner of the link may, not only its sender."""
-    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     found = await session.get(LinkInvitation, invitation_id)
     if found is None or found.link_id != link_id:
         raise InvitationNotFound
     await session.delete(found)
-    if held.access.as_admin:
+    if locked.access.as_admin:
         audit.add_entry(
             session, "link.invitation_withdrawn", at=now, actor_id=caller.user_id, target=link_id
         )
@@ -170,7 +170,9 @@ async def _lock_invitation(
     return found
 
 
-async def _assign_role(held: LockedLink, user_id: int, role: InvitedRole, *, added_by: int) -> None:
+async def _assign_role(
+    locked: LockedLink, user_id: int, role: InvitedRole, *, added_by: int
+) -> None:
     await (make_owner if role is InvitedRole.OWNER else make_primary_owner)(
-        held, user_id, added_by=added_by
+        locked, user_id, added_by=added_by
     )

@@ -42,18 +42,18 @@ async def disable_link(
     version: int | None = None,
 ) -> LockedLink:
     """Disable an active link. Administrators may also lock one that its owner has disabled."""
-    held = await lock_link(session, caller, link_id, now, version=version)
+    locked = await lock_link(session, caller, link_id, now, version=version)
     closing = (
-        held.state == LinkState.DISABLED
-        and held.access.as_admin
-        and not held.link.disabled_by_admin
+        locked.state == LinkState.DISABLED
+        and locked.access.as_admin
+        and not locked.link.disabled_by_admin
     )
-    if held.state != LinkState.ACTIVE and not closing:
-        raise held.build_transition_error(Phrase("disabled"))
-    held.link.status = LinkState.DISABLED.value
-    held.link.disabled_by_admin = held.access.as_admin
-    await held.record_version(LinkChangeAction.DISABLED)
-    return held
+    if locked.state != LinkState.ACTIVE and not closing:
+        raise locked.build_transition_error(Phrase("disabled"))
+    locked.link.status = LinkState.DISABLED.value
+    locked.link.disabled_by_admin = locked.access.as_admin
+    await locked.record_version(LinkChangeAction.DISABLED)
+    return locked
 
 
 SYSTEM_CALLER = LinkCaller(0, is_admin=True)
@@ -73,19 +73,19 @@ async def disable_dangerous_link(
     A link whose destination has changed since is left as it is.
     """
     try:
-        held = await lock_link(session, SYSTEM_CALLER, link_id, now)
+        locked = await lock_link(session, SYSTEM_CALLER, link_id, now)
     except LinkNotFound:
         return  # purged since
-    link = held.link
-    if held.state == LinkState.DELETED or link.href_digest != href_digest:
+    link = locked.link
+    if locked.state == LinkState.DELETED or link.href_digest != href_digest:
         return
-    if held.state == LinkState.DISABLED and link.flag_reason == reason:
+    if locked.state == LinkState.DISABLED and link.flag_reason == reason:
         return  # already disabled for this reason
-    before = held.state
+    before = locked.state
     link.flagged, link.flag_reason, link.checked_at = True, reason.value, now
     link.status, link.disabled_by_admin = LinkState.DISABLED.value, True
     why = f"{reason} ({threat})" if threat else str(reason)
-    await held.record_version(
+    await locked.record_version(
         LinkChangeAction.DISABLED,
         {"status": {"from": before, "to": link.status}, "reason": {"from": None, "to": why}},
     )
@@ -100,17 +100,17 @@ async def enable_link(
     version: int | None = None,
 ) -> LockedLink:
     """Enable a disabled link, unless it has expired or an administrator has disabled it."""
-    held = await lock_link(session, caller, link_id, now, version=version)
-    if held.state != LinkState.DISABLED:
-        raise held.build_transition_error(Phrase("enabled"))
-    if held.link.disabled_by_admin and not caller.is_admin:
+    locked = await lock_link(session, caller, link_id, now, version=version)
+    if locked.state != LinkState.DISABLED:
+        raise locked.build_transition_error(Phrase("enabled"))
+    if locked.link.disabled_by_admin and not caller.is_admin:
         raise ChangedByAdmin
-    if held.link.expires_at is not None and held.link.expires_at <= now:
+    if locked.link.expires_at is not None and locked.link.expires_at <= now:
         raise RenewalRequired
-    held.link.status = LinkState.ACTIVE.value
-    held.link.disabled_by_admin = False
-    await held.record_version(LinkChangeAction.ENABLED)
-    return held
+    locked.link.status = LinkState.ACTIVE.value
+    locked.link.disabled_by_admin = False
+    await locked.record_version(LinkChangeAction.ENABLED)
+    return locked
 
 
 async def renew_link(
@@ -123,13 +123,13 @@ async def renew_link(
     version: int | None = None,
 ) -> LockedLink:
     """Set or remove the expiry. A disabled link stays disabled."""
-    held = await lock_link(session, caller, link_id, now, version=version)
-    held.require_not_deleted(Phrase("renewed"))
+    locked = await lock_link(session, caller, link_id, now, version=version)
+    locked.require_not_deleted(Phrase("renewed"))
     reject_past_expiry(expires_at, now)
-    held.link.expires_at = expires_at
-    clear_expired_mark(held.link)
-    await held.record_version(LinkChangeAction.RENEWED)
-    return held
+    locked.link.expires_at = expires_at
+    clear_expired_mark(locked.link)
+    await locked.record_version(LinkChangeAction.RENEWED)
+    return locked
 
 
 async def delete_link(
@@ -141,17 +141,17 @@ async def delete_link(
     version: int | None = None,
 ) -> LockedLink:
     """Soft-delete a link: names, history and clicks stay. Idempotent."""
-    held = await lock_link(session, caller, link_id, now, version=version)
-    if held.state != LinkState.DELETED:
-        mark_deleted(held)
-        await adjust_usage(session, dict.fromkeys(held.tags, -1), now)
-        await held.record_version(LinkChangeAction.DELETED)
-    return held
+    locked = await lock_link(session, caller, link_id, now, version=version)
+    if locked.state != LinkState.DELETED:
+        mark_deleted(locked)
+        await adjust_usage(session, dict.fromkeys(locked.tags, -1), now)
+        await locked.record_version(LinkChangeAction.DELETED)
+    return locked
 
 
-def mark_deleted(held: LockedLink) -> None:
-    held.link.status = LinkState.DELETED.value
-    held.link.deleted_at = held.now
+def mark_deleted(locked: LockedLink) -> None:
+    locked.link.status = LinkState.DELETED.value
+    locked.link.deleted_at = locked.now
 
 
 # Work of background jobs: mark expired links, and purge those that ended long ago.

@@ -90,12 +90,12 @@ class LockedLink:
 
         `changes` describes people, who are not among a version's fields.
         """
-        news = self.add_version(action, changes)
-        if news is None:
+        change = self.add_version(action, changes)
+        if change is None:
             return False
         self._audit(action)
         await self.session.flush()
-        await feed.publish_changes(self.session, [news])
+        await feed.publish_changes(self.session, [change])
         return True
 
     def _audit(self, action: LinkChangeAction) -> None:
@@ -182,16 +182,16 @@ async def lock_link(
     link = await session.scalar(found)
     if link is None:
         raise LinkNotFound
-    standing = await load_access(session, caller, link)
-    standing.require(right)
+    access = await load_access(session, caller, link)
+    access.require(right)
     if version is not None and version != link.version:
         raise VersionMismatch
     names = (await list_names(session, NameTarget.LINK, [link.id]))[link.id]
     tags = (await load_tag_names(session, [link.id]))[link.id]
-    held = LockedLink(
+    locked = LockedLink(
         session,
         caller,
-        standing,
+        access,
         link,
         names,
         tags,
@@ -200,7 +200,7 @@ async def lock_link(
         tuple(names),
     )
     if link.version == 1 and await session.get(LinkChange, (link.id, 1)) is None:
-        held.unwritten_version = history.build_first_version(
+        locked.unwritten_version = history.build_first_version(
             link, names, tags, await get_creator_id(session, link.id)
         )
-    return held
+    return locked

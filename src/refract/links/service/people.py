@@ -48,18 +48,18 @@ async def add_owner(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> LockedLink:
     """Add a co-owner without an invitation: for administrators and the command line."""
-    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
-    held.require_not_deleted(Phrase("given an owner"))
+    locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    locked.require_not_deleted(Phrase("given an owner"))
     person = await get_user_by_email(session, email)
     if await _get_owner(session, link_id, person.id) is not None:
         raise OwnerExists
-    await make_owner(held, person.id, added_by=caller.user_id)
-    return held
+    await make_owner(locked, person.id, added_by=caller.user_id)
+    return locked
 
 
-async def make_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
+async def make_owner(locked: LockedLink, user_id: int, *, added_by: int) -> None:
     """Add an owner to a locked link. Their share and invitation are deleted."""
-    session, link_id = held.session, held.link.id
+    session, link_id = locked.session, locked.link.id
     if await _get_owner(session, link_id, user_id) is not None:
         raise OwnerExists
     await _remove_share_and_invitation(session, link_id, user_id)
@@ -69,59 +69,61 @@ async def make_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
             user_id=user_id,
             primary_link_id=None,
             added_by=added_by,
-            created_at=held.now,
+            created_at=locked.now,
         )
     )
-    await held.record_version(LinkChangeAction.OWNER_ADDED, {"owners": {"added": str(user_id)}})
+    await locked.record_version(LinkChangeAction.OWNER_ADDED, {"owners": {"added": str(user_id)}})
 
 
 async def remove_owner(
     session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
 ) -> LockedLink:
     """Remove a co-owner, or leave as one."""
-    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     owner = await _get_owner(session, link_id, user_id)
     if owner is None:
         raise OwnerNotFound
     if owner.is_primary:
         raise PrimaryOwnerProtected
     await session.delete(owner)
-    await held.record_version(LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user_id)}})
-    return held
+    await locked.record_version(
+        LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user_id)}}
+    )
+    return locked
 
 
 async def transfer_link(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> LockedLink:
     """Make someone the primary owner without an invitation. The previous one stays as co-owner."""
-    held = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
-    held.require_not_deleted(Phrase("transferred"))
+    locked = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
+    locked.require_not_deleted(Phrase("transferred"))
     await make_primary_owner(
-        held, (await get_user_by_email(session, email)).id, added_by=caller.user_id
+        locked, (await get_user_by_email(session, email)).id, added_by=caller.user_id
     )
-    return held
+    return locked
 
 
-async def make_primary_owner(held: LockedLink, user_id: int, *, added_by: int) -> None:
+async def make_primary_owner(locked: LockedLink, user_id: int, *, added_by: int) -> None:
     """Make someone the primary owner of a locked link."""
-    session, link_id = held.session, held.link.id
+    session, link_id = locked.session, locked.link.id
     mine = await _get_owner(session, link_id, user_id)
     if mine is not None and mine.is_primary:
         raise OwnerExists
     await _remove_share_and_invitation(session, link_id, user_id)
     await set_primary_owner(
-        session, link_id, user_id, held.now, added_by=added_by, known=mine is not None
+        session, link_id, user_id, locked.now, added_by=added_by, known=mine is not None
     )
-    await session.refresh(held.link, ["on_hold"])  # depends on the primary owner
-    await held.record_version(LinkChangeAction.TRANSFERRED, {"owners": {"primary": str(user_id)}})
+    await session.refresh(locked.link, ["on_hold"])  # depends on the primary owner
+    await locked.record_version(LinkChangeAction.TRANSFERRED, {"owners": {"primary": str(user_id)}})
 
 
 async def share_link(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> tuple[LockedLink, User]:
     """Share a link and its analytics with a user."""
-    held = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
-    held.require_not_deleted(Phrase("shared"))
+    locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    locked.require_not_deleted(Phrase("shared"))
     person = await get_user_by_email(session, email)
     if await _get_owner(session, link_id, person.id) is not None:
         raise OwnerExists
@@ -130,15 +132,15 @@ async def share_link(
     session.add(
         LinkShare(link_id=link_id, user_id=person.id, shared_by=caller.user_id, created_at=now)
     )
-    await held.record_version(LinkChangeAction.SHARED, {"shares": {"added": str(person.id)}})
-    return held, person
+    await locked.record_version(LinkChangeAction.SHARED, {"shares": {"added": str(person.id)}})
+    return locked, person
 
 
 async def unshare_link(
     session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
 ) -> LockedLink:
     """Stop sharing a link with a user, who may also leave."""
-    held = await lock_link(
+    locked = await lock_link(
         session,
         caller,
         link_id,
@@ -149,8 +151,8 @@ async def unshare_link(
     if share is None:
         raise ShareNotFound
     await session.delete(share)
-    await held.record_version(LinkChangeAction.UNSHARED, {"shares": {"removed": str(user_id)}})
-    return held
+    await locked.record_version(LinkChangeAction.UNSHARED, {"shares": {"removed": str(user_id)}})
+    return locked
 
 
 async def set_primary_owner(
