@@ -48,11 +48,14 @@ DRAW = """async ({font, mark, faces, signs}) => {
       } else ink.fillText(sign, pen, pen * 2);
       const data = ink.getImageData(0, 0, side, side).data;
       let [left, top, right, bottom] = [side, side, -1, -1];
-      for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) if (data[4 * (y * side + x) + 3] > 8) {
-        left = Math.min(left, x); right = Math.max(right, x); top = Math.min(top, y); bottom = Math.max(bottom, y);
+      const opacity = (x, y) => data[4 * (y * side + x) + 3];
+      for (let y = 0; y < side; y++) for (let x = 0; x < side; x++) if (opacity(x, y) > 8) {
+        left = Math.min(left, x); right = Math.max(right, x);
+        top = Math.min(top, y); bottom = Math.max(bottom, y);
       }
       const steps = [];
-      for (let y = top; y <= bottom; y++) for (let x = left; x <= right; x++) steps.push(Math.round(data[4 * (y * side + x) + 3] / 17));
+      for (let y = top; y <= bottom; y++)
+        for (let x = left; x <= right; x++) steps.push(Math.round(opacity(x, y) / 17));
       const [width, height] = [Math.max(0, right - left + 1), Math.max(0, bottom - top + 1)];
       return {sign, advance, left: left - pen, top: top - pen * 2, width, height, steps};
     });

@@ -118,7 +118,8 @@ def _issuers(table: list[str]) -> list[str]:
     """The members of one identity provider."""
     text = (
         "Each provider has a name of its own, here `WORK`: up to 31 letters, digits, `-` and `_`."
-        " It is part of the redirect URI, `/auth/oidc/work/callback`. See [sign-in](../how-to/sign-in.md)."
+        " It is part of the redirect URI, `/auth/oidc/work/callback`."
+        " See [sign-in](../how-to/sign-in.md)."
     )
     return [
         "## Identity providers",

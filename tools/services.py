@@ -1,6 +1,6 @@
 """The real services that the tests want: find them or start private ones, and leave nothing behind.
 
-    python tools/services.py run -- CMD…    run CMD with addresses in REFRACT_TEST_…; exit as it does
+    python tools/services.py run -- CMD…    run CMD with URLs in REFRACT_TEST_…; return its status
     python tools/services.py status         list what is installed, and packages for the rest
 
 In code: `with services() as s: s.postgresql.url`, and in a process below `run`:

@@ -394,34 +394,97 @@ OWNERS = [
     {"user_id": "2", "name": HOSTILE, "email": "sam@example.com", "primary": False},
 ]
 LINK_OUT: dict[str, Any] = {
-    "id": "361890234523648", "code": "s5KqmO6usg", "short_url": "https://go.example.com/roadmap", "names": ["roadmap", "plans"],
-    "destination": LINKS[0]["destination"], "title": "Plans", "notes": "Two\nlines " + HOSTILE, "tags": ["planning", HOSTILE],
-    "redirect_status": 302, "visibility": "public", "status": "active", "expires_at": NOW, "created_at": NOW, "updated_at": NOW,
-    "total_clicks": 1284, "bot_clicks": 96, "last_clicked_at": NOW, "flagged": True, "flag_reason": "unchecked",
-    "forward_query": True, "owners": OWNERS,
-}  # fmt: skip
+    "id": "361890234523648",
+    "code": "s5KqmO6usg",
+    "short_url": "https://go.example.com/roadmap",
+    "names": ["roadmap", "plans"],
+    "destination": LINKS[0]["destination"],
+    "title": "Plans",
+    "notes": "Two\nlines " + HOSTILE,
+    "tags": ["planning", HOSTILE],
+    "redirect_status": 302,
+    "visibility": "public",
+    "status": "active",
+    "expires_at": NOW,
+    "created_at": NOW,
+    "updated_at": NOW,
+    "total_clicks": 1284,
+    "bot_clicks": 96,
+    "last_clicked_at": NOW,
+    "flagged": True,
+    "flag_reason": "unchecked",
+    "forward_query": True,
+    "owners": OWNERS,
+}
 INVITATIONS = [
     {
-        "id": str(number), "link_id": "361890234523648", "short_url": "https://go.example.com/roadmap", "title": HOSTILE,
-        "destination": "https://example.com/" + "long/" * 20, "role": role, "inviter": HOSTILE, "invitee": "Ada", "email": None,
-        "created_at": NOW, "expires_at": NOW,
+        "id": str(number),
+        "link_id": "361890234523648",
+        "short_url": "https://go.example.com/roadmap",
+        "title": HOSTILE,
+        "destination": "https://example.com/" + "long/" * 20,
+        "role": role,
+        "inviter": HOSTILE,
+        "invitee": "Ada",
+        "email": None,
+        "created_at": NOW,
+        "expires_at": NOW,
     }
     for number, role in enumerate(["owner", "primary"])
-]  # fmt: skip
+]
 VERSIONS = [
-    {"version": 3, "action": ACTION_LABELS["edited"], "who": "Ada", "at": NOW, "may_revert": False,
-     "changes": [(FIELD_LABELS["title"], "", HOSTILE), (FIELD_LABELS["notes"], HOSTILE, ""),
-                 (FIELD_LABELS["destination"], "https://example.com/" + "old/" * 20, "https://example.com/")]},
-    {"version": 2, "action": ACTION_LABELS["owner_added"], "who": HOSTILE, "at": NOW, "may_revert": True, "changes": []},
-    {"version": 1, "action": ACTION_LABELS["created"], "who": None, "at": NOW, "may_revert": True, "changes": []},
-]  # fmt: skip
+    {
+        "version": 3,
+        "action": ACTION_LABELS["edited"],
+        "who": "Ada",
+        "at": NOW,
+        "may_revert": False,
+        "changes": [
+            (FIELD_LABELS["title"], "", HOSTILE),
+            (FIELD_LABELS["notes"], HOSTILE, ""),
+            (
+                FIELD_LABELS["destination"],
+                "https://example.com/" + "old/" * 20,
+                "https://example.com/",
+            ),
+        ],
+    },
+    {
+        "version": 2,
+        "action": ACTION_LABELS["owner_added"],
+        "who": HOSTILE,
+        "at": NOW,
+        "may_revert": True,
+        "changes": [],
+    },
+    {
+        "version": 1,
+        "action": ACTION_LABELS["created"],
+        "who": None,
+        "at": NOW,
+        "may_revert": True,
+        "changes": [],
+    },
+]
 RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
 LINK: dict[str, Any] = {
-    "link": LINK_OUT, "name": "roadmap", "colors": {"planning": "#2f4bd6"}, "rights": RIGHTS, "versions": VERSIONS,
-    "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}], "qr_url": "/roadmap.qr",
-    "visibility_label": VISIBILITY_LABELS[Visibility.PUBLIC], "redirect_label": REDIRECT_LABELS[302],
-    "dry_run": {"leads_to": "https://docs.example.com/teams/x", "problem": None, "usage": None, "path": "", "name": "roadmap"},
-}  # fmt: skip
+    "link": LINK_OUT,
+    "name": "roadmap",
+    "colors": {"planning": "#2f4bd6"},
+    "rights": RIGHTS,
+    "versions": VERSIONS,
+    "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}],
+    "qr_url": "/roadmap.qr",
+    "visibility_label": VISIBILITY_LABELS[Visibility.PUBLIC],
+    "redirect_label": REDIRECT_LABELS[302],
+    "dry_run": {
+        "leads_to": "https://docs.example.com/teams/x",
+        "problem": None,
+        "usage": None,
+        "path": "",
+        "name": "roadmap",
+    },
+}
 
 
 def breakdown(*counts: tuple[str, str, int]) -> SimpleNamespace:
@@ -479,9 +542,17 @@ FIGURES: dict[str, Any] = {
     "export": "/api/v1/links/1/stats/export?from=2026-02-13",
 }
 SEEN: dict[str, Any] = LINK | {
-    "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False}, "versions": [], "shares": [],
-    "dry_run": {"leads_to": None, "problem": "This link needs a value for {1}.", "usage": "/roadmap/{1}", "path": "", "name": "roadmap"},
-}  # fmt: skip
+    "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False},
+    "versions": [],
+    "shares": [],
+    "dry_run": {
+        "leads_to": None,
+        "problem": "This link needs a value for {1}.",
+        "usage": "/roadmap/{1}",
+        "path": "",
+        "name": "roadmap",
+    },
+}
 FORM: dict[str, Any] = {
     "statuses": REDIRECT_STATUS_CHOICES,
     "visibilities": VISIBILITY_CHOICES,
@@ -545,9 +616,13 @@ ADMIN: dict[str, Any] = {
     "here": "overview",
 }
 DEAD = Job(
-    id=7, kind="links.check_safety", attempt_count=3, finished_at=NOW, last_error_code="UNAVAILABLE",
+    id=7,
+    kind="links.check_safety",
+    attempt_count=3,
+    finished_at=NOW,
+    last_error_code="UNAVAILABLE",
     last_error_message="The service did not answer. " * 8 + HOSTILE,
-)  # fmt: skip
+)
 JOBS: dict[str, Any] = {"here": "jobs", "next_url": "/app/admin/jobs?cursor=x"}
 KINDS = [("links.check_safety", {"PENDING": 3, "IN_PROGRESS": 1, "FAILED": 0, "DEAD": 2})]
 BLOCKED = [
@@ -591,14 +666,29 @@ ENTRIES = [
     entry(6, "Long " * 40, "https://example.com/" + "long/" * 40, "Long " * 100),
 ]
 A_LIST: dict[str, Any] = {
-    "id": "361890234523648", "title": "Reading for new people", "description": "Start at the top.\nThen go on.", "slug": "reading",
+    "id": "361890234523648",
+    "title": "Reading for new people",
+    "description": "Start at the top.\nThen go on.",
+    "slug": "reading",
     "palette": "cobalt",
-    "status": "draft", "edition": None, "created_at": NOW, "updated_at": NOW, "published_at": None, "url": None, "views": 0,
-    "entry_count": len(ENTRIES), "entries": ENTRIES,
-}  # fmt: skip
+    "status": "draft",
+    "edition": None,
+    "created_at": NOW,
+    "updated_at": NOW,
+    "published_at": None,
+    "url": None,
+    "views": 0,
+    "entry_count": len(ENTRIES),
+    "entries": ENTRIES,
+}
 PUBLISHED = A_LIST | {
-    "id": "2", "status": "published", "edition": 3, "published_at": NOW, "url": "https://go.example.com/reading", "views": 1284,
-}  # fmt: skip
+    "id": "2",
+    "status": "published",
+    "edition": 3,
+    "published_at": NOW,
+    "url": "https://go.example.com/reading",
+    "views": 1284,
+}
 UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
 ALL_LISTS = [
     A_LIST
@@ -645,24 +735,52 @@ REPORT: dict[str, Any] = {
 REPORT_WRONG = {"reason": "Choose one.", "target": "String should have at least 1 character"}
 REPORTS = [
     {
-        "id": "1", "kind": "link", "name": "roadmap", "count": 3, "reasons": {"phishing": 2, "spam": 1},
-        "details": ["It asks for my password.", HOSTILE], "last_at": NOW, "outcome": None, "title": "Q3 roadmap", "state": "active",
-        "destination": "https://xn--e1awd7f.com/" + "long/" * 40, "hosts": ["xn--e1awd7f.com"], "owner_id": "1",
-        "owner_email": "ada@example.com", "owner_status": "active",
+        "id": "1",
+        "kind": "link",
+        "name": "roadmap",
+        "count": 3,
+        "reasons": {"phishing": 2, "spam": 1},
+        "details": ["It asks for my password.", HOSTILE],
+        "last_at": NOW,
+        "outcome": None,
+        "title": "Q3 roadmap",
+        "state": "active",
+        "destination": "https://xn--e1awd7f.com/" + "long/" * 40,
+        "hosts": ["xn--e1awd7f.com"],
+        "owner_id": "1",
+        "owner_email": "ada@example.com",
+        "owner_status": "active",
     },
     {
-        "id": "2", "kind": "list", "name": "reading", "count": 1, "reasons": {"other": 1}, "details": [], "last_at": NOW,
-        "outcome": None, "title": None, "state": "published", "destination": None, "hosts": ["a.example", "b.example"],
-        "owner_id": None, "owner_email": None, "owner_status": None,
+        "id": "2",
+        "kind": "list",
+        "name": "reading",
+        "count": 1,
+        "reasons": {"other": 1},
+        "details": [],
+        "last_at": NOW,
+        "outcome": None,
+        "title": None,
+        "state": "published",
+        "destination": None,
+        "hosts": ["a.example", "b.example"],
+        "owner_id": None,
+        "owner_email": None,
+        "owner_status": None,
     },
-]  # fmt: skip
+]
 CLOSED_REPORTS = [
     REPORTS[0] | {"outcome": "suspend-owner", "state": "disabled", "owner_status": "suspended"},
     REPORTS[1] | {"outcome": "dismiss", "state": "gone", "hosts": []},
 ]
 BUILDER: dict[str, Any] = {
-    "settled": False, "waiting": [], "host": "go.example.com", "palettes": PALETTE_NAMES, "may_publish": True, "may_name": True,
-}  # fmt: skip
+    "settled": False,
+    "waiting": [],
+    "host": "go.example.com",
+    "palettes": PALETTE_NAMES,
+    "may_publish": True,
+    "may_name": True,
+}
 LISTS: dict[str, Any] = {
     "q": "",
     "next_url": None,
@@ -690,8 +808,11 @@ SHELF: dict[str, Any] = {
     "indexed": True,
 }
 DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "all_addresses")} | {
-    "list": A_LIST | {"latest_edition": 1, "edition": 1}, "older": None, "newer": None, "draft": "1",
-}  # fmt: skip
+    "list": A_LIST | {"latest_edition": 1, "edition": 1},
+    "older": None,
+    "newer": None,
+    "draft": "1",
+}
 
 HITS = [
     (
@@ -715,11 +836,24 @@ ITEM_TAGS = [
 def item(number: int, title: str, **given: Any) -> dict[str, Any]:
     """An item as the library shows it."""
     fields: dict[str, Any] = {
-        "id": str(number), "text": f"{title}\n{HOSTILE}", "url": "https://www.example.com/articles/" + "engines/" * number, "title": title,
-        "summary": "What it is about, in a sentence or two that somebody wrote. " * 2, "type": "ARTICLE", "status": "READY_TO_CONFIRM",
-        "enrichment": "AI", "created_at": NOW, "updated_at": NOW, "confirmed_at": None, "tags": ITEM_TAGS, "suggestions": [],
-        "duplicate_of": None, "note": None, "failure": None, "version": 1,
-    }  # fmt: skip
+        "id": str(number),
+        "text": f"{title}\n{HOSTILE}",
+        "url": "https://www.example.com/articles/" + "engines/" * number,
+        "title": title,
+        "summary": "What it is about, in a sentence or two that somebody wrote. " * 2,
+        "type": "ARTICLE",
+        "status": "READY_TO_CONFIRM",
+        "enrichment": "AI",
+        "created_at": NOW,
+        "updated_at": NOW,
+        "confirmed_at": None,
+        "tags": ITEM_TAGS,
+        "suggestions": [],
+        "duplicate_of": None,
+        "note": None,
+        "failure": None,
+        "version": 1,
+    }
     return fields | given
 
 
@@ -759,15 +893,34 @@ CHIPS = [
 ]
 FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
 LIBRARY: dict[str, Any] = {
-    "facets": FACETS, "tag": None, "kind": "", "untagged": False, "discarded": False, "q": "", "filtered": False,
-    "approximate": False, "waiting": 3,
-    "review_waiting": 3, "address": lambda **changes: "/app/library?" + "&".join(changes), "next_url": None, "first_url": None,
-}  # fmt: skip
+    "facets": FACETS,
+    "tag": None,
+    "kind": "",
+    "untagged": False,
+    "discarded": False,
+    "q": "",
+    "filtered": False,
+    "approximate": False,
+    "waiting": 3,
+    "review_waiting": 3,
+    "address": lambda **changes: "/app/library?" + "&".join(changes),
+    "next_url": None,
+    "first_url": None,
+}
 NO_FACETS = LibraryFacets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
 READING = ReaderView(
-    "How queues work", "A. Writer", "example.com", "https://example.com/", "en", NOW,
-    "<h2>Heading</h2><p><a href='https://e.com/'>Link</a>.</p><pre>" + "code " * 50 + "</pre><ul><li>One</li></ul>", 900, 4,
-)  # fmt: skip
+    "How queues work",
+    "A. Writer",
+    "example.com",
+    "https://example.com/",
+    "en",
+    NOW,
+    "<h2>Heading</h2><p><a href='https://e.com/'>Link</a>.</p><pre>"
+    + "code " * 50
+    + "</pre><ul><li>One</li></ul>",
+    900,
+    4,
+)
 MINE: dict[str, Any] = TAGS_PAGE | {"scope": "mine", "aliases": {"1": ["plans", "plan"]}}
 
 RULES = [
@@ -797,16 +950,39 @@ IMPORTS = [
     )
 ]
 TRIAL = ImportPreview(
-    BookmarkFileFormat.NETSCAPE, 3, 1, 1, 1,
+    BookmarkFileFormat.NETSCAPE,
+    3,
+    1,
+    1,
+    1,
     [
         PreviewRow(1, "bookmark 1", "https://example.com/", RowOutcome.CREATED, None, None),
-        PreviewRow(2, "bookmark 2", "https://example.com/" + "long" * 40, RowOutcome.EXISTS, "Duplicate in file.", 1),
-        PreviewRow(3, "bookmark 3", HOSTILE, RowOutcome.REFUSED, "Only http and https links are supported, not javascript:.", None),
+        PreviewRow(
+            2,
+            "bookmark 2",
+            "https://example.com/" + "long" * 40,
+            RowOutcome.EXISTS,
+            "Duplicate in file.",
+            1,
+        ),
+        PreviewRow(
+            3,
+            "bookmark 3",
+            HOSTILE,
+            RowOutcome.REFUSED,
+            "Only http and https links are supported, not javascript:.",
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 IMPORT: dict[str, Any] = {
-    "under_way": False, "done": 1800, "rows": TRIAL.rows, "outcome": "", "address": lambda **_: "/app/library/imports/1", **TURNING,
-}  # fmt: skip
+    "under_way": False,
+    "done": 1800,
+    "rows": TRIAL.rows,
+    "outcome": "",
+    "address": lambda **_: "/app/library/imports/1",
+    **TURNING,
+}
 
 
 PAGES: dict[str, Page] = {

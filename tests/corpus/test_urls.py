@@ -1,4 +1,4 @@
-"""The corpus of destinations: each verdict, with its reason; and whatever is accepted leads where every reader says it does."""
+"""The corpus of destinations: each verdict with its reason, and the host that is reached."""
 
 import string
 from types import SimpleNamespace

@@ -1,6 +1,6 @@
-"""Destinations that people, attackers and accidents come up with, and what becomes of each.
+"""Destinations from users, attackers and accidents, and the verdict on each.
 
-`ACCEPTED` maps what is typed to the host that a visitor reaches; `REFUSED` maps it to a part of the sentence that says why.
+`ACCEPTED` maps an input to the host that a visitor reaches, `REFUSED` to a part of the message.
 """
 
 from refract.core.urls import MAX_URL_LENGTH
@@ -302,4 +302,4 @@ LOOPS: list[str] = [
     "http://[::1]:8000/",
     "http://[::ffff:127.0.0.1]:8000/",
 ]
-"""Ourselves, for an installation that calls itself `http://go.test` and listens on 127.0.0.1:8000."""
+"""URLs of an installation at `http://go.test` that listens on 127.0.0.1:8000."""

@@ -1,4 +1,4 @@
-"""Every proof under faults in its short size: the same code, fewer blows. Bars about seconds are for `make proof` alone."""
+"""Every proof in its short size: the same code, fewer faults. Only `make proof` checks times."""
 
 import os
 import subprocess
@@ -72,7 +72,7 @@ async def test_restart(tmp_path: Path) -> None:
 
 
 async def test_upgrade_by_reload(tmp_path: Path) -> None:
-    """SIGHUP replaced the processes without a migration: 500 for everybody while `/ready` was green; one process ended."""
+    """Regression: SIGHUP replaced processes without migrating: 500 while `/ready` was green."""
     for workers in (1, 2):
         (tmp_path / str(workers)).mkdir()
         report = await upgrade.by_reload(

@@ -1,4 +1,4 @@
-"""A process that slept for a while: a machine that was suspended, a container that was frozen, a disk that held everything up."""
+"""A process that was paused: a suspended machine, a frozen container, a blocked disk."""
 
 import asyncio
 import os

@@ -54,7 +54,10 @@ class Account:
         Take the right to log in) and end the connections.
         """
         if self._postgresql:
-            ended = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{self._name}'"  # noqa: S608 - ours
+            ended = (
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"  # noqa: S608 - our name
+                f" WHERE usename = '{self._name}'"
+            )
             self._run(f"ALTER ROLE {self._name} NOLOGIN", ended)
         else:
             self._run(

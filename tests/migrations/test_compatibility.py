@@ -1,7 +1,7 @@
 """Schema and code of different versions.
 
-Findings: `/ready` was green on a schema older than the code; old code did not start on any newer schema; nothing said what going
-back loses.
+Findings: `/ready` was green on a schema older than the code; old code did not start on any newer
+schema; nothing said what going back loses.
 """
 
 from pathlib import Path

@@ -70,7 +70,7 @@ class TagAlias(Model):
 def build_tag_row(
     number: int, owner_id: int | None, key: str, name: str, now: datetime
 ) -> dict[str, Any]:
-    """Return the row of a new tag: a personal one of `owner_id`, or a shared one if that is None."""
+    """Return the row of a new tag: a personal one of `owner_id`, or a shared one for None."""
     return {
         "id": number,
         "scope": (TagScope.SHARED if owner_id is None else TagScope.PERSONAL).value,
