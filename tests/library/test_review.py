@@ -14,7 +14,7 @@ from refract.library.models import Item, ItemStatus
 from refract.library.payloads import EnrichItem
 from refract.library.queries.items import lock_item_row
 from refract.library.schemas import ItemConfirmation, ItemOut
-from refract.library.service.lock import ALLOWED_ACTIONS
+from refract.library.service.lock import ALLOWED_ACTIONS, STATUS_LABELS
 from refract.tags.models import Tag
 from tests.client import on_sqlite
 from tests.library.conftest import Look, Save
@@ -90,7 +90,7 @@ async def test_what_a_state_does_not_allow_is_refused_by_name(
             status,
             ALLOWED_ACTIONS[status].split(", "),
         )
-        assert status in problem["detail"]
+        assert f"The item is {STATUS_LABELS[status]} and can't be" in problem["detail"]
         assert await look(item) == before
 
 

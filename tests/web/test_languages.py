@@ -209,7 +209,7 @@ async def test_an_error_page_is_in_the_language_of_the_page(
     call = await client.get("/api/v1/links/1", headers=browser | chinese)
 
     assert page.status_code == call.status_code == 404
-    assert "找不到页面" in page.text
+    assert "页面不存在" in page.text
     assert "找不到链接。" in page.text
     assert call.json()["detail"] == "Link not found."
 

@@ -24,7 +24,7 @@ ALLOWED_ACTIONS: dict[ItemStatus, Phrase] = {
     ItemStatus.ARCHIVED: Phrase("edit, discard"),
     ItemStatus.DISCARDED: Phrase("undo"),
 }
-_STATUS_LABELS: dict[ItemStatus, Phrase] = {
+STATUS_LABELS: dict[ItemStatus, Phrase] = {
     ItemStatus.ENRICHING: Phrase("being fetched"),
     ItemStatus.READY_TO_CONFIRM: Phrase("ready to review"),
     ItemStatus.FAILED: Phrase("failed"),
@@ -68,7 +68,7 @@ class LockedItem:
             raise InvalidStateTransition(
                 what=Phrase("The item"),
                 state=self.status,
-                label=_STATUS_LABELS[self.status],
+                label=STATUS_LABELS[self.status],
                 action=action,
                 allowed=ALLOWED_ACTIONS[self.status],
             )
