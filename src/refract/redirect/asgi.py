@@ -94,7 +94,7 @@ _ERROR_HEADINGS = {
     405: lazy_gettext("Links can only be opened"),
     414: lazy_gettext("URL too long"),
     429: lazy_gettext("Too many requests"),
-    503: lazy_gettext("Temporarily unavailable"),
+    503: lazy_gettext("Back in a moment"),
 }
 
 
