@@ -170,6 +170,29 @@ async def test_a_cached_code_is_not_found_either(rt: Runtime, ada: User) -> None
         assert await follow(f"/{code}", 1) == 302
 
 
+async def test_past_the_limit_no_code_is_looked_up(rt: Runtime, ada: User) -> None:
+    """Every answer was 429, but a lookup in the database took longer than a known absence."""
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, name="plan")
+    code = encode_base62(link.id)
+    absent = [encode_base62(link.id + number) for number in range(1, 4)]
+    headers = {"X-Forwarded-For": "198.51.0.7"}
+    async with open_place(rt) as place:
+        for number in range(ALLOWED + 1):
+            await place.get(f"/nothing{number}", headers=headers)
+        before = len(place.reader.asked), place.engine.lookup.negative_hits
+
+        statuses = [
+            (await place.get(f"/{text}{end}", headers=headers)).status_code
+            for text in (code, *absent)
+            for end in ("", "+", ".qr", ".", "/more")
+        ]
+
+        assert set(statuses) == {429}
+        assert (len(place.reader.asked), place.engine.lookup.negative_hits) == before
+        assert (await place.get("/plan", headers=headers)).status_code == 302
+
+
 async def test_behind_an_unknown_proxy_nobody_blocks_the_codes_of_others(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -268,6 +291,25 @@ async def test_past_the_limit_of_creations_no_name_is_told_to_be_taken(
     ]
 
     assert statuses == [429, 429]
+
+
+@pytest.mark.parametrize("dry_run", [False, True])
+async def test_many_links_at_once_do_not_tell_which_codes_exist(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User, *, dry_run: bool
+) -> None:
+    async with rt.db.write() as session:
+        mine = by_cookie(rt, await make.cookie(session, rt, ada))
+        code = encode_base62((await make.link(session, rt, bob)).id).lower()
+    names = [code[:-1] + digit for digit in "0123456789" if digit != code[-1]] + [code]
+    links = [{"destination": TARGET, "names": [name]} for name in names]
+
+    many = await client.post(
+        "/api/v1/links/bulk", headers=mine, json={"links": links, "dry_run": dry_run}
+    )
+
+    statuses = [row["status"] for row in many.json()["results"]]
+    assert 429 not in statuses[:ALLOWED]
+    assert statuses[ALLOWED:] == [429] * (len(names) - ALLOWED)
 
 
 async def test_looking_up_addresses_is_limited(

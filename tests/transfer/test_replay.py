@@ -20,7 +20,7 @@ from refract.core.settings.model import Settings
 from refract.identity import audit, keys, tombstones
 from refract.identity.errors import AccountBarred
 from refract.identity.jobs import log_revocations
-from refract.identity.models import AccountTombstone, User, UserStatus
+from refract.identity.models import AccountTombstone, AuditEntry, User, UserStatus
 from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import append_revocations, get_log_path, read_revocations
 from refract.identity.sessions import create_session, find_session
@@ -140,6 +140,23 @@ async def test_a_person_let_in_again_stays_in_and_a_torn_line_is_no_line(rt: Run
     assert path.stat().st_mode & 0o077 == 0
     with pytest.raises(RevocationListMissing):
         await replay_revocations(rt, list_personal_data_hooks(), [path.with_name("absent")])
+
+
+async def test_a_suspension_is_logged_with_its_own_time(rt: Runtime) -> None:
+    """A later time than that of the activation after it left an active person suspended."""
+    async with rt.db.write() as session:
+        root = await make.admin(session, rt)
+        mal = await make.person(session, rt, "mal")
+        await admin.change_person(session, rt, root, mal.id, PersonPatch(status="suspended"))
+    await append_revocations(rt)
+    await append_revocations(rt)
+
+    async with rt.db.read() as session:
+        (changed_at,) = await session.scalars(
+            select(AuditEntry.at).where(AuditEntry.action == "status.changed")
+        )
+    (line,) = get_log_path(rt.settings).read_text().splitlines()
+    assert datetime.fromisoformat(json.loads(line)["at"]) == changed_at
 
 
 async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_stays_one_no_more(

@@ -23,6 +23,7 @@ from refract.links import pages as link_pages
 from refract.links import queries
 from refract.links.dependencies import to_link_caller
 from refract.links.models import Link
+from refract.names.service import check_code_guess
 from refract.redirect.resolver import parse_typed_path
 from refract.tags.queries import TagSort, load_tags_page
 from refract.web.dependencies import Rt, page_router
@@ -231,9 +232,10 @@ async def _resolve_path(
 ) -> queries.NameResolution | None:
     """Return what a typed path leads to. Raises `RateLimited` past the limit of misses."""
     name = parse_typed_path(path).name
+    misses, network = rt.singleton(MissLimit), client_network(request, rt)
+    check_code_guess(rt, name, network, actor.user.id)
     async with rt.db.read() as session:
         known = await queries.resolve_name(session, name)
-    misses, network = rt.singleton(MissLimit), client_network(request, rt)
     if known is None:
         await misses.charge_network(network, actor.user.id)
     elif known.has_guessable_code:

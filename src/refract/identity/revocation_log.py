@@ -103,6 +103,7 @@ def _read_lines(path: Path) -> Iterator[Revocation]:
 
 async def append_revocations(rt: Runtime) -> int:
     """Append what the database knows and the log does not. Return the number of lines."""
+    now = rt.clock.now()  # of the state that is read, not of the line that is written
     async with rt.db.read() as session:
         audited = await _read_audit(session)
         revoked = [entry async for entry in _iter_revoked(session, audited)]
@@ -113,10 +114,9 @@ async def append_revocations(rt: Runtime) -> int:
     ) as file:
         fcntl.flock(file, fcntl.LOCK_EX)  # two workers must not both add a line
         new_entries = list(
-            _iter_new_entries(read_revocations(path), revoked, _iter_lifted(audited))
+            _iter_new_entries(read_revocations(path), revoked, _iter_lifted(audited), now)
         )
-        at = rt.clock.now().isoformat()
-        lines = [json.dumps(entry._replace(at=at)._asdict()) for entry in new_entries]
+        lines = [json.dumps(entry._asdict()) for entry in new_entries]
         file.write(_get_missing_newline(file) + "".join(f"{line}\n" for line in lines).encode())
         os.fsync(file.fileno())
     return len(new_entries)
@@ -129,12 +129,21 @@ def _get_missing_newline(file: Any) -> bytes:
 
 
 def _iter_new_entries(
-    known: dict[_Key, Revocation], revoked: Iterable[Revocation], lifted: Iterable[Revocation]
+    known: dict[_Key, Revocation],
+    revoked: Iterable[Revocation],
+    lifted: Iterable[Revocation],
+    now: datetime,
 ) -> Iterator[Revocation]:
+    """Yield what the log lacks, with the time of the change where the audit log has it.
+
+    A change and its reversal may both be committed before the first of them is logged; only their
+    own times put them in order. After a restore the audit log may be older than the log.
+    """
     for entry in revoked:
         previous = known.get(entry.key)
         if previous is None or (previous.state != entry.state and previous.state not in _FINAL):
-            yield entry
+            is_older = previous is not None and bool(entry.at) and entry.moment <= previous.moment
+            yield entry._replace(at=now.isoformat()) if is_older or not entry.at else entry
     for entry in lifted:
         previous = known.get(entry.key)
         if (
@@ -173,12 +182,13 @@ async def _iter_revoked(
                 "person", row.id, "deleted", int(line.detail) if line and line.detail else None
             )
         else:
-            yield Revocation("person", row.id, "suspended")
+            line = audited.get((_STATUS_ACTION, row.id))
+            yield Revocation("person", row.id, "suspended", at=line.at.isoformat() if line else "")
     for tombstone in await session.scalars(select(AccountTombstone).order_by(AccountTombstone.id)):
         yield Revocation("ban", tombstone.user_id, "barred", digest=tombstone.digest)
     for (action, user_id), line in audited.items():
         if action == _ROLE_ACTION and _get_first_word(line) == UserRole.USER:
-            yield Revocation("role", user_id, "demoted")
+            yield Revocation("role", user_id, "demoted", at=line.at.isoformat())
 
 
 def _iter_lifted(audited: dict[tuple[str, int], AuditEntry]) -> Iterator[Revocation]:

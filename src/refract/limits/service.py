@@ -102,13 +102,15 @@ class SharedLimit:
         return self._limit is not None and self._buckets.peek(subject, self._clock.monotonic()) < 0
 
     def _require(self, left: float) -> None:
-        if left >= 0 or self._limit is None:
+        """Raise `RateLimited` if a bucket had no token; note until when it has none."""
+        if left >= 1 or self._limit is None:
             return
-        wait = self._buckets.retry_after(left)
+        wait = self._buckets.retry_after(left if left < 0 else left - 1)
         self.exhausted_until_ns = max(
             self.exhausted_until_ns, self._clock.now_ns() + wait * 1_000_000_000
         )
-        raise RateLimited(limit=self._limit, per=self._per, retry_after=wait)
+        if left < 0:
+            raise RateLimited(limit=self._limit, per=self._per, retry_after=wait)
 
 
 LOOPBACK_NETWORKS = frozenset(get_network(address).hex() for address in ("127.0.0.1", "::1"))

@@ -20,6 +20,7 @@ from refract.lists.draft_owners import ListClient
 from refract.lists.presentation import can_follow, normalise_href
 from refract.lists.schemas import MAX_URL_LENGTH
 from refract.lists.service import CheckedAddress
+from refract.names.service import check_code_guess
 from refract.redirect.resolver import LinkView, parse_path
 
 
@@ -80,11 +81,12 @@ async def _resolve_own_link(
     wanted = parse_path(parts.path.encode())
     if wanted.view is not LinkView.FOLLOW or wanted.extra or parts.query:
         return refused
-    async with rt.db.read() as session:
-        found = await resolve_name(session, wanted.name)
-        link: Link | None = found.link if found else None
     misses, user_id = rt.singleton(MissLimit), client.caller.user_id
     try:
+        check_code_guess(rt, wanted.name, client.network, user_id)
+        async with rt.db.read() as session:
+            found = await resolve_name(session, wanted.name)
+            link: Link | None = found.link if found else None
         if found is None or link is None or not can_follow(link, rt.clock.now()):
             await misses.charge_network(client.network, user_id)
             return refused

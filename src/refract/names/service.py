@@ -18,6 +18,7 @@ from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
 from refract.core.ids import IdSource, encode_base62, get_min_id
 from refract.core.runtime import Runtime
+from refract.limits.service import MissLimit
 from refract.names import queries, similarity
 from refract.names.errors import SlugTaken
 from refract.names.grammar import (
@@ -25,6 +26,7 @@ from refract.names.grammar import (
     find_spellings,
     generate_code,
     is_possible_code,
+    iter_candidates,
     name_key,
     validate_name,
 )
@@ -158,6 +160,19 @@ def may_spell_code(space: Namespace, name: str) -> bool:
     like requests for the code itself. Shorter codes belong to no link that was made since 2024.
     """
     return bool(find_spellings(name_key(name), MIN_CODE_ID, _get_newest_id(space)))
+
+
+def check_code_guess(rt: Runtime, segment: str, network: str, user_id: int | None = None) -> None:
+    """Raise `RateLimited` if a segment may be a code and the caller has used up its misses.
+
+    Call it before the lookup: how long that takes tells whether the code exists.
+    """
+    misses = rt.singleton(MissLimit)
+    if rt.clock.now_ns() >= misses.exhausted_until_ns:
+        return
+    space = namespace_of(rt)
+    if any(may_spell_code(space, candidate.text) for candidate in iter_candidates(segment)):
+        misses.check_code(network, user_id)
 
 
 async def check_availability(

@@ -8,6 +8,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
 from refract.limits.service import MissLimit
 from refract.names.grammar import TRAILING_PUNCTUATION, is_reserved
+from refract.names.service import check_code_guess
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.resolver import (
     DeadOutcome,
@@ -49,10 +50,11 @@ async def resolve_path(asked: ResolveIn, actor: ReadCaller, rt: Rt, request: Req
 
     if not wish.name or is_reserved(wish.name):
         return _build_result(path, "own_page", 200, "This address belongs to Refract itself.")
+    misses, network = rt.singleton(MissLimit), client_network(request, rt)
+    check_code_guess(rt, wish.name, network, actor.user.id)
     outcome = await _entry(
         follow, request, wish, await resolve(follow.lookup, wish, who, rt.clock.now)
     )
-    misses, network = rt.singleton(MissLimit), client_network(request, rt)
     if isinstance(outcome, MissingOutcome) or (
         isinstance(outcome, DeadOutcome) and rt.settings.dead_link_status == 404
     ):

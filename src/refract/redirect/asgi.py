@@ -16,6 +16,7 @@ from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInRequired
 from refract.limits.service import MissLimit
+from refract.names.service import check_code_guess
 from refract.redirect.errors import (
     LinkBlocked,
     LinkDeleted,
@@ -176,6 +177,9 @@ class _RedirectRequest:
         if len(self._raw_path) > MAX_PATH_BYTES:
             raise PathTooLong(limit=MAX_PATH_BYTES)
         follow, monotonic = self._app, self._rt.clock.monotonic
+        if self._rt.clock.now_ns() < follow.misses.exhausted_until_ns:
+            network = self._frontend.get_network(self._scope)
+            check_code_guess(self._rt, self._request.name, network)
         stale = follow.hooks.stale(self._raw_path, self._scope["query_string"])
         if stale is not None and monotonic() < follow.serve_stale_until:
             return self._check_code(stale)

@@ -82,11 +82,15 @@ _current: ContextVar[Locale] = ContextVar("locale", default=ENGLISH)
 # -- which language
 
 
-@lru_cache(maxsize=512)
 def negotiate(accept_language: str) -> Locale:
     """Return the supported language that an Accept-Language header prefers, or English."""
+    return _negotiate(accept_language[:MAX_ACCEPT_LANGUAGE])
+
+
+@lru_cache(maxsize=512)
+def _negotiate(accept_language: str) -> Locale:
     wanted = []
-    for place, part in enumerate(accept_language[:MAX_ACCEPT_LANGUAGE].split(",")):
+    for place, part in enumerate(accept_language.split(",")):
         tag, _, parameters = part.partition(";")
         quality = _parse_quality(parameters)
         if quality > 0:

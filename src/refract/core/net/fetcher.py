@@ -95,8 +95,11 @@ class PageFetcher:
         resolve: HostResolver = resolve_by_system,
         limits: FetchLimits | None = None,
         tls: ssl.SSLContext | None = None,
+        own_url: str | None = None,
     ) -> None:
+        """`own_url` is never fetched: it would tell which short links exist, past every limit."""
         self._guard = guard
+        self._own_origin = _get_origin(parse_web_url(own_url)) if own_url else None
         self._resolve = resolve
         self._limits = limits or FetchLimits()
         self._given_tls = tls
@@ -105,7 +108,8 @@ class PageFetcher:
 
     @classmethod
     def from_settings(cls, settings: Settings) -> Self:
-        return cls(AddressGuard(allow=settings.fetch_allow, ports=frozenset(settings.fetch_ports)))
+        guard = AddressGuard(allow=settings.fetch_allow, ports=frozenset(settings.fetch_ports))
+        return cls(guard, own_url=settings.public_url)
 
     async def fetch(
         self,
@@ -134,6 +138,8 @@ class PageFetcher:
         self, url: WebUrl, accept: tuple[str, ...], truncate_at: int | None
     ) -> FetchedPage:
         for _ in range(self._limits.redirects + 1):
+            if _get_origin(url) == self._own_origin:
+                raise RefusedAddress(f"{url.href} is this installation")
             async with self._open_response(url, accept) as (exchange, response):
                 headers = _read_headers(response)
                 target = (
@@ -196,6 +202,10 @@ class PageFetcher:
     def _tls(self) -> ssl.SSLContext:
         """Create the context when first needed: reading the system's certificates takes a while."""
         return self._given_tls or ssl.create_default_context()
+
+
+def _get_origin(url: WebUrl) -> tuple[str, int]:
+    return normalize_host(url.host), get_port(url)
 
 
 def _parse_url(text: str) -> WebUrl:

@@ -44,10 +44,10 @@ def load_settings(options: Mapping[str, str] | None = None, **given: object) -> 
         if given.get(name) is not None:
             variable = (options or {}).get(name, f"--{name.replace('_', '-')}")
         shown = (
-            "" if _is_secret_setting(name) else f' is "{first.get("input")}", which does not fit'
+            "" if _is_secret_setting(name) else f' is "{first.get("input")}", which is invalid'
         )
         raise ConfigurationError(
-            problem=f"{variable}{shown or ' does not fit'}:", remedy=f"{message}."
+            problem=f"{variable}{shown or ' is invalid'}:", remedy=f"{message}."
         ) from exc
 
 

@@ -132,7 +132,7 @@ def find_unknown_variables(
 
 
 def describe_unknown_variable(name: str, nearest: str | None) -> str:
-    return f"{name} is no setting." + (f" Did you mean {nearest}?" if nearest else "")
+    return f"{name} is not a setting." + (f" Did you mean {nearest}?" if nearest else "")
 
 
 def find_setting_source(field: str, given: Mapping[str, Any], file: Mapping[str, Any]) -> str:

@@ -6,8 +6,11 @@ from pydantic import ValidationError
 
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
+from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
+from refract.limits.errors import RateLimited
 from refract.links import service
+from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import BulkCreate, BulkResult, BulkRow, BulkRowError, LinkCreate
 from refract.links.service import CreatedLink, NewLink
 from refract.web.dependencies import Rt, api_router
@@ -37,7 +40,7 @@ async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResu
     if body.dry_run:
         async with rt.db.write() as session:
             await service.charge_trial(session, rt, actor.user, len(body.links))
-    rows = await _check(rt, body.links)
+    rows = await _check(rt, actor, body.links)
     new_links = {index: row for index, row in rows.items() if isinstance(row, NewLink)}
     outcomes: dict[int, BulkOutcome] = {
         index: row for index, row in rows.items() if isinstance(row, RefractError)
@@ -56,12 +59,21 @@ async def create_links(body: BulkCreate, actor: WriteCaller, rt: Rt) -> BulkResu
     return result
 
 
-async def _check(rt: Runtime, rows: list[dict[str, Any]]) -> dict[int, NewLink | RefractError]:
+async def _check(
+    rt: Runtime, actor: Caller, rows: list[dict[str, Any]]
+) -> dict[int, NewLink | RefractError]:
     """Return each row as a new link, or why it cannot be one.
 
-    Destinations are checked together, with no transaction open.
+    Destinations are checked together, with no transaction open. Names that spell codes count
+    against the limit of misses.
     """
     read = dict(enumerate(map(_parse_row, rows)))
+    for index, row in read.items():
+        if isinstance(row, LinkCreate):
+            try:
+                await charge_code_like_names(rt, actor, row.names)
+            except RateLimited as exc:
+                read[index] = exc
     valid = {index: row for index, row in read.items() if isinstance(row, LinkCreate)}
     checked = await service.check_links(rt, list(valid.values()))
     refused = {index: row for index, row in read.items() if isinstance(row, RefractError)}
