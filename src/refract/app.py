@@ -45,7 +45,7 @@ from refract.reports import pages as report_pages
 from refract.server.node import ServerNode
 from refract.web import assets, health_api, return_path, well_known
 from refract.web.health import HealthEndpoints
-from refract.web.i18n import gettext
+from refract.web.i18n import lazy_gettext
 from refract.web.middleware import HeadOnlySend
 from refract.web.openapi import describe
 from refract.web.problems import (
@@ -53,6 +53,7 @@ from refract.web.problems import (
     InternalError,
     MethodNotAllowed,
     PageNotFound,
+    build_error_context,
     build_problem_headers,
     is_html_accepted,
     make_problem_response,
@@ -248,6 +249,9 @@ async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None
     await make_problem_response(PageNotFound())(scope, receive, send)
 
 
+_SIGN_IN_DETAIL = lazy_gettext("You need an account to see this page.")
+
+
 async def _handle_error(request: Request, error: Exception) -> Response:
     """Return an error page for browsers, a problem document for programs.
 
@@ -274,17 +278,10 @@ async def _handle_error(request: Request, error: Exception) -> Response:
         )
     except RefractError:
         actor = None
-    response = render_response(
-        request,
-        actor,
-        "error.html",
-        status=word.status,
-        page_title=str(word.status),
-        title=_get_heading(word.status),
-        detail=_describe_error(word),
-        request_id=request.state.request_id,
-        retry_after=getattr(word, "retry_after", None),
-    )
+    # Users sign in; how to send an API key is for programs.
+    detail = _SIGN_IN_DETAIL if isinstance(word, SignInRequired) else None
+    context = build_error_context(word, request.state.request_id, detail=detail)
+    response = render_response(request, actor, "error.html", **context)
     response.headers.update(build_problem_headers(word))
     if isinstance(word, Unauthenticated) and request.method == "GET":
         asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
@@ -323,21 +320,3 @@ def _translate_error(request: Request, error: Exception) -> RefractError:
                 word.headers = {"Allow": ", ".join(list_methods(request.app, request.url.path))}
             return word
     return InternalError()
-
-
-def _describe_error(error: RefractError) -> str:
-    """Return what the error page says. People sign in; how to send an API key is for programs."""
-    if isinstance(error, SignInRequired):
-        return gettext("You need an account to see this page.")
-    return error.message
-
-
-def _get_heading(status: int) -> str:
-    return {
-        401: gettext("Sign in to continue"),
-        403: gettext("You don’t have access"),
-        404: gettext("Page not found"),
-        421: gettext("Wrong host"),
-        429: gettext("Too many requests"),
-        503: gettext("Back in a moment"),
-    }.get(status, gettext("Something went wrong"))

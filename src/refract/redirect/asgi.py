@@ -65,6 +65,7 @@ from refract.web.i18n import LazyText, lazy_gettext
 from refract.web.middleware import HeadOnlySend
 from refract.web.problems import (
     MethodNotAllowed,
+    build_error_context,
     build_problem_headers,
     is_html_accepted,
     make_problem_response,
@@ -89,13 +90,6 @@ _GONE_ERRORS: dict[TargetState, type[LinkGone]] = {
     "deleted": LinkDeleted,
     "blocked": LinkBlocked,
     "on_hold": LinkUnavailable,
-}
-
-_ERROR_HEADINGS = {
-    405: lazy_gettext("Links can only be opened"),
-    414: lazy_gettext("URL too long"),
-    429: lazy_gettext("Too many requests"),
-    503: lazy_gettext("Back in a moment"),
 }
 
 
@@ -369,17 +363,9 @@ class _RedirectRequest:
     async def _render_error(self, error: RefractError) -> Response:
         if not self._wants_page:
             return make_problem_response(error)
-        response = self._frontend.render_page(
-            self._scope,
-            self._user,
-            "error.html",
-            status=error.status,
-            page_title=str(error.status),
-            title=_get_heading(error),
-            detail=error.message,
-            request_id=self._scope.get("state", {}).get("request_id"),
-            retry_after=getattr(error, "retry_after", None),
-        )
+        request_id = self._scope.get("state", {}).get("request_id")
+        context = build_error_context(error, request_id, heading=_get_heading(error))
+        response = self._frontend.render_page(self._scope, self._user, "error.html", **context)
         response.headers.update(build_problem_headers(error))
         return response
 
@@ -390,7 +376,8 @@ def _build_method_error(method: str) -> MethodNotAllowed:
     return refused
 
 
-def _get_heading(error: RefractError) -> LazyText:
+def _get_heading(error: RefractError) -> LazyText | None:
     if isinstance(error, PathMismatch):
         return lazy_gettext("This path doesn’t match the link")
-    return _ERROR_HEADINGS.get(error.status, lazy_gettext("Something went wrong"))
+    is_method_error = isinstance(error, MethodNotAllowed)
+    return lazy_gettext("Links can only be opened") if is_method_error else None

@@ -21,6 +21,7 @@ from refract.core.errors import (
 )
 from refract.core.phrases import Phrase
 from refract.core.schemas import describe_validation_error
+from refract.web.i18n import LazyText, lazy_gettext
 
 if TYPE_CHECKING:
     from fastapi.exceptions import (
@@ -141,6 +142,40 @@ def build_problem(error: RefractError) -> dict[str, Any]:
             for field_error in error.errors[:MAX_FIELD_ERRORS]
         ],
         **getattr(error, "extra", {}),
+    }
+
+
+_PAGE_HEADINGS = {
+    401: lazy_gettext("Sign in to continue"),
+    403: lazy_gettext("You don’t have access"),
+    404: lazy_gettext("Page not found"),
+    414: lazy_gettext("URL too long"),
+    421: lazy_gettext("Wrong host"),
+    429: lazy_gettext("Too many requests"),
+    503: lazy_gettext("Back in a moment"),
+}
+"""Headings of error pages, by status."""
+
+
+def build_error_context(
+    error: RefractError,
+    request_id: str | None,
+    *,
+    heading: LazyText | None = None,
+    detail: LazyText | None = None,
+) -> dict[str, Any]:
+    """Return the context of `error.html`, status and title included.
+
+    `heading` and `detail` replace the heading of the status and the message of the error.
+    """
+    usual = _PAGE_HEADINGS.get(error.status, lazy_gettext("Something went wrong"))
+    return {
+        "status": error.status,
+        "page_title": str(error.status),
+        "title": heading or usual,
+        "detail": detail or error.message,
+        "request_id": request_id,
+        "retry_after": getattr(error, "retry_after", None),
     }
 
 
