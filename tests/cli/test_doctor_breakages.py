@@ -596,4 +596,4 @@ def test_a_misspelt_variable_that_is_let_pass_is_named_too(tmp_path: Path) -> No
     given = {"REFRACT_ENVIROMENT": "production", "REFRACT_UNKNOWN_SETTINGS": "warn"}
     done = refract("doctor", "--data-dir", str(tmp_path), **given)
 
-    assert "REFRACT_ENVIROMENT is no setting. Did you mean REFRACT_ENVIRONMENT?" in done.stdout
+    assert "REFRACT_ENVIROMENT is not a setting. Did you mean REFRACT_ENVIRONMENT?" in done.stdout

@@ -45,8 +45,8 @@ def test_every_misspelt_variable_is_named_at_once(monkeypatch: pytest.MonkeyPatc
     said = _refused(monkeypatch, REFRACT_BASEURL="x", REFRACT_ENVIROMENT="x")
 
     assert said.startswith(
-        "REFRACT_BASEURL is no setting. Did you mean REFRACT_BASE_URL? REFRACT_ENVIROMENT is no"
-        " setting."
+        "REFRACT_BASEURL is not a setting. Did you mean REFRACT_BASE_URL? REFRACT_ENVIROMENT is"
+        " not a setting."
     )
     assert said.endswith("Correct or remove them, or set REFRACT_UNKNOWN_SETTINGS=warn.")
 
@@ -146,7 +146,7 @@ def test_a_password_with_special_characters_is_explained(
 
 
 def test_an_error_names_the_option_that_was_given() -> None:
-    with pytest.raises(ConfigurationError, match=r"^--to does not fit"):
+    with pytest.raises(ConfigurationError, match=r"^--to is invalid"):
         load_settings({"database_url": "--to"}, database_url="oracle://x")
     with pytest.raises(ConfigurationError, match=r"^--port"):
         load_settings(port=99999)

@@ -175,7 +175,10 @@ def build_error_context(
         "title": heading or usual,
         "detail": detail or error.message,
         "request_id": request_id,
-        "retry_after": getattr(error, "retry_after", None),
+        # Most messages of limits name the seconds themselves.
+        "retry_after": (
+            None if "{retry_after}" in error.template else getattr(error, "retry_after", None)
+        ),
     }
 
 

@@ -43,9 +43,7 @@ def load_settings(options: Mapping[str, str] | None = None, **given: object) -> 
         variable = f"REFRACT_{name.upper()}"
         if given.get(name) is not None:
             variable = (options or {}).get(name, f"--{name.replace('_', '-')}")
-        shown = (
-            "" if _is_secret_setting(name) else f' is "{first.get("input")}", which is invalid'
-        )
+        shown = "" if _is_secret_setting(name) else f' is "{first.get("input")}", which is invalid'
         raise ConfigurationError(
             problem=f"{variable}{shown or ' is invalid'}:", remedy=f"{message}."
         ) from exc
