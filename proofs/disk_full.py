@@ -188,7 +188,7 @@ async def judge(
     report.none("tracebacks in the log", len(tracebacks))
     for line in tracebacks[:3]:
         report.note(f"{line[:200]} … {line[-600:]}")
-    told = "adds up" in verify.stdout and f"{figures.not_kept:,}" in verify.stdout
+    told = "accounted for" in verify.stdout and f"{figures.not_kept:,}" in verify.stdout
     report.bar(
         "refract verify",
         f"exit {verify.returncode}",

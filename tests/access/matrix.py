@@ -305,7 +305,7 @@ ROWS: dict[str, Row] = {
     "GET /app/lists": Row(OPEN_READ),
     "POST /app/lists": Row(OPEN_WRITE.but(_WEAK), form={"urls": "https://example.com/entry"}),
     "POST /app/lists/claim": Row(SIGNED_IN_WRITE),
-    "GET /app/lists/availability": Row(OPEN),
+    "GET /app/lists/availability": Row(OPEN_READ),
     "GET /app/lists/{list_id}": Row(MADE_READ),
     "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
     "GET /app/lists/{list_id}/news": Row(MADE_READ),

@@ -286,7 +286,7 @@ async def _run_grants(rt: Runtime, statements: list[str]) -> None:
             ),
             remedy=(
                 "Run this as a user that can, or omit --apply and let an administrator run the"
-                " printed SQL."
+                " printed statements."
             ),
         ) from exc
 

@@ -44,7 +44,7 @@ _REFUSED_NUMBERS = {
 }  # fmt: skip
 _FILE_DENIED = ("unable to open database", "readonly database", "access permission denied")
 _DAMAGED = ("disk image is malformed", "file is not a database", "malformed database schema")
-_DRIVERS = ("asyncpg", "asyncmy", "sqlalchemy.dialects.")
+_DRIVERS = ("asyncpg", "asyncmy", "sqlite3", "sqlalchemy.dialects.")
 _LOST_CONNECTION_ERRORS = {"InterfaceError", "InternalClientError"}
 """Errors that a driver raises for a connection that was closed underneath it."""
 

@@ -144,6 +144,10 @@ class Database:
         """
         if self.dialect != "sqlite":
             return
+        with _translate_errors(self, writing=True):
+            await self._truncate_wal()
+
+    async def _truncate_wal(self) -> None:
         async with self._writer.connect() as connection:
             # At driver level: SQLAlchemy would begin a transaction, in which no checkpoint is
             # possible.
