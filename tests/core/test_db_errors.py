@@ -4,6 +4,7 @@ Finding: a wrong password and a missing right were errors of ours (500).
 """
 
 import errno
+import sqlite3
 
 import asyncmy.errors
 import asyncpg
@@ -26,6 +27,8 @@ from refract.core.errors import StoreAccessDenied, StoreBusy, StoreDamaged, Stor
         (asyncpg.InvalidCatalogNameError("no such database"), StoreAccessDenied),
         (asyncpg.DeadlockDetectedError("deadlock"), StoreBusy),
         (asyncpg.DiskFullError("full"), StoreFull),
+        (sqlite3.OperationalError("database or disk is full"), StoreFull),
+        (sqlite3.OperationalError("database is locked"), StoreBusy),
         (asyncmy.errors.OperationalError(1045, "Access denied for user"), StoreAccessDenied),
         (asyncmy.errors.OperationalError(1142, "SELECT command denied"), StoreAccessDenied),
         (PermissionError(errno.EACCES, "Permission denied"), StoreAccessDenied),

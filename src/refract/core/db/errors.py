@@ -118,10 +118,6 @@ def _translate_unwrapped_error(error: BaseException) -> Unavailable | None:
 
 def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
     state, number, text = _get_error_details(cast("BaseException | None", error.orig))
-    if "database is locked" in text or "database table is locked" in text:
-        return StoreBusy()
-    if "disk is full" in text:
-        return StoreFull()
     if translated := _translate_code(state, number, text):
         return translated
     if (
@@ -142,9 +138,10 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
 
 def _translate_code(state: str, number: int, text: str) -> Unavailable | None:
     """Translate unambiguous codes of PostgreSQL or MariaDB, and SQLite's messages."""
-    if state in _BUSY_STATES or number in _BUSY_NUMBERS:
+    locked = "database is locked" in text or "database table is locked" in text
+    if locked or state in _BUSY_STATES or number in _BUSY_NUMBERS:
         return StoreBusy()
-    if state in _FULL_STATES or number in _FULL_NUMBERS:
+    if "disk is full" in text or state in _FULL_STATES or number in _FULL_NUMBERS:
         return StoreFull()
     if reason := _REFUSED_STATES.get(state) or _REFUSED_NUMBERS.get(number):
         return StoreAccessDenied(reason=reason)
