@@ -21,8 +21,7 @@ from babel.messages.pofile import read_po, write_po
 from refract.core.errors import KINDS
 from refract.core.net.errors import FetchError
 from refract.core.net.metadata import UnreadablePage
-from refract.web.catalogues import DOMAIN
-from refract.web.i18n import LOCALES
+from refract.web.i18n import DOMAIN, LOCALES
 from tools.docs import error_classes
 
 SOURCE = LOCALES.parent

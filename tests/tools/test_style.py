@@ -25,6 +25,10 @@ def test_loop_variables_are_named_after_their_elements() -> None:
     assert style.find_vague_loops(style.read_modules()) == []
 
 
+def test_no_module_is_a_fragment_of_its_only_importer() -> None:
+    assert style.find_fragments(style.read_modules()) == []
+
+
 def test_the_measures_see_what_breaks_a_rule(tmp_path: Path) -> None:
     package = tmp_path / "refract"
     package.mkdir()

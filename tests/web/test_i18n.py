@@ -9,7 +9,7 @@ import pytest
 from jinja2 import Environment
 
 from refract.web import formats, i18n
-from refract.web.catalogues import plural_indexes
+from refract.web.i18n import plural_indexes
 from refract.web.jinja_i18n import install_i18n
 from tests.pseudo import PSEUDO
 
