@@ -124,6 +124,10 @@ class Ingester:
         self._lag.set(0)
         return stored
 
+    async def warm_up(self) -> None:
+        """Load what the first click needs, before it arrives."""
+        await self._get_tools()
+
     async def load_checkpoint(self, spool: SpoolState) -> SpoolPosition:
         """Return how far a spool is stored, no matter where its files are."""
         return await self._load_position(spool)
