@@ -35,6 +35,7 @@ KEYWORDS: dict[str, Keywords] = {
         "lazy_gettext": None,
         "mark": None,
         "Phrase": None,
+        "CountPhrase": (1, 2),
         "ngettext": (1, 2),
         "pgettext": ((1, "c"), 2),
     },

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from refract.admin.pages.audit import AUDIT_LABELS
-from refract.clicks.verify import Reconciliation
+from refract.clicks.verify import DayDifference, Reconciliation
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
 from refract.jobs.models import Job
@@ -1700,7 +1700,19 @@ PAGES: dict[str, Page] = {
         "Admin",
         ADA,
         path="/app/admin",
-        figures=Reconciliation(9, 1, 3, 8, 9, 9, 9, ("x.bad",)),
+        figures=Reconciliation(
+            9,
+            1,
+            3,
+            8,
+            9,
+            1,
+            1,
+            ("x.bad",),
+            days=(DayDifference("2026-06-01", 1284, 1),),
+            links=1,
+            absent=("2026-05-20-1-abcd1234.parquet",),
+        ),
         **ADMIN
         | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
     ),

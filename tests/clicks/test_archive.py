@@ -268,7 +268,7 @@ async def test_what_was_archived_still_adds_up(rt: Runtime, clock: ManualClock) 
     assert (figures.drift, figures.events, figures.link_events) == ([], 31, 31)
     (only,) = await files(rt)
     (service.ensure_directory(rt) / only.name).unlink()
-    assert (await reconcile(rt)).drift == [f"The archive lacks the file {only.name}."]
+    assert (await reconcile(rt)).drift == [f"The archive file {only.name} is missing."]
 
 
 @on_sqlite

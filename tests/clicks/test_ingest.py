@@ -189,7 +189,7 @@ async def test_damage_is_set_aside_the_rest_is_salvaged_and_the_loss_can_be_ackn
     figures = await reconcile(rt)
     assert figures.stored == figures.events == 29
     (sentence,) = figures.drift
-    assert sentence.startswith("Clicks that could not be read are kept in")
+    assert sentence.startswith("Unreadable clicks are kept in")
     (aside,) = (root / "set-aside").iterdir()
     assert aside.name in sentence
     assert aside.read_bytes() == bytes(data)[16 + len(click(rt)) * 10 :][: len(click(rt))]
@@ -268,27 +268,27 @@ async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(
     [
         (
             lambda: update(LinkTotals).values(total_clicks=LinkTotals.total_clicks + 1),
-            "The totals of links add up to 4, but 3 clicks",
+            "The totals of links add up to 4 clicks, but their events to 3 clicks.",
         ),
         (
             lambda: update(SpoolCheckpoint).values(stored=7),
-            "The spools gave 7 clicks, but 3 events are stored.",
+            "The spools had 7 clicks, but the database and the archive have 3 events.",
         ),
         (
             lambda: update(SpoolCheckpoint).values(stored=7),
-            "The spools gave 7 clicks, but the roll-ups hold 3.",
+            "The spools had 7 clicks, but the roll-ups have 3 clicks.",
         ),
         (
             lambda: update(ClickRollup).values(bots=1),
-            "The spools gave 3 clicks, but the roll-ups hold 4.",
+            "The spools had 3 clicks, but the roll-ups have 4 clicks.",
         ),
         (
             lambda: update(ClickRollup).values(bots=1),
-            "On 2026-06-01 there are 3 events, but the roll-ups hold 4 clicks.",
+            "2026-06-01: the database and the archive have 3 events, but the roll-ups have 4",
         ),
         (
             lambda: update(ClickRollup).values(people=2, bots=1),
-            "The roll-ups of 1 links do not add up to their totals.",
+            "The roll-ups of 1 link don't add up to its total.",
         ),
     ],
 )

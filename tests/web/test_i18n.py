@@ -8,6 +8,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from jinja2 import Environment
 
+from refract.core.errors import Limited
+from refract.core.phrases import CountPhrase, Phrase
+from refract.library.errors import CaptureLimitReached
+from refract.limits.errors import RateLimited, TooManyNetworkStreams, TooManyOpenRequests
 from refract.web import formats, i18n
 from refract.web.i18n import plural_indexes
 from refract.web.jinja_i18n import install_i18n
@@ -67,6 +71,33 @@ def test_placeholders_are_braces_and_percent_signs_are_text() -> None:
         == "1,284 clicks on x"
     )
     assert i18n.pgettext("button", "Open {name}", name="x") == "Open x"
+
+
+def test_a_phrase_has_the_plural_of_its_number() -> None:
+    phrases = [CountPhrase("{n} second", "{n} seconds", n) for n in (1, 2, 1284)]
+
+    assert phrases == ["1 second", "2 seconds", "1,284 seconds"]
+    with i18n.use_locale(i18n.LANGUAGES["de"]):
+        assert [i18n.translate(phrase) for phrase in phrases] == [
+            "1 Sekunde",
+            "2 Sekunden",
+            "1.284 Sekunden",
+        ]
+
+
+@pytest.mark.parametrize(
+    "error", [Limited, RateLimited, TooManyOpenRequests, TooManyNetworkStreams, CaptureLimitReached]
+)
+def test_the_time_to_wait_is_a_number_with_its_unit(error: type[Limited]) -> None:
+    one, two = (error(retry_after=n, limit=5, per=Phrase("per minute")) for n in (1, 2))
+
+    assert one.message.endswith("Try again in 1 second.")
+    assert two.message.endswith("Try again in 2 seconds.")
+    with i18n.use_locale(i18n.LANGUAGES["de"]):
+        assert i18n.translate_error(one).endswith("In 1 Sekunde erneut versuchen.")
+        assert i18n.translate_error(two).endswith("In 2 Sekunden erneut versuchen.")
+    with i18n.use_locale(i18n.LANGUAGES["zh-Hans"]):
+        assert i18n.translate_error(one).endswith("请在 1 秒后重试。")
 
 
 def test_constants_wait_for_the_language() -> None:

@@ -1,5 +1,6 @@
 """Reconciliation of clicks: roll-ups against events and totals."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from refract.clicks.spool.reader import (
 )
 from refract.core.clock import EPOCH
 from refract.core.db.session import ReadSession
+from refract.core.phrases import CountPhrase, Phrase
 from refract.core.runtime import Runtime
 from refract.links.models import LinkTotals
 
@@ -175,35 +177,60 @@ class Reconciliation:
         return self.stored + self.pending + self.not_kept
 
     @property
-    def drift(self) -> list[str]:
+    def drift(self) -> list[Phrase]:
         """Describe every difference in a sentence; empty when everything adds up."""
-        found = []
+        return [*self._describe_sums(), *self._describe_parts()]
+
+    def _describe_sums(self) -> Iterator[Phrase]:
+        stored = _count_clicks(self.stored)
         if self.stored != self.events:
-            found.append(
-                f"The spools gave {self.stored} clicks, but {self.events} events are stored."
+            yield Phrase(
+                "The spools had {clicks}, but the database and the archive have {events}.",
+                clicks=stored,
+                events=_count_events(self.events),
             )
         if self.totals != self.link_events:
-            found.append(
-                f"The totals of links add up to {self.totals}, but {self.link_events} clicks on"
-                " links are stored."
+            yield Phrase(
+                "The totals of links add up to {totals}, but their events to {clicks}.",
+                totals=_count_clicks(self.totals),
+                clicks=_count_clicks(self.link_events),
             )
         if self.stored != self.rolled_up:
-            found.append(
-                f"The spools gave {self.stored} clicks, but the roll-ups hold {self.rolled_up}."
+            yield Phrase(
+                "The spools had {clicks}, but the roll-ups have {rolled_up}.",
+                clicks=stored,
+                rolled_up=_count_clicks(self.rolled_up),
             )
-        found += [
-            f"On {day.day} there are {day.events} events, but the roll-ups hold {day.rolled_up}"
-            " clicks."
-            for day in self.days
-        ]
+
+    def _describe_parts(self) -> Iterator[Phrase]:
+        for day in self.days:
+            yield Phrase(
+                "{day}: the database and the archive have {events}, but the roll-ups have"
+                " {clicks}.",
+                day=day.day,
+                events=_count_events(day.events),
+                clicks=_count_clicks(day.rolled_up),
+            )
         if self.links:
-            found.append(f"The roll-ups of {self.links} links do not add up to their totals.")
-        found += [f"The archive lacks the file {name}." for name in self.absent]
-        found += [
-            f"Clicks that could not be read are kept in {path}: see how-to/backups.md."
-            for path in self.unreadable
-        ]
-        return found
+            yield CountPhrase(
+                "The roll-ups of {n} link don't add up to its total.",
+                "The roll-ups of {n} links don't add up to their totals.",
+                self.links,
+            )
+        for name in self.absent:
+            yield Phrase("The archive file {name} is missing.", name=name)
+        for path in self.unreadable:
+            yield Phrase(
+                "Unreadable clicks are kept in {path}. See docs/how-to/backups.md.", path=path
+            )
+
+
+def _count_clicks(count: int) -> CountPhrase:
+    return CountPhrase("{n} click", "{n} clicks", count)
+
+
+def _count_events(count: int) -> CountPhrase:
+    return CountPhrase("{n} event", "{n} events", count)
 
 
 async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
@@ -217,8 +244,8 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
         )
         old = await summarize_archive(session)
         counted: dict[str, Any] = {
-            "events": await _count_events(session, None) + old.events,
-            "link_events": await _count_events(session, LINK_CLICK) + old.link_events,
+            "events": await _query_events(session, None) + old.events,
+            "link_events": await _query_events(session, LINK_CLICK) + old.link_events,
             "totals": int(totals or 0),
             "rolled_up": await count_rolled_up(session, state),
             "days": await find_day_differences(session, state),
@@ -243,7 +270,7 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
     )
 
 
-async def _count_events(session: ReadSession, kind: int | None) -> int:
+async def _query_events(session: ReadSession, kind: int | None) -> int:
     wanted = select(func.count()).select_from(ClickEvent)
     return (
         await session.scalar(wanted if kind is None else wanted.where(ClickEvent.kind == kind)) or 0

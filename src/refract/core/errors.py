@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
-from refract.core.phrases import Phrase
+from refract.core.phrases import CountPhrase, Phrase
 
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 """The boundaries between words of a class name: `NotABackup` is not, a, backup."""
@@ -86,7 +86,7 @@ class Invalid(RefractError):
 
 
 class Limited(RefractError):
-    """Too many requests. Try again in {retry_after} seconds."""
+    """Too many requests. Try again in {wait}."""
 
     status = 429
 
@@ -96,7 +96,8 @@ class Limited(RefractError):
         self.retry_after = max(1, retry_after)
         self.limit = limit
         self.remaining = remaining
-        super().__init__(errors=None, retry_after=self.retry_after, limit=limit, **facts)
+        wait = CountPhrase("{n} second", "{n} seconds", self.retry_after)
+        super().__init__(errors=None, wait=wait, limit=limit, **facts)
 
 
 class Unavailable(RefractError):

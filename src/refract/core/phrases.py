@@ -25,3 +25,18 @@ class Phrase(str):
     def __str__(self) -> str:
         """Return the phrase itself, so that `str(exc)` of an exception keeps it translatable."""
         return self
+
+
+class CountPhrase(Phrase):
+    """A phrase with a singular and a plural form. `{n}` is the number, with separators."""
+
+    __slots__ = ("number", "singular")
+    number: int
+    singular: str
+
+    def __new__(cls, singular: str, plural: str, number: int, /, **values: object) -> Self:
+        template = singular if number == 1 else plural
+        phrase = str.__new__(cls, template.format(n=f"{number:,}", **values))
+        phrase.template, phrase.singular, phrase.number = plural, singular, number
+        phrase.values = values
+        return phrase

@@ -58,7 +58,7 @@ class KeyUsageTracker:
         """Count a request with a provider's token; all tokens of a user share one limit."""
         return self._count(f"{_USER}{user_id}", Phrase("per hour and user"))
 
-    def _count(self, name: str, per: str) -> list[tuple[bytes, bytes]]:
+    def _count(self, name: str, per: Phrase) -> list[tuple[bytes, bytes]]:
         self._used[name] += 1
         self._last[name] = self._rt.clock.now()
         if self._per_hour is None:

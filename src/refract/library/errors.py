@@ -46,7 +46,7 @@ class ImportClosed(Conflict):
 class CaptureLimitReached(Limited):
     """You saved {limit} items within an hour, which is the limit.
 
-    Try again in {retry_after} seconds.
+    Try again in {wait}.
     """
 
 

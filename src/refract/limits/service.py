@@ -70,7 +70,7 @@ class SharedLimit:
     """
 
     def __init__(
-        self, rt: Runtime, kind: str, limit: int | None, *, per: str, seconds: int = 60
+        self, rt: Runtime, kind: str, limit: int | None, *, per: Phrase, seconds: int = 60
     ) -> None:
         """Create the limit.
 

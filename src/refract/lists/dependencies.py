@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import RefractError
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt as shown_text
 from refract.limits.errors import RateLimited
@@ -153,7 +154,9 @@ async def add_entry_batch(
         granted, _ = await charge_up_to(
             session, f"entries:{client.network}", len(good), per_hour=limit, now=rt.clock.now()
         )
-        late = RateLimited(limit=limit or 0, per="an hour", retry_after=3600 // (limit or 1))
+        late = RateLimited(
+            limit=limit or 0, per=Phrase("per hour"), retry_after=3600 // (limit or 1)
+        )
         refused |= dict.fromkeys(good[granted:], late)
         good = good[:granted]
     accepted = [checked for index in good if isinstance(checked := found[index], CheckedAddress)]

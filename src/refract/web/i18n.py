@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from refract.core.errors import RefractError
-from refract.core.phrases import Phrase
+from refract.core.phrases import CountPhrase, Phrase
 
 if TYPE_CHECKING:
     from babel import Locale as CldrLocale
@@ -229,6 +229,8 @@ def translate(text: str) -> str:
         name: translate(value) if isinstance(value, Phrase) else value
         for name, value in text.values.items()
     }
+    if isinstance(text, CountPhrase):
+        return ngettext(text.singular, text.template, text.number, **values)
     template = _current.get().translations.gettext(text.template)
     return template.format_map(values) if values else template
 

@@ -175,9 +175,9 @@ def build_error_context(
         "title": heading or usual,
         "detail": detail or error.message,
         "request_id": request_id,
-        # Most messages of limits name the seconds themselves.
+        # Most messages of limits contain the time to wait.
         "retry_after": (
-            None if "{retry_after}" in error.template else getattr(error, "retry_after", None)
+            None if "{wait}" in error.template else getattr(error, "retry_after", None)
         ),
     }
 

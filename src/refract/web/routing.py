@@ -279,7 +279,10 @@ async def _authorize_before_body(request: Request, calls: frozenset[Callable[...
 def create_anonymous_body_limit(rt: Runtime) -> SharedLimit:
     """Return the limit of bodies that clients without an account may send from one network."""
     return SharedLimit(
-        rt, "stranger-body", rt.settings.stranger_bodies_per_minute, per="a minute for each network"
+        rt,
+        "stranger-body",
+        rt.settings.stranger_bodies_per_minute,
+        per=Phrase("per minute and network"),
     )
 
 

@@ -11,6 +11,7 @@ from refract.core.errors import RefractError
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.net import FetchError, PageFetcher
 from refract.core.net.metadata import fetch_metadata
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity.dependencies import WriteCaller
 from refract.identity.responses import render_fragment
@@ -32,7 +33,9 @@ class DestinationPreviewer:
     def __init__(self, rt: Runtime) -> None:
         self.fetcher = PageFetcher.from_settings(rt.settings)
         self.pool = rt.singleton(ExtractionPool)
-        self.limit = SharedLimit(rt, "look", PREVIEWS_PER_MINUTE, per="a minute")
+        self.limit = SharedLimit(
+            rt, "look", PREVIEWS_PER_MINUTE, per=Phrase("per minute for previews")
+        )
 
 
 @router.get("/app/links/look")

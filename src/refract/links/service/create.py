@@ -10,6 +10,7 @@ from refract.core.db.bulk import build_loaded_instance, insert_rows
 from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
 from refract.core.ids import get_creation_time
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.identity.models import User, UserRole
 from refract.limits.errors import RateLimited
@@ -89,7 +90,9 @@ async def create_links(
         session, _bucket(owner), len(new_links), per_hour=limit, now=rt.clock.now()
     )
     results = await _create(session, rt, owner, new_links[:granted])
-    late = RateLimited(limit=limit or 0, per="an hour", retry_after=HOUR_SECONDS // (limit or 1))
+    late = RateLimited(
+        limit=limit or 0, per=Phrase("per hour"), retry_after=HOUR_SECONDS // (limit or 1)
+    )
     return [*results, *(late for _ in new_links[granted:])]
 
 

@@ -34,7 +34,7 @@ class AddressLimit(SharedLimit):
             rt,
             "address",
             ADDRESSES_PER_HOUR,
-            per="an hour for email addresses",
+            per=Phrase("per hour for email addresses"),
             seconds=HOUR_SECONDS,
         )
 
