@@ -19,7 +19,7 @@ from refract.names.models import Name
 
 FIRST_ID = 100_000_000_000_000_000
 SLICE = 5_000
-_STEP = 1 << 22
+STEP = 1 << 22
 
 
 def destination(number: int) -> str:
@@ -56,7 +56,7 @@ async def _insert(db: Database, model: Any, rows: list[dict[str, Any]]) -> None:
 
 
 def _link(number: int) -> dict[str, Any]:
-    link_id, href = FIRST_ID + number * _STEP, destination(number)
+    link_id, href = FIRST_ID + number * STEP, destination(number)
     made = get_creation_time(link_id)
     return {
         "id": link_id,
@@ -86,7 +86,7 @@ def _name(number: int) -> dict[str, Any]:
     key = f"s{number}"
     head, middle, tail = similarity.split_key(key)
     made = datetime(2026, 1, 1, tzinfo=UTC)
-    target = FIRST_ID + number * _STEP
+    target = FIRST_ID + number * STEP
     return {
         "key": key,
         "name": key,
