@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError  # noqa: A004 - what a pool says
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
+from refract.core.db.sqlite_driver import SqliteConnection, SqliteModule
 from refract.core.settings.model import Dialect
 
 # Errors go to logs, and those of jobs into a table: they include the statement, never the values
@@ -66,6 +67,7 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
         Path(path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = create_async_engine(
         URL.create("sqlite+aiosqlite", database=path),
+        module=SqliteModule(),
         poolclass=ProgressAwarePool,
         pool_size=1 if write else 4,
         max_overflow=0,
@@ -76,7 +78,9 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
 
     @event.listens_for(engine.sync_engine, "connect")
     def prepare(connection: DBAPIConnection, _record: ConnectionPoolEntry) -> None:
-        cast("Any", connection).isolation_level = None  # we send BEGIN ourselves
+        driver = cast("SqliteConnection", connection)
+        driver.isolation_level = None  # we send BEGIN ourselves
+        driver.is_read_only = not write
         cursor = connection.cursor()
         pragmas = [
             "foreign_keys = ON",
@@ -92,7 +96,7 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
 
     @event.listens_for(engine.sync_engine, "begin")
     def begin(connection: Any) -> None:
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        connection.connection.dbapi_connection.begin()
 
     return engine
 
