@@ -25,7 +25,7 @@ from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from refract.links.models import Link, LinkTotals
 from refract.transfer.backup import create_backup
-from refract.transfer.restore import restore_backup
+from refract.transfer.restore import finish_restore, load_backup
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,8 @@ async def _compare(
     db = Database(settings)
     try:
         began = time.monotonic()
-        await restore_backup(settings, db, file, lambda *_: None)
+        await load_backup(settings, db, file, lambda *_: None)
+        await finish_restore(db)
         took = time.monotonic() - began
         found = await sums(db)
         report.none(

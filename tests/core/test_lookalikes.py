@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.lookalikes import decode_host, is_lookalike, to_ascii_url
+from refract.core.lookalikes import is_lookalike, to_ascii_url
 from refract.core.urls import parse_web_url
 from tools.scripts import TARGET, render
 
@@ -74,10 +74,6 @@ def test_what_is_ordinary_is_not(host: str) -> None:
 )
 def test_an_address_is_shown_with_its_ascii_host(typed: str, shown: str) -> None:
     assert to_ascii_url(typed) == shown
-
-
-def test_the_readable_form_is_there_for_beside_it() -> None:
-    assert decode_host("www.xn--mnchen-3ya.de") == "www.münchen.de"
 
 
 def test_the_table_is_what_its_generator_writes() -> None:

@@ -135,9 +135,6 @@ def _questions(rt: Runtime, ada: User, mine: list[int]) -> dict[str, Question]:
         "one item": lambda session: queries_items.get_own_item(session, ada.id, mine[0]),
         "cards with tags, suggestions and duplicates": cards,
         "what an enrichment starts from": lambda session: load_background(session, ada.id, mine[0]),
-        "rejected names": lambda session: queries_items.list_rejected_names(
-            session, ada.id, ["n1000", "n2000"]
-        ),
         "rules": lambda session: queries_items.list_tag_rules(session, ada.id),
         "quota": lambda session: quota.get_balance(session, rt, ada),
     }

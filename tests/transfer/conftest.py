@@ -1,10 +1,16 @@
-"""An installation with rows in every table that can be filled generically."""
+"""Installations to back up and to restore into."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 
 from proofs.harness.filling import Filler, fill_archive
+from refract.core.db.session import Database
 from refract.core.runtime import Runtime
+from refract.core.settings.model import Settings
 from refract.migrations.tables import metadata
+from tests.conftest import make_settings
 
 
 @pytest.fixture
@@ -14,3 +20,13 @@ async def full(rt: Runtime) -> Runtime:
     await fill_archive(rt.db, rt.settings.effective_archive_dir)
     assert len(filled) >= 0.8 * len(metadata.tables), sorted(set(metadata.tables) - filled)
     return rt
+
+
+@pytest.fixture
+async def elsewhere(tmp_path: Path) -> AsyncIterator[tuple[Settings, Database]]:
+    """An empty installation."""
+    settings = make_settings(tmp_path / "elsewhere")
+    settings.data_dir.mkdir()
+    db = Database(settings)
+    yield settings, db
+    await db.close()

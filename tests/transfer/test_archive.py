@@ -18,11 +18,9 @@ from refract.clicks.archive.models import ArchiveFile
 from refract.core.runtime import Runtime
 from refract.transfer.backup import ArchiveIncomplete, create_backup, mark_backup, verify_backup
 from refract.transfer.manifest import BackupIncomplete
-from refract.transfer.restore import restore_backup
 from tests.serving import refract
-from tests.transfer.test_backup import NOW, elsewhere, one_database, rewrite, silent
-
-__all__ = ["elsewhere"]
+from tests.transfer.backups import NOW, restore_backup, silent
+from tests.transfer.test_backup import one_database, rewrite
 
 
 def leftovers(directory: Path) -> list[str]:
@@ -68,7 +66,7 @@ async def test_the_archive_comes_back(
     await create_backup(full.settings, full.db, file, NOW, silent)
     settings, db = elsewhere
 
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
     for name in await archived_names(full):
         assert (settings.effective_archive_dir / name).read_text() == f"clicks of {name}"
 
@@ -95,8 +93,8 @@ async def test_a_backup_that_lacks_an_archived_file_is_not_whole(
     with pytest.raises(BackupIncomplete, match="lacks"):
         verify_backup(file)
     with pytest.raises(BackupIncomplete):
-        await restore_backup(settings, db, file, silent)
-    await restore_backup(settings, db, file, silent, without_archive=True)
+        await restore_backup(settings, db, file)
+    await restore_backup(settings, db, file, without_archive=True)
 
 
 @one_database

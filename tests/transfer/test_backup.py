@@ -3,8 +3,6 @@
 import json
 import shutil
 import zipfile
-from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,25 +21,10 @@ from refract.links.models import FeedEntry
 from refract.migrations.tables import metadata
 from refract.transfer.backup import EXCLUDED_CREDENTIALS, create_backup, verify_backup
 from refract.transfer.manifest import BackupDamaged, NotABackup
-from refract.transfer.restore import DatabaseNotEmpty, restore_backup
-from tests.conftest import make_settings
+from refract.transfer.restore import DatabaseNotEmpty
+from tests.transfer.backups import NOW, restore_backup, silent
 
-NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
 one_database = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
-
-
-def silent(_table: str, _done: int, _all: int) -> None:
-    """Nobody watches."""
-
-
-@pytest.fixture
-async def elsewhere(tmp_path: Path) -> AsyncIterator[tuple[Settings, Database]]:
-    """A machine with nothing on it."""
-    settings = make_settings(tmp_path / "elsewhere")
-    settings.data_dir.mkdir()
-    db = Database(settings)
-    yield settings, db
-    await db.close()
 
 
 async def test_every_table_comes_back_as_it_was(
@@ -54,7 +37,7 @@ async def test_every_table_comes_back_as_it_was(
     assert file.stat().st_mode & 0o077 == 0
 
     settings, db = elsewhere
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
     assert await sums(db, EXCLUDED_CREDENTIALS) == before
 
 
@@ -68,13 +51,13 @@ async def test_a_backup_of_sqlite_restores_on_every_database(
     file = tmp_path / "backup.zip"
     manifest = await create_backup(settings, db, file, NOW, silent)
 
-    await restore_backup(rt.settings, rt.db, file, silent)
+    await restore_backup(rt.settings, rt.db, file)
     assert await sums(rt.db, EXCLUDED_CREDENTIALS) == manifest.tables
     async with rt.db.write() as session:  # and it goes on numbering behind what came
         await session.execute(insert(FeedEntry).values(at=NOW, target_id=1, version=1, names=[]))
     with pytest.raises(DatabaseNotEmpty):
-        await restore_backup(rt.settings, rt.db, file, silent)
-    await restore_backup(rt.settings, rt.db, file, silent, again=True)
+        await restore_backup(rt.settings, rt.db, file)
+    await restore_backup(rt.settings, rt.db, file, again=True)
     assert await sums(rt.db, EXCLUDED_CREDENTIALS) == manifest.tables
 
 
@@ -95,7 +78,7 @@ async def test_clicks_in_the_spool_survive_and_are_counted_once(
     spool.close()
 
     settings, db = elsewhere
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     assert await Ingester(other).apply_all() == 3
     found = await figures(other)
@@ -182,7 +165,7 @@ async def test_a_file_never_leaves_its_folder(
     with zipfile.ZipFile(file, "a") as archive:
         archive.writestr(f"files/{evil}", "hello\n")
     settings, db = elsewhere
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
 
     assert not list(tmp_path.rglob("evil"))  # noqa: ASYNC240 - a look at a few files
 
@@ -204,4 +187,4 @@ async def test_a_backup_of_a_newer_version_says_so(
 
     settings, db = elsewhere
     with pytest.raises(NotABackup, match="newer version"):
-        await restore_backup(settings, db, file, silent)
+        await restore_backup(settings, db, file)

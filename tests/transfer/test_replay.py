@@ -5,7 +5,7 @@ The finding: there was no list of deletions to replay (security findings, "Low")
 
 import json
 import shutil
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -29,12 +29,8 @@ from refract.links.models import Link, LinkOwner
 from refract.registry import list_personal_data_hooks
 from refract.transfer.backup import create_backup
 from refract.transfer.replay import RevocationListMissing, replay_revocations
-from refract.transfer.restore import restore_backup
 from tests import make
-from tests.transfer.test_backup import elsewhere, silent
-
-__all__ = ["elsewhere"]
-NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
+from tests.transfer.backups import NOW, restore_backup, silent
 
 
 async def test_keys_sessions_and_people_stay_revoked(
@@ -86,7 +82,7 @@ async def test_keys_sessions_and_people_stay_revoked(
     assert await append_revocations(rt) == 0  # and not twice
 
     settings, db = elsewhere
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     async with db.read() as session:
         assert (
@@ -187,7 +183,7 @@ async def test_whom_a_deletion_bars_stays_barred_and_a_demoted_administrator_sta
     assert "eve" not in get_log_path(rt.settings).read_text()
 
     settings, db = elsewhere
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     assert await replay_revocations(
         other, list_personal_data_hooks(), [get_log_path(rt.settings)]
@@ -223,7 +219,7 @@ async def test_a_restored_database_that_was_not_brought_up_to_date_takes_nothing
     await append_revocations(rt)
 
     settings, db = elsewhere
-    await restore_backup(settings, db, file, silent)
+    await restore_backup(settings, db, file)
     other = Runtime(settings=settings, db=db, clock=rt.clock, ids=rt.ids, secret=rt.secret)
     get_log_path(settings).parent.mkdir(exist_ok=True)
     shutil.copy(get_log_path(rt.settings), get_log_path(settings))

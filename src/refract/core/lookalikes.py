@@ -40,11 +40,6 @@ def is_lookalike(host: str) -> bool:
     )
 
 
-def decode_host(host: str) -> str:
-    """Return a host in its own script, to be shown beside its ASCII form, never instead of it."""
-    return ".".join(_decode_label(label) for label in host.split("."))
-
-
 def to_ascii_url(url: str) -> str:
     """Return a URL for display: with its host in ASCII, and the rest unchanged."""
     found = _AUTHORITY.match(url)

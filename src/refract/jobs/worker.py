@@ -134,7 +134,7 @@ class JobWorker:
         self._exit_stack.close()
 
     async def run_due_jobs(self) -> int:
-        """Run all due jobs and return how many there were. For tests and commands."""
+        """Run all due jobs and return how many there were. For tests, which start no loops."""
         count = 0
         while claimed := await self._claim_jobs(self._count_free_slots()):
             count += len(claimed)

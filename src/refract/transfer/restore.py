@@ -39,29 +39,6 @@ class DatabaseNotEmpty(Conflict):
     """The database isn't empty ({table}). Restore into an empty one."""
 
 
-async def restore_backup(
-    settings: Settings,
-    db: Database,
-    path: Path,
-    progress: BackupProgress,
-    *,
-    again: bool = False,
-    without_archive: bool = False,
-) -> BackupManifest:
-    """Verify a backup, write it into an empty database and data directory, and compare."""
-    manifest = await load_backup(
-        settings, db, path, progress, again=again, without_archive=without_archive
-    )
-    await finish_restore(db)
-    return manifest
-
-
-async def finish_restore(db: Database) -> None:
-    """Remove the mark that keeps a restored database from being used."""
-    async with db.engine.connect() as connection:
-        await migrations.mark_restore(connection, migrations.HEAD, is_finished=True)
-
-
 async def load_backup(
     settings: Settings,
     db: Database,
@@ -71,7 +48,10 @@ async def load_backup(
     again: bool = False,
     without_archive: bool = False,
 ) -> BackupManifest:
-    """Restore, but leave the database marked as unusable until `finish_restore`."""
+    """Verify a backup, write it into an empty database and data directory, and compare.
+
+    The database stays marked as unusable until `finish_restore`.
+    """
     manifest = verify_backup(path, without_archive=without_archive)
     if manifest.revision > migrations.get_head():
         raise NotABackup(path=path, reason=f"it was made by the newer version {manifest.version}")
@@ -102,6 +82,12 @@ async def load_backup(
             await _upgrade(db, connection, manifest.revision)
         _restore_files(archive, settings, manifest)
     return manifest
+
+
+async def finish_restore(db: Database) -> None:
+    """Remove the mark that keeps a restored database from being used."""
+    async with db.engine.connect() as connection:
+        await migrations.mark_restore(connection, migrations.HEAD, is_finished=True)
 
 
 async def _upgrade(db: Database, connection: AsyncConnection, revision: str) -> None:

@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Form, Query, Request
-from sqlalchemy import select
 from starlette.responses import RedirectResponse, Response
 
 from refract.admin import service
@@ -23,7 +22,6 @@ from refract.links.dependencies import to_link_caller
 from refract.links.models import LinkState
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety import blocked_domains as safety_blocked_domains
-from refract.links.safety.models import BlockedDomain
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.health import HealthEndpoints
@@ -190,9 +188,7 @@ async def _render_blocked(
     request: Request, actor: Caller, rt: Runtime, *, status: int = 200, **context: Any
 ) -> Response:
     async with rt.db.read() as session:
-        domains = list(
-            await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain).limit(1_000))
-        )
+        domains = await safety_blocked_domains.list_blocked_domains(session, limit=1_000)
     return render_response(
         request,
         actor,

@@ -1,13 +1,13 @@
 """Queries for items."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import func, select, union_all
 
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.library.errors import ItemNotFound
-from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion, SuggestionStatus, TagRule
+from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion, TagRule
 
 
 async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item:
@@ -80,20 +80,6 @@ async def get_suggestions(
         for suggestion in await session.scalars(ordered):
             found[suggestion.item_id].append(suggestion)
     return found
-
-
-async def list_rejected_names(
-    session: ReadSession, user_id: int, keys: Collection[str]
-) -> set[str]:
-    """Return those of the names that the user has rejected before."""
-    if not keys:
-        return set()
-    refused = (
-        Suggestion.user_id == user_id,
-        Suggestion.status == SuggestionStatus.REJECTED,
-        Suggestion.normalised_name.in_(sorted(keys)),
-    )
-    return set(await session.scalars(select(Suggestion.normalised_name).where(*refused).distinct()))
 
 
 async def find_duplicates(

@@ -5,13 +5,11 @@ from typing import Annotated
 
 from fastapi import Response
 from pydantic import Field, StringConstraints
-from sqlalchemy import select
 
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.identity.dependencies import AdminCaller
 from refract.links.safety import blocked_domains
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
-from refract.links.safety.models import BlockedDomain
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
 
@@ -45,7 +43,7 @@ class BlockedDomainPage(OutputSchema):
 async def list_blocked(actor: AdminCaller, rt: Rt) -> BlockedDomainPage:  # noqa: ARG001 - a guard
     """List all blocked domains."""
     async with rt.db.read() as session:
-        found = list(await session.scalars(select(BlockedDomain).order_by(BlockedDomain.domain)))
+        found = await blocked_domains.list_blocked_domains(session)
     return BlockedDomainPage(items=[BlockedDomainOut.model_validate(domain) for domain in found])
 
 

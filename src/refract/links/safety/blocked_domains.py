@@ -1,6 +1,6 @@
 """Domains that an administrator has blocked. Links to them stop, and new ones are rejected."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy import delete, select, update
@@ -8,7 +8,6 @@ from sqlalchemy import delete, select, update
 from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
-from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.runtime import Runtime
 from refract.core.urls import list_parent_domains
 from refract.identity import audit
@@ -59,29 +58,11 @@ async def unblock_domain(
 
 
 async def list_blocked_domains(
-    session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
-) -> Page[BlockedDomain]:
-    """Return a page of blocked domains, newest first."""
-    scope = ["blocked-domains"]
-    query = (
-        select(BlockedDomain)
-        .order_by(BlockedDomain.blocked_at.desc(), BlockedDomain.domain.desc())
-        .limit(limit + 1)
-    )
-    if cursor:
-        query = query.where(
-            build_after_clause(
-                [BlockedDomain.blocked_at, BlockedDomain.domain],
-                cursors.decode(scope, cursor),
-                descending=True,
-            )
-        )
-    return cursors.build_page(
-        scope,
-        list(await session.scalars(query)),
-        limit,
-        lambda row: (row.blocked_at, row.domain),
-    )
+    session: ReadSession, limit: int | None = None
+) -> Sequence[BlockedDomain]:
+    """Return the blocked domains by name, at most `limit` of them."""
+    ordered = select(BlockedDomain).order_by(BlockedDomain.domain).limit(limit)
+    return (await session.scalars(ordered)).all()
 
 
 async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> DomainSet:
