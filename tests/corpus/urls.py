@@ -13,7 +13,8 @@ BACKSLASH = "backslash"
 SLASHES = "two slashes"
 HOST = "valid host name"
 UNREADABLE = "look like a valid URL"
-LONG = "characters"
+LONG = "The limit is"
+LONG_ENCODED = "The encoded URL can have at most"
 EMPTY = "Enter a URL"
 PLACEHOLDER = "only in the path or the query"
 
@@ -258,8 +259,8 @@ REFUSED: dict[str, str] = {
     "https://exam\udfffple.com/": UNREADABLE,
     # -- too long
     "https://example.com/" + "a" * MAX_URL_LENGTH: LONG,
-    "https://example.com/?" + "ü" * 1100: LONG,
-    "https://example.com/" + "日" * 900: LONG,
+    "https://example.com/?" + "ü" * 1100: LONG_ENCODED,
+    "https://example.com/" + "日" * 900: LONG_ENCODED,
     "https://" + "a" * 100_000 + ".example/": LONG,
     # -- gaps where none may be
     "https://{1}/": PLACEHOLDER,
