@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "refract"
 MAX_COLUMNS = 100
 MIN_MODULE_LINES = 60
+MAX_BODY_LINES = 40
 
 # A file with one of these names is a role of its feature and may be as short as it likes.
 ROLES = {
@@ -30,6 +31,10 @@ DIALECT = re.compile(
     r"|in one go|for good|ticked|lets? it be|the \w+est first)\b",
     re.IGNORECASE,
 )
+# Functions that may be longer, and why.
+LONG_BODIES = {
+    "refract.redirect.protocol._try_respond": "the fast lane: each call more costs every redirect",
+}
 SUPERLATIVE = re.compile(r"^_*(MOST|LEAST|LONGEST|SHORTEST|LARGEST|SMALLEST|HIGHEST|LOWEST)(_|$)")
 
 
@@ -181,6 +186,21 @@ def find_caught_names(modules: list[SourceModule]) -> list[Spot]:
     ]
 
 
+def find_long_functions(modules: list[SourceModule]) -> list[Spot]:
+    """Return functions whose body, with its docstring, has too many lines.
+
+    Signatures are left out: options of a command and parameters of a route are declarations.
+    """
+    return [
+        Spot(module.path, node.lineno, f"{node.name}: {lines} lines")
+        for module in modules
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and (lines := (node.end_lineno or 0) - node.body[0].lineno + 1) > MAX_BODY_LINES
+        and f"{module.name}.{node.name}" not in LONG_BODIES
+    ]
+
+
 def find_vague_loops(modules: list[SourceModule]) -> list[Spot]:
     """Return loops and comprehensions whose variable says nothing about its element."""
     return [
@@ -209,6 +229,7 @@ def measure() -> dict[str, list[Spot]]:
         "constants MOST_/LEAST_/LONGEST_ instead of MAX_/MIN_": find_superlatives(modules),
         "exceptions not bound to exc": find_caught_names(modules),
         "loop variables one/some/each/other": find_vague_loops(modules),
+        f"functions with more than {MAX_BODY_LINES} lines": find_long_functions(modules),
     }
 
 

@@ -142,16 +142,9 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
 
     process = (create_redis, Traces, WorkThreadPool, ExtractionPool)
     requests = (create_accepted_hosts, create_trusted_proxies, NetworkShares, RenderCache)
-    limits = (
-        MissLimit,
-        RenderLimit,
-        SignInLimit,
-        SuggestLimit,
-        AddressLimit,
-        create_anonymous_body_limit,
-        ExportSlots,
-    )
+    limits = (MissLimit, RenderLimit, SignInLimit, SuggestLimit, AddressLimit)
+    slots = (create_anonymous_body_limit, ExportSlots)
     users = (KeyUsageTracker, UserConcurrencyLimits, OidcProviders, RevocationWatcher)
     links = (DestinationChecker, DestinationPreviewer, BlockedDomainCache, LiveTotalsWatcher)
     pages = (build_fetcher, ArticleFetcher, ModelClient)
-    return *process, *requests, *limits, *users, *links, *pages
+    return *process, *requests, *limits, *slots, *users, *links, *pages

@@ -29,6 +29,10 @@ def test_no_module_is_a_fragment_of_its_only_importer() -> None:
     assert style.find_fragments(style.read_modules()) == []
 
 
+def test_functions_are_short() -> None:
+    assert style.find_long_functions(style.read_modules()) == []
+
+
 def test_the_measures_see_what_breaks_a_rule(tmp_path: Path) -> None:
     package = tmp_path / "refract"
     package.mkdir()
@@ -48,3 +52,18 @@ def test_the_measures_see_what_breaks_a_rule(tmp_path: Path) -> None:
     assert [spot.text for spot in style.find_dialect(modules)] == ["Whoever"]
     assert [spot.text for spot in style.find_vague_loops(modules)] == ["one"]
     assert [spot.path.name for spot in style.find_fragments(modules)] == ["first.py"]
+
+
+def test_the_length_of_a_function_is_that_of_its_body(tmp_path: Path) -> None:
+    package = tmp_path / "refract"
+    package.mkdir()
+    parameters = "".join(f"    option_{number},\n" for number in range(50))
+    body = "    pass\n" * (style.MAX_BODY_LINES - 1)
+    (package / "lengths.py").write_text(
+        f'def declare(\n{parameters}):\n    """Do."""\n{body}\n\n'
+        f'async def do():\n    """Do."""\n    pass\n{body}'
+    )
+
+    found = style.find_long_functions(style.read_modules(package))
+
+    assert [spot.text for spot in found] == [f"do: {style.MAX_BODY_LINES + 1} lines"]

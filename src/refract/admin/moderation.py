@@ -78,55 +78,56 @@ async def _apply_action(
     action: ReportAction,
     domain: str | None,
 ) -> ReportDecision:
-    now, name = rt.clock.now(), f"/{report.name}"
+    name = f"/{report.name}"
     match action:
         case ReportAction.DISMISS:
-            return ReportDecision(
-                report,
-                gettext("Dismissed reports of {name}", name=name),
-                f"/app/admin/reports/{report.id}/reopen",
-            )
+            message = gettext("Dismissed reports of {name}", name=name)
+            return ReportDecision(report, message, f"/app/admin/reports/{report.id}/reopen")
         case ReportAction.REOPEN:
             message = gettext("Reopened reports of {name}", name=name)
             return ReportDecision(report, message, None)
-        case ReportAction.DISABLE_LINK:
-            _require_kind(report, NameTarget.LINK, "only a link can be disabled")
-            await links.disable_link(
-                session, LinkActor(by.id, is_admin=True), report.target_id, now
-            )
-            return ReportDecision(
-                report,
-                gettext("Disabled {name}", name=name),
-                f"/app/links/{report.target_id}/enable",
-            )
-        case ReportAction.UNPUBLISH_LIST:
-            _require_kind(report, NameTarget.LIST, "only a list can be unpublished")
-            await lists.delete_list(
-                session, rt.ids, ListActor(by.id, is_admin=True), report.target_id, now
-            )
-            undo = f"/app/admin/lists/{report.target_id}/undo"
-            return ReportDecision(
-                report, gettext("Deleted {name}. You can restore it for 24 hours.", name=name), undo
-            )
+        case ReportAction.DISABLE_LINK | ReportAction.UNPUBLISH_LIST:
+            return await _take_down_target(session, rt, by, report, action)
         case ReportAction.SUSPEND_OWNER:
-            if target.owner is None:
-                raise ActionNotApplicable(why=Phrase("no account owns it"))
-            person = await change_person(
-                session, rt, by, target.owner.id, PersonPatch(status="suspended")
-            )
-            undo = f"/app/admin/people/{person.id}/restore"
-            return ReportDecision(
-                report, gettext("Suspended {name}", name=person.chosen_name or person.email), undo
-            )
+            return await _suspend_owner(session, rt, by, report, target)
         case ReportAction.BLOCK_DOMAIN:
-            host = _choose_domain(target, domain)
-            reason = f"Reported: {report.reason}"
-            row = await blocked_domains.block_domain(session, host, reason=reason, by=by.id, at=now)
-            return ReportDecision(
-                report,
-                gettext("Blocked {domain}", domain=row.domain),
-                f"/app/admin/blocked-domains/{row.domain}/remove",
+            row = await blocked_domains.block_domain(
+                session,
+                _choose_domain(target, domain),
+                reason=f"Reported: {report.reason}",
+                by=by.id,
+                at=rt.clock.now(),
             )
+            message = gettext("Blocked {domain}", domain=row.domain)
+            undo = f"/app/admin/blocked-domains/{row.domain}/remove"
+            return ReportDecision(report, message, undo)
+
+
+async def _take_down_target(
+    session: WriteSession, rt: Runtime, by: User, report: Report, action: ReportAction
+) -> ReportDecision:
+    """Disable a link or delete a list. The other kind of target is rejected."""
+    now, name, target_id = rt.clock.now(), f"/{report.name}", report.target_id
+    if action is ReportAction.DISABLE_LINK:
+        _require_kind(report, NameTarget.LINK, "only a link can be disabled")
+        await links.disable_link(session, LinkActor(by.id, is_admin=True), target_id, now)
+        message = gettext("Disabled {name}", name=name)
+        return ReportDecision(report, message, f"/app/links/{target_id}/enable")
+    _require_kind(report, NameTarget.LIST, "only a list can be unpublished")
+    await lists.delete_list(session, rt.ids, ListActor(by.id, is_admin=True), target_id, now)
+    message = gettext("Deleted {name}. You can restore it for 24 hours.", name=name)
+    return ReportDecision(report, message, f"/app/admin/lists/{target_id}/undo")
+
+
+async def _suspend_owner(
+    session: WriteSession, rt: Runtime, by: User, report: Report, target: ReportTarget
+) -> ReportDecision:
+    if target.owner is None:
+        raise ActionNotApplicable(why=Phrase("no account owns it"))
+    suspension = PersonPatch(status="suspended")
+    person = await change_person(session, rt, by, target.owner.id, suspension)
+    message = gettext("Suspended {name}", name=person.chosen_name or person.email)
+    return ReportDecision(report, message, f"/app/admin/people/{person.id}/restore")
 
 
 def _require_kind(report: Report, kind: NameTarget, why: str) -> None:

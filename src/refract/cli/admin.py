@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Table
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
@@ -13,7 +13,7 @@ from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import LinkDisposition, PersonOut, PersonPage, PersonPatch
 from refract.cli.common import InvalidValue, load_command_settings, read_secret, run_on_data
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text, print_json
+from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text, make_table, print_json
 from refract.core.db.errors import is_permission_denied
 from refract.core.db.session import WriteSession
 from refract.core.errors import ConfigurationError
@@ -55,12 +55,7 @@ def list_users(
             )
         )
         return
-    table = Table(
-        *(
-            Column(title, overflow="fold")
-            for title in ("id", "email", "name", "role", "plan", "status", "last sync")
-        )
-    )
+    table = make_table("id", "email", "name", "role", "plan", "status", "last sync")
     for person in people:
         values = (person.email, person.public_name, person.role, person.plan, person.status)
         table.add_row(

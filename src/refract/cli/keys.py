@@ -1,15 +1,14 @@
 """`refract keys`."""
 
-import json
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
 
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data, validate_options
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import UNCUT_WIDTH, make_console
+from refract.cli.output import UNCUT_WIDTH, make_console, make_table, print_json_list
 from refract.core.runtime import Runtime
 from refract.identity import keys
 from refract.identity.errors import KeyNotFound
@@ -80,30 +79,15 @@ def list_keys(
 
     found, now = run_on_data(settings, run)
     if as_json:
-        typer.echo(
-            json.dumps(
-                [KeyOut.from_key(key, now).model_dump(mode="json") for key in found], indent=2
-            )
-        )
-        return
-    if not found:
+        print_json_list(KeyOut.from_key(key, now) for key in found)
+    elif found:
+        _print_keys(found, now)
+    else:
         typer.echo("No keys yet. Create one with: refract keys create --name NAME")
-        return
-    table = Table(
-        *(
-            Column(title, overflow="fold")
-            for title in (
-                "id",
-                "name",
-                "key",
-                "scopes",
-                "status",
-                "created",
-                "last used",
-                "requests",
-            )
-        )
-    )
+
+
+def _print_keys(found: Iterable[ApiKey], now: datetime) -> None:
+    table = make_table("id", "name", "key", "scopes", "status", "created", "last used", "requests")
     for key in found:
         table.add_row(
             f"{key.id}\ncreated by {key.parent_id}" if key.parent_id else str(key.id),

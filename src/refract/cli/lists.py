@@ -1,17 +1,22 @@
 """`refract lists`: the lists of all users."""
 
-import json
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
 
 from refract.admin import queries
 from refract.admin.schemas import AdminListOut
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.links.context import parse_segment
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text
+from refract.cli.output import (
+    UNCUT_WIDTH,
+    make_console,
+    make_safe_text,
+    make_table,
+    print_json_list,
+)
 from refract.core.errors import NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
@@ -65,17 +70,15 @@ def list_lists(
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
-        typer.echo(json.dumps([row.model_dump(mode="json") for row in found], indent=2))
-        return
-    if not found:
+        print_json_list(found)
+    elif found:
+        _print_lists(found)
+    else:
         typer.echo("No lists.")
-        return
-    table = Table(
-        *(
-            Column(title, overflow="fold")
-            for title in ("name", "title", "status", "owner", "hosts", "created")
-        )
-    )
+
+
+def _print_lists(found: Iterable[AdminListOut]) -> None:
+    table = make_table("name", "title", "status", "owner", "hosts", "created")
     for row in found:
         hosts = ", ".join(row.hosts[:3])
         owner = row.owner_email or "(no account)"

@@ -1,10 +1,13 @@
 """Output for terminals. Text from users can neither set colors nor move the cursor."""
 
+import json
+from collections.abc import Iterable
 from datetime import datetime
 
 import typer
 from pydantic import BaseModel
 from rich.console import Console
+from rich.table import Column, Table
 from rich.text import Text
 
 from refract.core.text import make_excerpt
@@ -20,6 +23,11 @@ def make_console(piped_width: int = _PIPED_WIDTH) -> Console:
     return console if console.is_terminal else Console(width=piped_width)
 
 
+def make_table(*titles: str) -> Table:
+    """Return a table that scripts may read: its cells are wrapped, not cut off."""
+    return Table(*(Column(title, overflow="fold") for title in titles))
+
+
 def make_safe_text(text: str | None, max_length: int = 200, style: str = "") -> Text:
     """Return text from users, shortened and without control characters."""
     return Text(make_excerpt(text or "", max_length), style=style)
@@ -33,3 +41,8 @@ def format_time(moment: datetime | None) -> str:
 def print_json(response: BaseModel) -> None:
     """Print an API response for scripts."""
     typer.echo(response.model_dump_json(indent=2))
+
+
+def print_json_list(rows: Iterable[BaseModel]) -> None:
+    """Print rows as an array for scripts."""
+    typer.echo(json.dumps([row.model_dump(mode="json") for row in rows], indent=2))

@@ -1,16 +1,21 @@
 """`refract reports`: abuse reports."""
 
-import json
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
-from rich.table import Column, Table
 
 from refract.admin import moderation
 from refract.admin.moderation import ReportAction, ReportDecision
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text
+from refract.cli.output import (
+    UNCUT_WIDTH,
+    make_console,
+    make_safe_text,
+    make_table,
+    print_json_list,
+)
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
@@ -43,26 +48,15 @@ def list_reports(
 
     found = run_on_data(load_command_settings(data_dir), run)
     if as_json:
-        typer.echo(json.dumps([group.model_dump(mode="json") for group in found], indent=2))
-        return
-    if not found:
+        print_json_list(found)
+    elif found:
+        _print_reports(found)
+    else:
         typer.echo("No reports.")
-        return
-    table = Table(
-        *(
-            Column(title, overflow="fold")
-            for title in (
-                "id",
-                "name",
-                "kind",
-                "reports",
-                "reasons",
-                "destination",
-                "owner",
-                "status",
-            )
-        )
-    )
+
+
+def _print_reports(found: Iterable[ReportGroupOut]) -> None:
+    table = make_table("id", "name", "kind", "reports", "reasons", "destination", "owner", "status")
     for group in found:
         destination = group.destination or ", ".join(group.hosts[:3])
         table.add_row(

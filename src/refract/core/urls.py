@@ -68,27 +68,23 @@ def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool 
         raise BadUrl(Phrase("Remove the user name and password from the URL."))
     if not re.match(r"^https?://[^/\\?#]", typed, re.IGNORECASE):
         raise BadUrl(Phrase("Write the URL with two slashes, like https://example.com/."))
-    if (
-        not host
-        or len(host) > MAX_HOST_LENGTH
-        or not _HOST.match(host)
-        or host.startswith(".")
-        or ".." in host
-        or not _has_canonical_labels(host)
-    ):
+    if not _is_valid_host(host):
         raise BadUrl(Phrase("The URL doesn't have a valid host name."))
     if len(href) > limit * 3:
         raise BadUrl(
             Phrase("The encoded URL can have at most {limit} characters.", limit=limit * 3)
         )
-    return WebUrl(
-        href,
-        scheme,
-        host,
-        port,
-        path,
-        query if query != "?" else "",
-        fragment if fragment != "#" else "",
+    query, fragment = query if query != "?" else "", fragment if fragment != "#" else ""
+    return WebUrl(href, scheme, host, port, path, query, fragment)
+
+
+def _is_valid_host(host: str) -> bool:
+    return (
+        0 < len(host) <= MAX_HOST_LENGTH
+        and _HOST.match(host) is not None
+        and not host.startswith(".")
+        and ".." not in host
+        and _has_canonical_labels(host)
     )
 
 

@@ -1,13 +1,15 @@
 """The page `/`: landing page, or home of a signed-in user."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from fastapi import Query, Request
 from starlette.responses import Response
 
 from refract.clicks.stats.pages import build_today
 from refract.core.pagination import CursorCodec
+from refract.core.runtime import Runtime
 from refract.home import api_docs, browser_integration, omnibox
+from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalReadCaller
 from refract.identity.responses import render_response
 from refract.library.queries.items import count_pending_items
@@ -34,13 +36,23 @@ async def home_page(
 ) -> Response:
     """Show home to signed-in users, and the landing page to others."""
     if actor is None:
+        lists = rt.settings.effective_anonymous_lists
         return render_response(
-            request,
-            None,
-            "home/landing.html",
-            page_title="Refract",
-            anonymous_lists=rt.settings.effective_anonymous_lists,
+            request, None, "home/landing.html", page_title="Refract", anonymous_lists=lists
         )
+    return render_response(
+        request,
+        actor,
+        "home/index.html",
+        page_title=gettext("Home"),
+        **await _load_home(request, rt, actor, created),
+    )
+
+
+async def _load_home(
+    request: Request, rt: Runtime, actor: Caller, created: str | None
+) -> dict[str, Any]:
+    """Return what the template shows: newest links, clicks of today, drafts and what waits."""
     links = await link_pages.load_newest_rows(
         rt, actor, link_pages.get_stats_source(request), MAX_LATEST_LINKS
     )
@@ -58,23 +70,19 @@ async def home_page(
             cursor=None,
             status=ListStatus.DRAFT,
         )
-    return render_response(
-        request,
-        actor,
-        "home/index.html",
-        page_title=gettext("Home"),
-        links=links,
-        created=made,
-        today=counted,
-        waiting=waiting,
-        review_waiting=waiting,
-        invitations_waiting=invited,
-        claimable=claimable,
-        drafts=[
+    return {
+        "links": links,
+        "created": made,
+        "today": counted,
+        "waiting": waiting,
+        "review_waiting": waiting,
+        "invitations_waiting": invited,
+        "claimable": claimable,
+        "drafts": [
             {"title": draft.title, "href": f"/app/lists/{draft.id}", "entries": count}
             for draft, count, _ in drafts.items
         ],
-    )
+    }
 
 
 ROUTERS = (

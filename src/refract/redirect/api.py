@@ -116,11 +116,7 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
 ) -> ResolveOut:
     match outcome:
         case RedirectOutcome(found, href):
-            why = (
-                f"The list entry /{found.name} goes to {href}."
-                if found.kind == "entry"
-                else _explain_redirect(found, request)
-            )
+            why = _explain_redirect(found, href, request)
             return _build_result(path, "redirect", found.redirect_status, why, found, href)
         case WarningOutcome(found, href):
             why = (
@@ -133,26 +129,18 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
             why = f"The QR code of /{found.name}." if code else f"The preview of /{found.name}."
             return _build_result(path, "qr" if code else "preview", 200, why, found, href)
         case ListOutcome(found) if request.view is LinkView.QR:
-            return _build_result(
-                path, "qr", 200, f"The QR code of the published list /{found.name}.", found
-            )
+            why = f"The QR code of the published list /{found.name}."
+            return _build_result(path, "qr", 200, why, found)
         case ListOutcome(found):
-            return _build_result(
-                path, "list", 200, f"The name /{found.name} is a published list.", found
-            )
+            why = f"The name /{found.name} is a published list."
+            return _build_result(path, "list", 200, why, found)
         case MismatchOutcome(found, reason, usage):
-            return _build_result(
-                path, "does_not_fit", 404, f"{reason} Write it like {usage}.", found
-            )
+            why = f"{reason} Write it like {usage}."
+            return _build_result(path, "does_not_fit", 404, why, found)
         # With status 404 dead links look like missing ones, here too.
         case DeadOutcome(found, state) if dead_status != 404:
-            return _build_result(
-                path,
-                state,
-                dead_status,
-                f"The {found.kind} /{found.name} is {state.replace('_', ' ')}.",
-                found,
-            )
+            why = f"The {found.kind} /{found.name} is {state.replace('_', ' ')}."
+            return _build_result(path, state, dead_status, why, found)
         case MissingOutcome() | SignInOutcome() | DeadOutcome():
             pass
     return _build_result(
@@ -160,8 +148,10 @@ def _describe_outcome(  # noqa: PLR0911 - one per outcome
     ).model_copy(update={"suggestions": suggestions})
 
 
-def _explain_redirect(found: RedirectTarget, request: ShortLinkRequest) -> str:
+def _explain_redirect(found: RedirectTarget, href: str, request: ShortLinkRequest) -> str:
     """Return a sentence about what was found, and how path and query are used."""
+    if found.kind == "entry":
+        return f"The list entry /{found.name} goes to {href}."
     kind = "code" if found.by_code else "name"
     trimmed = (
         f", without the trailing punctuation of {request.display_name}"

@@ -23,6 +23,7 @@ from refract.core.errors import Unavailable
 from refract.core.ids import encode_base62
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
+from refract.core.settings.model import Settings
 from refract.limits.service import MissLimit
 from refract.links import feed
 from refract.names.grammar import name_key
@@ -60,16 +61,9 @@ class RedirectEngine:
     def __init__(self, rt: Runtime) -> None:
         settings, monotonic = rt.settings, rt.clock.monotonic
         self._rt = rt
-        self._reader, self._feed_reader = (
-            open_raw_reader(rt.db, connections=READER_CONNECTIONS),
-            open_raw_reader(rt.db),
-        )
-        self.spool = SpoolWriter(
-            settings.effective_spool_dir,
-            node=socket.gethostname(),
-            segment_bytes=settings.spool_segment_bytes,
-            sync=settings.spool_sync,
-        )
+        self._reader = open_raw_reader(rt.db, connections=READER_CONNECTIONS)
+        self._feed_reader = open_raw_reader(rt.db)
+        self.spool = _open_spool(settings)
         self.cache = RedirectCache(settings.cached_links, monotonic=monotonic)
         self.negative_cache = NegativeCache(settings.cached_misses, monotonic=monotonic)
         self.connections = RedirectConnections(
@@ -250,11 +244,17 @@ async def _get_no_user() -> SignedInUser | None:
     return None
 
 
+def _open_spool(settings: Settings) -> SpoolWriter:
+    return SpoolWriter(
+        settings.effective_spool_dir,
+        node=socket.gethostname(),
+        segment_bytes=settings.spool_segment_bytes,
+        sync=settings.spool_sync,
+    )
+
+
 # Prometheus metrics of counters the engine has anyway: a redirect costs nothing more. No label
 # names a link.
-
-if TYPE_CHECKING:
-    from refract.redirect.engine import RedirectEngine
 
 
 def get_spool_bytes(root: Path) -> int:
@@ -276,14 +276,12 @@ class EngineMetrics(Collector):
         yield from ()
 
     def collect(self) -> Iterator[Metric]:
-        engine = self._engine
-        table, negatives, tiers, bus, spool = (
-            engine.cache,
-            engine.negative_cache,
-            engine.lookup,
-            engine.invalidator,
-            engine.spool,
-        )
+        yield self._count_lookups()
+        yield from self._collect_cache()
+        yield from self._collect_spool()
+
+    def _count_lookups(self) -> Metric:
+        engine, tiers = self._engine, self._engine.lookup
         asked = CounterMetricFamily(
             "refract_lookups",
             "Lookups of short links, by the tier that had the answer",
@@ -296,7 +294,11 @@ class EngineMetrics(Collector):
         )
         asked.add_metric(["database"], tiers.queries)
         asked.add_metric(["failed"], tiers.failed)
-        yield asked
+        return asked
+
+    def _collect_cache(self) -> Iterator[Metric]:
+        table, bus = self._engine.cache, self._engine.invalidator
+        negatives = self._engine.negative_cache
         yield GaugeMetricFamily("refract_cached_links", "Redirects cached in memory", len(table))
         yield GaugeMetricFamily(
             "refract_cached_misses", "Missing names cached in memory", len(negatives)
@@ -317,6 +319,9 @@ class EngineMetrics(Collector):
             "1 while changes of links cannot be received",
             int(bus.feed_lost),
         )
+
+    def _collect_spool(self) -> Iterator[Metric]:
+        spool = self._engine.spool
         yield CounterMetricFamily(
             "refract_clicks_kept",
             "Clicks written to the spool before their redirect was sent",

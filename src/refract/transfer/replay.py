@@ -53,34 +53,7 @@ async def replay_revocations(
     check_lists(extra)
     entries = list(read_revocations(get_log_path(rt.settings), *extra).values())
     async with rt.db.write() as session:
-        keys = await _change_rows(
-            session,
-            ApiKey,
-            _select_ids(entries, "revoked"),
-            "status",
-            KeyStatus.ACTIVE,
-            KeyStatus.REVOKED,
-        )
-        held = {"held_at": rt.clock.now()}
-        suspended = await _change_rows(
-            session,
-            User,
-            _select_ids(entries, "suspended"),
-            "status",
-            UserStatus.ACTIVE,
-            UserStatus.SUSPENDED,
-            **held,
-        )
-        by_hand = {"admin_by_setting": None}
-        demoted = await _change_rows(
-            session,
-            User,
-            _select_ids(entries, "demoted"),
-            "role",
-            UserRole.ADMIN,
-            UserRole.USER,
-            **by_hand,
-        )
+        keys, suspended, demoted = await _revoke_again(session, rt, entries)
         for batch in iter_batches(_select_ids(entries, "allowed")):
             await tombstones.lift_bans(session, batch)
         barred_before = await tombstones.count_tombstones(session)
@@ -92,6 +65,21 @@ async def replay_revocations(
         barred = await tombstones.count_tombstones(session) - barred_before
     await append_revocations(rt)  # keeps what came from `extra`
     return ReplayResult(keys, suspended, deleted, barred, demoted)
+
+
+async def _revoke_again(
+    session: WriteSession, rt: Runtime, entries: Sequence[Revocation]
+) -> tuple[int, int, int]:
+    """Revoke keys, suspend users and demote administrators. Return the numbers of each."""
+    revoked, suspended, demoted = (
+        _select_ids(entries, state) for state in ("revoked", "suspended", "demoted")
+    )
+    status, role = (UserStatus.ACTIVE, UserStatus.SUSPENDED), (UserRole.ADMIN, UserRole.USER)
+    return (
+        await _change_rows(session, ApiKey, revoked, "status", KeyStatus.ACTIVE, KeyStatus.REVOKED),
+        await _change_rows(session, User, suspended, "status", *status, held_at=rt.clock.now()),
+        await _change_rows(session, User, demoted, "role", *role, admin_by_setting=None),
+    )
 
 
 def _select_ids(entries: Iterable[Revocation], state: str) -> list[int]:

@@ -135,7 +135,7 @@ class _Maker:
         """Yield `count` visits from `begin` on, within `length` nanoseconds."""
         if not count:
             return
-        chance, plan = self._chance, self._plan
+        chance = self._chance
         # Whole microseconds, since that is what databases keep.
         times = sorted(begin + chance.randrange(length // 1000 or 1) * 1000 for _ in range(count))
         targets = self._targets_of_hour(count)
@@ -143,37 +143,26 @@ class _Maker:
         awake = _awake(begin // _HOUR_NS % 168)
         for at, target, kind in zip(times, targets, kinds, strict=True):
             if kind == _PERSON:
-                country = _pick(_COUNTRIES, awake, chance.random())
-                network, agent = _person(
-                    plan.seed, country, chance.randrange(self._people[country])
-                )
-                private = chance.random() < plan.private
-                referrer = _pick(_REFERRERS, _BY_REFERRER, chance.random())
-                campaign = _pick(_CAMPAIGNS, _BY_CAMPAIGN, chance.random())
-                yield Visit(
-                    plan.kind,
-                    target,
-                    at,
-                    PRIVATE if private else 0,
-                    network,
-                    agent,
-                    referrer,
-                    campaign,
-                )
+                yield self._visit_person(target, at, awake)
             else:
-                agents, weights = (_BOTS, _BY_BOT) if kind == _BOT else (_PREVIEWS, _BY_PREVIEW)
-                agent = _pick(agents, weights, chance.random())
-                flags = PREFETCH if kind == _PREVIEW and chance.random() < 0.5 else 0
-                yield Visit(
-                    plan.kind,
-                    target,
-                    at,
-                    flags,
-                    _NETWORKS[0][chance.randrange(len(_NETWORKS[0]))],
-                    agent,
-                    b"",
-                    b"",
-                )
+                yield self._visit_machine(target, at, kind)
+
+    def _visit_person(self, target: int, at: int, awake: Sequence[float]) -> Visit:
+        chance, plan = self._chance, self._plan
+        country = _pick(_COUNTRIES, awake, chance.random())
+        network, agent = _person(plan.seed, country, chance.randrange(self._people[country]))
+        flags = PRIVATE if chance.random() < plan.private else 0
+        referrer = _pick(_REFERRERS, _BY_REFERRER, chance.random())
+        campaign = _pick(_CAMPAIGNS, _BY_CAMPAIGN, chance.random())
+        return Visit(plan.kind, target, at, flags, network, agent, referrer, campaign)
+
+    def _visit_machine(self, target: int, at: int, kind: int) -> Visit:
+        chance = self._chance
+        agents, weights = (_BOTS, _BY_BOT) if kind == _BOT else (_PREVIEWS, _BY_PREVIEW)
+        agent = _pick(agents, weights, chance.random())
+        flags = PREFETCH if kind == _PREVIEW and chance.random() < 0.5 else 0
+        network = _NETWORKS[0][chance.randrange(len(_NETWORKS[0]))]
+        return Visit(self._plan.kind, target, at, flags, network, agent, b"", b"")
 
     def _targets_of_hour(self, count: int) -> list[int]:
         """Draw targets by popularity; now and then one gets a third of all clicks for an hour."""

@@ -38,15 +38,7 @@ MIN_VERSIONS = {
 
 async def check_database(settings: Settings) -> list[DoctorFinding]:
     if (absent := _find_absent_file(settings)) is not None:
-        message = (
-            f"There's no installation in the data directory {settings.data_dir.absolute()}: there's"
-            f" no database {absent}."
-        )
-        return [
-            report_error(
-                "database", message, f"{LOCATION_HINT}. refract serve creates a new installation."
-            )
-        ]
+        return [_report_absent(settings, absent)]
     db = Database(settings)
     try:
         state = await migrations.check_schema(db)
@@ -78,6 +70,15 @@ async def check_database(settings: Settings) -> list[DoctorFinding]:
     finally:
         await db.close()
     return found
+
+
+def _report_absent(settings: Settings, file: Path) -> DoctorFinding:
+    message = (
+        f"There's no installation in the data directory {settings.data_dir.absolute()}: there's"
+        f" no database {file}."
+    )
+    hint = f"{LOCATION_HINT}. refract serve creates a new installation."
+    return report_error("database", message, hint)
 
 
 def _find_absent_file(settings: Settings) -> Path | None:

@@ -1,6 +1,7 @@
 """`refract links`: list, show, resolve, history."""
 
 import json
+from collections.abc import Iterable
 from typing import Annotated, Any
 
 import typer
@@ -231,7 +232,11 @@ def history(
             for change, by in versions
         ]
         typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
+    else:
+        _print_history(versions)
+
+
+def _print_history(versions: Iterable[tuple[LinkChange, str]]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
     for heading in ("version", "when", "who", "what", "changes"):
         table.add_column(heading, overflow="fold")

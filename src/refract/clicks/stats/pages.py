@@ -78,23 +78,17 @@ async def build_link_figures(
     now = rt.clock.now()
     chosen, question = _parse_query(request, get_time_zone(request, actor), now)
     try:
-        async with rt.db.read() as session:
-            found = await stats.get_dashboard(session, link.id, question, now)
+        found = await _load_dashboard(rt, link.id, question, now)
     except Invalid:  # a range that cannot be counted: show the default one
         chosen, question = _DEFAULT_RANGE, _build_preset(_DEFAULT_RANGE, question.tz, now)
-        async with rt.db.read() as session:
-            found = await stats.get_dashboard(session, link.id, question, now)
-    length = found.stats.end - found.stats.begin
-    earlier = StatsQuery(
-        found.stats.begin - length, found.stats.begin, question.granularity, question.tz
-    )
+        found = await _load_dashboard(rt, link.id, question, now)
+    begin, end = found.stats.begin, found.stats.end
+    earlier = StatsQuery(begin - (end - begin), begin, question.granularity, question.tz)
     async with rt.db.read() as session:
         before = await stats.get_link_stats(session, link.id, earlier, now)
     zone = parse_zone(question.tz)
-    first, last = (
-        found.stats.begin.astimezone(zone).date(),
-        (found.stats.end - timedelta(seconds=1)).astimezone(zone).date(),
-    )
+    first = begin.astimezone(zone).date()
+    last = (end - timedelta(seconds=1)).astimezone(zone).date()
     return {
         "base": f"/app/links/{link.id}",
         "ranges": [(key, label) for key, (label, _, _) in RANGES.items()],
@@ -105,7 +99,7 @@ async def build_link_figures(
         "end": last.isoformat(),
         "totals": found.stats.totals,
         "previous": before.totals,
-        "open": found.stats.end >= now,
+        "open": end >= now,
         "all_time": link.total_clicks or 0,
         "chart": _build_chart(found.stats, before),
         "rows": _build_rows(found.stats),
@@ -116,6 +110,13 @@ async def build_link_figures(
         "live": f"/api/v1/links/{link.id}/stats/live",
         "export": f"/api/v1/links/{link.id}/stats/export?{_format_period(found.stats)}",
     }
+
+
+async def _load_dashboard(
+    rt: Runtime, link_id: int, question: StatsQuery, now: datetime
+) -> stats.LinkDashboard:
+    async with rt.db.read() as session:
+        return await stats.get_dashboard(session, link_id, question, now)
 
 
 def _parse_query(request: Request, zone: str, now: datetime) -> tuple[str, StatsQuery]:

@@ -107,26 +107,8 @@ def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEng
     All have the same timeouts and time zone.
     """
     query = {name: value for name, value in url.query.items() if isinstance(value, str)}
-    options: dict[str, Any]
-    if dialect == "postgresql":
-        mode = query.pop("sslmode", query.pop("ssl", None))
-        options = {
-            "timeout": CONNECT_TIMEOUT,
-            "server_settings": {
-                "lock_timeout": f"{LOCK_TIMEOUT}s",
-                "timezone": "UTC",
-                "application_name": "refract",
-            },
-            **({"ssl": mode} if mode else {}),
-        }
-        driver = "postgresql+asyncpg"
-    else:
-        options = {
-            "connect_timeout": CONNECT_TIMEOUT,
-            "charset": "utf8mb4",
-            **_build_mysql_tls(query),
-        }
-        driver = "mysql+asyncmy"
+    driver = "postgresql+asyncpg" if dialect == "postgresql" else "mysql+asyncmy"
+    options = _build_options(dialect, query)
     engine = create_async_engine(
         url.set(drivername=driver, query=query),
         isolation_level="READ COMMITTED",
@@ -150,6 +132,26 @@ def create_server_engine(url: URL, dialect: Dialect, pool_size: int) -> AsyncEng
             cursor.close()
 
     return engine
+
+
+def _build_options(dialect: Dialect, query: dict[str, str]) -> dict[str, Any]:
+    """Return the arguments of a connection. Those about TLS are taken out of the URL's query."""
+    if dialect == "postgresql":
+        mode = query.pop("sslmode", query.pop("ssl", None))
+        return {
+            "timeout": CONNECT_TIMEOUT,
+            "server_settings": {
+                "lock_timeout": f"{LOCK_TIMEOUT}s",
+                "timezone": "UTC",
+                "application_name": "refract",
+            },
+            **({"ssl": mode} if mode else {}),
+        }
+    return {
+        "connect_timeout": CONNECT_TIMEOUT,
+        "charset": "utf8mb4",
+        **_build_mysql_tls(query),
+    }
 
 
 def _build_mysql_tls(query: dict[str, str]) -> dict[str, Any]:

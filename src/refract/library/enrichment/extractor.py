@@ -76,18 +76,7 @@ def extract_page(html: str, url: str) -> ExtractedPage:
     tree = LexborHTMLParser(html)
     metas = dict(reversed(list(_iter_metas(tree))))  # the first of several wins
     stated = _find_json_ld(tree)
-    readable = sanitize_extracted_html(
-        trafilatura.extract(
-            html,
-            url=url,
-            output_format="html",
-            include_comments=False,
-            include_formatting=True,
-            include_links=True,
-            include_tables=True,
-        )
-        or ""
-    )
+    readable = _extract_readable(html, url)
     return ExtractedPage(
         url=url,
         canonical_url=_resolve_url(url, _find_canonical(tree) or metas.get("og:url")),
@@ -112,6 +101,20 @@ def extract_page(html: str, url: str) -> ExtractedPage:
         text=html_to_text(readable)[:MAX_TEXT_LENGTH],
         html=readable,
     )
+
+
+def _extract_readable(html: str, url: str) -> str:
+    """Return the article of a page as harmless HTML, or "" if there is none."""
+    found = trafilatura.extract(
+        html,
+        url=url,
+        output_format="html",
+        include_comments=False,
+        include_formatting=True,
+        include_links=True,
+        include_tables=True,
+    )
+    return sanitize_extracted_html(found or "")
 
 
 def sanitize_extracted_html(html: str) -> str:

@@ -67,14 +67,7 @@ async def merge_tags(
     It replaces them on their items, and their names become its aliases.
     """
     sorted_ids = sorted(set(source_ids))
-    if not sorted_ids or target_id in sorted_ids:
-        raise NothingToMerge
-    locked = await personal_tags.lock_tags(session, user_id, [target_id, *sorted_ids])
-    if len(locked) != len(sorted_ids) + 1 or any(
-        tag.deleted_at is not None for tag in locked.values()
-    ):
-        raise TagNotFound
-    target, sources = locked[target_id], [locked[number] for number in sorted_ids]
+    target, sources = await _lock_merged_tags(session, user_id, target_id, sorted_ids)
     moved = await _repoint_aliases(session, sorted_ids, target_id)
     change = await _record_change(
         session,
@@ -100,11 +93,24 @@ async def merge_tags(
     await insert_if_absent(session, TagAlias, aliases)
     for source in sources:
         source.deleted_at, source.usage_count = now, 0
-    used = [tag.last_used_at for tag in locked.values() if tag.last_used_at is not None]
+    used = [tag.last_used_at for tag in (target, *sources) if tag.last_used_at is not None]
     target.last_used_at = max(used, default=None)
     await session.flush()
     await _recount_usage(session, [target])
     return ChangedTag(target, change.id)
+
+
+async def _lock_merged_tags(
+    session: WriteSession, user_id: int, target_id: int, source_ids: Sequence[int]
+) -> tuple[Tag, list[Tag]]:
+    if not source_ids or target_id in source_ids:
+        raise NothingToMerge
+    locked = await personal_tags.lock_tags(session, user_id, [target_id, *source_ids])
+    if len(locked) != len(source_ids) + 1 or any(
+        tag.deleted_at is not None for tag in locked.values()
+    ):
+        raise TagNotFound
+    return locked[target_id], [locked[number] for number in source_ids]
 
 
 async def undo_tag_change(

@@ -80,47 +80,57 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         sort=sort,
         visibility=visibility or None,
     )
-    async with rt.db.read() as session:
-        page = await queries.load_links_page(
-            session,
-            CursorCodec(rt.secret),
-            to_link_caller(actor),
-            filters,
-            rt.clock.now(),
-            limit=PER_PAGE,
-            cursor=cursor,
-        )
-        rows = await load_rows(
-            session, rt, get_stats_source(request), page.items, stats=owner != OwnerFilter.PUBLIC
-        )
-        states = await queries.count_states(session, actor.user.id, rt.clock.now())
-        tags = await queries.count_tags(session, actor.user.id)
-        invited = await queries.count_invitations(session, actor.user.id, rt.clock.now())
+    next_cursor, found = await _load_page(request, rt, actor, filters, cursor)
     params = _query_params(filters)
     return render_response(
         request,
         actor,
         "links/index.html",
         page_title=gettext("Links"),
-        links=rows,
         filters=filters,
         filtered=bool(params),
         q=q or "",
-        states=[
+        **found,
+        **_build_choices(actor, owner),
+        filter_url=lambda **changes: _build_url(params, changes),
+        may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
+        next_url=_build_url(params, {"cursor": next_cursor}) if next_cursor else None,
+        first_url=_build_url(params, {}) if cursor else None,
+    )
+
+
+async def _load_page(
+    request: Request, rt: Runtime, actor: Caller, filters: LinkFilter, cursor: str | None
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the cursor of the next page, and the rows and counts that the template shows."""
+    now = rt.clock.now()
+    async with rt.db.read() as session:
+        page = await queries.load_links_page(
+            session,
+            CursorCodec(rt.secret),
+            to_link_caller(actor),
+            filters,
+            now,
+            limit=PER_PAGE,
+            cursor=cursor,
+        )
+        has_stats = filters.owner != OwnerFilter.PUBLIC
+        rows = await load_rows(session, rt, get_stats_source(request), page.items, stats=has_stats)
+        states = await queries.count_states(session, actor.user.id, now)
+        tags = await queries.count_tags(session, actor.user.id)
+        invited = await queries.count_invitations(session, actor.user.id, now)
+    return page.next_cursor, {
+        "links": rows,
+        "states": [
             (state.value, states[state.value])
             for state in LinkState
             if state != LinkState.ON_HOLD or states[state.value]
         ],
-        all_count=sum(count for state, count in states.items() if state != LinkState.DELETED),
-        max_counted=queries.MAX_COUNTED,
-        tags=tags,
-        invitations_waiting=invited,
-        **_build_choices(actor, owner),
-        filter_url=lambda **changes: _build_url(params, changes),
-        may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
-        next_url=_build_url(params, {"cursor": page.next_cursor}) if page.next_cursor else None,
-        first_url=_build_url(params, {}) if cursor else None,
-    )
+        "all_count": sum(count for state, count in states.items() if state != LinkState.DELETED),
+        "max_counted": queries.MAX_COUNTED,
+        "tags": tags,
+        "invitations_waiting": invited,
+    }
 
 
 def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:

@@ -68,6 +68,34 @@ async def _render_lists(
     q: str | None = None,
     **context: Any,
 ) -> Response:
+    next_cursor, found = await _load_lists(client, rt, cursor, q)
+    parameters = {"q": q} if q else {}
+    return await render_client_page(
+        request,
+        rt,
+        client,
+        "lists/index.html",
+        page_title=gettext("Lists"),
+        **found,
+        may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
+        q=q or "",
+        next_url=(
+            f"/app/lists?{urlencode({**parameters, 'cursor': next_cursor})}"
+            if next_cursor
+            else None
+        ),
+        first_url=f"/app/lists?{urlencode(parameters)}" if cursor else None,
+        **context,
+    )
+
+
+async def _load_lists(
+    client: ListClient, rt: Runtime, cursor: str | None, q: str | None
+) -> tuple[str | None, dict[str, Any]]:
+    """Return the cursor of the next page, and the lists that the template shows.
+
+    Besides the page these are lists to claim and, on the first page, those that can be restored.
+    """
     async with rt.db.read() as session:
         page = await queries.load_lists_page(
             session,
@@ -82,44 +110,21 @@ async def _render_lists(
             if client.is_anonymous
             else await queries.list_claimable(session, client.caller.creator)
         )
+        since = rt.clock.now() - service.UNDO_WINDOW
         deleted = (
             []
             if cursor or q
-            else await queries.list_recently_deleted(
-                session, client.caller, rt.clock.now() - service.UNDO_WINDOW
-            )
+            else await queries.list_recently_deleted(session, client.caller, since)
         )
-    parameters = {"q": q} if q else {}
-    return await render_client_page(
-        request,
-        rt,
-        client,
-        "lists/index.html",
-        page_title=gettext("Lists"),
-        lists=[
-            build_summary(found, count, views, rt.settings.public_url)
-            for found, count, views in page.items
+    public_url = rt.settings.public_url
+    return page.next_cursor, {
+        "lists": [build_summary(*found, public_url) for found in page.items],
+        "claimable": format_titles(waiting),
+        "deleted": [
+            {"id": str(found.id), "title": found.title, "slug": found.slug, "held": held}
+            for found, held in deleted
         ],
-        claimable=format_titles(waiting),
-        deleted=[
-            {
-                "id": str(link_list.id),
-                "title": link_list.title,
-                "slug": link_list.slug,
-                "held": held,
-            }
-            for link_list, held in deleted
-        ],
-        may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
-        q=q or "",
-        next_url=(
-            f"/app/lists?{urlencode({**parameters, 'cursor': page.next_cursor})}"
-            if page.next_cursor
-            else None
-        ),
-        first_url=f"/app/lists?{urlencode(parameters)}" if cursor else None,
-        **context,
-    )
+    }
 
 
 @router.post("/app/lists")
