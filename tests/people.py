@@ -5,6 +5,9 @@ import pytest
 from refract.core.runtime import Runtime
 from refract.identity.models import User, UserRole
 from tests import make
+from tests.client import by_key
+
+Headers = dict[str, str]
 
 
 async def _person(rt: Runtime, name: str, role: UserRole = UserRole.USER) -> User:
@@ -31,3 +34,23 @@ async def cleo(rt: Runtime) -> User:
 async def root(rt: Runtime) -> User:
     """An administrator."""
     return await _person(rt, "root", UserRole.ADMIN)
+
+
+@pytest.fixture
+async def as_ada(rt: Runtime, ada: User) -> Headers:
+    """Headers with a key of Ada's."""
+    async with rt.db.write() as session:
+        return by_key(await make.key(session, rt, ada))
+
+
+@pytest.fixture
+async def as_bob(rt: Runtime, bob: User) -> Headers:
+    async with rt.db.write() as session:
+        return by_key(await make.key(session, rt, bob))
+
+
+@pytest.fixture
+async def as_root(rt: Runtime, root: User) -> Headers:
+    """Headers with a key that may do everything an administrator can."""
+    async with rt.db.write() as session:
+        return by_key(await make.key(session, rt, root, *make.ALL))

@@ -16,9 +16,7 @@ from refract.identity.revocation_log import ALLOWED_ACTION, DELETED_ACTION
 from refract.links.history import LinkChangeAction
 from tests import make
 from tests.client import by_cookie, on_sqlite
-from tests.people import ada, root
 
-__all__ = ["ada", "root"]
 SOURCE = Path(refract.__file__).parent
 CALLS: dict[str, tuple[str, tuple[int, ...], str]] = {
     "record_event": ("", (2,), ""),

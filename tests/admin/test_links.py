@@ -11,9 +11,6 @@ from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
-from tests.people import ada, root
-
-__all__ = ["ada", "root"]
 
 
 async def test_a_link_is_found_by_its_destinations_domain_in_ascii(

@@ -4,7 +4,6 @@ The finding: no screen, call or command showed an administrator a list that was 
 page published by a stranger could only be removed with SQL (security review, finding 2).
 """
 
-import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
@@ -13,22 +12,8 @@ from refract.identity.models import AuditEntry, User
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 from tests.lists.clients import creator, published
-from tests.people import ada, bob, root
 
-__all__ = ["ada", "bob", "root"]
 HTML = {"Accept": "text/html"}
-
-
-@pytest.fixture
-async def admin(rt: Runtime, root: User) -> dict[str, str]:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, root, *make.ALL))
-
-
-@pytest.fixture
-async def browser(rt: Runtime, root: User) -> dict[str, str]:
-    async with rt.db.write() as session:
-        return by_cookie(rt, await make.cookie(session, rt, root)) | HTML
 
 
 async def _key(rt: Runtime, user: User) -> dict[str, str]:

@@ -17,25 +17,11 @@ from refract.identity.models import AuditEntry, Scope, User
 from refract.reports.jobs import PurgeReports, purge_reports
 from refract.reports.models import Report
 from tests import make
-from tests.client import by_cookie, by_key, on_sqlite
+from tests.client import by_key, on_sqlite
 from tests.lists.clients import code, creator, published
-from tests.people import ada, bob, root
 
-__all__ = ["ada", "bob", "root"]
 HTML = {"Accept": "text/html"}
 EVIL = "https://bücher.example/login"
-
-
-@pytest.fixture
-async def admin(rt: Runtime, root: User) -> dict[str, str]:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, root, *make.ALL))
-
-
-@pytest.fixture
-async def browser(rt: Runtime, root: User) -> dict[str, str]:
-    async with rt.db.write() as session:
-        return by_cookie(rt, await make.cookie(session, rt, root)) | HTML
 
 
 async def _link(rt: Runtime, owner: User, name: str = "evil", destination: str = EVIL) -> int:

@@ -14,29 +14,10 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link
 from refract.web.models import StoredResponse
-from tests import make
-from tests.client import by_key, on_sqlite
+from tests.client import on_sqlite
+from tests.people import Headers
 
 URL = "https://example.com/plans"
-Headers = dict[str, str]
-
-
-@pytest.fixture
-async def as_ada(rt: Runtime, ada: User) -> Headers:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, ada))
-
-
-@pytest.fixture
-async def as_bob(rt: Runtime, bob: User) -> Headers:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, bob))
-
-
-@pytest.fixture
-async def as_root(rt: Runtime, root: User) -> Headers:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, root, *make.ALL))
 
 
 async def _create(client: AsyncClient, headers: Headers, **fields: Any) -> dict[str, Any]:

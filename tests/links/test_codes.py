@@ -29,10 +29,9 @@ from refract.names.grammar import RANDOM_CODE_LENGTH, is_random_code
 from refract.names.models import Name
 from refract.names.queries import find_similar_names
 from tests import make
-from tests.client import by_cookie, by_key, client_of
+from tests.client import by_cookie, client_of
 from tests.conftest import make_settings
-
-Headers = dict[str, str]
+from tests.people import Headers
 
 
 @pytest.fixture
@@ -44,12 +43,6 @@ def settings(database: str, tmp_path: Path) -> Settings:
 async def client(app: WebNode) -> AsyncIterator[AsyncClient]:
     async with client_of(app) as asking:
         yield asking
-
-
-@pytest.fixture
-async def as_ada(rt: Runtime, ada: User) -> Headers:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, ada))
 
 
 async def _new(client: AsyncClient, headers: Headers, **fields: object) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from refract.links.jobs import PurgeInvitations, purge_invitations
 from refract.links.models import Link, LinkInvitation, LinkOwner
 from tests import make
 from tests.client import by_cookie, by_key
+from tests.people import Headers
 
-Headers = dict[str, str]
 MINE = "/api/v1/me/invitations"
 PAGE = {"Accept": "text/html"}
 
@@ -27,18 +27,6 @@ PAGE = {"Accept": "text/html"}
 async def link(rt: Runtime, ada: User) -> Link:
     async with rt.db.write() as session:
         return await make.link(session, rt, ada, name="frame-up")
-
-
-@pytest.fixture
-async def as_ada(rt: Runtime, ada: User) -> Headers:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, ada))
-
-
-@pytest.fixture
-async def as_bob(rt: Runtime, bob: User) -> Headers:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, bob))
 
 
 async def _owners(rt: Runtime, link: Link) -> dict[int, bool]:

@@ -1,12 +1,8 @@
 """No query of links reads a whole table, shown by the databases' plans on 100,000 links."""
 
-import json
 import re
-from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Any
-
-from sqlalchemy import event
 
 from refract.core.clock import ManualClock
 from refract.core.db.session import ReadSession
@@ -22,9 +18,9 @@ from refract.names import service as names
 from refract.names.models import NameTarget
 from tests import make
 from tests.links.many_links import COUNT, STEP, hundred_thousand_links
+from tests.plans import Question, assert_no_scans, find_scans, record_statements
 
 BIG = {"links", "names", "link_owners", "link_totals", "link_tags", "link_history", "list_entries"}
-Question = Callable[[ReadSession], Awaitable[Any]]
 
 
 def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
@@ -104,84 +100,10 @@ async def _standing(session: ReadSession, who: LinkCaller, link_id: int) -> None
     await load_access(session, who, await session.get_one(Link, link_id))
 
 
-def _sqlite_faults(plan: list[str]) -> list[str]:
-    sorted_after = any("USE TEMP B-TREE FOR ORDER BY" in line for line in plan)
-    return [
-        line
-        for line in plan
-        if (scan := re.match(r"SCAN (\w+)(.*)", line))
-        and scan[1] in BIG
-        and ("USING" not in scan[2] or sorted_after)
-    ]
-
-
-def _postgresql_faults(node: dict[str, Any], *, below_sort: bool = False) -> list[str]:
-    """Return sequential scans of big tables, and full index walks that are sorted afterwards."""
-    kind, table = node["Node Type"], node.get("Relation Name")
-    walked = kind in ("Index Scan", "Index Only Scan") and "Index Cond" not in node
-    faults = (
-        [f"{kind} on {table}"]
-        if table in BIG and (kind == "Seq Scan" or (walked and below_sort))
-        else []
-    )
-    for inner in node.get("Plans", []):
-        faults += _postgresql_faults(inner, below_sort=below_sort or kind == "Sort")
-    return faults
-
-
-def _mysql_faults(rows: list[dict[str, Any]]) -> list[str]:
-    sorted_after = any("filesort" in (row["Extra"] or "") for row in rows)
-    return [
-        f"{row['type']} on {row['table']}: {row['Extra']}"
-        for row in rows
-        if row["table"] in BIG
-        and (row["type"] == "ALL" or (row["type"] == "index" and sorted_after))
-    ]
-
-
-async def _faults(rt: Runtime, statement: str, parameters: Any) -> list[str]:
-    async with rt.db.read_engine.connect() as connection:
-        if rt.db.dialect == "sqlite":
-            plan = await connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
-            return _sqlite_faults([str(row.detail) for row in plan])
-        if rt.db.dialect == "postgresql":
-            plan = await connection.exec_driver_sql(
-                f"EXPLAIN (FORMAT JSON) {statement}", parameters
-            )
-            raw = plan.scalar_one()
-            return _postgresql_faults((json.loads(raw) if isinstance(raw, str) else raw)[0]["Plan"])
-        plan = await connection.exec_driver_sql(f"EXPLAIN {statement}", parameters)
-        return _mysql_faults([dict(row._mapping) for row in plan])
-
-
 async def test_no_question_reads_a_whole_table(rt: Runtime, clock: ManualClock) -> None:
     ada, first = await hundred_thousand_links(rt)
     clock.advance(COUNT)
-    asked: list[tuple[str, Any]] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
-        asked.append((statement, parameters))
-
-    report: list[str] = []
-    for name, question in _questions(rt, ada, first).items():
-        asked.clear()
-        event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-        async with rt.db.read() as session:
-            await question(session)
-        event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-        selects = [
-            (statement, parameters)
-            for statement, parameters in asked
-            if statement.startswith("SELECT")
-        ]
-        assert selects, name
-        for statement, parameters in selects:
-            report += [
-                f"{name}: {fault}\n{statement}"
-                for fault in await _faults(rt, statement, parameters)
-            ]
-
-    assert not report, "\n\n".join(report)
+    await assert_no_scans(rt, _questions(rt, ada, first), BIG)
     await _jobs_read_no_whole_table(rt)
 
 
@@ -190,23 +112,16 @@ async def _jobs_read_no_whole_table(rt: Runtime) -> None:
 
     The seeds have idx_urls_expires_at and idx_links_expires for it.
     """
-    asked: list[tuple[str, Any]] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
-        asked.append((statement, parameters))
-
-    event.listen(rt.db.engine.sync_engine, "before_cursor_execute", note)
-    async with rt.db.write() as session:
-        assert await service.mark_expired(session, rt.clock.now(), limit=50) == 50
-        assert (
-            await service.purge_links(session, rt.clock.now(), timedelta(seconds=10), limit=50)
-            == 50
-        )
-    event.remove(rt.db.engine.sync_engine, "before_cursor_execute", note)
-    faults = {
+    with record_statements(rt.db.engine) as asked:
+        async with rt.db.write() as session:
+            now = rt.clock.now()
+            assert await service.mark_expired(session, now, limit=50) == 50
+            assert await service.purge_links(session, now, timedelta(seconds=10), limit=50) == 50
+    scans = {
         statement: found
         for statement, parameters in asked
-        if re.match("SELECT|UPDATE|DELETE", statement) and not isinstance(parameters, list)
-        and (found := await _faults(rt, statement, parameters))
-    }  # fmt: skip
-    assert faults == {}
+        if re.match("SELECT|UPDATE|DELETE", statement)
+        and not isinstance(parameters, list)
+        and (found := await find_scans(rt, statement, parameters, BIG))
+    }
+    assert scans == {}

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from httpx import AsyncClient
-from pydantic import SecretStr
 from sqlalchemy import func, select, update
 
 from refract.app import WebNode
@@ -38,26 +37,9 @@ from refract.lists.draft_owners import ListClient
 from refract.lists.models import ListEntry
 from tests import make
 from tests.client import by_cookie, by_key, client_of
-from tests.links.safe_browsing import FakeSafeBrowsing, safe_browsing
+from tests.links.safe_browsing import FakeSafeBrowsing
 
 DAY = timedelta(days=1)
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeSafeBrowsing]:
-    async with safe_browsing() as server:
-        yield server
-
-
-@pytest.fixture
-async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
-    """Return a runtime that calls the fake service."""
-    settings = rt.settings.model_copy(
-        update={"safe_browsing_key": SecretStr("key"), "safe_browsing_url": fake.url}
-    )
-    runtime = replace(rt, settings=settings)
-    yield runtime
-    await runtime.close()
 
 
 @pytest.fixture

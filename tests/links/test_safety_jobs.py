@@ -1,10 +1,6 @@
 """Rechecks of links that were created while the service was unavailable."""
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
-
 import pytest
-from pydantic import SecretStr
 from sqlalchemy import func, select, update
 
 from refract.core.runtime import Runtime
@@ -18,23 +14,7 @@ from refract.links.safety.models import UrlCheck
 from refract.links.safety.safe_browsing import RETRY_INTERVAL_SECONDS
 from refract.links.safety.service import RecheckLinks
 from tests import make
-from tests.links.safe_browsing import FakeSafeBrowsing, safe_browsing
-
-
-@pytest.fixture
-async def fake() -> AsyncIterator[FakeSafeBrowsing]:
-    async with safe_browsing() as server:
-        yield server
-
-
-@pytest.fixture
-async def ours(rt: Runtime, fake: FakeSafeBrowsing) -> AsyncIterator[Runtime]:
-    settings = rt.settings.model_copy(
-        update={"safe_browsing_key": SecretStr("key"), "safe_browsing_url": fake.url}
-    )
-    runtime = replace(rt, settings=settings)
-    yield runtime
-    await runtime.close()
+from tests.links.safe_browsing import FakeSafeBrowsing
 
 
 async def _made(rt: Runtime, fake: FakeSafeBrowsing, *destinations: str) -> list[int]:

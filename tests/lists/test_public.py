@@ -3,12 +3,11 @@
 import json
 import re
 from collections.abc import Iterator
-from typing import Any
 
 import feedparser
 import pytest
 from httpx import ASGITransport, AsyncClient
-from sqlalchemy import event, select
+from sqlalchemy import select
 
 from refract.app import WebNode
 from refract.clicks.ingest.ingester import Ingester
@@ -28,8 +27,9 @@ from refract.server.node import ServerNode
 from tests import make
 from tests.client import by_key, on_sqlite
 from tests.links.many_links import gather_statistics
-from tests.links.test_plans import _faults
+from tests.links.test_plans import BIG
 from tests.lists.clients import code, creator, new_list, published, read
+from tests.plans import find_scans, record_statements
 
 HTML = {"Accept": "text/html"}
 A, B, C = (f"https://example.com/{letter}" for letter in "abc")
@@ -341,24 +341,18 @@ async def test_no_question_about_lists_reads_a_whole_table(
     for number in range(6):
         await _with_entries(rt, ada, 400, f"list-{number}")
     await gather_statistics(rt, "names, lists, list_entries, list_totals, links")
-    asked: list[tuple[str, Any]] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
-        asked.append((statement, parameters))
-
-    event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-    for path in ("/list-1", "/list-1/7", "/api/v1/public/lists/list-2?edition=1"):
-        assert (await client.get(path)).status_code in (200, 302)
-    event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
+    with record_statements(rt.db.read_engine) as asked:
+        for path in ("/list-1", "/list-1/7", "/api/v1/public/lists/list-2?edition=1"):
+            assert (await client.get(path)).status_code in (200, 302)
     big = [
         (statement, parameters) for statement, parameters in asked if "list_entries" in statement
     ]
 
     assert big
     for statement, parameters in big:
-        faults = await _faults(rt, statement, parameters)
+        scans = await find_scans(rt, statement, parameters, BIG)
         absent = (" on links", " on link_owners")  # there is none of these here to look at
-        assert [fault for fault in faults if not fault.endswith(absent)] == [], statement
+        assert [scan for scan in scans if not scan.endswith(absent)] == [], statement
 
 
 @on_sqlite

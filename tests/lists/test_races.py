@@ -5,14 +5,12 @@ Positions run from 1 to n whatever eight clients do.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 
 from sqlalchemy import select
 
-from refract.core.db.session import Database, WriteSession
+from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError, StoreBusy
-from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import service
@@ -23,32 +21,13 @@ from refract.names.errors import SlugTaken
 from refract.names.models import Name
 from tests import make
 from tests.machine import size
+from tests.processes import processes
 
 PUBLISHERS = size("CLAIMERS", 8)
 ROUNDS = size("ROUNDS", 3)
 STEPS = size("REORDERS", 8)
 CLIENTS = 8
 A = "https://example.com/a"
-
-
-@asynccontextmanager
-async def processes(rt: Runtime, count: int) -> AsyncIterator[list[Runtime]]:
-    """Return runtimes with their own connection pool and worker id, as separate processes have."""
-    own = [
-        Runtime(
-            settings=rt.settings,
-            db=Database(rt.settings),
-            clock=rt.clock,
-            ids=SnowflakeGenerator(100 + number, rt.clock),
-            secret=rt.secret,
-        )
-        for number in range(count)
-    ]
-    try:
-        yield own
-    finally:
-        for one in own:
-            await one.db.close()
 
 
 async def _until_done(rt: Runtime, step: Callable[[WriteSession], Awaitable[object]]) -> str:

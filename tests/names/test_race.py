@@ -5,9 +5,7 @@ import asyncio
 import pytest
 from sqlalchemy import select
 
-from refract.core.db.session import Database
 from refract.core.errors import StoreBusy
-from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link, LinkOwner
@@ -15,6 +13,7 @@ from refract.names.errors import SlugTaken
 from refract.names.models import Name
 from tests import make
 from tests.machine import size
+from tests.processes import processes
 
 CLAIMERS = size("CLAIMERS", 16)
 ROUNDS = size("ROUNDS", 2)
@@ -38,17 +37,7 @@ async def _claim(rt: Runtime, ada: User, names: list[str], start: asyncio.Event)
 @pytest.mark.parametrize("order", ["same", "mixed"])
 async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: str) -> None:
     """Each claimer has its own connection pool and worker id, like a process of its own."""
-    own = [
-        Runtime(
-            settings=rt.settings,
-            db=Database(rt.settings),
-            clock=rt.clock,
-            ids=SnowflakeGenerator(100 + number, rt.clock),
-            secret=rt.secret,
-        )
-        for number in range(CLAIMERS)
-    ]
-    try:
+    async with processes(rt, CLAIMERS) as own:
         for turn in range(ROUNDS):
             spellings = [f"Road_Map-{turn}", f"road-map-{turn}", f"ROAD-map_{turn}"]
             names = [[f"x{turn}", spellings[number % 3]] for number in range(CLAIMERS)]
@@ -58,16 +47,13 @@ async def test_exactly_one_claimer_wins_a_name(rt: Runtime, ada: User, order: st
                 ]
             start = asyncio.Event()
             tasks = [
-                asyncio.create_task(_claim(one, ada, wanted, start))
-                for one, wanted in zip(own, names, strict=True)
+                asyncio.create_task(_claim(process, ada, wanted, start))
+                for process, wanted in zip(own, names, strict=True)
             ]
             start.set()
             results = await asyncio.gather(*tasks)
             assert sorted(set(results)) == ["taken", "won"]
             assert results.count("won") == 1
-    finally:
-        for one in own:
-            await one.db.close()
 
     async with rt.db.read() as session:
         links = set(await session.scalars(select(Link.id)))

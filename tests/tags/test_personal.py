@@ -24,12 +24,6 @@ from tests.tags import items
 TAGS = "/api/v1/tags"
 
 
-@pytest.fixture
-async def as_ada(rt: Runtime, ada: User) -> dict[str, str]:
-    async with rt.db.write() as session:
-        return by_key(await make.key(session, rt, ada))
-
-
 @on_sqlite
 async def test_seed_004_create_finds_makes_and_revives(
     client: AsyncClient, as_ada: dict[str, str]

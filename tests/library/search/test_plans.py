@@ -2,8 +2,7 @@
 
 from typing import Any
 
-import pytest
-from sqlalchemy import event, select, text
+from sqlalchemy import select, text
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
@@ -21,11 +20,11 @@ from refract.library.search.similar import find_similar_items
 from refract.tags import personal_tags
 from refract.tags.models import Tag
 from refract.tags.queries import TagSort, load_tags_page
-from tests.library import test_plans as filled
-from tests.library.test_plans import Question
-from tests.links import test_plans as plans
+from tests.library.test_plans import BIG as ITEM_TABLES
+from tests.library.test_plans import fill_items
+from tests.plans import Question, assert_no_scans
 
-BIG = filled.BIG | {"item_search"}
+BIG = ITEM_TABLES | {"item_search"}
 
 
 def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
@@ -77,11 +76,8 @@ def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
     }
 
 
-async def test_no_question_reads_a_whole_table(
-    rt: Runtime, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(plans, "BIG", BIG)
-    ada, mine = await filled._fill(rt)
+async def test_no_question_reads_a_whole_table(rt: Runtime) -> None:
+    ada, mine = await fill_items(rt)
     async with rt.db.write() as session:
         owners = {
             row.id: row.user_id
@@ -96,24 +92,7 @@ async def test_no_question_reads_a_whole_table(
         item = await session.get_one(Item, mine[0])
         item.title = "Word number1200"
     await _settle(rt)
-    asked: list[tuple[str, Any]] = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, parameters: Any, *_rest: Any) -> None:
-        asked.append((statement, parameters))
-
-    report: list[str] = []
-    for name, question in _questions(rt, ada, item).items():
-        asked.clear()
-        event.listen(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-        async with rt.db.read() as reading:
-            await question(reading)
-        event.remove(rt.db.read_engine.sync_engine, "before_cursor_execute", note)
-        for statement, parameters in [one for one in asked if one[0].startswith("SELECT")]:
-            report += [
-                f"{name}: {fault}\n{statement}"
-                for fault in await plans._faults(rt, statement, parameters)
-            ]
-    assert not report, "\n\n".join(report)
+    await assert_no_scans(rt, _questions(rt, ada, item), BIG)
 
 
 async def _settle(rt: Runtime) -> None:
