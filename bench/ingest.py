@@ -28,9 +28,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import make_url, text
 
@@ -210,24 +211,21 @@ async def _ingest(settings: Settings, root: Path, start: Barrier | None) -> Shar
         return Share(stored, began, time.monotonic(), time.process_time() - spent)
 
 
-def _ingest_in_child(settings: Settings, root: Path, start: Barrier, results: Any) -> None:
-    results.put(asyncio.run(_ingest(settings, root, start)))
+def _ingest_in_child(settings: Settings, root: Path, start: Barrier, result: Connection) -> None:
+    result.send(asyncio.run(_ingest(settings, root, start)))
 
 
 def _ingest_at_once(settings: Settings, roots: list[Path]) -> list[Share]:
     """Ingest each directory in a process of its own, all at the same time."""
     spawn = multiprocessing.get_context("spawn")
-    start, results = spawn.Barrier(len(roots)), spawn.Queue()
-    children = [
-        spawn.Process(target=_ingest_in_child, args=(settings, root, start, results))
-        for root in roots
-    ]
-    for child in children:
+    start, receivers = spawn.Barrier(len(roots)), []
+    for root in roots:
+        receiver, sender = spawn.Pipe(duplex=False)
+        child = spawn.Process(target=_ingest_in_child, args=(settings, root, start, sender))
         child.start()
-    shares = [results.get(timeout=600) for _ in children]
-    for child in children:
-        child.join()
-    return shares
+        sender.close()  # so that a child that dies ends the wait
+        receivers.append(receiver)
+    return [receiver.recv() for receiver in receivers]
 
 
 async def measure(dialect: str, clicks: int, spread: Spread, processes: int = 1) -> Figures:

@@ -1,6 +1,7 @@
 """Each click is stored exactly once, whatever fails; what does not add up is reported."""
 
 import asyncio
+import gc
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -9,13 +10,14 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
+from refract.clicks.ingest import ingester as ingesting
+from refract.clicks.ingest.batch import EventBatch
 from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.ingest.transaction import IngestRun
 from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
 from refract.clicks.spool.reader import (
     SpoolBatch,
-    SpoolPosition,
-    SpoolState,
     acknowledge_damage,
     list_spools,
     lock_ingester,
@@ -23,6 +25,7 @@ from refract.clicks.spool.reader import (
 from refract.clicks.spool.writer import SpoolWriter, format_segment_name
 from refract.clicks.verify import Reconciliation, reconcile
 from refract.core.clock import ManualClock
+from refract.core.db.session import WriteSession, count_statements
 from refract.core.errors import StoreUnavailable
 from refract.core.runtime import Runtime
 from refract.links.models import LinkTotals
@@ -224,11 +227,9 @@ class Unlucky(Ingester):
         self.committed = committed
         self.left = 1
 
-    async def _apply_batch(
-        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
-    ) -> None:
+    async def _apply_run(self, run: IngestRun, batch: SpoolBatch, *, follow: bool = True) -> None:
         if not self.left or self.committed:
-            await super()._apply_batch(spool, position, batch)
+            await super()._apply_run(run, batch, follow=follow)
         if self.left:
             self.left -= 1
             raise StoreUnavailable
@@ -327,3 +328,86 @@ async def test_clicks_wait_while_the_database_is_away(
     assert b"refract_ingest_lag_seconds 0.0" in rt.metrics.render()
     async with rt.db.read() as session:
         assert await session.scalar(select(func.count()).select_from(ClickEvent)) == 1
+
+
+@pytest.fixture
+def short_runs(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> int:
+    """Read ten clicks at once, forty in a run on database servers; return the clicks of a run."""
+    monkeypatch.setattr(ingesting, "BATCH_SIZE", 40)
+    monkeypatch.setattr(ingesting, "MAX_BATCH_SIZE", 10)
+    monkeypatch.setitem(ingesting.MAX_RUN_CLICKS, rt.db.dialect, 40)
+    return 10 if rt.db.dialect == "sqlite" else 40
+
+
+async def test_roll_ups_are_written_once_per_run(rt: Runtime, root: Path, short_runs: int) -> None:
+    spool_of(root, *[[click(rt)] * 10 for _ in range(12)])
+    statements: list[str] = []
+    stop = count_statements(rt.db.engine, statements.append)
+
+    assert await Ingester(rt).apply_all() == 120
+
+    stop()
+    runs = [text for text in statements if text.startswith("UPDATE rollup_state")]
+    assert len(runs) == 120 // short_runs
+    assert await totals(rt) == (120, 0)
+    await agree(rt, 120)
+
+
+class Interrupted(Ingester):
+    """The database goes away before the fourth batch is stored."""
+
+    left = 3
+
+    async def _build_event_batch(self, run: IngestRun, batch: SpoolBatch) -> EventBatch:
+        self.left -= 1
+        if self.left == -1:
+            raise StoreUnavailable
+        return await super()._build_event_batch(run, batch)
+
+
+async def test_a_run_that_fails_in_the_middle_leaves_nothing(
+    rt: Runtime, root: Path, short_runs: int
+) -> None:
+    spool_of(root, *[[click(rt)] * 10 for _ in range(7)])
+    ingester = Interrupted(rt)
+
+    assert await ingester._run_once() == 1.0
+
+    figures = await reconcile(rt)
+    whole_runs = 30 // short_runs * short_runs
+    assert (figures.drift, figures.stored, figures.pending) == ([], whole_runs, 70 - whole_runs)
+    await ingester._run_once()
+    await agree(rt, 70)
+
+
+class Delayed(Ingester):
+    """Every transaction takes a minute, in which the machine works for others."""
+
+    async def _store_batches(
+        self,
+        session: WriteSession,
+        run: IngestRun,
+        batch: SpoolBatch,
+        events: EventBatch,
+        *,
+        follow: bool,
+    ) -> None:
+        await super()._store_batches(session, run, batch, events, follow=follow)
+        assert isinstance(self._rt.clock, ManualClock)
+        self._rt.clock.advance(60)
+        assert not gc.isenabled()
+
+
+async def test_runs_grow_with_a_backlog_and_a_busy_machine_does_not_shorten_them(
+    rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingesting, "BATCH_SIZE", 5)
+    spool_of(root, *[[click(rt)] * 10 for _ in range(7)])
+    ingester = Delayed(rt)
+
+    assert await ingester.apply_all() == 70
+
+    assert ingester._run_size == 40
+    assert gc.isenabled()
+    ingester._adapt_run_size(40, ingesting.MAX_LOCK_SECONDS * 1.1)
+    assert ingester._run_size == 20

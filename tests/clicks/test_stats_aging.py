@@ -10,6 +10,7 @@ from httpx import AsyncClient
 from refract.clicks.models import ClickEvent
 from refract.clicks.rollups import compaction
 from refract.clicks.rollups.state import lock_progress, save_progress
+from refract.clicks.rollups.updater import RollupUpdater
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -21,7 +22,7 @@ from tests.clicks.test_stats import World, agrees, asked_at_random, populated
 async def world(
     rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User, bob: User
 ) -> World:
-    """Few clicks, since every hour with one is closed separately."""
+    """Few clicks, since the test below closes every hour with one separately."""
     return await populated(rt, clock, client, ada, bob, clicks=60)
 
 
@@ -30,6 +31,7 @@ async def test_closing_hours_changes_no_figure(
 ) -> None:
     """Queries in the middle of a day, while an hour is being closed, and with a later click."""
     monkeypatch.setattr(compaction, "BATCH_SIZE", 1)
+    monkeypatch.setattr(compaction, "WINDOW_ROWS", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):
@@ -39,7 +41,7 @@ async def test_closing_hours_changes_no_figure(
             await save_progress(
                 session,
                 await compaction._close_batch(
-                    session, state, int(clock.now().timestamp()) // 3600 * 3600
+                    session, state, int(clock.now().timestamp()) // 3600 * 3600, RollupUpdater()
                 ),
             )
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)

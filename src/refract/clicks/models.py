@@ -18,7 +18,6 @@ class ClickEvent(Model):
     __tablename__ = "click_events"
     __table_args__ = (
         Index("ix_click_events_target", "target_id", "at"),
-        Index("ix_click_events_country", "country_code", "at"),
         Index("ix_click_events_at", "at"),
         TABLE_OPTIONS,
     )

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 import structlog
 
 from refract.clicks.ingest import stream
-from refract.clicks.ingest.ingester import BATCH_SIZE, RETRY_INTERVAL, CheckpointMoved, Ingester
+from refract.clicks.ingest.ingester import MAX_BATCH_SIZE, RETRY_INTERVAL, Ingester
 from refract.clicks.ingest.stream import CONSUMER_GROUP, STREAM_KEY, StreamBatch
+from refract.clicks.ingest.transaction import CheckpointMoved
 from refract.clicks.spool.format import BrokenFrame
 from refract.clicks.spool.reader import SpoolPosition
 from refract.core.error_throttle import ErrorThrottle
@@ -144,7 +145,7 @@ class StreamConsumer:
             at += 1
             while (
                 at < len(entries)
-                and (more := parcel.join(entries[at].batch, BATCH_SIZE)) is not None
+                and (more := parcel.join(entries[at].batch, MAX_BATCH_SIZE)) is not None
             ):
                 parcel = more
                 ids.append(entries[at].id)

@@ -1,27 +1,27 @@
-"""Ingest from the spools into the database, each click exactly once.
-
-Events, roll-ups, totals and the spool's checkpoint change in one transaction, the checkpoint by
-compare-and-set: of two ingesters, or after a commit whose outcome is unknown, the later one finds
-the checkpoint moved and applies nothing.
-"""
+"""Ingest from the spools into the database, each click exactly once."""
 
 import asyncio
-from contextlib import suppress
+import time
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
+from typing import Final
 
 import structlog
-from sqlalchemy import select, update
+from sqlalchemy import select
 
 from refract.clicks.ingest.agents import UserAgentParser
 from refract.clicks.ingest.batch import EventBatch, EventBatchBuilder, collect_days
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
 from refract.clicks.ingest.salts import SaltStore
+from refract.clicks.ingest.transaction import (
+    CheckpointMoved,
+    IngestRun,
+    pause_gc,
+    store_batch,
+    store_sums,
+)
 from refract.clicks.models import SpoolCheckpoint
-from refract.clicks.rollups.state import lock_progress, save_progress
-from refract.clicks.rollups.store import add_totals, insert_events
 from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.spool.reader import (
     SpoolBatch,
@@ -34,7 +34,7 @@ from refract.clicks.spool.reader import (
     remove_finished,
     remove_temp_spools,
 )
-from refract.core.db.bulk import get_rowcount, iter_batches
+from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.error_throttle import ErrorThrottle
@@ -42,23 +42,28 @@ from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 
 BATCH_SIZE = 2000
-"""Clicks in a batch while no more are waiting."""
+"""Clicks in a run while no more are waiting."""
 MAX_BATCH_SIZE = 8000
-"""Clicks in a batch while there is a backlog.
+"""Clicks that are read at once while there is a backlog."""
+MAX_RUN_CLICKS: Final = {"sqlite": MAX_BATCH_SIZE, "postgresql": 48_000, "mysql": 48_000}
+"""Clicks in a run while there is a backlog.
 
-A roll-up is written once per batch, so large batches cost less per click.
+A roll-up is written once per run. On a database server a run is many batches: it blocks other
+writers only when it writes its roll-ups, at its end. On SQLite a run is one batch, since it blocks
+all other writers from its beginning.
 """
+MAX_RUN_SECONDS = 1.0
+"""How long a run may go on: its clicks are not counted before its end."""
 MAX_LOCK_SECONDS = 0.3
-"""How long a large batch may block other writers: all of them on SQLite, else those of roll-ups."""
+"""CPU time for which a run may block other writers: all on SQLite, else those of roll-ups.
+
+By the clock, a busy machine would make runs shorter, each click dearer and the machine busier.
+"""
 CLICKS_PER_TURN = 100
 """Clicks that are read without yielding: redirects of the same process wait at most for these."""
 POLL_INTERVAL = 0.2
 YIELD_SECONDS = 0.01
 RETRY_INTERVAL = 1.0
-
-
-class CheckpointMoved(Exception):
-    """Another ingester applied this batch, or an earlier commit of it succeeded unnoticed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +87,7 @@ class Ingester:
         self._positions: dict[int, SpoolPosition] = {}
         self._salts = SaltStore(rt)
         self._tools: IngestTools | None = None
-        self._prepared: tuple[SpoolBatch, EventBatch] | None = None
-        self._batch_size = BATCH_SIZE
+        self._run_size = BATCH_SIZE
         self._log = structlog.get_logger("refract.ingest")
         self._errors = ErrorThrottle(self._log, "clicks_delayed")
         self._stored = rt.metrics.counter(
@@ -128,79 +132,123 @@ class Ingester:
         """Load what the first click needs, before it arrives."""
         await self._get_tools()
 
-    async def load_checkpoint(self, spool: SpoolState) -> SpoolPosition:
-        """Return how far a spool is stored, no matter where its files are."""
-        return await self._load_position(spool)
-
     async def apply_batch(
         self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
     ) -> None:
         """Store a batch that begins at the checkpoint; raise `CheckpointMoved` if it does not."""
-        await self._apply_batch(spool, position, batch)
+        with pause_gc():
+            await self._apply_run(self._begin_run(spool, position), batch, follow=False)
 
     async def _apply_spool(self, spool: SpoolState) -> int:
-        position = self._positions.get(spool.id) or await self._load_position(spool)
+        position = self._positions.get(spool.id) or await self.load_checkpoint(spool)
         stored = 0
-        batch = await self._read_batch(spool, position)
-        while batch.next != position:
-            if batch.damage is not None:
-                aside = quarantine_damage(spool, batch.damage)
-                self._log.error("clicks_quarantined", kept_in=str(aside), size=batch.damage.size)
-            try:
-                following = await self._apply_and_read_next(spool, position, batch)
-            except CheckpointMoved:
-                self._positions.pop(spool.id, None)
-                return stored
-            position = self._positions[spool.id] = batch.next
-            stored += len(batch.clicks)
-            self._stored.inc(len(batch.clicks))
+        while True:
+            run = self._begin_run(spool, position)
+            with pause_gc():
+                batch = await self._read_batch(spool, position)
+                if batch.next == position:
+                    break
+                try:
+                    await self._apply_run(run, batch)
+                except CheckpointMoved:
+                    self._positions.pop(spool.id, None)
+                    return stored
+            position = self._positions[spool.id] = run.position
+            stored += run.clicks
+            self._stored.inc(run.clicks)
             self._lag.set(self._rt.clock.monotonic() - self._caught_up_at)
-            batch = following
+            if self._rt.db.dialect == "sqlite":
+                await asyncio.sleep(YIELD_SECONDS)  # let other writers in
         if remove_finished(spool, position):
             self._positions.pop(spool.id, None)
         return stored
+
+    def _begin_run(self, spool: SpoolState, position: SpoolPosition) -> IngestRun:
+        return IngestRun(spool, position, self._rt.clock.monotonic())
 
     async def _read_batch(self, spool: SpoolState, position: SpoolPosition) -> SpoolBatch:
         """Read a batch in a thread: thousands of frames take longer than a redirect may wait."""
         return await asyncio.to_thread(read_batch, spool, position, self._batch_size)
 
-    async def _apply_and_read_next(
-        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
-    ) -> SpoolBatch:
-        """Apply a batch and return the next one, which is read while a database server is busy."""
-        # Its driver would compete for the interpreter's lock while it holds the database's.
-        if self._rt.db.dialect == "sqlite":
-            await self._apply_batch(spool, position, batch)
-            await asyncio.sleep(YIELD_SECONDS)  # let other writers in
-            return await self._read_batch(spool, batch.next)
-        following = await self._read_batch(spool, batch.next)
-        preparing = asyncio.create_task(self._prepare_next(spool, following))
+    @property
+    def _batch_size(self) -> int:
+        return min(self._run_size, MAX_BATCH_SIZE)
+
+    async def _apply_run(self, run: IngestRun, batch: SpoolBatch, *, follow: bool = True) -> None:
+        """Apply a batch, and with `follow` the ones behind it, in one transaction."""
+        events = await self._build_event_batch(run, batch)
         try:
-            await self._apply_batch(spool, position, batch)
+            async with self._rt.db.write() as session:
+                begun = time.process_time()  # on SQLite there is one writer from here on
+                await self._store_batches(session, run, batch, events, follow=follow)
+                begun = begun if self._rt.db.dialect == "sqlite" else time.process_time()
+                if run.sums.tallies:
+                    await store_sums(session, run, (await self._get_tools()).updater)
         except BaseException:
-            preparing.cancel()
+            if self._tools is not None:
+                self._tools.updater.reset()
             raise
-        finally:
-            await asyncio.wait([preparing])
-        return following
+        self._adapt_run_size(run.clicks, time.process_time() - begun)
 
-    def _adapt_batch_size(self, clicks: int, seconds: float) -> None:
-        """Use larger batches during a backlog, smaller ones after blocking others too long."""
-        if seconds > MAX_LOCK_SECONDS:
-            self._batch_size = max(BATCH_SIZE, self._batch_size // 2)
-        elif clicks == self._batch_size and seconds < MAX_LOCK_SECONDS / 2:
-            self._batch_size = min(MAX_BATCH_SIZE, self._batch_size * 2)
+    async def _store_batches(
+        self,
+        session: WriteSession,
+        run: IngestRun,
+        batch: SpoolBatch,
+        events: EventBatch,
+        *,
+        follow: bool,
+    ) -> None:
+        """Store the batches of a run. The next one is read while a database server is busy."""
+        while True:
+            more = follow and self._should_continue(run, batch)
+            reading = asyncio.create_task(self._read_ahead(run, batch.next)) if more else None
+            try:
+                if follow:  # else the node that has the spool did it
+                    self._quarantine_damage(run.spool, batch)
+                await store_batch(session, run, batch, events, self._rt.clock.now())
+            except BaseException:
+                if reading is not None:
+                    reading.cancel()
+                    await asyncio.gather(reading, return_exceptions=True)
+                raise
+            if reading is None:
+                return
+            batch, events = await reading
+            if batch.next == run.position:
+                return
 
-    async def _prepare_next(self, spool: SpoolState, batch: SpoolBatch) -> None:
-        if batch.clicks:
-            with suppress(Unavailable):  # it is raised again when this batch is applied
-                self._prepared = (
-                    batch,
-                    await self._build_event_batch(await self._get_tools(), spool, batch),
-                )
+    def _should_continue(self, run: IngestRun, batch: SpoolBatch) -> bool:
+        """Return whether the batch after this one belongs to the same run."""
+        has_backlog = len(batch.clicks) >= self._batch_size or batch.next.segment > batch.segment
+        return (
+            has_backlog
+            and run.clicks + len(batch.clicks) < self._run_size
+            # Its driver would compete for the interpreter's lock while it holds the database's.
+            and self._rt.db.dialect != "sqlite"
+            and self._rt.clock.monotonic() - run.began_at < MAX_RUN_SECONDS
+        )
 
-    async def _load_position(self, spool: SpoolState) -> SpoolPosition:
-        """Return the checkpoint in the database, creating it if needed."""
+    async def _read_ahead(
+        self, run: IngestRun, position: SpoolPosition
+    ) -> tuple[SpoolBatch, EventBatch]:
+        batch = await self._read_batch(run.spool, position)
+        return batch, await self._build_event_batch(run, batch)
+
+    def _quarantine_damage(self, spool: SpoolState, batch: SpoolBatch) -> None:
+        if batch.damage is not None:
+            aside = quarantine_damage(spool, batch.damage)
+            self._log.error("clicks_quarantined", kept_in=str(aside), size=batch.damage.size)
+
+    def _adapt_run_size(self, clicks: int, cpu_seconds: float) -> None:
+        """Use longer runs during a backlog, shorter ones after blocking others too long."""
+        if cpu_seconds > MAX_LOCK_SECONDS:
+            self._run_size = max(BATCH_SIZE, self._run_size // 2)
+        elif clicks >= self._run_size and cpu_seconds < MAX_LOCK_SECONDS / 2:
+            self._run_size = min(MAX_RUN_CLICKS[self._rt.db.dialect], self._run_size * 2)
+
+    async def load_checkpoint(self, spool: SpoolState) -> SpoolPosition:
+        """Return how far a spool is stored, no matter where its files are."""
         async with self._rt.db.write() as session:
             fresh = {
                 "spool_id": spool.id,
@@ -223,39 +271,6 @@ class Ingester:
             ).scalar_one()
             return SpoolPosition(row.segment, row.place)
 
-    async def _apply_batch(
-        self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
-    ) -> None:
-        now = self._rt.clock.now()
-        if not batch.clicks:
-            async with self._rt.db.write() as session:
-                await self._advance_checkpoint(session, spool, position, batch, now)
-            return
-        (known, event_batch), self._prepared = self._prepared or (None, None), None
-        tools = await self._get_tools()
-        if known is not batch or event_batch is None:
-            event_batch = await self._build_event_batch(tools, spool, batch)
-        try:
-            async with self._rt.db.write() as session:
-                begun = self._rt.clock.monotonic()  # on SQLite there is one writer from here on
-                await self._advance_checkpoint(session, spool, position, batch, now)
-                await insert_events(session, event_batch.events)
-                state = await lock_progress(session)  # from here to the commit there is one writer
-                begun = begun if self._rt.db.dialect == "sqlite" else self._rt.clock.monotonic()
-                await save_progress(
-                    session, await tools.updater.add_clicks(session, state, event_batch.tallies)
-                )
-                await add_totals(
-                    session, "link_totals", "link_id", event_batch.sum_totals(of_links=True)
-                )
-                await add_totals(
-                    session, "list_totals", "target_id", event_batch.sum_totals(of_links=False)
-                )
-        except BaseException:
-            tools.updater.reset()
-            raise
-        self._adapt_batch_size(len(batch.clicks), self._rt.clock.monotonic() - begun)
-
     async def _get_tools(self) -> IngestTools:
         if self._tools is None:
             self._tools = await asyncio.to_thread(self._load_tools)
@@ -267,42 +282,18 @@ class Ingester:
         places = PlaceLookup(self._rt.settings.geoip_path, self._rt.clock)
         return IngestTools(places, FactsExtractor(UserAgentParser(), places), RollupUpdater())
 
-    async def _build_event_batch(
-        self, tools: IngestTools, spool: SpoolState, batch: SpoolBatch
-    ) -> EventBatch:
+    async def _build_event_batch(self, run: IngestRun, batch: SpoolBatch) -> EventBatch:
+        """Return the events of a batch, and add them to the sums of its run."""
+        event_batch = EventBatch(tallies=run.sums.tallies)
+        if not batch.clicks:
+            return event_batch
+        tools = await self._get_tools()
         received = self._rt.clock.now_ns() // 1000
         salts = await self._salts.get_salts(collect_days(batch.clicks, received))
-        event_batch = EventBatch()
         builder = EventBatchBuilder(
-            tools.extractor, self._rt.db.dialect, spool.id, batch.segment, spool.node[:64]
+            tools.extractor, self._rt.db.dialect, run.spool.id, batch.segment, run.spool.node[:64]
         )
         for clicks in iter_batches(batch.clicks, CLICKS_PER_TURN):
             builder.add_clicks(event_batch, clicks, received, salts)
             await asyncio.sleep(0)  # let requests be answered
         return event_batch
-
-    @staticmethod
-    async def _advance_checkpoint(
-        session: WriteSession,
-        spool: SpoolState,
-        position: SpoolPosition,
-        batch: SpoolBatch,
-        now: datetime,
-    ) -> None:
-        unmoved = update(SpoolCheckpoint).where(
-            SpoolCheckpoint.spool_id == spool.id,
-            SpoolCheckpoint.segment == position.segment,
-            SpoolCheckpoint.place == position.offset,
-        )
-        moved = await session.execute(
-            unmoved.values(
-                segment=batch.next.segment,
-                place=batch.next.offset,
-                stored=SpoolCheckpoint.stored + len(batch.clicks),
-                torn=SpoolCheckpoint.torn + batch.torn,
-                damaged=SpoolCheckpoint.damaged + (batch.damage.size if batch.damage else 0),
-                updated_at=now,
-            )
-        )
-        if get_rowcount(moved) != 1:
-            raise CheckpointMoved

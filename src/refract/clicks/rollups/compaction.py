@@ -37,17 +37,21 @@ from refract.jobs.slices import run_in_slices, write_in_slices
 CLOSE_GRACE_SECONDS: Final = 120
 """Seconds that an hour stays open after its end: nearly all clicks have arrived by then."""
 BATCH_SIZE: Final = 100
+"""Targets of a busy hour that are closed in one transaction."""
+WINDOW_ROWS: Final = 500
+"""Quarter hours in one transaction, of as many whole hours as they fill."""
 _HOUR_SECONDS: Final = GRAIN_SECONDS[HOUR]
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 
 
 async def close_hours(rt: Runtime) -> int:
     """Close every hour that is over and finalize the days; return the number of batches."""
+    updater = RollupUpdater()  # days and months stay decoded from one batch to the next
 
     async def close_batch(session: WriteSession) -> bool:
         until = start_of(HOUR, to_seconds(rt.clock.now()) - CLOSE_GRACE_SECONDS)
         state = await lock_progress(session)
-        after = await _close_batch(session, state, until)
+        after = await _close_batch(session, state, until, updater)
         if after != state:
             await save_progress(session, after)
         return after != state
@@ -55,12 +59,45 @@ async def close_hours(rt: Runtime) -> int:
     return await write_in_slices(rt, close_batch) + await finalize_days(rt)
 
 
-async def _close_batch(session: WriteSession, state: RollupProgress, until: int) -> RollupProgress:
-    """Close a batch of targets of the current hour; return the same state if there is none."""
-    if state.closed_target < 0:
-        state = await _skip_empty_hours(session, state, until)
+async def _close_batch(
+    session: WriteSession, state: RollupProgress, until: int, updater: RollupUpdater
+) -> RollupProgress:
+    """Close whole hours, or a batch of targets of a busy hour; return the same state if none."""
     if state.closed_until >= until:
         return state
+    if state.closed_target < 0:
+        after = await _close_whole_hours(session, state, until, updater)
+        if after != state:
+            return after
+    return await _close_targets(session, state, updater)
+
+
+async def _close_whole_hours(
+    session: WriteSession, state: RollupProgress, until: int, updater: RollupUpdater
+) -> RollupProgress:
+    """Close the next hours that have few rows; hours without clicks cost nothing.
+
+    Returns the same state if the next hour has too many rows.
+    """
+    waiting = select(_ROLLUPS).where(
+        _ROLLUPS.c.grain == QUARTER,
+        _ROLLUPS.c.start >= to_datetime(state.closed_until),
+        _ROLLUPS.c.start < to_datetime(until),
+    )
+    rows = (await session.execute(waiting.order_by(_ROLLUPS.c.start).limit(WINDOW_ROWS))).all()
+    end = until
+    if len(rows) == WINDOW_ROWS:  # perhaps not all rows of the last hour
+        end = start_of(HOUR, to_seconds(rows[-1].start))
+        rows = [row for row in rows if to_seconds(row.start) < end]
+    if rows:
+        state = await updater.close_hours(session, state, _sum_quarters(rows))
+    return replace(state, closed_until=end)
+
+
+async def _close_targets(
+    session: WriteSession, state: RollupProgress, updater: RollupUpdater
+) -> RollupProgress:
+    """Close a batch of targets of the current hour."""
     hour = state.closed_until
     within = (
         _ROLLUPS.c.grain == QUARTER,
@@ -79,28 +116,17 @@ async def _close_batch(session: WriteSession, state: RollupProgress, until: int)
         rows = await session.execute(
             select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets))
         )
-        state = await RollupUpdater().close_hours(session, state, _sum_quarters(rows.all(), hour))
+        state = await updater.close_hours(session, state, _sum_quarters(rows.all()))
     if len(targets) < BATCH_SIZE:
         return replace(state, closed_until=hour + _HOUR_SECONDS, closed_target=-1)
     return replace(state, closed_target=targets[-1])
 
 
-async def _skip_empty_hours(
-    session: WriteSession, state: RollupProgress, until: int
-) -> RollupProgress:
-    """Advance to the next hour that has clicks."""
-    later = select(func.min(_ROLLUPS.c.start)).where(
-        _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.start >= to_datetime(state.closed_until)
-    )
-    first = await session.scalar(later)
-    onward = until if first is None else min(until, start_of(HOUR, to_seconds(first)))
-    return replace(state, closed_until=max(state.closed_until, onward))
-
-
-def _sum_quarters(rows: Iterable[Any], hour: int) -> dict[RollupSlot, RollupDelta]:
-    """Return the sums of each target's quarter hours."""
+def _sum_quarters(rows: Iterable[Any]) -> dict[RollupSlot, RollupDelta]:
+    """Return the sums of each target's quarter hours, by hour."""
     found: dict[RollupSlot, RollupDelta] = {}
     for row in rows:
+        hour = start_of(HOUR, to_seconds(row.start))
         tally = found.setdefault((row.target_id, row.kind, hour), RollupDelta())
         tally.people += row.people
         tally.bots += row.bots

@@ -19,7 +19,7 @@ from refract.clicks.rollups.breakdowns import (
     encode_counts,
     limit_values,
 )
-from refract.clicks.rollups.granularity import COARSE_GRAINS, DAY, MONTH, QUARTER, start_of
+from refract.clicks.rollups.granularity import COARSE_GRAINS, DAY, HOUR, MONTH, QUARTER, start_of
 from refract.clicks.rollups.sketches import VisitorSketch
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.rollups.store import RollupKey, load_rollups, save_rollups
@@ -83,9 +83,12 @@ class RollupUpdater:
         state: RollupProgress,
         tallies: Mapping[RollupSlot, RollupDelta],
     ) -> RollupProgress:
-        """Add the clicks of whole hours to the coarser periods."""
+        """Add the clicks of whole hours to the coarser periods.
+
+        Each hour of a target is closed once, so its own row does not exist yet.
+        """
         planned = {slot: _list_kept_keys(state, slot, COARSE_GRAINS) for slot in tallies}
-        await self._apply_deltas(session, state, tallies, planned)
+        await self._apply_deltas(session, state, tallies, planned, new_grain=HOUR)
         self._turn = state.turn + 1
         return replace(state, turn=self._turn)
 
@@ -95,11 +98,15 @@ class RollupUpdater:
         state: RollupProgress,
         tallies: Mapping[RollupSlot, RollupDelta],
         planned: Mapping[RollupSlot, list[RollupKey]],
+        *,
+        new_grain: int | None = None,
     ) -> None:
         if state.turn != self._turn or len(self._rows) > MAX_CACHED_ROWS:
             self._rows.clear()
         touched = sorted({key for keys in planned.values() for key in keys})
-        await self._load_rows(session, touched)
+        await self._load_rows(session, [key for key in touched if key[2] != new_grain])
+        new = [key for key in touched if key[2] == new_grain]
+        self._rows |= {key: RollupRow() for key in new}
         for number, (slot, keys) in enumerate(planned.items()):
             self._merge_delta(tallies[slot], keys)
             if number % _ROWS_PER_TURN == _ROWS_PER_TURN - 1:
@@ -111,6 +118,8 @@ class RollupUpdater:
                 await asyncio.sleep(0)
         if rows:
             await save_rollups(session, rows)
+        for key in new:  # not needed again
+            del self._rows[key]
 
     async def _load_rows(self, session: WriteSession, keys: Iterable[RollupKey]) -> None:
         missing: dict[tuple[int, int, int], list[int]] = defaultdict(list)

@@ -1,0 +1,101 @@
+"""The transactions of the ingester.
+
+Events, roll-ups, totals and the spool's checkpoint change together, the checkpoint by
+compare-and-set: of two ingesters, or after a commit whose outcome is unknown, the later one finds
+the checkpoint moved and applies nothing.
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from sqlalchemy import update
+
+from refract.clicks.ingest.batch import EventBatch
+from refract.clicks.models import SpoolCheckpoint
+from refract.clicks.rollups.state import lock_progress, save_progress
+from refract.clicks.rollups.store import add_totals, insert_events
+from refract.clicks.rollups.updater import RollupUpdater
+from refract.clicks.spool.reader import SpoolBatch, SpoolPosition, SpoolState
+from refract.core.db.bulk import get_rowcount
+from refract.core.db.session import WriteSession
+
+
+class CheckpointMoved(Exception):
+    """Another ingester applied this batch, or an earlier commit of it succeeded unnoticed."""
+
+
+@dataclass(slots=True)
+class IngestRun:
+    """Consecutive batches of a spool that are stored in one transaction.
+
+    Roll-ups and totals are written once per run, so a long run costs less per click.
+    """
+
+    spool: SpoolState
+    position: SpoolPosition
+    """The checkpoint after the batches that are stored."""
+    began_at: float
+    """When the run began, by the monotonic clock."""
+    clicks: int = 0
+    sums: EventBatch = field(default_factory=EventBatch)
+    """The sums of all batches; their events are not kept."""
+
+
+async def store_batch(
+    session: WriteSession, run: IngestRun, batch: SpoolBatch, events: EventBatch, now: datetime
+) -> None:
+    """Move the checkpoint over a batch and insert its events; raise `CheckpointMoved`."""
+    await _advance_checkpoint(session, run, batch, now)
+    if events.events:
+        await insert_events(session, events.events)
+    run.position = batch.next
+    run.clicks += len(batch.clicks)
+
+
+async def store_sums(session: WriteSession, run: IngestRun, updater: RollupUpdater) -> None:
+    """Add a run to roll-ups and totals. From here to the commit there is one writer."""
+    state = await lock_progress(session)
+    await save_progress(session, await updater.add_clicks(session, state, run.sums.tallies))
+    await add_totals(session, "link_totals", "link_id", run.sums.sum_totals(of_links=True))
+    await add_totals(session, "list_totals", "target_id", run.sums.sum_totals(of_links=False))
+
+
+async def _advance_checkpoint(
+    session: WriteSession, run: IngestRun, batch: SpoolBatch, now: datetime
+) -> None:
+    unmoved = update(SpoolCheckpoint).where(
+        SpoolCheckpoint.spool_id == run.spool.id,
+        SpoolCheckpoint.segment == run.position.segment,
+        SpoolCheckpoint.place == run.position.offset,
+    )
+    moved = await session.execute(
+        unmoved.values(
+            segment=batch.next.segment,
+            place=batch.next.offset,
+            stored=SpoolCheckpoint.stored + len(batch.clicks),
+            torn=SpoolCheckpoint.torn + batch.torn,
+            damaged=SpoolCheckpoint.damaged + (batch.damage.size if batch.damage else 0),
+            updated_at=now,
+        )
+    )
+    if get_rowcount(moved) != 1:
+        raise CheckpointMoved
+
+
+@contextmanager
+def pause_gc() -> Iterator[None]:
+    """Pause the cyclic garbage collector.
+
+    A batch allocates thousands of tuples without cycles, and each generation of them would be
+    traversed for nothing.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
