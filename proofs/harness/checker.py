@@ -20,6 +20,7 @@ from sqlalchemy import func, select
 from proofs.harness.journal import Kind, Outcome, Record
 from proofs.harness.nemesis import Fault
 from refract.clicks.models import ClickEvent
+from refract.clicks.queries import EVENT_COLUMNS, select_events
 from refract.clicks.rollups.granularity import DAY, start_of, to_datetime, to_seconds
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import StatsQuery, get_link_stats
@@ -102,10 +103,11 @@ async def stored_clicks(rt: Runtime) -> Counter[int]:
     """How often each click is in the database, by the id it carried."""
     found: Counter[int] = Counter()
     async with rt.db.read() as session:
-        for marker in await session.scalars(
-            select(ClickEvent.utm_content).where(ClickEvent.utm_content.is_not(None))
-        ):
-            found[int(marker or 0)] += 1
+        content = EVENT_COLUMNS["utm_content"]
+        for marker in await session.scalars(select_events(content)):
+            if marker is None:
+                continue
+            found[int(marker)] += 1
     return found
 
 

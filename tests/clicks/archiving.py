@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import Table, select
+from sqlalchemy import Table
 
 from refract.clicks.archive import service
 from refract.clicks.archive.parquet import (
@@ -17,6 +17,7 @@ from refract.clicks.archive.parquet import (
     open_connection,
 )
 from refract.clicks.models import ClickEvent
+from refract.clicks.queries import select_events
 from refract.clicks.spool.format import LINK_CLICK, PAGE_VIEW
 from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
@@ -54,10 +55,7 @@ async def fill(
 
 async def hot(rt: Runtime) -> list[Event]:
     async with rt.db.read() as session:
-        return [
-            tuple(row)
-            for row in await session.execute(select(*[TABLE.c[name] for name in COLUMN_TYPES]))
-        ]
+        return [tuple(row) for row in await session.execute(select_events())]
 
 
 async def archived(rt: Runtime) -> list[Event]:

@@ -6,10 +6,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
-from sqlalchemy import select
-
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.models import ClickEvent
+from refract.clicks.queries import select_events
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.core.clock import EPOCH
@@ -70,14 +69,13 @@ async def stored(rt: Runtime, frames: Sequence[bytes], node: str = "here") -> No
 
 
 async def events_of(rt: Runtime, *targets: int) -> list[ClickEvent]:
+    """Return the clicks on these links with all their facts."""
+    wanted = ClickEvent.target_id.in_(targets), ClickEvent.kind == LINK_CLICK
     async with rt.db.read() as session:
-        return list(
-            await session.scalars(
-                select(ClickEvent).where(
-                    ClickEvent.target_id.in_(targets), ClickEvent.kind == LINK_CLICK
-                )
-            )
-        )
+        return [
+            ClickEvent(**row._mapping)
+            for row in await session.execute(select_events().where(*wanted))
+        ]
 
 
 def between(events: Iterable[ClickEvent], begin: datetime, end: datetime) -> list[ClickEvent]:

@@ -15,6 +15,7 @@ from refract.clicks.ingest.batch import EventBatch
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.ingest.transaction import IngestRun
 from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
+from refract.clicks.queries import select_events
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
 from refract.clicks.spool.reader import (
     SpoolBatch,
@@ -91,7 +92,7 @@ async def test_clicks_become_events_and_totals_and_the_spool_goes(
     assert await totals(rt, 43) == (1, 0)
     assert await totals(rt, 99) == (0, 0)  # an entry of a list is not a link
     async with rt.db.read() as session:
-        event = (await session.scalars(select(ClickEvent).where(ClickEvent.target_id == 43))).one()
+        event = (await session.execute(select_events().where(ClickEvent.target_id == 43))).one()
         assert (event.at, event.node, event.network, event.referrer_host) == (
             clock.now(),
             "here",

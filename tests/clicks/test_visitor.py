@@ -11,6 +11,7 @@ from refract.clicks.ingest.facts import (
     to_microseconds,
 )
 from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.queries import FACT_MODELS, list_fact_columns
 from refract.clicks.spool.format import (
     LINK_CLICK,
     PREFETCH,
@@ -50,7 +51,13 @@ def sent(
 
 
 def named(reader: FactsExtractor, click: Click) -> dict[str, object]:
-    return dict(zip(FACT_COLUMNS, reader.extract_facts(click)[0], strict=True))
+    """Return the facts of a click by name, with those that it shares with others."""
+    facts = dict(zip(FACT_COLUMNS, reader.extract_facts(click)[0], strict=True))
+    for reference, model in FACT_MODELS.items():
+        fact_id, names = facts.pop(reference), list_fact_columns(model)
+        values = (None,) * len(names) if fact_id is None else reader.unsaved[model][fact_id]
+        facts |= dict(zip(names, values, strict=True))
+    return facts
 
 
 @pytest.mark.parametrize(

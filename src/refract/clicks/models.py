@@ -1,8 +1,8 @@
 """Tables of clicks, roll-ups and spool checkpoints."""
 
-from datetime import datetime
+from datetime import date, datetime
 
-from sqlalchemy import Double, Index, Integer, LargeBinary, SmallInteger, String
+from sqlalchemy import Date, Double, Index, Integer, LargeBinary, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import TABLE_OPTIONS, Model, UtcSeconds, long_bytes, text_key
@@ -13,6 +13,9 @@ class ClickEvent(Model):
 
     Its id is the place of its frame: spool, segment, offset. `target_id` is that of a link or a
     list entry, without a foreign key: events outlive their target.
+
+    Facts that many events share are rows of their own. Events of version 0.1.0 and older have them
+    in their own columns, so read events by `clicks.queries`.
     """
 
     __tablename__ = "click_events"
@@ -50,6 +53,66 @@ class ClickEvent(Model):
     browser_version: Mapped[str | None] = mapped_column(String(30))
     system: Mapped[str | None] = mapped_column(String(100))
     system_version: Mapped[str | None] = mapped_column(String(30))
+    agent_id: Mapped[int | None]
+    geo_id: Mapped[int | None]
+    referrer_id: Mapped[int | None]
+    campaign_id: Mapped[int | None]
+
+
+class SharedFacts:
+    """Facts that events refer to.
+
+    The id is a hash of the values, so that writers need not agree on it. The row may be deleted
+    when all events that were stored until `seen_on` have left the database.
+    """
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    seen_on: Mapped[date] = mapped_column(Date, index=True)
+
+
+class ClickAgent(SharedFacts, Model):
+    """A user agent."""
+
+    __tablename__ = "click_agents"
+
+    user_agent: Mapped[str | None] = mapped_column(String(512))
+    browser: Mapped[str | None] = mapped_column(String(100))
+    browser_version: Mapped[str | None] = mapped_column(String(30))
+    system: Mapped[str | None] = mapped_column(String(100))
+    system_version: Mapped[str | None] = mapped_column(String(30))
+
+
+class ClickPlace(SharedFacts, Model):
+    """A location of networks."""
+
+    __tablename__ = "click_places"
+
+    country_code: Mapped[str | None] = mapped_column(text_key(2))
+    country: Mapped[str | None] = mapped_column(String(100))
+    city: Mapped[str | None] = mapped_column(String(100))
+    latitude: Mapped[float | None] = mapped_column(Double)
+    longitude: Mapped[float | None] = mapped_column(Double)
+
+
+class ClickReferrer(SharedFacts, Model):
+    """A page that clicks came from."""
+
+    __tablename__ = "click_referrers"
+
+    referrer: Mapped[str | None] = mapped_column(String(2048))
+    referrer_host: Mapped[str | None] = mapped_column(text_key(255))
+
+
+class ClickCampaign(SharedFacts, Model):
+    """The campaign parameters of a short URL."""
+
+    __tablename__ = "click_campaigns"
+
+    utm_source: Mapped[str | None] = mapped_column(String(255))
+    utm_medium: Mapped[str | None] = mapped_column(String(255))
+    utm_campaign: Mapped[str | None] = mapped_column(String(255))
+    utm_term: Mapped[str | None] = mapped_column(String(255))
+    utm_content: Mapped[str | None] = mapped_column(String(255))
 
 
 class SpoolCheckpoint(Model):

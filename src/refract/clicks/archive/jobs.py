@@ -6,6 +6,7 @@ from typing import ClassVar
 import structlog
 
 from refract.clicks.archive import service
+from refract.clicks.ingest.shared_facts import drop_unused_facts
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
@@ -23,6 +24,7 @@ async def archive_clicks(rt: Runtime, _job: ArchiveClicks) -> None:
     moved = await service.archive_old_days(rt)
     dropped = await service.drop_expired_files(rt)
     await service.sweep_files(rt)
+    await drop_unused_facts(rt)
     if moved or dropped:
         structlog.get_logger("refract.archive").info(
             "clicks_archived", events=moved, files_dropped=dropped

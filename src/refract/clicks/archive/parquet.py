@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from sqlalchemy import BigInteger, Boolean, Double, Integer, SmallInteger, String
 
 from refract.clicks.models import ClickEvent
+from refract.clicks.queries import EVENT_COLUMNS
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.types import UtcDateTime
 
@@ -40,7 +41,7 @@ def _get_sql_type(kind: object) -> str:
 
 
 COLUMN_TYPES: Final[dict[str, str]] = {
-    column.name: _get_sql_type(column.type) for column in ClickEvent.__table__.columns
+    name: _get_sql_type(ClickEvent.__table__.c[name].type) for name in EVENT_COLUMNS
 }
 """Every column of an event with its type in a file."""
 COLUMN_LIST: Final = ", ".join(f'"{name}"' for name in COLUMN_TYPES)

@@ -24,7 +24,6 @@ from sqlalchemy.exc import IntegrityError
 
 from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.archive.parquet import (
-    COLUMN_TYPES,
     PARQUET_SUFFIX,
     SORT_COLUMNS,
     UNFINISHED_SUFFIX,
@@ -33,6 +32,7 @@ from refract.clicks.archive.parquet import (
     write_rows,
 )
 from refract.clicks.models import ClickEvent
+from refract.clicks.queries import select_events
 from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import Unavailable
@@ -247,20 +247,19 @@ async def _find_oldest_due(rt: Runtime) -> date | None:
 async def _load_next_slice(rt: Runtime, day: date) -> DaySlice | None:
     size = BATCH_SIZES[rt.db.dialect]
     of_day = (_EVENT.c.at >= get_day_start(day), _EVENT.c.at < get_day_start(day) + ONE_DAY)
-    columns = [_EVENT.c[name] for name in COLUMN_TYPES]
     async with rt.db.read() as session:
         await use_snapshot(session)
         highest = await session.scalar(
             select(func.max(ArchiveFile.part)).where(ArchiveFile.day == day)
         )
         rows = list(
-            await session.execute(select(*columns).where(*of_day).order_by(*_ORDER).limit(size + 1))
+            await session.execute(select_events().where(*of_day).order_by(*_ORDER).limit(size + 1))
         )
         if len(rows) > size:
             # Whole moments only, so that the slice is complete between its first and last event.
             rows = [row for row in rows if row.at < rows[-1].at] or list(
                 await session.execute(
-                    select(*columns).where(_EVENT.c.at == rows[0].at).order_by(*_ORDER)
+                    select_events().where(_EVENT.c.at == rows[0].at).order_by(*_ORDER)
                 )
             )
     return DaySlice(day, (highest or 0) + 1, rows) if rows else None

@@ -19,7 +19,7 @@ _DAY_MICROSECONDS: Final = _DAY_SECONDS * 1_000_000
 _QUARTER_SECONDS: Final = GRAIN_SECONDS[QUARTER]
 _EPOCH: Final = EPOCH.replace(tzinfo=None)  # two drivers expect naive UTC
 
-EVENT_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACT_COLUMNS)
+STORED_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACT_COLUMNS)
 
 
 RollupSlot = tuple[int, int, int]

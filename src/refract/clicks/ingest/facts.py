@@ -1,17 +1,26 @@
 """Extraction of the stored facts from a click. None of them identifies a person."""
 
+from collections import defaultdict
+from datetime import date
 from hashlib import blake2b
 from typing import Any, Final
 from urllib.parse import parse_qsl
 
 from ada_url import URL
 
-from refract.clicks.ingest.agents import BOT_DEVICE, UserAgentParser, sanitize_text
+from refract.clicks.ingest.agents import (
+    BOT_DEVICE,
+    MAX_CACHED_AGENTS,
+    UserAgentParser,
+    sanitize_text,
+)
 from refract.clicks.ingest.bounded_cache import BoundedCache
 from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.models import ClickAgent, ClickCampaign, ClickPlace, ClickReferrer
 from refract.clicks.rollups.breakdowns import build_breakdown_key
 from refract.clicks.rollups.sketches import HASH_BYTES
 from refract.clicks.spool.format import PREFETCH, PRIVATE, Click
+from refract.core.db.types import Model
 from refract.core.ip_addresses import format_anonymous_address
 
 DIRECT_REFERRER: Final = "direct"
@@ -19,18 +28,24 @@ MAX_CLOCK_SKEW_MICROSECONDS: Final = 60_000_000
 MAX_CACHED_TEXTS: Final = 8192
 MAX_CACHED_NETWORKS: Final = 65_536
 _CAMPAIGN_COLUMNS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
-_NO_CAMPAIGN: Final[tuple[tuple[str | None, ...], tuple[str, ...]]] = (
-    (None,) * len(_CAMPAIGN_COLUMNS),
-    (),
-)
+_NO_CAMPAIGN: Final[tuple[int | None, tuple[str, ...]]] = (None, ())
 
 FACT_COLUMNS: Final = (
-    "kind", "target_id", "bot", "private", "network", "country_code", "country", "city", "latitude",
-    "longitude", "user_agent", "referrer", "referrer_host", *_CAMPAIGN_COLUMNS, "device", "browser",
-    "browser_version", "system", "system_version",
-)  # fmt: skip
+    "kind",
+    "target_id",
+    "bot",
+    "private",
+    "network",
+    "device",
+    "agent_id",
+    "geo_id",
+    "referrer_id",
+    "campaign_id",
+)
 """The columns of an event that are derived from the request."""
-_NO_FACTS: Final = (None,) * (len(FACT_COLUMNS) - 9)
+
+SharedRows = dict[type[Model], dict[int, tuple[Any, ...]]]
+"""Values of shared facts, by table and id."""
 
 
 ClickFacts = tuple[tuple[Any, ...], bool, bool, tuple[str, ...], bytes]
@@ -42,15 +57,33 @@ one per click.
 
 
 class FactsExtractor:
-    """Extracts facts from clicks. Slow steps are cached, with bounded memory."""
+    """Extracts facts from clicks. Slow steps are cached, with bounded memory.
+
+    An event refers to facts that others share. Those that were not in the cache are `unsaved`, and
+    must be saved before the events.
+    """
 
     def __init__(self, agents: UserAgentParser, places: PlaceLookup) -> None:
-        self._agents = agents
-        self._networks = BoundedCache(
-            lambda network: _describe_network(network, places), MAX_CACHED_NETWORKS
-        )
-        self._referrers = BoundedCache(_describe_referrer, MAX_CACHED_TEXTS)
-        self._campaigns = BoundedCache(_parse_campaign, MAX_CACHED_TEXTS)
+        self._parsed_agents = agents
+        self._places = places
+        self._agents = BoundedCache(self._describe_agent, MAX_CACHED_AGENTS)
+        self._networks = BoundedCache(self._describe_network, MAX_CACHED_NETWORKS)
+        self._referrers = BoundedCache(self._describe_referrer, MAX_CACHED_TEXTS)
+        self._campaigns = BoundedCache(self._describe_campaign, MAX_CACHED_TEXTS)
+        self._day = date.min
+        self.unsaved: SharedRows = defaultdict(dict)
+
+    def begin_day(self, day: date) -> None:
+        """Save all facts again on a new day, since facts are kept by the day of their last use."""
+        if day != self._day:
+            self.reset()
+            self._day = day
+
+    def reset(self) -> None:
+        """Forget which facts are saved, after a transaction that failed."""
+        for cache in (self._agents, self._networks, self._referrers, self._campaigns):
+            cache.clear()
+        self.unsaved.clear()
 
     def invalidate_places(self) -> None:
         """Forget the places of networks, after the GeoIP file has changed."""
@@ -60,18 +93,15 @@ class FactsExtractor:
         _, kind, flags, target, _, network, agent, referrer, campaign = click
         if flags & PRIVATE:
             return _build_private_facts(kind, target, flags)
-        text, visitor, device, browser, browser_version, system, system_version, agent_keys = (
-            self._agents[agent]
-        )
+        agent_id, visitor, device, agent_keys = self._agents[agent]
         if flags & PREFETCH:
             device = BOT_DEVICE
+        address, geo_id, place_keys = self._networks[network]
+        referrer_id, referrer_keys = self._referrers[referrer]
+        campaign_id, campaign_keys = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
         bot = device == BOT_DEVICE
-        place, place_keys = self._networks[network]
-        referrer_facts, referrer_keys = self._referrers[referrer]
-        campaign_facts, campaign_keys = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
         row = (
-            kind, target, bot, False, *place, text, *referrer_facts, *campaign_facts,
-            device, browser, browser_version, system, system_version,
+            kind, target, bot, False, address, device, agent_id, geo_id, referrer_id, campaign_id,
         )  # fmt: skip
         if bot:
             return row, True, False, (), b""
@@ -83,12 +113,44 @@ class FactsExtractor:
             network + visitor,
         )
 
+    def _share(self, model: type[Model], *values: str | float | None) -> int | None:
+        """Return the id of shared facts; None if there are none."""
+        if all(value is None for value in values):
+            return None
+        digest = blake2b(repr(values).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+        fact_id = int.from_bytes(digest, "big") >> 1  # fits into a signed column
+        self.unsaved[model][fact_id] = values
+        return fact_id
+
+    def _describe_agent(self, raw: bytes) -> tuple[int | None, bytes, str, tuple[str, ...]]:
+        text, key, device, browser, browser_version, system, system_version, breakdown_keys = (
+            self._parsed_agents[raw]
+        )
+        agent_id = self._share(ClickAgent, text, browser, browser_version, system, system_version)
+        return agent_id, key, device, breakdown_keys
+
+    def _describe_network(self, network: bytes) -> tuple[str | None, int | None, tuple[str, ...]]:
+        place = self._places[network]
+        geo_id = self._share(ClickPlace, *place)
+        return format_anonymous_address(network), geo_id, place.breakdown_keys
+
+    def _describe_referrer(self, raw: bytes) -> tuple[int | None, tuple[str, ...]]:
+        referrer = sanitize_text(raw, 2048)
+        host = parse_referrer_host(referrer)
+        referrer_id = self._share(ClickReferrer, referrer or None, host)
+        return referrer_id, (build_breakdown_key("referrers", host),)
+
+    def _describe_campaign(self, raw: bytes) -> tuple[int | None, tuple[str, ...]]:
+        values = _parse_campaign(raw)
+        keys = (build_breakdown_key("campaigns", values[2]),) if values[2] else ()
+        return self._share(ClickCampaign, *values), keys
+
 
 def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:
     """Return time, target and node only. A prefetch still counts as a bot."""
     bot = bool(flags & PREFETCH)
     device = BOT_DEVICE if bot else "desktop"
-    return (kind, target, bot, True, *_NO_FACTS, device, None, None, None, None), bot, True, (), b""
+    return (kind, target, bot, True, None, device, None, None, None, None), bot, True, (), b""
 
 
 def hash_visitor(visitor: bytes, salt: bytes) -> int:
@@ -102,19 +164,6 @@ def to_microseconds(time_ns: int, received: int) -> int:
     return received if at > received + MAX_CLOCK_SKEW_MICROSECONDS or at < 0 else at
 
 
-def _describe_network(
-    network: bytes, places: PlaceLookup
-) -> tuple[tuple[Any, ...], tuple[str, ...]]:
-    place = places[network]
-    return (format_anonymous_address(network), *place), place.breakdown_keys
-
-
-def _describe_referrer(raw: bytes) -> tuple[tuple[str | None, str], tuple[str, ...]]:
-    referrer = sanitize_text(raw, 2048)
-    host = parse_referrer_host(referrer)
-    return (referrer or None, host), (build_breakdown_key("referrers", host),)
-
-
 def parse_referrer_host(referrer: str) -> str:
     """Return the referrer's host, or `direct` if it is absent or invalid."""
     try:
@@ -123,8 +172,7 @@ def parse_referrer_host(referrer: str) -> str:
         return DIRECT_REFERRER
 
 
-def _parse_campaign(raw: bytes) -> tuple[tuple[str | None, ...], tuple[str, ...]]:
+def _parse_campaign(raw: bytes) -> tuple[str | None, ...]:
     pairs = parse_qsl(raw.decode("utf-8", "replace"), errors="replace")
     found = {name: value.replace("\x00", "")[:255] for name, value in reversed(pairs)}
-    values = tuple(found.get(name) or None for name in _CAMPAIGN_COLUMNS)
-    return values, (build_breakdown_key("campaigns", values[2]),) if values[2] else ()
+    return tuple(found.get(name) or None for name in _CAMPAIGN_COLUMNS)

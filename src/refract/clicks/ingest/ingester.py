@@ -7,21 +7,21 @@ from pathlib import Path
 from typing import Final
 
 import structlog
-from sqlalchemy import select
 
 from refract.clicks.ingest.agents import UserAgentParser
 from refract.clicks.ingest.batch import EventBatch, EventBatchBuilder, collect_days
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
 from refract.clicks.ingest.salts import SaltStore
+from refract.clicks.ingest.shared_facts import save_facts
 from refract.clicks.ingest.transaction import (
     CheckpointMoved,
     IngestRun,
+    load_checkpoint,
     pause_gc,
     store_batch,
     store_sums,
 )
-from refract.clicks.models import SpoolCheckpoint
 from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.spool.reader import (
     SpoolBatch,
@@ -36,7 +36,6 @@ from refract.clicks.spool.reader import (
 )
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
-from refract.core.db.upsert import insert_if_absent
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
@@ -131,6 +130,10 @@ class Ingester:
     async def warm_up(self) -> None:
         """Load what the first click needs, before it arrives."""
         await self._get_tools()
+
+    async def load_checkpoint(self, spool: SpoolState) -> SpoolPosition:
+        """Return how far a spool is stored, no matter where its files are."""
+        return await load_checkpoint(self._rt, spool)
 
     async def apply_batch(
         self, spool: SpoolState, position: SpoolPosition, batch: SpoolBatch
@@ -247,30 +250,6 @@ class Ingester:
         elif clicks >= self._run_size and cpu_seconds < MAX_LOCK_SECONDS / 2:
             self._run_size = min(MAX_RUN_CLICKS[self._rt.db.dialect], self._run_size * 2)
 
-    async def load_checkpoint(self, spool: SpoolState) -> SpoolPosition:
-        """Return how far a spool is stored, no matter where its files are."""
-        async with self._rt.db.write() as session:
-            fresh = {
-                "spool_id": spool.id,
-                "segment": 1,
-                "place": 0,
-                "node": spool.node[:64],
-                "stored": 0,
-                "torn": 0,
-                "damaged": 0,
-            }
-            await insert_if_absent(
-                session,
-                SpoolCheckpoint,
-                [fresh | {"updated_at": self._rt.clock.now()}],
-            )
-            row = (
-                await session.execute(
-                    select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id == spool.id)
-                )
-            ).scalar_one()
-            return SpoolPosition(row.segment, row.place)
-
     async def _get_tools(self) -> IngestTools:
         if self._tools is None:
             self._tools = await asyncio.to_thread(self._load_tools)
@@ -290,10 +269,21 @@ class Ingester:
         tools = await self._get_tools()
         received = self._rt.clock.now_ns() // 1000
         salts = await self._salts.get_salts(collect_days(batch.clicks, received))
+        tools.extractor.begin_day(self._rt.clock.now().date())
         builder = EventBatchBuilder(
             tools.extractor, self._rt.db.dialect, run.spool.id, batch.segment, run.spool.node[:64]
         )
         for clicks in iter_batches(batch.clicks, CLICKS_PER_TURN):
             builder.add_clicks(event_batch, clicks, received, salts)
             await asyncio.sleep(0)  # let requests be answered
+        await self._save_facts(tools.extractor)
         return event_batch
+
+    async def _save_facts(self, extractor: FactsExtractor) -> None:
+        if extractor.unsaved:
+            try:
+                await save_facts(self._rt, extractor.unsaved)
+            except BaseException:
+                extractor.reset()
+                raise
+            extractor.unsaved.clear()

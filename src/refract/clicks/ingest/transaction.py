@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from refract.clicks.ingest.batch import EventBatch
 from refract.clicks.models import SpoolCheckpoint
@@ -21,6 +21,8 @@ from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.spool.reader import SpoolBatch, SpoolPosition, SpoolState
 from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import insert_if_absent
+from refract.core.runtime import Runtime
 
 
 class CheckpointMoved(Exception):
@@ -42,6 +44,28 @@ class IngestRun:
     clicks: int = 0
     sums: EventBatch = field(default_factory=EventBatch)
     """The sums of all batches; their events are not kept."""
+
+
+async def load_checkpoint(rt: Runtime, spool: SpoolState) -> SpoolPosition:
+    """Return how far a spool is stored, no matter where its files are."""
+    fresh = {
+        "spool_id": spool.id,
+        "segment": 1,
+        "place": 0,
+        "node": spool.node[:64],
+        "stored": 0,
+        "torn": 0,
+        "damaged": 0,
+        "updated_at": rt.clock.now(),
+    }
+    async with rt.db.write() as session:
+        await insert_if_absent(session, SpoolCheckpoint, [fresh])
+        row = (
+            await session.execute(
+                select(SpoolCheckpoint).where(SpoolCheckpoint.spool_id == spool.id)
+            )
+        ).scalar_one()
+        return SpoolPosition(row.segment, row.place)
 
 
 async def store_batch(

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from refract.clicks.ingest.batch import EVENT_COLUMNS, TotalsDelta, make_time_formatter
+from refract.clicks.ingest.batch import STORED_COLUMNS, TotalsDelta, make_time_formatter
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import build_conflict_clause
@@ -36,15 +36,15 @@ RollupKey = tuple[int, int, int, int]
 
 
 async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert events, whose values are in the order of `EVENT_COLUMNS`.
+    """Insert events, whose values are in the order of `STORED_COLUMNS`.
 
     By COPY on PostgreSQL, by one prepared statement elsewhere.
     """
     if session.dialect == "postgresql":
         driver = await _get_driver(session)
-        await driver.copy_records_to_table("click_events", records=rows, columns=EVENT_COLUMNS)
+        await driver.copy_records_to_table("click_events", records=rows, columns=STORED_COLUMNS)
         return
-    await _insert_rows(session, f"INSERT INTO click_events ({', '.join(EVENT_COLUMNS)})", rows)
+    await _insert_rows(session, f"INSERT INTO click_events ({', '.join(STORED_COLUMNS)})", rows)
 
 
 async def load_rollups(

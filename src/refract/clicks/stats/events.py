@@ -33,6 +33,7 @@ from refract.clicks.archive.service import (
     use_snapshot,
 )
 from refract.clicks.models import ClickEvent
+from refract.clicks.queries import EVENT_COLUMNS, select_events
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
@@ -53,7 +54,6 @@ CAMPAIGN_COLUMNS: Final = {
 _ONE_DAY: Final = timedelta(days=1)
 _TICK: Final = timedelta(microseconds=1)
 _EVENT = cast("Table", ClickEvent.__table__)
-_EVENT_COLUMNS = [_EVENT.c[name] for name in COLUMN_TYPES]
 _ORDER = [_EVENT.c[name] for name in SORT_COLUMNS]
 _FILE_FILTER: Final = 'target_id = ? AND kind = ? AND "at" >= ? AND "at" < ?'
 _SORT_ORDER: Final = ", ".join(f'"{name}"' for name in SORT_COLUMNS)
@@ -131,7 +131,9 @@ async def count_campaign_values(
         hot = [
             tuple(row)
             for row in await session.execute(
-                select(_EVENT.c[column], func.count()).where(*chosen).group_by(_EVENT.c[column])
+                select_events(EVENT_COLUMNS[column], func.count())
+                .where(*chosen)
+                .group_by(EVENT_COLUMNS[column])
             )
         ]
         files = await list_files(session, begin.date(), end.date())
@@ -206,11 +208,7 @@ async def _load_page(
 ) -> tuple[list[EventRow], datetime]:
     """Return the next events in the database, and the time up to which they are complete."""
     chosen = (_EVENT.c.target_id == target, _EVENT.c.kind == LINK_CLICK)
-    later = (
-        select(*_EVENT_COLUMNS)
-        .where(*chosen, _EVENT.c.at >= at, _EVENT.c.at < end)
-        .order_by(*_ORDER)
-    )
+    later = select_events().where(*chosen, _EVENT.c.at >= at, _EVENT.c.at < end).order_by(*_ORDER)
     rows = [tuple(row) for row in await session.execute(later.limit(PAGE_SIZE + 1))]
     if len(rows) <= PAGE_SIZE:
         return rows, end
@@ -218,7 +216,7 @@ async def _load_page(
     if whole := [row for row in rows if row[_AT_INDEX] < last]:
         return whole, last
     # More events of one moment than fit.
-    same = select(*_EVENT_COLUMNS).where(*chosen, _EVENT.c.at == last).order_by(*_ORDER)
+    same = select_events().where(*chosen, _EVENT.c.at == last).order_by(*_ORDER)
     return [tuple(row) for row in await session.execute(same)], last + _TICK
 
 
