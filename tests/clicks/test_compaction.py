@@ -56,7 +56,7 @@ async def test_hours_with_few_clicks_are_closed_in_one_transaction(
 
 async def test_hours_without_clicks_cost_nothing(rt: Runtime, clock: ManualClock) -> None:
     await stored(rt, [click(1, clock.now())])
-    clock.advance(3 * 3600)
+    clock.advance(2 * 86_400)
     await compaction.close_hours(rt)
     costs = []
     for days in (1, 300):

@@ -173,10 +173,33 @@ async def test_edges_of_fewer_clicks_than_there_are_say_nothing(rt: Runtime, lin
     assert questions == 3
 
 
+async def test_targets_with_few_clicks_are_finalized_together(
+    rt: Runtime, link: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finalization, "BATCH_SIZE", 2)
+    monkeypatch.setattr(finalization, "MAX_BATCH_SIZE", 60)
+    monkeypatch.setattr(finalization, "MAX_BATCH_CLICKS", 20)
+    await stored(rt, [click(target, moment("2026-06-15T01:00:00Z")) for target in range(1, 51)])
+
+    # Twenty targets in a batch, of fifty; the four days after it need one each.
+    assert await finalization.finalize_days(rt) <= 3 + 4
+
+    async with rt.db.read() as session:
+        state = await load_progress(session)
+        days = (await session.scalars(select(ClickRollup).where(ClickRollup.grain == DAY))).all()
+    assert state.settled_until == to_seconds(NOW.replace(hour=0, minute=0))
+    assert all(
+        row.settled_clicks == row.people + row.bots
+        for row in days
+        if to_seconds(row.start) < state.settled_until
+    )
+
+
 async def test_all_days_that_are_over_are_settled_in_slices(
     rt: Runtime, link: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finalization, "BATCH_SIZE", 2)
+    monkeypatch.setattr(finalization, "MAX_BATCH_CLICKS", 0)
     await stored(rt, [click(target, moment("2026-06-15T01:00:00Z")) for target in range(1, 6)])
 
     assert await finalization.finalize_days(rt) >= 3

@@ -7,7 +7,7 @@ that day.
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -31,6 +31,10 @@ from refract.core.runtime import Runtime
 from refract.jobs.slices import run_in_slices
 
 BATCH_SIZE: Final = 25
+"""Targets in a batch, however many clicks they have."""
+MAX_BATCH_SIZE: Final = 400
+"""Targets in a batch while they have few clicks together."""
+MAX_BATCH_CLICKS: Final = 2_000
 _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 _COLUMNS: Final = _ROLLUPS.c
@@ -57,7 +61,7 @@ async def _finalize_batch(rt: Runtime) -> bool:
     """Finalize a batch of targets of the day in question; return False when no day is left."""
     async with rt.db.read() as session:
         progress = await load_progress(session)
-        day, targets = await _find_next_targets(session, progress)
+        day, targets, is_whole = await _find_next_targets(session, progress)
         quarters = await _load_quarters(session, day, targets) if targets else []
         parts = await _load_breakdowns(session, day, targets) if targets else {}
     if day >= _get_end(progress):
@@ -65,7 +69,7 @@ async def _finalize_batch(rt: Runtime) -> bool:
             await _save_batch(rt, progress, day, -1, [])
         return False
     updates = await asyncio.to_thread(_build_updates, day, quarters, parts)
-    if len(targets) < BATCH_SIZE:
+    if is_whole:
         await _save_batch(rt, progress, day + _DAY_SECONDS, -1, updates)
     else:
         await _save_batch(rt, progress, day, targets[-1], updates)
@@ -76,8 +80,10 @@ def _get_end(state: RollupProgress) -> int:
     return start_of(DAY, state.closed_until)
 
 
-async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tuple[int, list[int]]:
-    """Return the current day and the next batch of its targets."""
+async def _find_next_targets(
+    session: ReadSession, state: RollupProgress
+) -> tuple[int, list[int], bool]:
+    """Return the current day, the next batch of its targets, and whether these are the last."""
     day = state.settled_until
     if state.settled_target < 0:
         begin = max(day, state.quarters_from)
@@ -90,22 +96,34 @@ async def _find_next_targets(session: ReadSession, state: RollupProgress) -> tup
             begin, _get_end(state) if first is None else min(_get_end(state), to_seconds(first))
         )
     if day >= _get_end(state):
-        return day, []
-    changed = or_(
-        _COLUMNS.settled_clicks.is_(None),
-        _COLUMNS.settled_clicks != _COLUMNS.people + _COLUMNS.bots,
+        return day, [], True
+    clicks = _COLUMNS.people + _COLUMNS.bots
+    changed = or_(_COLUMNS.settled_clicks.is_(None), _COLUMNS.settled_clicks != clicks)
+    pending = (
+        select(_COLUMNS.target_id, func.sum(clicks).label("clicks"))
+        .where(
+            _COLUMNS.grain == DAY,
+            _COLUMNS.start == to_datetime(day),
+            _COLUMNS.target_id > state.settled_target,
+            changed,
+        )
+        .group_by(_COLUMNS.target_id)
+        .order_by(_COLUMNS.target_id)
+        .limit(MAX_BATCH_SIZE)
     )
-    pending = select(_COLUMNS.target_id).where(
-        _COLUMNS.grain == DAY,
-        _COLUMNS.start == to_datetime(day),
-        _COLUMNS.target_id > state.settled_target,
-        changed,
-    )
-    return day, list(
-        (
-            await session.scalars(pending.distinct().order_by(_COLUMNS.target_id).limit(BATCH_SIZE))
-        ).all()
-    )
+    found = (await session.execute(pending)).all()
+    targets = _choose_targets(found)
+    return day, targets, len(targets) == len(found) < MAX_BATCH_SIZE
+
+
+def _choose_targets(found: Sequence[Any]) -> list[int]:
+    """Return the first targets, which fit into a batch."""
+    total = 0
+    for number, row in enumerate(found):
+        total += int(row.clicks)
+        if number >= BATCH_SIZE and total > MAX_BATCH_CLICKS:
+            return [row.target_id for row in found[:number]]
+    return [row.target_id for row in found]
 
 
 async def _load_quarters(session: ReadSession, day: int, targets: list[int]) -> list[Any]:

@@ -4,6 +4,8 @@ Events that are there keep their facts in their own columns, until they are arch
 would not find the facts of new events.
 """
 
+from typing import Any
+
 from refract.migrations.steps import (
     accept_older_code,
     add_column,
@@ -20,7 +22,7 @@ from refract.migrations.steps import (
 revision = "0027"
 down_revision = "0026"
 
-_TABLES = {
+_TABLES: dict[str, tuple[str, dict[str, Any]]] = {
     "click_agents": (
         "agent_id",
         {
