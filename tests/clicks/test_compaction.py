@@ -95,3 +95,25 @@ async def test_every_grain_has_every_click_once_however_hours_are_divided(
             found[row.grain][row.target_id, to_seconds(row.start)] += row.people
     assert found == expected
     assert (await reconcile(rt)).drift == []
+
+
+async def test_roll_ups_of_many_quarter_hours_are_loaded_in_few_statements(
+    rt: Runtime, clock: ManualClock
+) -> None:
+    frames = [
+        click(target, MORNING + timedelta(minutes=15 * quarter))
+        for quarter in range(80)
+        for target in (quarter, quarter + 1)
+    ]
+    clock.advance((MORNING + timedelta(hours=23) - clock.now()).total_seconds())
+    await stored(rt, frames)
+    statements: list[str] = []
+    stop = count_statements(rt.db.engine, statements.append)
+    await stored(rt, frames)
+    stop()
+
+    assert len(statements) < 30
+    async with rt.db.read() as session:
+        rows = (await session.scalars(select(ClickRollup))).all()
+    assert [(row.people, row.uniques) for row in rows] == [(2, 1)] * len(frames)
+    assert (await reconcile(rt)).drift == []

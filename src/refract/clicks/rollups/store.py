@@ -1,5 +1,6 @@
 """Bulk statements at driver level: few statements, rows in a fixed order."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -31,6 +32,9 @@ ROWS_PER_STATEMENT: Final = (500, 50)
 SQLite takes 32,766 values in one statement.
 """
 
+_KEYS_PER_STATEMENT: Final = 500
+_SELECT_ROLLUPS: Final = f"SELECT start, target_id, {', '.join(_VALUE_COLUMNS)} FROM click_rollups"  # noqa: S608 - ours
+
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
 
@@ -48,38 +52,48 @@ async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) 
 
 
 async def load_rollups(
-    session: WriteSession, kind: int, grain: int, start: int, targets: Sequence[int]
+    session: WriteSession, kind: int, grain: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
-    """Return the rows of these targets in one period: the target, then the counts."""
-    columns = ", ".join(("target_id", *_VALUE_COLUMNS))
-    where = "kind = {0} AND grain = {1} AND start = {2} AND target_id"
+    """Return the rows of these starts and targets: start and target, then the counts."""
     if session.dialect == "postgresql":
-        bounds = where.format("$1", "$2", "$3")
-        statement = (
-            f"SELECT {columns} FROM click_rollups"  # noqa: S608 - our own column names
-            f" WHERE {bounds} = ANY($4::bigint[])"
-        )
-        return [
-            tuple(row)
-            for row in await (await _get_driver(session)).fetch(
-                statement, kind, grain, start, targets
-            )
-        ]
-    mark = _get_placeholder(session)
+        driver, arrays = await _get_driver(session), zip(*keys, strict=True)
+        wanted = "SELECT * FROM unnest($3::bigint[], $4::bigint[])"
+        statement = f"{_build_join(wanted)} AND kind = $1 AND grain = $2"
+        return [tuple(row) for row in await driver.fetch(statement, kind, grain, *arrays)]
     connection = await session.connection()
-    found: list[tuple[Any, ...]] = []
-    for batch in iter_batches(targets):
-        marks = _build_placeholders(session, len(batch))
-        bounds = where.format(mark, mark, mark)
-        statement = (
-            f"SELECT {columns} FROM click_rollups"  # noqa: S608 - our own column names
-            f" WHERE {bounds} IN ({marks})"
-        )
-        found += [
-            tuple(row)
-            for row in await connection.exec_driver_sql(statement, (kind, grain, start, *batch))
-        ]
-    return found
+    rows: list[tuple[Any, ...]] = []
+    for batch in iter_batches(keys, _KEYS_PER_STATEMENT):
+        if session.dialect == "sqlite":
+            joined = _build_join(f"VALUES {', '.join(['(?, ?)'] * len(batch))}")
+            statement = f"{joined} AND kind = ? AND grain = ?"
+            values = (*chain.from_iterable(batch), kind, grain)
+        else:
+            wanted, ranges = _group_by_start(batch)
+            statement = f"{_SELECT_ROLLUPS} WHERE kind = %s AND grain = %s AND {wanted}"
+            values = (kind, grain, *ranges)
+        rows += [tuple(row) for row in await connection.exec_driver_sql(statement, values)]
+    return rows
+
+
+def _build_join(wanted: str) -> str:
+    """Return a query that looks up each wanted row in the index."""
+    return (
+        f"WITH wanted (its_start, its_target) AS ({wanted}) {_SELECT_ROLLUPS}"
+        " JOIN wanted ON start = its_start AND target_id = its_target"
+    )
+
+
+def _group_by_start(keys: Sequence[tuple[int, int]]) -> tuple[str, tuple[int, ...]]:
+    """Return a condition from which MariaDB makes ranges of its index, and the values in it."""
+    by_start: dict[int, list[int]] = defaultdict(list)
+    for start, target in keys:
+        by_start[start].append(target)
+    groups = [
+        f"(start = %s AND target_id IN ({', '.join(['%s'] * len(targets))}))"
+        for targets in by_start.values()
+    ]
+    values = [value for start, targets in by_start.items() for value in (start, *targets)]
+    return f"({' OR '.join(groups)})", tuple(values)
 
 
 async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -122,14 +122,14 @@ class RollupUpdater:
             del self._rows[key]
 
     async def _load_rows(self, session: WriteSession, keys: Iterable[RollupKey]) -> None:
-        missing: dict[tuple[int, int, int], list[int]] = defaultdict(list)
+        missing: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
         for key in keys:
             if key not in self._rows:
-                target, *stretch = key
-                missing[tuple(stretch)].append(target)  # type: ignore[index]
+                target, kind, grain, start = key
+                missing[kind, grain].append((start, target))
                 self._rows[key] = RollupRow()
-        for (kind, grain, start), targets in missing.items():
-            for target, *figures in await load_rollups(session, kind, grain, start, targets):
+        for (kind, grain), wanted in missing.items():
+            for start, target, *figures in await load_rollups(session, kind, grain, wanted):
                 self._rows[target, kind, grain, start] = _decode_row(*figures)
 
     def _merge_delta(self, tally: RollupDelta, keys: Iterable[RollupKey]) -> None:
