@@ -76,6 +76,44 @@ async def test_times_are_german(german: Page) -> None:
 
 
 @pytest.mark.parametrize(
+    ("sample", "selector", "least"),
+    [("admin-barred", ".people-main", 150), ("tags-mine", ".tag-name", 130)],
+)
+async def test_long_german_words_leave_room_for_names_on_a_phone(
+    german: Page, sample: str, selector: str, least: int
+) -> None:
+    await german.set_viewport_size({"width": 320, "height": 640})
+    await german.goto(f"/sample/{sample}")
+
+    widths = await german.locator(selector).evaluate_all("all => all.map((e) => e.clientWidth)")
+
+    assert widths
+    assert min(widths) >= least
+
+
+@pytest.mark.parametrize(
+    ("sample", "inner", "outer"),
+    [
+        ("review-done", ".empty form", ".empty-words"),
+        ("invitations", ".key-steps .button-primary", ".key"),
+    ],
+)
+async def test_nothing_sticks_out_on_a_german_phone(
+    german: Page, sample: str, inner: str, outer: str
+) -> None:
+    await german.set_viewport_size({"width": 320, "height": 640})
+    await german.goto(f"/sample/{sample}")
+
+    inside = await german.locator(inner).first.bounding_box()
+    around = await german.locator(outer).first.bounding_box()
+
+    assert inside is not None
+    assert around is not None
+    assert inside["x"] >= around["x"] - 1
+    assert inside["x"] + inside["width"] <= around["x"] + around["width"] + 1
+
+
+@pytest.mark.parametrize(
     ("locale", "shown"),
     [
         ("de-DE", ["2026: 1 Klick", "2026: 1.284 Klicks"]),
