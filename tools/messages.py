@@ -55,6 +55,8 @@ OPTIONS: dict[str, dict[str, Any]] = {
 _PYTHON_CALLS = (b"gettext(", b"mark(", b"Phrase(")
 _WITHOUT_PAGES = ("refract.cli.", "refract.migrations.", "refract.server.", "refract.transfer.")
 """Packages whose errors only an operator sees, in English."""
+_WITH_PAGES = "refract.server.node"
+"""The exception: the admin page shows what is wrong with a node."""
 _PLACEHOLDER = re.compile(r"\{\w*\}")
 _LETTER = re.compile(r"[A-Za-z]")
 _TAG = re.compile(r"</?\w+")
@@ -103,9 +105,8 @@ def extract_messages() -> Catalog:
 def _iter_error_messages() -> Iterator[tuple[type[Exception], str]]:
     """Yield the errors that a page can show, with their messages: the docstrings of the classes."""
     for error in (*KINDS, *error_classes()):
-        if not error.__module__.startswith(_WITHOUT_PAGES) and _LETTER.search(
-            _PLACEHOLDER.sub("", error.template)
-        ):
+        shown = error.__module__ == _WITH_PAGES or not error.__module__.startswith(_WITHOUT_PAGES)
+        if shown and _LETTER.search(_PLACEHOLDER.sub("", error.template)):
             yield error, error.template
     failures: set[type[Exception]] = {FetchError, UnreadablePage, *_iter_subclasses(FetchError)}
     for failure in failures:

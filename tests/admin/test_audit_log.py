@@ -4,16 +4,19 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from httpx import AsyncClient
 
 import refract
 from refract.admin.moderation import ReportAction
 from refract.admin.pages.audit import AUDIT_LABELS
+from refract.admin.pages.audit_details import translate_detail
 from refract.core.runtime import Runtime
 from refract.identity import audit
 from refract.identity.models import User
 from refract.identity.revocation_log import ALLOWED_ACTION, DELETED_ACTION
 from refract.links.history import LinkChangeAction
+from refract.web.i18n import LANGUAGES, use_locale
 from tests import make
 from tests.client import by_cookie, on_sqlite
 
@@ -50,13 +53,51 @@ def test_every_action_has_a_label() -> None:
     assert literal | composed | {ALLOWED_ACTION, DELETED_ACTION} <= AUDIT_LABELS.keys()
 
 
+@pytest.mark.parametrize(
+    ("action", "detail", "german"),
+    [
+        ("profile.changed", "nickname, time_zone", "Spitzname, Zeitzone"),
+        ("role.changed", "admin, by setting", "Administrator, durch Einstellung"),
+        ("status.changed", "suspended", "Gesperrt"),
+        ("plan.changed", "pro", "Pro"),
+        ("signed_in", "one-time link", "Einmal-Link"),
+        ("signed_in", "Zitadel", "Zitadel"),
+        ("key.created", "command line", "Befehlszeile"),
+        ("sessions.ended", "1 by Zitadel, back-channel", "1 Sitzung, durch Zitadel"),
+        ("sessions.ended", "2 by Zitadel, back-channel", "2 Sitzungen, durch Zitadel"),
+        (
+            "credentials.refused",
+            "3 attempts: refract_4 from 10.0.0.0/24: 1; no key from elsewhere: 1; others: 1",
+            "3 Versuche: refract_4 von 10.0.0.0/24: 1; kein Schlüssel, von anderswo: 1; weitere: 1",
+        ),
+        ("credentials.refused", "14 attempts", "14 attempts"),
+        ("link.edited", "destination, tags", "Ziel, Tags"),
+        ("link.owner_added", "owners added 12", "Eigentümer hinzugefügt: 12"),
+        (
+            "link.transferred",
+            "owners primary 13, owners removed 12",
+            "Neuer Eigentümer: 13, Eigentümer entfernt: 12",
+        ),
+        ("link.shared", "shares added 12", "Betrachter hinzugefügt: 12"),
+        ("link.owner_invited", "owner 12", "Miteigentümer: 12"),
+        ("link.disabled", "dangerous (MALWARE)", "Gefährliches Ziel (MALWARE)"),
+        ("report.dismiss", "title", "title"),
+        ("job.retried", "links.check_safety", "links.check_safety"),
+    ],
+)
+def test_details_are_translated_and_values_stay(action: str, detail: str, german: str) -> None:
+    with use_locale(LANGUAGES["de"]):
+        assert translate_detail(action, detail) == german
+
+
 @on_sqlite
 async def test_entries_say_what_happened_and_who_did_it(
     client: AsyncClient, rt: Runtime, ada: User, root: User
 ) -> None:
     async with rt.db.write() as session:
-        await audit.record_event(session, rt, "key.created", actor=ada, target="refract_4fG7")
+        await audit.record_event(session, rt, "key.created", actor=ada, target="refract_4G7")
         await audit.record_event(session, rt, "unheard.of", detail="14 attempts")
+        await audit.record_event(session, rt, "signed_in", detail="one-time link")
         browser = by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
 
     page = (await client.get("/app/admin/audit", headers=browser)).text
@@ -67,3 +108,4 @@ async def test_entries_say_what_happened_and_who_did_it(
     assert "<code>unheard.of</code>" in page
     german = await client.get("/app/admin/audit", headers=browser | {"Accept-Language": "de"})
     assert "API-Schlüssel erstellt" in german.text
+    assert "Einmal-Link" in german.text

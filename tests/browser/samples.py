@@ -623,6 +623,7 @@ DEAD = Job(
     last_error_code="UNAVAILABLE",
     last_error_message="The service did not answer. " * 8 + HOSTILE,
 )
+FAILED_JOBS = [(DEAD, (DEAD.last_error_message or "")[:300])]
 JOBS: dict[str, Any] = {"here": "jobs", "next_url": "/app/admin/jobs?cursor=x"}
 KINDS = [("links.check_safety", {"PENDING": 3, "IN_PROGRESS": 1, "FAILED": 0, "DEAD": 2})]
 BLOCKED = [
@@ -1717,7 +1718,13 @@ PAGES: dict[str, Page] = {
         | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},
     ),
     "admin-jobs": page(
-        "admin/jobs.html", "Jobs", ADA, path="/app/admin/jobs", kinds=KINDS, dead=[DEAD], **JOBS
+        "admin/jobs.html",
+        "Jobs",
+        ADA,
+        path="/app/admin/jobs",
+        kinds=KINDS,
+        dead=FAILED_JOBS,
+        **JOBS,
     ),
     "admin-jobs-none": page(
         "admin/jobs.html",

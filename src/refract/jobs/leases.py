@@ -8,6 +8,7 @@ from sqlalchemy import and_, or_, select, update
 
 from refract.core.db.bulk import get_rowcount
 from refract.core.db.session import WriteSession
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import JobDead, JobDone, JobFailed, JobLost, JobOutcome, JobReleased
 from refract.jobs.models import Job, JobStatus
@@ -16,6 +17,7 @@ from refract.jobs.queue import build_claim_conditions, get_database_time, wake_w
 
 RECOVERY_BATCH_SIZE = 100
 LEASE_EXPIRED = "LEASE_EXPIRED"
+LEASE_EXPIRED_MESSAGE = Phrase("The worker stopped before the job was done.")
 
 
 async def renew_leases(
@@ -146,7 +148,7 @@ async def recover_expired_jobs(
 _EXPIRED_VALUES = {
     "lease_expires_at": None,
     "last_error_code": LEASE_EXPIRED,
-    "last_error_message": "The worker stopped before it was done.",
+    "last_error_message": LEASE_EXPIRED_MESSAGE.template,
 }
 
 

@@ -10,6 +10,7 @@ from refract.core.db.session import WriteSession
 from refract.core.extraction.pool import ANONYMOUS_OWNER, ExtractionPool
 from refract.core.net import FetchError, PageFetcher
 from refract.core.net.metadata import PageMetadata, fetch_metadata
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.jobs.errors import TryAgain
 from refract.jobs.handlers import handles
@@ -112,7 +113,7 @@ async def recheck_entries(rt: Runtime, job: RecheckEntries) -> None:
         hrefs = dict((await session.execute(query)).all())
     if not await _check_entries(rt, hrefs):
         code = "CHECK_UNAVAILABLE"
-        raise TryAgain(code, "The checking service gave no answer.")
+        raise TryAgain(code, Phrase("The safety check service isn't responding."))
 
 
 @handles(RecheckDueEntries)

@@ -13,6 +13,7 @@ from refract.clicks.spool.reader import has_ingester
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.loop_lag import LoopLagProbe
+from refract.core.phrases import CountPhrase
 from refract.core.redis import RedisClient, create_redis
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
@@ -225,7 +226,13 @@ class ServerNode:
         if problem is not None:
             found.append(SpoolWriteFailed(reason=problem).message)
         if spool is not None and spool.dropped:
-            found.append(f"{spool.dropped} clicks were answered but not kept.")
+            found.append(
+                CountPhrase(
+                    "{n} click was lost because it couldn't be written.",
+                    "{n} clicks were lost because they couldn't be written.",
+                    spool.dropped,
+                )
+            )
         if is_spool_unattended(self.rt.settings):
             found.append(SpoolReaderMissing(path=self.rt.settings.effective_spool_dir).message)
         return found

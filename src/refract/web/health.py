@@ -5,10 +5,10 @@ import contextlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 import structlog
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, SkipValidation
 from sqlalchemy import text
 from starlette.datastructures import Headers
 from starlette.responses import Response
@@ -18,6 +18,7 @@ from refract import __version__
 from refract.core.db.errors import format_driver_error, translate_db_error
 from refract.core.errors import RefractError, StoreDamaged, StoreFull, Unauthenticated, Unavailable
 from refract.core.ip_addresses import is_loopback
+from refract.core.phrases import Phrase
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.web.hosts import create_accepted_hosts, parse_host
@@ -40,12 +41,16 @@ class Liveness(BaseModel):
     status: Literal["ok"] = "ok"
 
 
+HealthText = Annotated[str, SkipValidation]
+"""A sentence. It is not validated, because validation would copy a `Phrase` to plain text."""
+
+
 class DependencyHealth(BaseModel):
     """A dependency of the process."""
 
     status: Literal["ok", "down"]
     latency_ms: float | None = Field(examples=[0.4])
-    detail: str | None = None
+    detail: HealthText | None = None
 
 
 ReadyStatus = Literal["starting", "ready", "degraded", "stopping"]
@@ -62,7 +67,7 @@ class ReadinessDetail(Readiness):
 
     version: str
     dependencies: dict[str, DependencyHealth]
-    problems: list[str] = Field(default_factory=list, examples=[[]])
+    problems: list[HealthText] = Field(default_factory=list, examples=[[]])
 
 
 class MetricsTokenRequired(Unauthenticated):
@@ -219,7 +224,7 @@ async def _run_probe(rt: Runtime, probe: HealthProbe) -> DependencyHealth:
         return DependencyHealth(
             status="down",
             latency_ms=None,
-            detail=known.message if known is not None else "It does not answer.",
+            detail=known.message if known is not None else Phrase("It isn't responding."),
         )
     return DependencyHealth(status="ok", latency_ms=round((time.perf_counter() - began) * 1000, 3))
 

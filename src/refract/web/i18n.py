@@ -258,6 +258,24 @@ def translate_filled(text: str, templates: Sequence[str]) -> str:
     return text
 
 
+def translate_stored_error(code: str, message: str) -> str:
+    """Return the message of an error that was stored with its code, in the current language.
+
+    The message of an error that isn't ours is returned unchanged.
+    """
+    templates = [
+        error.template for error in _iter_error_classes(RefractError) if error.code == code
+    ]
+    translated = translate_filled(message, templates)
+    return gettext(message) if translated == message and message else translated
+
+
+def _iter_error_classes(error: type[RefractError]) -> Iterator[type[RefractError]]:
+    yield error
+    for subclass in error.__subclasses__():
+        yield from _iter_error_classes(subclass)
+
+
 @cache
 def _compile_template(template: str) -> re.Pattern[str]:
     parts = re.split(r"\{(\w+)\}", template)

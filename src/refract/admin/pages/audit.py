@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import Request
 from starlette.responses import Response
 
+from refract.admin.pages.audit_details import translate_detail
 from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.core.pagination import CursorCodec
 from refract.identity import audit
@@ -112,6 +113,6 @@ def _build_row(entry: AuditEntry, actor: User | None) -> dict[str, Any]:
         "label": AUDIT_LABELS.get(entry.action, entry.action),
         "action": entry.action,
         "target": entry.target,
-        "detail": entry.detail,
+        "detail": translate_detail(entry.action, entry.detail or ""),
         "actor": name or entry.actor_id,
     }

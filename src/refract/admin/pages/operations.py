@@ -16,7 +16,7 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import AdminCaller
 from refract.identity.responses import render_response
 from refract.jobs import queries as jobs
-from refract.jobs.models import JobStatus
+from refract.jobs.models import Job, JobStatus
 from refract.links import queries as links
 from refract.links.dependencies import to_link_caller
 from refract.links.models import LinkState
@@ -25,10 +25,12 @@ from refract.links.safety import blocked_domains as safety_blocked_domains
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.health import HealthEndpoints
-from refract.web.i18n import gettext, translate_error
+from refract.web.i18n import gettext, translate_error, translate_stored_error
 
 router = page_router()
 LINKS_PATH = "/app/admin/links"
+MAX_SHOWN_MESSAGE = 300
+"""Characters of a failed job's message."""
 
 
 @router.get("/app/admin")
@@ -118,9 +120,14 @@ async def jobs_page(
             )
             for kind in kinds
         ],
-        dead=page.items,
+        dead=[(job, _explain_failure(job)) for job in page.items],
         next_url=f"/app/admin/jobs?cursor={page.next_cursor}" if page.next_cursor else None,
     )
+
+
+def _explain_failure(job: Job) -> str:
+    message = translate_stored_error(job.last_error_code or "", job.last_error_message or "")
+    return message[:MAX_SHOWN_MESSAGE]
 
 
 @router.post("/app/admin/jobs/{job_id}/retry")

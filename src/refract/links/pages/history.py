@@ -77,7 +77,7 @@ def build_version(change: LinkChange, people: Mapping[int, User], newest: int) -
     }
 
 
-def _format_reason(value: str) -> str:
+def format_reason(value: str) -> str:
     """Return why a link was stopped. The service's own word for the threat stays: `(MALWARE)`."""
     reason, space, threat = value.partition(" ")
     return f"{REASON_LABELS.get(reason, reason)}{space}{threat}"
@@ -90,7 +90,7 @@ _FORMATTERS: dict[str, Callable[[Any], str]] = {
     "redirect_status": lambda value: str(REDIRECT_LABELS.get(value, value)),
     "status": lambda value: str(STATE_LABELS.get(value, value)),
     "forward_query": lambda value: gettext("Yes") if value else gettext("No"),
-    "reason": _format_reason,
+    "reason": format_reason,
 }
 
 

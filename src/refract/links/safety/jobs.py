@@ -9,6 +9,7 @@ from sqlalchemy import or_, select, update
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
+from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
 from refract.jobs.errors import TryAgain
@@ -55,7 +56,7 @@ async def recheck_links(rt: Runtime, job: RecheckLinks) -> None:
         links = await _load_destinations(session, job.link_ids)
     if not await _check_links(rt, links):
         code = "CHECK_UNAVAILABLE"
-        raise TryAgain(code, "The checking service gave no answer.")
+        raise TryAgain(code, Phrase("The safety check service isn't responding."))
 
 
 @handles(RecheckDueLinks)
