@@ -42,12 +42,14 @@ demo: $(RUNS)  ## Serve a directory with realistic sample data (demo)
 
 setup: $(READY)  ## Only create the development environment (.venv); every target does this if necessary
 
-# Two locks: the runtime, and everything for development, which includes the runtime.
-$(RUNS): requirements.lock tools/environment.py
+# Two locks: the runtime, and everything for development, which includes the runtime. The third compiles the fast lane.
+LANE   := src/refract/redirect/_lane.pyx tools/extension.py requirements-build.lock
+
+$(RUNS): requirements.lock tools/environment.py $(LANE)
 	$(PYTHON) -m tools.environment $(VENV)
 	@touch $@
 
-$(READY): requirements.lock requirements-dev.lock tools/environment.py
+$(READY): requirements.lock requirements-dev.lock tools/environment.py $(LANE)
 	$(PYTHON) -m tools.environment --dev $(VENV)
 	@touch $@ $(RUNS)
 
@@ -107,9 +109,11 @@ messages: $(READY)  ## Extract messages for translation and update the catalogue
 
 EXPORT := .uv/bin/uv export --format requirements-txt --no-header --no-emit-project --quiet
 
-lock: .uv/bin/uv  ## Resolve pyproject.toml into requirements.lock (runtime) and requirements-dev.lock (with extras and tools)
+lock: .uv/bin/uv  ## Resolve pyproject.toml into requirements.lock (runtime), -build.lock and -dev.lock (with extras and tools)
 	$(EXPORT) --all-groups --all-extras --upgrade > requirements-dev.lock.new
 	$(EXPORT) --no-default-groups > requirements.lock.new
+	$(EXPORT) --only-group build > requirements-build.lock.new
+	mv requirements-build.lock.new requirements-build.lock
 	mv requirements-dev.lock.new requirements-dev.lock
 	mv requirements.lock.new requirements.lock
 
@@ -130,6 +134,7 @@ sbom:  ## Write the bill of materials of the runtime (CycloneDX) to dist/sbom.js
 
 clean:  ## Remove everything that make created, but never data/
 	rm -rf $(VENV) .uv .audit uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
+	rm -f src/refract/redirect/_lane.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 , := ,

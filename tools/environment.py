@@ -76,9 +76,9 @@ def install_dependencies(where: Path, lock: str) -> None:
     )
 
 
-def install_refract(where: Path, *, copy: bool) -> None:
+def install_refract(where: Path, *, copy: bool) -> Path:
     """Put the package on the path and write bin/refract, which is all that a build backend would
-    do.
+    do. Return the directory of the package.
     """
     python = (where / "bin/python").absolute()
     ask = [str(python), "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"]
@@ -86,14 +86,32 @@ def install_refract(where: Path, *, copy: bool) -> None:
     shutil.rmtree(library / "refract", ignore_errors=True)
     (library / "refract.pth").unlink(missing_ok=True)
     if copy:
-        shutil.copytree(
-            SOURCE / "refract", library / "refract", ignore=shutil.ignore_patterns("__pycache__")
-        )
+        # What was compiled in the checkout may be for another machine.
+        ignored = shutil.ignore_patterns("__pycache__", "*.so")
+        shutil.copytree(SOURCE / "refract", library / "refract", ignore=ignored)
     else:
         (library / "refract.pth").write_text(f"{SOURCE}\n")
     script = where / "bin/refract"
     script.write_text(SCRIPT.format(python=python))
     script.chmod(0o755)
+    return library / "refract" if copy else SOURCE / "refract"
+
+
+def compile_lane(where: Path, package: Path, *, install_compiler: bool) -> None:
+    """Compile the fast lane if that is possible here; Refract runs without it.
+
+    For development a missing compiler is installed if that is allowed, since tests need both lanes.
+    """
+    build = [str((where / "bin/python").absolute()), "-m", "tools.extension", "--into"]
+    command = [*build, str(package.absolute())]
+    if subprocess.run(command, check=False, cwd=SOURCE.parent).returncode == 0:
+        return
+    if (
+        install_compiler
+        and packages.may_install()
+        and packages.apt_install(["gcc", "libc6-dev", "python3-dev"])
+    ):
+        subprocess.run(command, check=False, cwd=SOURCE.parent)
 
 
 def find_private_directory(python: Path) -> Path | None:
@@ -129,7 +147,8 @@ def main() -> None:
         install_dependencies(given.where, DEVELOPMENT_LOCK if given.dev else RUNTIME_LOCK)
     except subprocess.CalledProcessError as exc:
         sys.exit(exc.returncode)
-    install_refract(given.where, copy=given.copy)
+    package = install_refract(given.where, copy=given.copy)
+    compile_lane(given.where, package, install_compiler=given.dev)
 
 
 if __name__ == "__main__":

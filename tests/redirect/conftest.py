@@ -19,9 +19,11 @@ from refract.clicks.spool.writer import SpoolWriter
 from refract.core.ip_addresses import TrustedProxies
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
+from refract.redirect.lane import HitResponderClass
 from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits
 from tests.people import ada, bob
+from tests.redirect.lanes import LANES, get_responder
 
 __all__ = ["ada", "bob"]
 
@@ -106,10 +108,17 @@ class Station:
         protocol: type[HttpToolsProtocol],
         networks: TrustedProxies,
         limits: ConnectionLimits,
+        create_responder: HitResponderClass,
     ) -> None:
         self.spool = SpoolWriter(root, node="test")
         self.table = RedirectCache(100)
-        self.traffic = RedirectConnections(self.table, self.spool, proxies=networks, limits=limits)
+        self.traffic = RedirectConnections(
+            self.table,
+            self.spool,
+            proxies=networks,
+            limits=limits,
+            create_responder=create_responder,
+        )
         self.traffic.turn.ending = ENDING
         self.state = ServerState()
         config = Config(
@@ -162,8 +171,14 @@ def run(request: pytest.FixtureRequest) -> Iterator[Callable[[Awaitable[None]], 
         yield runner.run  # type: ignore[misc]
 
 
+@pytest.fixture(params=LANES)
+def create_responder(request: pytest.FixtureRequest) -> HitResponderClass:
+    """Every way to answer a hit: compiled, by a regular expression, or only by the parser."""
+    return get_responder(request.param)
+
+
 @pytest.fixture
-def station(tmp_path: Path) -> Callable[..., Any]:
+def station(tmp_path: Path, create_responder: HitResponderClass) -> Callable[..., Any]:
     @asynccontextmanager
     async def open_station(
         protocol: type[HttpToolsProtocol] = RedirectProtocol,
@@ -171,7 +186,11 @@ def station(tmp_path: Path) -> Callable[..., Any]:
         limits: ConnectionLimits | None = None,
     ) -> Any:
         here = Station(
-            tmp_path / "spool", protocol, networks or TrustedProxies(), limits or ConnectionLimits()
+            tmp_path / "spool",
+            protocol,
+            networks or TrustedProxies(),
+            limits or ConnectionLimits(),
+            create_responder,
         )
         server = await asyncio.get_running_loop().create_server(here.make, "127.0.0.1", 0)
         here.port = server.sockets[0].getsockname()[1]

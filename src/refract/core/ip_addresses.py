@@ -6,7 +6,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_address
 
 _MAPPED = b"\0" * 10 + b"\xff\xff"
 _MAX_HOPS = 32
-_FORWARDED_HEADER = b"x-forwarded-for"
+FORWARDED_HEADER = b"x-forwarded-for"
 
 
 class TrustedProxies:
@@ -43,7 +43,7 @@ class TrustedProxies:
         nearest = peer[0] if peer else ""
         if not self.is_trusted(nearest):
             return nearest
-        forwarded = [value for name, value in headers if name == _FORWARDED_HEADER]
+        forwarded = [value for name, value in headers if name == FORWARDED_HEADER]
         hops = b",".join(forwarded).rsplit(b",", _MAX_HOPS)
         for hop in reversed(hops[-_MAX_HOPS:]):
             host = _parse_hop(hop)

@@ -31,6 +31,7 @@ from refract.redirect import responses
 from refract.redirect.cache import NEVER, CachedRedirect, NegativeCache, RedirectCache
 from refract.redirect.hooks import ListHandler, RedirectHooks
 from refract.redirect.invalidation import CacheInvalidator, ChangeBroadcaster
+from refract.redirect.lane import LANE
 from refract.redirect.lookup import UNKNOWN_TIME, DatabaseLookup, TieredLookup
 from refract.redirect.protocol import RedirectConnections
 from refract.redirect.redis_cache import RedisLinkCache
@@ -277,6 +278,13 @@ class EngineMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         yield self._count_lookups()
+        lane = GaugeMetricFamily(
+            "refract_lane",
+            "1 for the fast lane that answers cached redirects, compiled or python",
+            labels=["implementation"],
+        )
+        lane.add_metric([LANE], 1)
+        yield lane
         yield from self._collect_cache()
         yield from self._collect_spool()
 

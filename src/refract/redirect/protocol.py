@@ -1,11 +1,13 @@
 """The fast lane: cached redirects are sent by the HTTP protocol, without entering ASGI.
 
-Any other request goes to the application, as in `web.protocol`.
+A plain hit is answered from its bytes (`redirect.lane`), any other hit after it was parsed. Any
+other request goes to the application, as in `web.protocol`.
 """
 
 import asyncio
 import time
 from collections.abc import Callable, Container
+from functools import partial
 from typing import Any, Final
 
 from uvicorn.config import Config
@@ -19,13 +21,11 @@ from refract.core.ip_addresses import TrustedProxies
 from refract.limits.service import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
+from refract.redirect.lane import HitResponderClass, create_hit_responder
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
-from refract.web.protocol import CLOSE_HEADER, BoundedHttpProtocol
+from refract.web.protocol import CLOSE_HEADER, NON_PLAIN_HEADERS, BoundedHttpProtocol
 
-_NON_PLAIN_HEADERS: Final = frozenset(
-    {b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
-)
-_SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | _NON_PLAIN_HEADERS
+_SPECIAL_HEADERS: Final = request_flags.FLAG_HEADERS | NON_PLAIN_HEADERS
 
 
 class RedirectProtocol(BoundedHttpProtocol):
@@ -48,12 +48,42 @@ class RedirectProtocol(BoundedHttpProtocol):
         self.find: Callable[[bytes], CachedRedirect | None] = self.cache.paths.get
         self.now_ns = self.redirect_connections.now_ns
         self.hosts = self.redirect_connections.hosts
+        self.answer_hit: Callable[[bytes], bool] = _answer_nothing
         self.last_turn = -1  # number of the turn with our latest response
         self.hit = False  # this message was handled here
         self.finished = False  # a response closes the connection: later messages are ignored
 
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        shared = self.redirect_connections
+        find_network = partial(shared.proxies.find_network, self.client)
+        self.answer_hit = shared.create_responder(
+            shared, transport, self.network, find_network if self.is_proxied else None
+        ).answer
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.answer_hit = _answer_nothing
+        super().connection_lost(exc)
+
     def eof_received(self) -> None:
         self.flush()
+
+    def data_received(self, data: bytes) -> None:
+        cycle: RequestResponseCycle | None = self.cycle
+        if (
+            self.receiving
+            or (cycle is not None and (cycle.more_body or not cycle.response_complete))
+            or self.redirect_connections.is_draining
+            or not self.answer_hit(data)
+        ):
+            super().data_received(data)
+            return
+        # As after a parsed hit: the connection is idle from now on, and has had a request.
+        self.ticks = 0
+        self.headers = []
+        self.last_turn = self.turn.number
+        if self.timeout_keep_alive_task is not None:
+            self._unset_keepalive_if_required()
 
     def flush(self) -> None:
         """Send queued responses now, before a response that must follow them."""
@@ -103,7 +133,7 @@ class RedirectProtocol(BoundedHttpProtocol):
             return False
         flags = 0
         if not _SPECIAL_HEADERS.isdisjoint(headers):
-            if not _NON_PLAIN_HEADERS.isdisjoint(headers):
+            if not NON_PLAIN_HEADERS.isdisjoint(headers):
                 return False
             flags = request_flags.parse_flags(headers)
         parser = self.parser
@@ -136,7 +166,7 @@ class RedirectProtocol(BoundedHttpProtocol):
         else:
             turn.answers += (self.transport, entry.head + CLOSE_HEADER), (self.transport, None)
             self.finished = True
-            self.find = _find_nothing
+            self.find, self.answer_hit = _find_nothing, _answer_nothing
         return True
 
     def _is_code_refused(self, now: int) -> bool:
@@ -159,6 +189,10 @@ def _find_nothing(_path: bytes) -> None:
     return None
 
 
+def _answer_nothing(_data: bytes) -> bool:
+    return False
+
+
 # Shared by the connections of a process: the cache, the turn buffer, and the date.
 
 
@@ -176,6 +210,7 @@ class RedirectConnections(OpenConnections):
         count_refusal: Callable[[str], None] | None = None,
         misses: MissLimit | None = None,
         now_ns: Callable[[], int] = time.time_ns,
+        create_responder: HitResponderClass = create_hit_responder,
     ) -> None:
         super().__init__(proxies=proxies, limits=limits, hosts=hosts, count_refusal=count_refusal)
         self.cache = cache
@@ -184,6 +219,7 @@ class RedirectConnections(OpenConnections):
         )
         self.now_ns = now_ns
         self.misses = misses
+        self.create_responder = create_responder
 
     def stop(self) -> None:
         """Stop the sweep and send queued responses. The spool is closed by its owner."""

@@ -31,6 +31,10 @@ MAX_UNCHECKED_BYTES: Final = MAX_QUEUED_REQUESTS * len(b"GET / HTTP/1.1\r\n\r\n"
 """Bytes that are parsed at once: too few for more requests than may be queued."""
 MAX_BYTES_PER_TURN: Final = 16 * 1024
 """Bytes of a connection that are parsed in one turn of the event loop."""
+NON_PLAIN_HEADERS: Final = frozenset(
+    {b"content-length", b"transfer-encoding", b"expect", b"upgrade"}
+)
+"""Headers of requests that have a body, or want more than a response."""
 
 
 class HeadTooLong(Exception):

@@ -18,6 +18,7 @@ from refract.clicks.spool.reader import (
 )
 from refract.core.settings.model import Settings
 from refract.core.text import count_noun
+from refract.redirect.lane import LANE, WHY_NOT_COMPILED
 from refract.server.metrics import BACKED_UP_ROLES, get_last_backup
 
 LOW_FREE_BYTES = 1 << 30
@@ -32,6 +33,8 @@ def check_machine(settings: Settings) -> list[DoctorFinding]:
     found = list(_check_directory("data directory", settings.data_dir, "REFRACT_DATA_DIR"))
     if settings.role != "worker":
         found += _check_directory("spool", settings.effective_spool_dir, "REFRACT_SPOOL_DIR")
+    if settings.role not in ("worker", "ingest"):
+        found.append(_check_lane())
     if settings.role in BACKED_UP_ROLES:
         found += _check_archive(settings)
         found += _check_backup(settings)
@@ -155,6 +158,17 @@ def _check_clicks(settings: Settings) -> Iterator[DoctorFinding]:
             f" {unreadable[0]}.",
             "Check the disk, then run refract verify --acknowledge (docs/how-to/backups.md).",
         )
+
+
+def _check_lane() -> DoctorFinding:
+    """Report the lane that this installation redirects with. Both count and answer the same."""
+    if LANE == "compiled":
+        return report_ok("fast lane", "Compiled.")
+    return report_ok(
+        "fast lane",
+        f"Python, because {WHY_NOT_COMPILED}: redirects cost more CPU"
+        " (docs/how-to/run-in-production.md).",
+    )
 
 
 def _check_open_files() -> Iterator[DoctorFinding]:

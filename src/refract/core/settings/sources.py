@@ -14,7 +14,7 @@ from refract.core.errors import ConfigurationError
 
 PREFIX = "REFRACT_"
 FILE_SUFFIX = "_FILE"
-NON_SETTING_VARIABLES = frozenset({"REFRACT_ENV_FILE"})
+NON_SETTING_VARIABLES = frozenset({"REFRACT_ENV_FILE", "REFRACT_LANE"})
 """Variables of ours that are not settings."""
 OTEL_TRACES_ENDPOINT = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
 STANDARD_VARIABLES: Mapping[str, Sequence[str]] = {

@@ -1,0 +1,169 @@
+"""Plain hits: whole GET requests for cached redirects, answered from the bytes as they arrive.
+
+`PythonHitResponder` is the reference and always there. `_lane.pyx` does the same in Cython, for
+more requests, and replaces it where it has been compiled (`tools/extension.py`). Neither has to
+know every request: what they leave is parsed by the protocol, which counts and answers alike.
+"""
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Container, Iterable
+from pathlib import Path
+from typing import Final, Literal, Protocol
+
+from refract.clicks.spool.format import encode_frame
+from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
+from refract.limits.service import MissLimit
+from refract.redirect.cache import RedirectCache
+from refract.web.protocol import MAX_BYTES_PER_TURN
+
+LANE_VARIABLE: Final = "REFRACT_LANE"
+"""Set to `python`, the compiled lane is not used. For tests, measurements and diagnosis."""
+SOURCE: Final = Path(__file__).with_name("_lane.pyx")
+
+FindNetwork = Callable[[Iterable[tuple[bytes, bytes]]], bytes]
+LaneName = Literal["compiled", "python"]
+
+
+class LaneState(Protocol):
+    """The state that the connections of a process share."""
+
+    cache: RedirectCache
+    turn: TurnBuffer
+    hosts: Container[bytes]
+    misses: MissLimit | None
+    now_ns: Callable[[], int]
+
+
+class HitResponder(Protocol):
+    """The plain hits of one connection."""
+
+    def answer(self, data: bytes) -> bool:
+        """Queue click and response of a plain hit. Return False if it is anything else."""
+
+
+class HitResponderClass(Protocol):
+    """How a responder is made. `find_network` is given if the peer is a trusted proxy."""
+
+    def __call__(
+        self,
+        shared: LaneState,
+        transport: ResponseTransport,
+        network: bytes,
+        find_network: FindNetwork | None,
+    ) -> HitResponder: ...
+
+
+_TOKEN = rb"[!#$%&'*+\-.^_`|~0-9A-Za-z]*+"
+_VALUE = rb"[\t\x20-\x7e\x80-\xff]*+"
+_REST = _TOKEN + rb":" + _VALUE + rb"\r\n"
+_KEPT = rb":[ \t]*+(" + _VALUE + rb")\r\n"
+
+# The usual headers of browsers, in any order after `Host`. A header that could change what is
+# counted or sent does not match, in no spelling: names are told apart by their first letters.
+# Possessive throughout, so that the time is linear.
+_match_plain_get = re.compile(
+    rb"GET (/[!-\"$-~]*+) HTTP/1\.1\r\n[Hh]ost"
+    + _KEPT
+    + rb"(?:[ABFGI-OQVWYZabfgi-oqvwyz]"
+    + _REST
+    + rb"|[Ss]ec-[CcFf]"
+    + _REST
+    + rb"|[Uu](?:ser-[Aa]gent"
+    + _KEPT
+    + rb"|pgrade-"
+    + _REST
+    + rb")|[Rr]eferer"
+    + _KEPT
+    + rb"|[Cc](?:onnection:[ \t]*+[Kk]eep-[Aa]live\r\n|(?:ache-|ookie)"
+    + _REST
+    + rb")|[Pp]r[ai]"
+    + _REST
+    + rb")*+\r\n"
+).fullmatch
+
+
+class PythonHitResponder:
+    """The plain hits of one connection, by a regular expression.
+
+    Behind a proxy every request names its client in a header, which only the parser reads.
+    """
+
+    __slots__ = ("_find", "_network", "_shared", "_transport", "_turn")
+
+    def __init__(
+        self,
+        shared: LaneState,
+        transport: ResponseTransport,
+        network: bytes,
+        find_network: FindNetwork | None,
+    ) -> None:
+        self._shared = shared
+        self._turn = shared.turn
+        self._find = shared.cache.paths.get if find_network is None else _find_nothing
+        self._transport = transport
+        self._network = network
+
+    def answer(self, data: bytes) -> bool:
+        """Queue click and response of a plain hit. Return False if it is anything else."""
+        found = _match_plain_get(data) if len(data) <= MAX_BYTES_PER_TURN else None
+        if found is None:
+            return False
+        url, host, agent, referrer = found.groups(b"")
+        entry, query = self._find(url), b""
+        if entry is None:
+            path, _, query = url.partition(b"?")
+            entry = self._find(path) if query else None
+            if entry is None or entry.forwards_query:
+                return False
+        shared = self._shared
+        now = shared.now_ns()
+        if (
+            now >= entry.expires_ns
+            or now >= shared.cache.trusted_until_ns
+            or host not in shared.hosts
+            or (
+                entry.guessable
+                and shared.misses is not None
+                and now < shared.misses.exhausted_until_ns
+            )
+        ):
+            return False
+        entry.seen = True
+        turn = self._turn
+        if turn.answers:
+            turn.answers.append((self._transport, entry.head))
+        else:
+            turn.add_response(self._transport, entry.head)
+        turn.frames.append(
+            encode_frame(entry.kind, entry.target, now, 0, self._network, agent, referrer, query)
+        )
+        return True
+
+
+def _find_nothing(_path: bytes) -> None:
+    return None
+
+
+def load_compiled() -> tuple[HitResponderClass | None, str]:
+    """Return the compiled responder, or None and the reason."""
+    try:
+        from refract.redirect import _lane  # noqa: PLC0415 - it may not exist
+    except ImportError as exc:
+        missing = exc.name == "refract.redirect"
+        return None, "it was not compiled" if missing else f"it can't be loaded: {exc}"
+    if SOURCE.exists() and hashlib.sha256(SOURCE.read_bytes()).hexdigest() != _lane.SOURCE_DIGEST:
+        return None, "it was compiled from another version"
+    return _lane.HitResponder, ""
+
+
+def _choose() -> tuple[HitResponderClass | None, str]:
+    if os.environ.get(LANE_VARIABLE) == "python":
+        return None, f"{LANE_VARIABLE} is python"
+    return load_compiled()
+
+
+_compiled, WHY_NOT_COMPILED = _choose()
+LANE: LaneName = "python" if _compiled is None else "compiled"
+create_hit_responder: HitResponderClass = _compiled or PythonHitResponder

@@ -1,0 +1,141 @@
+"""The compiled fast lane: built from `redirect/_lane.pyx` where there is a C compiler.
+
+    python3 -m tools.extension            into src/refract, for the Python that runs this
+    python3 -m tools.extension --into DIR into the copy of the package in DIR
+
+Does nothing if it is up to date. Prints why if it can't be built, and then exits with 1: Refract
+runs without it (`refract.redirect.lane`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+BUILD_LOCK = ROOT / "requirements-build.lock"
+PACKAGE = ROOT / "src/refract"
+MODULE = "refract.redirect._lane"
+SOURCE_NAME = "redirect/_lane.pyx"
+
+
+class NotCompiled(Exception):
+    """The lane can't be compiled here; the message is the reason."""
+
+
+def find_compiler() -> list[str]:
+    """Return the command of a C compiler that can build extensions of this Python."""
+    if sys.byteorder != "little":
+        raise NotCompiled("this machine is not little-endian")
+    command = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+    found = shutil.which(command[0]) or shutil.which("cc")
+    if found is None:
+        raise NotCompiled(f"there is no C compiler ({command[0]})")
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not header.exists():
+        raise NotCompiled(f"there are no headers of Python ({header})")
+    return [found, *command[1:]]
+
+
+def get_target(package: Path) -> Path:
+    """Return the file of the compiled lane for this Python."""
+    suffix = sysconfig.get_config_var("EXT_SUFFIX")
+    return (package / SOURCE_NAME).with_suffix(str(suffix))
+
+
+def is_current(package: Path) -> bool:
+    """Return whether the lane has been compiled from this source."""
+    target = get_target(package)
+    return target.exists() and _digest(package / SOURCE_NAME).encode() in target.read_bytes()
+
+
+def build_lane(package: Path) -> Path:
+    """Compile the lane of a package, unless it is current. Return the file."""
+    target = get_target(package)
+    if is_current(package):
+        return target
+    compiler = find_compiler()
+    with tempfile.TemporaryDirectory() as directory:
+        work = Path(directory)
+        source = package / SOURCE_NAME
+        copy, generated, built = work / "_lane.pyx", work / "_lane.c", work / target.name
+        copy.write_text(f'{source.read_text()}\n\nSOURCE_DIGEST = "{_digest(source)}"\n')
+        _run(
+            [sys.executable, "-m", "cython", "-3", "--module-name", MODULE, str(copy)],
+            PYTHONPATH=_provide_cython(work),
+        )
+        _run([*compiler, *_get_flags(), str(generated), "-o", str(built)])
+        # Renamed into place: a process that has loaded the old one keeps it.
+        unfinished = target.with_suffix(".new")
+        try:
+            shutil.copyfile(built, unfinished)
+            unfinished.replace(target)
+        except OSError as exc:
+            raise NotCompiled(f"{target.parent} can't be written: {exc.strerror}") from exc
+    return target
+
+
+def _digest(source: Path) -> str:
+    return hashlib.sha256(source.read_bytes()).hexdigest()
+
+
+def _get_flags() -> list[str]:
+    linking = ["-undefined", "dynamic_lookup"] if sys.platform == "darwin" else []
+    include = sysconfig.get_path("include")
+    return ["-shared", "-fPIC", "-O2", "-DNDEBUG", "-fvisibility=hidden", f"-I{include}", *linking]
+
+
+def _provide_cython(work: Path) -> str:
+    """Return a `PYTHONPATH` with Cython: empty if it is installed, else a temporary directory."""
+    if _has_cython():
+        return ""
+    place = work / "cython"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "install"]
+    _run([*pip, "--no-deps", "--require-hashes", "--target", str(place), "-r", str(BUILD_LOCK)])
+    return str(place)
+
+
+def _has_cython() -> bool:
+    check = [sys.executable, "-c", "import Cython; assert int(Cython.__version__[0]) >= 3"]
+    return subprocess.run(check, check=False, capture_output=True).returncode == 0
+
+
+def _run(command: list[str], **environment: str) -> None:
+    done = subprocess.run(
+        command,
+        check=False,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, **{name: text for name, text in environment.items() if text}},
+    )
+    if done.returncode != 0:
+        raise NotCompiled(f"{Path(command[0]).name} failed:\n{done.stdout[-2000:]}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python3 -m tools.extension")
+    parser.add_argument("--into", type=Path, default=PACKAGE, help="a copy of the package")
+    given = parser.parse_args()
+    try:
+        build_lane(given.into)
+    except NotCompiled as exc:
+        print(
+            f"The fast lane is not compiled, because {exc}. Redirects work without it, for more"
+            " CPU.",
+            file=sys.stderr,
+        )
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

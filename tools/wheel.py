@@ -1,0 +1,30 @@
+"""The hook of hatchling that adds the compiled fast lane to a wheel, where it can be compiled."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # hatchling loads this file by its path
+
+from tools import extension  # noqa: E402 - not before the line above
+
+
+class LaneBuildHook(BuildHookInterface[Any]):
+    """Without a C compiler the wheel is pure, and Refract runs on the Python lane."""
+
+    PLUGIN_NAME = "custom"
+
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Compile the lane. An editable wheel takes it from the source tree as well."""
+        del version
+        try:
+            built = extension.build_lane(extension.PACKAGE)
+        except extension.NotCompiled as exc:
+            self.app.display_warning(f"The fast lane is not compiled, because {exc}.")
+            return
+        build_data["pure_python"] = False
+        build_data["infer_tag"] = True
+        build_data["force_include"][str(built)] = f"refract/redirect/{built.name}"
