@@ -1,4 +1,4 @@
-"""Where a hit's microseconds go: the lane without sockets, part by part.
+"""What a hit costs without sockets, in each lane, with the headers of a browser and with three.
 
 `python -m bench lane_parts`
 
@@ -13,25 +13,28 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
-import httptools
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from bench._common import AGENT, REFERRER
+from bench._common import table
+from bench.redirect import HEADERS
 from refract.clicks.spool.format import LINK_CLICK, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
+from refract.redirect.lane import PythonHitResponder, load_compiled
 from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY
 
-REQUEST = (
-    f"GET /s77 HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nUser-Agent: {AGENT}\r\nReferer:"
-    f" {REFERRER}\r\n\r\n".encode()
-)
+HOST = b"127.0.0.1:8000"
 NUMBER = 20_000
 TURN = 30
 """Hits that share one write; about what 64 busy connections give."""
+
+
+def build_request(headers: str) -> bytes:
+    lines = [f"Host: {HOST.decode()}", *HEADERS[headers]]
+    return "\r\n".join(["GET /s77 HTTP/1.1", *lines, "", ""]).encode()
 
 
 class Nowhere:
@@ -48,84 +51,87 @@ class Nowhere:
         return False
 
 
-class Silent:
-    """As many callbacks as the lane has, all of them empty."""
-
-    def on_message_begin(self) -> None: ...
-
-    def on_url(self, url: bytes) -> None: ...
-
-    def on_header(self, name: bytes, value: bytes) -> None: ...
-
-    def on_headers_complete(self) -> None: ...
-
-    def on_body(self, body: bytes) -> None: ...
-
-    def on_message_complete(self) -> None: ...
-
-
-def microseconds(work: Callable[[], object], each: int = 1) -> float:
+def measure_best(work: Callable[[], object]) -> float:
+    """Return the µs of one hit; `work` does a turn of them."""
     best = float("inf")
     for _ in range(7):
         begin = time.process_time()
-        for _ in range(NUMBER // each):
+        for _ in range(NUMBER // TURN):
             work()
         best = min(best, time.process_time() - begin)
-    return best / (NUMBER // each * each) * 1e6
+    return best / (NUMBER // TURN * TURN) * 1e6
 
 
-async def nobody(scope: Any, receive: Any, send: Any) -> None:
-    """The application that no hit reaches."""
+async def never_called(scope: Any, receive: Any, send: Any) -> None:
+    """The application, which no hit reaches."""
+
+
+def connect(connections: RedirectConnections, lane: str) -> RedirectProtocol:
+    """Return a connection that answers hits by one lane; without a responder the parser does."""
+    config = Config(never_called, ws="none", lifespan="off", log_config=None)
+    protocol = RedirectProtocol(
+        config, ServerState(), {CONNECTIONS_STATE_KEY: connections}, asyncio.get_running_loop()
+    )
+    compiled, reason = load_compiled()
+    if lane == "compiled" and compiled is None:
+        raise SystemExit(f"no compiled lane: {reason} (python -m tools.extension)")
+    connections.create_responder = (lane == "compiled" and compiled) or PythonHitResponder
+    protocol.connection_made(cast("Any", Nowhere()))
+    if lane == "parser":
+        protocol.answer_hit = lambda _data: False
+    return protocol
+
+
+def measure_hits(connections: RedirectConnections, lane: str, request: bytes) -> float:
+    protocol, turn = connect(connections, lane), connections.turn
+
+    def hits() -> None:
+        for _ in range(TURN):
+            protocol.data_received(request)
+        if len(turn.frames) != TURN:
+            raise SystemExit(f"{lane}: not every request was a hit")
+        turn.frames.clear()
+        del turn.answers[1:]
+
+    return measure_best(hits)
+
+
+def measure_commit(connections: RedirectConnections, frame: bytes) -> float:
+    turn = connections.turn
+
+    def commit() -> None:
+        turn.frames = [frame] * TURN
+        turn.answers = [(cast("Any", Nowhere()), b"head")] * TURN
+        turn.commit()
+
+    return measure_best(commit)
 
 
 async def measure() -> None:
     with tempfile.TemporaryDirectory() as directory:
         spool = SpoolWriter(Path(directory), node="bench", segment_bytes=1 << 20)
-        table = RedirectCache(100)
-        table.fill(
-            b"/s77",
-            CachedRedirect(10**17, 1, responses.build_head(302, b"https://example.com/article/77")),
-            table.now(),
-        )
-        traffic = RedirectConnections(table, spool, hosts={b"127.0.0.1:8000"})
-        config = Config(nobody, ws="none", lifespan="off", log_config=None)
-        lane = RedirectProtocol(
-            config, ServerState(), {CONNECTIONS_STATE_KEY: traffic}, asyncio.get_running_loop()
-        )
-        lane.connection_made(cast("Any", Nowhere()))
-        agent, referrer = AGENT.encode(), REFERRER.encode()
-        kept = encode_frame(
-            LINK_CLICK, 10**17, time.time_ns(), 0, b"\x7f\0\0", agent, referrer, b""
-        )
-        parser = httptools.HttpRequestParser(Silent())
-        turn = traffic.turn
-        turn.answers.append(
-            (cast("Any", Nowhere()), b"")
-        )  # so that nothing is scheduled while we measure
-
-        def hits() -> None:
-            for _ in range(TURN):
-                lane.data_received(REQUEST)
-            turn.frames.clear()
-            del turn.answers[1:]
-
-        def commit() -> None:
-            turn.frames = [kept] * TURN
-            turn.answers = [(lane.transport, b"head")] * TURN
-            turn.commit()
-
-        parse = microseconds(lambda: parser.feed_data(REQUEST))
-        whole = microseconds(hits, TURN)
-        framing = microseconds(
-            lambda: encode_frame(LINK_CLICK, 10**17, 1 << 60, 0, b"\x7f\0\0", agent, referrer, b"")
-        )
-        leaving = microseconds(commit, TURN)
+        cache = RedirectCache(100)
+        head = responses.build_head(302, b"https://example.com/article/77")
+        cache.fill(b"/s77", CachedRedirect(10**17, 1, head), cache.now())
+        connections = RedirectConnections(cache, spool, hosts={HOST})
+        # So that nothing is scheduled while we measure.
+        connections.turn.answers.append((cast("Any", Nowhere()), b""))
+        requests = {headers: build_request(headers) for headers in HEADERS}
+        rows = [
+            [
+                f"{lane} lane",
+                *(
+                    f"{measure_hits(connections, lane, request):.2f}"
+                    for request in requests.values()
+                ),
+            ]
+            for lane in ("compiled", "python", "parser")
+        ]
+        frame = encode_frame(LINK_CLICK, 1, 1, 0, b"\x7f\0\0", b"a" * 100, b"r" * 40, b"")
+        commit = f"{measure_commit(connections, frame):.2f}"
+        rows.append([f"spool write shared by {TURN}, responses", *[commit] * len(requests)])
         spool.close()
-    print(f"parsing the request, callbacks empty      {parse:5.2f} µs")
-    print(f"the click's frame                         {framing:5.2f} µs")
-    print(f"look-up, checks and the rest of the lane  {whole - parse - framing:5.2f} µs")
-    print(f"leaving: spool write shared by {TURN}, answers  {leaving:5.2f} µs")
-    print(f"together                                  {whole + leaving:5.2f} µs")
+    table(["µs CPU of a hit", *requests], rows)
 
 
 def main(_arguments: list[str]) -> int:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from ipaddress import ip_network
 from pathlib import Path
 
@@ -110,6 +111,7 @@ def test_the_command(tmp_path: Path) -> None:
         )  # it starts shortly after the first responses
         said = refract("doctor", "--data-dir", str(data))
         assert "ingester running" in said.stdout
+        assert re.search(r"fast lane +(Compiled|Python, because .+:)", said.stdout), said.stdout
         assert said.returncode == 0, said.stdout + said.stderr
         assert "0 errors" in said.stdout
         assert all(

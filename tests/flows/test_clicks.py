@@ -5,6 +5,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from refract.redirect.lane import LANE
 from tests.redirect.outside import Outside
 from tests.serving import refract, serving
 from tests.waiting import PATIENCE, eventually_blocking
@@ -41,6 +42,7 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
         assert 'refract_lookups_total{tier="database"} 2.0' in metrics  # one for each spelling
         assert 'refract_lookups_total{tier="memory"} 4.0' in metrics
         assert "refract_clicks_kept_total 5.0" in metrics
+        assert f'refract_lane{{implementation="{LANE}"}} 1.0' in metrics
         assert "road" not in metrics.lower()
 
     verified = refract("verify", "--data-dir", str(data))

@@ -1,4 +1,4 @@
-"""Two locks (finding 18): `make run` installed pytest, playwright, mypy and 42 more.
+"""Locks (finding 18): `make run` installed pytest, playwright, mypy and 42 more.
 
 Nothing at run time uses them.
 """
@@ -77,13 +77,23 @@ def test_the_development_lock_holds_the_runtime_lock_and_the_tools() -> None:
     extras = [
         line for extra in PROJECT["project"]["optional-dependencies"].values() for line in extra
     ]
+    groups = PROJECT["dependency-groups"]
     assert names_here(development) == resolve(
-        PROJECT["project"]["dependencies"] + extras + PROJECT["dependency-groups"]["dev"]
+        PROJECT["project"]["dependencies"] + extras + groups["dev"] + groups["build"]
     )
 
 
+def test_the_build_lock_holds_the_compiler_of_the_lane_as_the_development_lock_has_it() -> None:
+    build, development = read_lock("requirements-build.lock"), read_lock("requirements-dev.lock")
+
+    assert names_here(build) == resolve(PROJECT["dependency-groups"]["build"])
+    assert {str(pin) for pin in build} <= {str(pin) for pin in development}
+    runtime = names_here(read_lock("requirements.lock"))
+    assert names_here(build) & runtime == set()
+
+
 def test_every_pin_has_a_hash() -> None:
-    for name in ("requirements.lock", "requirements-dev.lock"):
+    for name in ("requirements.lock", "requirements-dev.lock", "requirements-build.lock"):
         entries = re.split(r"\n(?=[a-z0-9])", (ROOT / name).read_text())
         assert [entry.split(" ")[0] for entry in entries if "--hash=sha256:" not in entry] == []
 

@@ -35,6 +35,18 @@ cdef enum:
 cdef enum HeaderCode:
     OTHER, REFUSED, FLAG, FORWARDED, CONNECTION, HOST, AGENT, REFERRER
 
+cdef struct Slice:
+    const uint8_t *begin
+    Py_ssize_t size
+
+cdef struct HeaderLine:
+    int place  # in `names`, or -1
+    Slice value
+
+cdef struct PlainHead:
+    Slice host, agent, referrer
+    bint has_host, has_flags, has_forwarded
+
 cdef Py_ssize_t max_hit = MAX_BYTES_PER_TURN
 cdef Py_ssize_t max_network = MAX_NETWORK_BYTES
 cdef Py_ssize_t max_agent = MAX_AGENT_BYTES
@@ -46,7 +58,7 @@ cdef uint8_t is_value[256]
 cdef uint8_t is_url[256]
 cdef uint8_t lower[256]
 
-# Names of headers that matter, sorted by length: those of length n are names[first[n]:first[n + 1]].
+# Names of headers that matter, sorted by length. Those of length n begin at first[n].
 cdef list names = []
 cdef const uint8_t *name_bytes[MAX_NAMES]
 cdef int name_codes[MAX_NAMES]
@@ -145,26 +157,90 @@ cdef int find_name(const uint8_t *name, Py_ssize_t length) noexcept nogil:
     return -1
 
 
-cdef bint is_keep_alive(const uint8_t *value, Py_ssize_t length) noexcept nogil:
+cdef bint is_keep_alive(Slice value) noexcept nogil:
     cdef const char *word = b"keep-alive"
     cdef Py_ssize_t at
-    if length != 10:
+    if value.size != 10:
         return False
     for at in range(10):
-        if lower[value[at]] != <uint8_t>word[at]:
+        if lower[value.begin[at]] != <uint8_t>word[at]:
             return False
     return True
 
 
+cdef bint read_line(const uint8_t **cursor, HeaderLine *line) noexcept nogil:
+    """Read a header and move behind it. Return False if it is not a usual one.
+
+    Every loop stops at the nul behind the bytes.
+    """
+    cdef const uint8_t *name = cursor[0]
+    cdef const uint8_t *at = name
+    while is_token[at[0]]:
+        at += 1
+    if at == name or at[0] != 58:  # :
+        return False
+    line.place = find_name(name, at - name)
+    at += 1
+    while at[0] == 32 or at[0] == 9:
+        at += 1
+    line.value.begin = at
+    while is_value[at[0]]:
+        at += 1
+    if at[0] != 13 or at[1] != 10:
+        return False
+    line.value.size = at - line.value.begin
+    cursor[0] = at + 2
+    return True
+
+
+cdef bint read_head(const uint8_t *at, const uint8_t *end, PlainHead *head) noexcept nogil:
+    """Read the headers. Return False if they are not plain, or something follows them."""
+    cdef HeaderLine line
+    cdef int code
+    head.host.size = head.agent.size = head.referrer.size = 0
+    head.has_host = head.has_flags = head.has_forwarded = False
+    while at[0] != 13:
+        if not read_line(&at, &line):
+            return False
+        if line.place < 0:
+            continue
+        code = name_codes[line.place]
+        if code == HOST:
+            if head.has_host:
+                return False
+            head.has_host = True
+            head.host = line.value
+        elif code == AGENT:
+            head.agent = line.value
+        elif code == REFERRER:
+            head.referrer = line.value
+        elif code == FLAG:
+            head.has_flags = True
+        elif code == FORWARDED:
+            head.has_forwarded = True
+        elif code != CONNECTION or not is_keep_alive(line.value):
+            return False
+    return at[1] == 10 and at + 2 == end and head.has_host
+
+
+cdef list collect_lines(const uint8_t *at, int code):
+    """Return name and value of the headers with a code, in a head that `read_head` has read."""
+    cdef HeaderLine line
+    cdef list found = []
+    while at[0] != 13 and read_line(&at, &line):
+        if line.place >= 0 and name_codes[line.place] == code:
+            found.append((names[line.place], copy_slice(line.value)))
+    return found
+
+
+cdef bytes copy_slice(Slice value):
+    if value.size == 0:
+        return b""
+    return PyBytes_FromStringAndSize(<const char *>value.begin, value.size)
+
+
 cdef bytes build_frame(
-    int kind,
-    int64_t target,
-    int64_t now,
-    bytes network,
-    const uint8_t *agent,
-    Py_ssize_t agent_size,
-    const uint8_t *referrer,
-    Py_ssize_t referrer_size,
+    int kind, int64_t target, int64_t now, bytes network, Slice agent, Slice referrer
 ):
     """Return `encode_frame(…)` of a click without flags and query."""
     cdef Py_ssize_t network_size = PyBytes_GET_SIZE(network), at, total
@@ -173,13 +249,13 @@ cdef bytes build_frame(
     cdef bytes frame
     if network_size > max_network:
         raise ValueError("an address must be anonymous before it is kept")
-    for at in range(referrer_size):
-        if referrer[at] == 63 or referrer[at] == 35:  # ? and #
-            referrer_size = at
+    for at in range(referrer.size):
+        if referrer.begin[at] == 63 or referrer.begin[at] == 35:  # ? and #
+            referrer.size = at
             break
-    referrer_size = min(referrer_size, max_referrer)
-    agent_size = min(agent_size, max_agent)
-    total = HEADER_BYTES + network_size + agent_size + referrer_size + CHECKSUM_BYTES
+    referrer.size = min(referrer.size, max_referrer)
+    agent.size = min(agent.size, max_agent)
+    total = HEADER_BYTES + network_size + agent.size + referrer.size + CHECKSUM_BYTES
     frame = PyBytes_FromStringAndSize(NULL, total)
     out = <uint8_t *>PyBytes_AS_STRING(frame)
     out[0] = total & 255
@@ -189,29 +265,23 @@ cdef bytes build_frame(
     memcpy(out + 4, &target, 8)
     memcpy(out + 12, &now, 8)
     out[20] = network_size
-    out[21] = agent_size & 255
-    out[22] = agent_size >> 8
-    out[23] = referrer_size & 255
-    out[24] = referrer_size >> 8
+    out[21] = agent.size & 255
+    out[22] = agent.size >> 8
+    out[23] = referrer.size & 255
+    out[24] = referrer.size >> 8
     out[25] = out[26] = 0
     out += HEADER_BYTES
     memcpy(out, PyBytes_AS_STRING(network), network_size)
     out += network_size
-    if agent_size:
-        memcpy(out, agent, agent_size)
-        out += agent_size
-    if referrer_size:
-        memcpy(out, referrer, referrer_size)
-        out += referrer_size
-    checksum = compute_crc(
-        <const uint8_t *>PyBytes_AS_STRING(frame), total - CHECKSUM_BYTES
-    )
+    if agent.size:
+        memcpy(out, agent.begin, agent.size)
+        out += agent.size
+    if referrer.size:
+        memcpy(out, referrer.begin, referrer.size)
+        out += referrer.size
+    checksum = compute_crc(<uint8_t *>PyBytes_AS_STRING(frame), total - CHECKSUM_BYTES)
     memcpy(out, &checksum, CHECKSUM_BYTES)
     return frame
-
-
-cdef bytes copy_bytes(const uint8_t *begin, Py_ssize_t size):
-    return PyBytes_FromStringAndSize(<const char *>begin, size) if size else b""
 
 
 cdef class HitResponder:
@@ -236,132 +306,87 @@ cdef class HitResponder:
         """Queue click and response of a plain hit. Return False if it is anything else."""
         cdef const uint8_t *begin = <const uint8_t *>PyBytes_AS_STRING(data)
         cdef Py_ssize_t size = PyBytes_GET_SIZE(data)
-        cdef const uint8_t *end = begin + size
-        cdef const uint8_t *line
-        cdef const uint8_t *value
-        cdef const uint8_t *question
-        cdef const uint8_t *query = NULL
-        cdef const uint8_t *agent = NULL
-        cdef const uint8_t *referrer = NULL
-        cdef Py_ssize_t query_size = 0, agent_size = 0, referrer_size = 0, length
+        cdef const uint8_t *at = begin + 4
+        cdef Slice url, query
+        cdef PlainHead head
         cdef int64_t now
-        cdef int place, code, flags = 0
-        cdef PyObject *found
-        cdef bytes url, host = None, network = self.network
-        cdef dict flag_headers = None
-        cdef list forwarded = None, answers
 
-        # The bytes end with a nul, at which every loop below stops.
         if size < 18 or size > max_hit or memcmp(begin, b"GET /", 5) != 0:
             return False
-        line = begin + 4
-        while is_url[line[0]]:
-            line += 1
-        if end - line < 13 or memcmp(line, b" HTTP/1.1\r\n", 11) != 0:
+        while is_url[at[0]]:
+            at += 1
+        if begin + size - at < 13 or memcmp(at, b" HTTP/1.1\r\n", 11) != 0:
             return False
-        url = PyBytes_FromStringAndSize(<const char *>begin + 4, line - begin - 4)
-        found = PyDict_GetItem(self.paths, url)
-        if found == NULL:
-            question = <const uint8_t *>memchr(begin + 4, 63, line - begin - 4)
-            if question == NULL or question + 1 == line:
-                return False
-            query = question + 1
-            query_size = line - query
-            url = PyBytes_FromStringAndSize(<const char *>begin + 4, question - begin - 4)
-            found = PyDict_GetItem(self.paths, url)
-            if found == NULL:
-                return False
-        entry = <object>found
-        if query_size and entry.forwards_query:
+        url.begin, url.size = begin + 4, at - begin - 4
+        query.begin, query.size = NULL, 0
+        entry = self.find_entry(url, &query)
+        at += 11
+        if entry is None or not read_head(at, begin + size, &head):
             return False
-        line += 11
-
-        while line[0] != 13:
-            value = line
-            while is_token[value[0]]:
-                value += 1
-            length = value - line
-            if length == 0 or value[0] != 58:
-                return False
-            place = find_name(line, length)
-            value += 1
-            while value[0] == 32 or value[0] == 9:
-                value += 1
-            line = value
-            while is_value[line[0]]:
-                line += 1
-            if line[0] != 13 or line[1] != 10:
-                return False
-            length = line - value
-            line += 2
-            if place < 0:
-                continue
-            code = name_codes[place]
-            if code == HOST:
-                if host is not None:
-                    return False
-                host = copy_bytes(value, length)
-            elif code == AGENT:
-                agent, agent_size = value, length
-            elif code == REFERRER:
-                referrer, referrer_size = value, length
-            elif code == CONNECTION:
-                if not is_keep_alive(value, length):
-                    return False
-            elif code == FLAG:
-                if flag_headers is None:
-                    flag_headers = {}
-                flag_headers[names[place]] = copy_bytes(value, length)
-            elif code == FORWARDED:
-                if self.find_network is not None:
-                    if forwarded is None:
-                        forwarded = []
-                    forwarded.append((names[place], copy_bytes(value, length)))
-            else:
-                return False
-        if line[1] != 10 or line + 2 != end or host is None or host not in self.hosts:
-            return False
-
         now = self.now_ns()
-        if now >= <int64_t>entry.expires_ns or now >= <int64_t>self.cache.trusted_until_ns:
+        if not self.may_answer(entry, copy_slice(head.host), now):
             return False
-        if (
-            entry.guessable
-            and self.misses is not None
-            and now < <int64_t>self.misses.exhausted_until_ns
-        ):
-            return False
-        if flag_headers is not None:
-            flags = parse_flags(flag_headers)
-        if self.find_network is not None:
-            network = self.find_network(forwarded or ())
-        if flags or query_size:
-            frame = encode_frame(
-                entry.kind,
-                entry.target,
-                now,
-                flags,
-                network,
-                copy_bytes(agent, agent_size),
-                copy_bytes(referrer, referrer_size),
-                copy_bytes(query, query_size),
-            )
-        else:
-            frame = build_frame(
-                entry.kind,
-                entry.target,
-                now,
-                network,
-                agent,
-                agent_size,
-                referrer,
-                referrer_size,
-            )
+        frame = self.encode(entry, now, at, &head, query)
         entry.seen = True
         answers = self.turn.answers
         if answers:
-            answers.append((self.transport, entry.head))
+            (<list>answers).append((self.transport, entry.head))
         else:
             self.turn.add_response(self.transport, entry.head)
         (<list>self.turn.frames).append(frame)
         return True
+
+    cdef object find_entry(self, Slice url, Slice *query):
+        """Return the entry of a URL, or None. Sets the query if it is not part of the key."""
+        cdef PyObject *found = PyDict_GetItem(self.paths, copy_slice(url))
+        cdef const uint8_t *end = url.begin + url.size
+        if found != NULL:
+            return <object>found
+        query.begin = <const uint8_t *>memchr(url.begin, 63, url.size)  # ?
+        if query.begin == NULL or query.begin + 1 == end:
+            return None
+        url.size = query.begin - url.begin
+        query.begin += 1
+        query.size = end - query.begin
+        found = PyDict_GetItem(self.paths, copy_slice(url))
+        if found == NULL or (<object>found).forwards_query:
+            return None
+        return <object>found
+
+    cdef bint may_answer(self, object entry, bytes host, int64_t now) except -1:
+        if now >= <int64_t>entry.expires_ns or now >= <int64_t>self.cache.trusted_until_ns:
+            return False
+        if host not in self.hosts:
+            return False
+        return (
+            not entry.guessable
+            or self.misses is None
+            or now >= <int64_t>self.misses.exhausted_until_ns
+        )
+
+    cdef bytes encode(
+        self, object entry, int64_t now, const uint8_t *lines, PlainHead *head, Slice query
+    ):
+        """Return the frame of the click."""
+        cdef bytes network = self.network
+        cdef int flags = 0
+        if head.has_flags:
+            flags = parse_flags(dict(collect_lines(lines, FLAG)))
+        if self.find_network is not None:
+            network = self.find_network(
+                collect_lines(lines, FORWARDED) if head.has_forwarded else ()
+            )
+        if not flags and not query.size:
+            return build_frame(
+                entry.kind, entry.target, now, network, head.agent, head.referrer
+            )
+        return encode_frame(
+            entry.kind,
+            entry.target,
+            now,
+            flags,
+            network,
+            copy_slice(head.agent),
+            copy_slice(head.referrer),
+            copy_slice(query),
+        )
