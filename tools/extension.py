@@ -25,6 +25,16 @@ BUILD_LOCK = ROOT / "requirements-build.lock"
 PACKAGE = ROOT / "src/refract"
 MODULE = "refract.redirect._lane"
 SOURCE_NAME = "redirect/_lane.pyx"
+DIGEST_CODE = '''
+cdef extern from *:
+    """
+    static const char source_digest[] = "{digest}";
+    """
+    const char source_digest[]
+
+SOURCE_DIGEST = source_digest.decode("ascii")
+'''
+"""As C text, since Cython may compress strings, and `is_current` looks for it in the file."""
 
 
 class NotCompiled(Exception):
@@ -67,7 +77,7 @@ def build_lane(package: Path) -> Path:
         work = Path(directory)
         source = package / SOURCE_NAME
         copy, generated, built = work / "_lane.pyx", work / "_lane.c", work / target.name
-        copy.write_text(f'{source.read_text()}\n\nSOURCE_DIGEST = "{_digest(source)}"\n')
+        copy.write_text(source.read_text() + DIGEST_CODE.format(digest=_digest(source)))
         _run(
             [sys.executable, "-m", "cython", "-3", "--module-name", MODULE, str(copy)],
             PYTHONPATH=_provide_cython(work),
