@@ -43,7 +43,7 @@ from refract.registry import build_list_handler, build_page_hooks
 from refract.reports import api as reports_api
 from refract.reports import pages as report_pages
 from refract.server.node import ServerNode
-from refract.web import assets, health_api, return_path, well_known
+from refract.web import assets, health_api, return_path
 from refract.web.health import HealthEndpoints
 from refract.web.i18n import lazy_gettext
 from refract.web.middleware import HeadOnlySend
@@ -91,7 +91,7 @@ accepts an `Idempotency-Key`.
 PAGE_ROUTERS = (
     health_api.router,
     assets.router,
-    well_known.router,
+    assets.well_known_router,
     *home_pages.ROUTERS,
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,

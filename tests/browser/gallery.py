@@ -26,9 +26,8 @@ from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
 from refract.home.omnibox import OmniboxOption
 from refract.web.i18n import negotiate, use_locale
-from refract.web.jinja_i18n import install_i18n
 from refract.web.static_files import read_static, static
-from refract.web.templating import template_loader
+from refract.web.templating import install_i18n, template_loader
 from tests.browser.samples import PAGES, Page
 
 CSP = (

@@ -16,9 +16,9 @@ from refract.clicks.spool.format import LINK_CLICK, encode_frame
 from refract.clicks.stats import events, export
 from refract.clicks.stats.export import EXPORT_FIELDS, ExportSlots
 from refract.core.clock import ManualClock
-from refract.core.csv_safety import unescape_formula
 from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
+from refract.core.text import unescape_formula
 from refract.identity.models import User
 from tests import make
 from tests.clicks.archiving import TABLE, event

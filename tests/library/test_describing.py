@@ -3,9 +3,13 @@
 import pytest
 
 from refract.core.settings.model import Settings
-from refract.library.enrichment.language import is_cjk, split_sentences, stem_words
+from refract.library.enrichment.language import (
+    extract_key_phrases,
+    is_cjk,
+    split_sentences,
+    stem_words,
+)
 from refract.library.enrichment.offline import build_word_profile, describe_offline, suggest_tags
-from refract.library.enrichment.phrases import extract_key_phrases
 from refract.library.enrichment.prompt import parse_response
 from refract.library.enrichment.rules import is_match, normalize_pattern
 from refract.library.enrichment.summary import summarize_text, truncate_at_word

@@ -12,6 +12,7 @@ from refract.library import service
 from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
 from refract.library.models import Item, ItemStatus
 from refract.library.payloads import EnrichItem
+from refract.library.personal_data import erase_user_data, export_user_data
 from refract.library.queries.items import lock_item_row
 from refract.library.schemas import ItemConfirmation, ItemOut
 from refract.library.service.lock import ALLOWED_ACTIONS, STATUS_LABELS
@@ -349,10 +350,10 @@ async def test_erasing_a_person_leaves_nothing_of_theirs(
     kept = await save("Bob's.", by=bob, new_tags=["Mine"])
 
     async with rt.db.write() as session:
-        await service.erase_user_data(session, ada.id)
+        await erase_user_data(session, ada.id)
 
     async with rt.db.read() as session:
         assert [one.id for one in await session.scalars(select(Item))] == [kept.id]
         assert [tag.space for tag in await session.scalars(select(Tag))] == [bob.id]
-        exported = [kind async for kind, _ in service.export_user_data(session, bob.id)]
+        exported = [kind async for kind, _ in export_user_data(session, bob.id)]
     assert exported == ["item"]

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from refract.core.redis import RedisClient
-from refract.limits.redis import SharedBuckets, take_shared
+from refract.limits.buckets import SharedBuckets, take_shared
 from tools.servers import Redis as RedisServer
 
 

@@ -14,7 +14,7 @@ from refract.library.errors import CaptureLimitReached
 from refract.limits.errors import RateLimited, TooManyNetworkStreams, TooManyOpenRequests
 from refract.web import formats, i18n
 from refract.web.i18n import plural_indexes
-from refract.web.jinja_i18n import install_i18n
+from refract.web.templating import install_i18n
 from tests.pseudo import PSEUDO
 
 AT = datetime(2026, 8, 20, 15, 9, tzinfo=UTC)
@@ -191,7 +191,7 @@ def test_scripts_get_their_messages_and_no_others() -> None:
 
 def test_english_pages_need_no_catalogue_and_the_module_no_babel() -> None:
     code = (
-        "import sys; from refract.web import i18n, jinja_i18n, templating; i18n.gettext('x');"
+        "import sys; from refract.web import i18n, templating; i18n.gettext('x');"
         " sys.exit('babel' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

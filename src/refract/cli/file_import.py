@@ -16,10 +16,9 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 from refract.cli.common import load_command_settings, run_on_data
-from refract.core.csv_safety import escape_formula
 from refract.core.errors import Malformed
 from refract.core.runtime import Runtime
-from refract.core.text import count_noun, make_excerpt
+from refract.core.text import count_noun, escape_formula, make_excerpt
 from refract.records.reader import RowReader, UnreadableRow
 
 MAX_PRINTED = 20

@@ -1,4 +1,4 @@
-"""Text for comparison, for messages about rejected input, and from HTML."""
+"""Text for comparison, for messages about rejected input, from HTML, and for CSV cells."""
 
 import html
 import re
@@ -38,3 +38,18 @@ def unescape_html(text: str) -> str:
     `html.unescape` raises ValueError for a number of several thousand digits.
     """
     return html.unescape(_ENDLESS_NUMBER.sub("\ufffd", text)) if "&" in text else text
+
+
+# Escaping of CSV cells that a spreadsheet would run as a formula. Reversible.
+
+_FORMULA = re.compile(r"'*[=+\-@\t\r\n|%\uff0b\uff0d\uff1d\uff20]")
+
+
+def escape_formula(text: str) -> str:
+    """Prefix the text with an apostrophe if a spreadsheet could take it for a formula."""
+    return f"'{text}" if _FORMULA.match(text) else text
+
+
+def unescape_formula(cell: str) -> str:
+    """Return the text that `escape_formula` was given."""
+    return cell[1:] if cell.startswith("'") and _FORMULA.match(cell) else cell

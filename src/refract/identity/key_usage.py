@@ -20,9 +20,8 @@ from refract.core.runtime import Runtime
 from refract.core.text import count_noun
 from refract.identity import audit
 from refract.identity.keys import KeyUsageRecord, record_key_usage
-from refract.limits.buckets import MemoryBuckets
+from refract.limits.buckets import MemoryBuckets, take_shared
 from refract.limits.errors import RateLimited
-from refract.limits.redis import take_shared
 from refract.limits.service import charge_up_to
 
 FLUSH_INTERVAL = 1.0

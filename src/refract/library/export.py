@@ -19,8 +19,8 @@ from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity import audit
-from refract.library.imports.saved_pages import PAGE_FIELDS
-from refract.library.imports.systems import NOTE_URL_PREFIX
+from refract.library.imports.formats import NOTE_URL_PREFIX
+from refract.library.imports.stored_rows import PAGE_FIELDS
 from refract.library.item_tags import get_item_tags
 from refract.library.models import Item, ItemStatus, SavedPage
 from refract.tags.models import Tag

@@ -11,9 +11,9 @@ from refract.core.ip_addresses import get_network
 from refract.core.phrases import Phrase
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
+from refract.limits.buckets import SharedBuckets
 from refract.limits.errors import RateLimited
 from refract.limits.models import LimitBucket
-from refract.limits.redis import SharedBuckets
 
 HOUR_SECONDS = 3600
 

@@ -9,8 +9,8 @@ from enum import StrEnum
 from typing import Any
 
 from refract.core.clock import format_utc
-from refract.core.csv_safety import escape_formula
 from refract.core.runtime import Runtime
+from refract.core.text import escape_formula
 from refract.links.queries import LinkCard, list_links_after, load_cards
 
 PAGE_SIZE = 200

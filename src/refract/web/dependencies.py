@@ -1,6 +1,7 @@
 """Dependencies shared by endpoints: runtime, pagination, ETags."""
 
-from typing import Annotated
+from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 
@@ -35,6 +36,8 @@ LimitParam = Annotated[
 CursorParam = Annotated[
     str | None, Query(max_length=MAX_CURSOR_LENGTH, description="`next_cursor` of the page before.")
 ]
+PER_PAGE = 25
+"""Rows of a table on one page."""
 DEFAULT_PAGE_SIZE = DEFAULT_LIMIT
 
 IfMatchHeader = Annotated[
@@ -63,3 +66,14 @@ def parse_if_match(if_match: str | None) -> int | None:
     if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
         raise InvalidEtag
     return int(bare)
+
+
+def build_pager(
+    path: str, params: dict[str, str], cursor: str | None, next_cursor: str | None
+) -> dict[str, Any]:
+    """Return the URLs of the next and the first page, for the pager."""
+    kept = {name: value for name, value in params.items() if value}
+    return {
+        "next_url": f"{path}?{urlencode({**kept, 'cursor': next_cursor})}" if next_cursor else None,
+        "first_url": f"{path}?{urlencode(kept)}".rstrip("?") if cursor else None,
+    }

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from refract.core.extraction.frames import MAX_CHUNK_BYTES
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.extraction.tasks import (
+    MAX_CHUNK_BYTES,
     ExtractionCrashed,
     ExtractionError,
     ExtractionTask,

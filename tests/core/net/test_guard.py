@@ -15,8 +15,8 @@ from refract.core.net import (
     Unreachable,
     is_public,
 )
+from refract.core.net.addresses import resolve_allowed_addresses
 from refract.core.net.fetcher import _parse_url
-from refract.core.net.resolver import resolve_allowed_addresses
 from tests.core.net import corpus
 from tests.core.net.corpus import PUBLIC, Line
 

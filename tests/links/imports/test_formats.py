@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from refract.core.csv_safety import escape_formula, unescape_formula
+from refract.core.text import escape_formula, unescape_formula
 from refract.links.export import COLUMNS, LinkExportFormat, LinkExportWriter
 from refract.links.imports import Candidate, LinkFileFormat, LinkRow, open_link_file
 from refract.records.errors import UnreadableFile

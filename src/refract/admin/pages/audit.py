@@ -6,14 +6,13 @@ from fastapi import Request
 from starlette.responses import Response
 
 from refract.admin.pages.audit_details import translate_detail
-from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.core.pagination import CursorCodec
 from refract.identity import audit
 from refract.identity.dependencies import AdminCaller
 from refract.identity.models import AuditEntry, User
 from refract.identity.responses import render_response
 from refract.identity.users import get_users_by_id
-from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import LazyText, gettext, lazy_gettext
 
 router = page_router()

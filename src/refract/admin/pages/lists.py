@@ -6,7 +6,6 @@ from fastapi import Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from refract.admin import queries
-from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.core.errors import Conflict, NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
@@ -17,7 +16,7 @@ from refract.lists import service
 from refract.lists.access import ListCaller
 from refract.lists.queries import AllListsFilter
 from refract.web import flash
-from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import gettext, translate_error
 
 router = page_router()

@@ -6,7 +6,6 @@ from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from refract.admin import service
-from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.clicks.verify import reconcile
 from refract.core.errors import Invalid, NotFound
 from refract.core.pagination import CursorCodec
@@ -23,7 +22,7 @@ from refract.links.models import LinkState
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety import blocked_domains as safety_blocked_domains
 from refract.web import flash
-from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.health import HealthEndpoints
 from refract.web.i18n import gettext, translate_error, translate_stored_error
 

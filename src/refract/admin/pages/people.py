@@ -8,7 +8,6 @@ from pydantic import ValidationError
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from refract.admin import queries, service
-from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import BarredOut, LinkDisposition, PersonPatch
 from refract.core.errors import RefractError
@@ -24,7 +23,7 @@ from refract.identity.users import get_user_by_email
 from refract.library.schemas import QuotaOverride
 from refract.library.service import quota
 from refract.web import flash
-from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.formats import format_date
 from refract.web.i18n import gettext, mark, ngettext, translate_error
 

@@ -7,7 +7,6 @@ from starlette.responses import RedirectResponse, Response
 
 from refract.admin import moderation
 from refract.admin.moderation import ReportAction
-from refract.admin.pages.pagination import PER_PAGE, build_pager
 from refract.core.errors import RefractError
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
@@ -16,7 +15,7 @@ from refract.identity.responses import render_fragment, render_response
 from refract.reports import queries
 from refract.reports.models import ReportStatus
 from refract.web import flash
-from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import gettext, translate_error
 
 router = page_router()

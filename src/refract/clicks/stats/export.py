@@ -24,8 +24,8 @@ from refract.clicks.stats.events import (
     require_archive_files,
 )
 from refract.core.clock import format_utc
-from refract.core.csv_safety import escape_formula
 from refract.core.runtime import Runtime
+from refract.core.text import escape_formula
 from refract.core.threads import WorkThreadPool
 from refract.identity import audit
 

@@ -55,6 +55,19 @@ class ProgressAwarePool(AsyncAdaptedQueuePool):
 logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(logging.WARNING)
 
 
+_PRAGMAS = (
+    "foreign_keys = ON",
+    "synchronous = NORMAL",
+    "temp_store = MEMORY",
+    "cache_size = -16000",
+)
+_READER_PRAGMAS = ("query_only = ON",)
+_WRITER_PRAGMAS = (
+    "journal_mode = WAL",
+    "secure_delete = ON",  # deleted data is overwritten, regardless of the build's default
+)
+
+
 def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
     """Create an engine with one connection that writes, or a few that only read."""
     path = url.database
@@ -82,15 +95,7 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
         driver.isolation_level = None  # we send BEGIN ourselves
         driver.is_read_only = not write
         cursor = connection.cursor()
-        pragmas = [
-            "foreign_keys = ON",
-            "synchronous = NORMAL",
-            "temp_store = MEMORY",
-            "cache_size = -16000",
-        ]
-        # Deleted data is overwritten, regardless of the build's default.
-        pragmas += ["secure_delete = ON"] if write else []
-        for pragma in [*(["journal_mode = WAL"] if write else ["query_only = ON"]), *pragmas]:
+        for pragma in (*(_WRITER_PRAGMAS if write else _READER_PRAGMAS), *_PRAGMAS):
             cursor.execute(f"PRAGMA {pragma}")
         cursor.close()
 

@@ -1,6 +1,6 @@
 """Processing of untrusted bytes outside the server: `pool.ExtractionPool.run` uses a process.
 
-tasks: what a task is and how it ends · fair_semaphore: whose turn it is · frames: the bytes between
-the processes · pool: the server's side · worker: the program in the extraction process, which loads
-no more of Refract than its tasks need
+tasks: what a task is, how it ends, and the bytes between the processes · fair_semaphore: whose turn
+it is · pool: the server's side · worker: the program in the extraction process, which loads no more
+of Refract than its tasks need
 """

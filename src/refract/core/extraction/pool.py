@@ -12,16 +12,13 @@ import structlog
 
 import refract
 from refract.core.extraction.fair_semaphore import FairSemaphore
-from refract.core.extraction.frames import (
+from refract.core.extraction.tasks import (
     CHUNK,
     DONE,
     FAILED,
     MAX_CHUNK_BYTES,
     REFUSED,
     RESPONSE_HEADER,
-    pack_request,
-)
-from refract.core.extraction.tasks import (
     ExtractionCrashed,
     ExtractionError,
     ExtractionTask,
@@ -29,6 +26,7 @@ from refract.core.extraction.tasks import (
     OutputTooLarge,
     TaskFailed,
     TaskRefused,
+    pack_request,
 )
 from refract.core.runtime import Runtime
 

@@ -16,16 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from refract.core.extraction.frames import (
+from refract.core.extraction.tasks import (
     CHUNK,
     DONE,
     FAILED,
     MAX_CHUNK_BYTES,
     REFUSED,
     REQUEST_HEADER,
+    TaskRefused,
     pack_response,
 )
-from refract.core.extraction.tasks import TaskRefused
 
 MEMORY_BYTES = 1024**3
 NICENESS = 5

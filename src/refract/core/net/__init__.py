@@ -6,7 +6,14 @@ redirects, decoding within limits, and the result · errors: how a fetch can fai
 and meta elements of a page · metadata: title, description and image, read in an extraction process
 """
 
-from refract.core.net.addresses import AddressGuard, IpAddress, is_public
+from refract.core.net.addresses import (
+    AddressGuard,
+    HostResolver,
+    IpAddress,
+    is_public,
+    resolve_by_system,
+)
+from refract.core.net.connection import FetchLimits
 from refract.core.net.errors import (
     BadAnswer,
     BadStatus,
@@ -19,8 +26,6 @@ from refract.core.net.errors import (
     Unreachable,
 )
 from refract.core.net.fetcher import ANY_TYPE, HTML_TYPES, FetchedPage, PageFetcher
-from refract.core.net.limits import FetchLimits
-from refract.core.net.resolver import HostResolver, resolve_by_system
 
 __all__ = [
     "ANY_TYPE",

@@ -16,9 +16,15 @@ import h11
 from ada_url import URL
 
 from refract import __version__
-from refract.core.net.addresses import AddressGuard
+from refract.core.net.addresses import (
+    AddressGuard,
+    HostResolver,
+    get_port,
+    resolve_allowed_addresses,
+    resolve_by_system,
+)
 from refract.core.net.charset import decode_html
-from refract.core.net.connection import HttpExchange, open_connection
+from refract.core.net.connection import FetchLimits, HttpExchange, open_connection
 from refract.core.net.errors import (
     BadAnswer,
     BadStatus,
@@ -28,13 +34,6 @@ from refract.core.net.errors import (
     TooLarge,
     TooManyRedirects,
     Unreachable,
-)
-from refract.core.net.limits import FetchLimits
-from refract.core.net.resolver import (
-    HostResolver,
-    get_port,
-    resolve_allowed_addresses,
-    resolve_by_system,
 )
 from refract.core.settings.model import Settings
 from refract.core.urls import BadUrl, WebUrl, normalize_host, parse_web_url

@@ -18,8 +18,12 @@ from refract.library.imports.decisions import (
 )
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport, RowOutcome
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
-from refract.library.imports.saved_pages import build_page_row
-from refract.library.imports.stored_rows import StoredRow, from_stored_row, to_stored_row
+from refract.library.imports.stored_rows import (
+    StoredRow,
+    build_page_row,
+    from_stored_row,
+    to_stored_row,
+)
 from refract.library.imports.tags import ensure_import_tags, tag_items
 from refract.library.models import (
     Enrichment,

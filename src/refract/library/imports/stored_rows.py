@@ -1,4 +1,4 @@
-"""Rows as they are stored in the database until they are imported. Pure."""
+"""Rows as they are stored in the database until they are imported, with their saved pages. Pure."""
 
 import json
 from collections.abc import Mapping
@@ -7,8 +7,10 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from refract.library.imports.rows import Bookmark, BookmarkRow, TagRow
-from refract.library.imports.saved_pages import clean_page
+from refract.library.reader_view import sanitize_html
+from refract.records.errors import BadRecord
 from refract.records.reader import MAX_SHOWN, UnreadableRow
+from refract.records.values import guess_moment, to_plain_text
 
 
 class StoredRow(NamedTuple):
@@ -52,3 +54,72 @@ def from_stored_row(place: str, shown: str, why: str | None, content: str | None
 
 def _to_json_value(value: Any) -> str:
     return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+# The saved page of an item, in files of Refract.
+
+PAGE_FIELDS = (
+    "url",
+    "canonical_url",
+    "title",
+    "description",
+    "author",
+    "site",
+    "language",
+    "published_at",
+    "image_url",
+    "keywords",
+    "text",
+    "html",
+    "fetched_at",
+)
+_MAX_LENGTHS = {"title": 255, "author": 255, "site": 255, "language": 10}
+_MAX_TEXT_LENGTH = 2_000_000
+
+
+_SANITISED_KEY = "sanitised"
+"""Marks a page whose HTML was sanitised when the row was stored, in an extraction process."""
+
+
+def clean_page(page: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a page that are imported, with its HTML sanitised."""
+    html = page.get("html")
+    fields = {name: page[name] for name in PAGE_FIELDS if name in page}
+    return {
+        **fields,
+        "html": sanitize_html(html[:_MAX_TEXT_LENGTH]) if isinstance(html, str) else html,
+        _SANITISED_KEY: True,
+    }
+
+
+def build_page_row(item_id: int, row: Bookmark, now: datetime) -> dict[str, Any] | None:
+    """Return a row of `item_pages`, or None if the file has no valid page.
+
+    Its HTML is sanitised, now or before.
+    """
+    if not isinstance(row.page, Mapping):
+        return None
+    page = row.page
+    try:
+        words = {
+            name: to_plain_text(page.get(name))[: _MAX_LENGTHS.get(name, _MAX_TEXT_LENGTH)] or None
+            for name in PAGE_FIELDS
+            if name != "keywords"
+        }
+    except BadRecord:
+        return None
+    keywords = page.get("keywords")
+    html = words["html"] or ""
+    clean = html if page.get(_SANITISED_KEY) is True else sanitize_html(html)
+    return {
+        **words,
+        "item_id": item_id,
+        "url": words["url"] or row.text,
+        "text": words["text"] or "",
+        "html": clean,
+        "keywords": [str(word)[:50] for word in keywords[:50]]
+        if isinstance(keywords, list)
+        else [],
+        "published_at": guess_moment(page.get("published_at")),
+        "fetched_at": guess_moment(page.get("fetched_at")) or now,
+    }

@@ -3,7 +3,7 @@
 All of them work without script.
 """
 
-from refract.library.pages import browse, detail, import_export, review, rules, tags
+from refract.library.pages import browse, detail, import_export, review, tags
 from refract.library.quota_summary import load_quota_summary
 
 ROUTERS = (
@@ -12,7 +12,7 @@ ROUTERS = (
     import_export.router,
     detail.router,
     tags.router,
-    rules.router,
+    tags.rules_router,
 )
 
 __all__ = ["ROUTERS", "load_quota_summary"]

@@ -16,10 +16,10 @@ from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
 from refract.library.models import Item, ItemStatus, ItemTag, ItemType
-from refract.library.search.fuzzy import find_near_titles
 from refract.library.search.match import (
     build_match_clause,
     find_common_tokens,
+    find_near_titles,
     get_search_source,
     prepare_search,
 )

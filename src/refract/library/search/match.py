@@ -1,6 +1,6 @@
-"""Full-text queries in the dialect of each database."""
+"""Full-text queries in the dialect of each database, and near matches by trigrams."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -13,15 +13,18 @@ from sqlalchemy import (
     func,
     literal_column,
     not_,
+    or_,
     select,
     table,
     text,
 )
 from sqlalchemy.dialects.mysql import match
 from sqlalchemy.dialects.postgresql import TSQUERY
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db.session import ReadSession
 from refract.core.settings.model import Dialect
+from refract.library.models import Item
 from refract.library.search.models import ItemSearch
 from refract.library.search.terms import TokenMatch
 
@@ -105,3 +108,55 @@ def build_match_clause(
         if token_match.exception is None
         else and_(found, not_(build_match_clause(dialect, token_match.exception)))
     )
+
+
+# Parts of words and typing errors in titles and hosts. Needs trigrams: PostgreSQL with `pg_trgm`.
+
+MIN_WORD_LENGTH = 3
+"""A shorter word has no trigram of its own."""
+SIMILARITY_THRESHOLD = "0.4"
+"""The share of a word's trigrams that must match.
+
+Two swapped letters in a word of eight still do.
+"""
+
+
+async def find_near_titles(
+    session: ReadSession,
+    user_id: int,
+    words: Sequence[str],
+    condition: ColumnElement[bool],
+    limit: int,
+) -> list[Item]:
+    """Return items whose title or host is similar to every word, most similar first.
+
+    Returns nothing on a database without trigrams.
+    """
+    if session.dialect != "postgresql" or any(len(word) < MIN_WORD_LENGTH for word in words):
+        return []
+    if not await session.scalar(text("SELECT 1 FROM pg_extension WHERE extname = 'pg_trgm'")):
+        return []
+    await session.execute(
+        select(func.set_config("pg_trgm.word_similarity_threshold", SIMILARITY_THRESHOLD, True))
+    )  # this transaction's
+    near = [
+        or_(
+            _build_contains_clause(Item.title, word),
+            _build_contains_clause(Item.site, word),
+            Item.title.op("%>", is_comparison=True)(word),
+        )
+        for word in words
+    ]
+    title = func.coalesce(Item.title, "")
+    score = sum(
+        (func.word_similarity(word, title) for word in words[1:]),
+        func.word_similarity(words[0], title),
+    )
+    query = select(Item).where(Item.user_id == user_id, condition, *near)
+    return list(await session.scalars(query.order_by(score.desc(), Item.id.desc()).limit(limit)))
+
+
+def _build_contains_clause(
+    column: InstrumentedAttribute[str | None], word: str
+) -> ColumnElement[bool]:
+    return column.icontains(word, autoescape=True)

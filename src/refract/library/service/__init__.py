@@ -14,7 +14,6 @@ from refract.library.service.enrichment import (
     store_page,
 )
 from refract.library.service.lock import LockedItem, lock_item
-from refract.library.service.personal_data import erase_user_data, export_user_data
 from refract.library.service.review import (
     auto_confirm_item,
     confirm_item,
@@ -38,8 +37,6 @@ __all__ = [
     "discard_item",
     "edit_item",
     "enqueue_enrichment",
-    "erase_user_data",
-    "export_user_data",
     "lock_item",
     "lock_item_for_job",
     "mark_failed",

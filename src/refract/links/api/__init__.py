@@ -1,6 +1,6 @@
 """API routes of links, their names, people and history."""
 
-from refract.links.api import blocked_domains, bulk, invitations, links, names, people
+from refract.links.api import blocked_domains, bulk, links, names, people
 from refract.links.api import links as api_links
 
 ROUTERS = (
@@ -10,8 +10,8 @@ ROUTERS = (
     people.router,
     names.router,
     names.availability_router,
-    invitations.my_router,
-    invitations.link_router,
+    people.my_invitations_router,
+    people.invitations_router,
     blocked_domains.router,
 )
 

@@ -1,4 +1,4 @@
-"""API routes of owners, shares, transfers and history."""
+"""API routes of owners, shares, transfers, invitations and history."""
 
 from typing import Annotated
 
@@ -13,6 +13,7 @@ from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.links import queries, service
 from refract.links.dependencies import Space, invite_or_assign_owner, load_link_out, to_link_caller
 from refract.links.errors import (
+    InvitationNotFound,
     LinkNotFound,
     NotOwner,
     OwnerExists,
@@ -28,6 +29,8 @@ from refract.links.safety.errors import BlockedDestination, LinkLoop, MaliciousU
 from refract.links.safety.service import check_destination
 from refract.links.schemas import (
     InvitationCreated,
+    InvitationList,
+    InvitationPage,
     LinkOut,
     LinkOwnerOut,
     LinkShareOut,
@@ -197,3 +200,72 @@ async def revert_link(
             session, space, to_link_caller(actor), link_id, version, vetted
         )
         return await load_link_out(rt, locked)
+
+
+# Invitations, for invited people and for owners.
+
+my_invitations_router = api_router("/me/invitations", "me")
+invitations_router = api_router("/links/{link_id}/invitations", "links")
+
+
+@my_invitations_router.get("")
+async def list_my_invitations(
+    actor: ReadCaller, rt: Rt, limit: LimitParam = DEFAULT_PAGE_SIZE, cursor: CursorParam = None
+) -> InvitationPage:
+    """List links that you are invited to own, newest first. Invitations expire in 14 days."""
+    async with rt.db.read() as session:
+        cursors, now = CursorCodec(rt.secret), rt.clock.now()
+        page = await queries.load_invitations_page(
+            session, cursors, actor.user.id, now, limit=limit, cursor=cursor
+        )
+    items = [facts.to_schema(rt.settings.public_url, managing=False) for facts in page.items]
+    return InvitationPage(items=items, next_cursor=page.next_cursor)
+
+
+@my_invitations_router.post(
+    "/{invitation_id}/accept", responses=problems(InvitationNotFound, InvalidStateTransition)
+)
+async def accept_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> LinkOut:
+    """Accept an invitation and become an owner of the link, or its primary owner."""
+    async with rt.db.write() as session:
+        return await load_link_out(
+            rt,
+            await service.accept_invitation(session, actor.user.id, invitation_id, rt.clock.now()),
+        )
+
+
+@my_invitations_router.post(
+    "/{invitation_id}/decline", status_code=204, responses=problems(InvitationNotFound)
+)
+async def decline_invitation(invitation_id: Id, actor: WriteCaller, rt: Rt) -> Response:
+    """Decline an invitation. Its sender sees that it is gone."""
+    async with rt.db.write() as session:
+        await service.decline_invitation(session, actor.user.id, invitation_id, rt.clock.now())
+    return Response(status_code=204)
+
+
+@invitations_router.get("", responses=problems(LinkNotFound, NotOwner))
+async def list_invitations(link_id: Id, actor: ReadCaller, rt: Rt) -> InvitationList:
+    """List the open invitations of a link."""
+    async with rt.db.read() as session:
+        await queries.view_link(session, to_link_caller(actor), link_id, AccessRight.MANAGE)
+        found = await queries.list_link_invitations(session, link_id, rt.clock.now())
+    return InvitationList(
+        items=[facts.to_schema(rt.settings.public_url, managing=True) for facts in found]
+    )
+
+
+@invitations_router.delete(
+    "/{invitation_id}",
+    status_code=204,
+    responses=problems(LinkNotFound, NotOwner, InvitationNotFound),
+)
+async def withdraw_invitation(
+    link_id: Id, invitation_id: Id, actor: WriteCaller, rt: Rt
+) -> Response:
+    """Withdraw an invitation."""
+    async with rt.db.write() as session:
+        await service.withdraw_invitation(
+            session, to_link_caller(actor), link_id, invitation_id, rt.clock.now()
+        )
+    return Response(status_code=204)

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from refract.core.csv_safety import unescape_formula
 from refract.core.schemas import parse_id
+from refract.core.text import unescape_formula
 from refract.links.imports.rows import MAX_NOTES, MAX_TITLE, LinkFields
 from refract.links.models import LinkState
 from refract.links.schemas import MAX_TAGS

@@ -1,7 +1,6 @@
 """The caller's lists: index, creation, claiming after sign-in, and availability of names."""
 
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import Form, Query, Request
 from pydantic import ValidationError
@@ -39,13 +38,12 @@ from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
 from refract.names import service as names
 from refract.names.models import NameTarget
-from refract.web.dependencies import CursorParam, Rt, page_router
+from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import gettext
 from refract.web.networks import client_network
 from refract.web.routing import large_body
 
 router = page_router()
-PER_PAGE = 25
 
 
 @router.get("/app/lists")
@@ -69,7 +67,6 @@ async def _render_lists(
     **context: Any,
 ) -> Response:
     next_cursor, found = await _load_lists(client, rt, cursor, q)
-    parameters = {"q": q} if q else {}
     return await render_client_page(
         request,
         rt,
@@ -79,12 +76,7 @@ async def _render_lists(
         **found,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         q=q or "",
-        next_url=(
-            f"/app/lists?{urlencode({**parameters, 'cursor': next_cursor})}"
-            if next_cursor
-            else None
-        ),
-        first_url=f"/app/lists?{urlencode(parameters)}" if cursor else None,
+        **build_pager("/app/lists", {"q": q or ""}, cursor, next_cursor),
         **context,
     )
 

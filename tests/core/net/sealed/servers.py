@@ -5,7 +5,7 @@ import socket
 import struct
 import zlib
 
-from refract.core.net.limits import MIB
+from refract.core.net.connection import MIB
 from tests.core.net.sealed.internet import Handler, Request
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"

@@ -20,7 +20,7 @@ from refract.core.net import (
     TooManyRedirects,
     Unreachable,
 )
-from refract.core.net.limits import MIB
+from refract.core.net.connection import MIB
 from tests.core.net.sealed.internet import Internet, Names, Request, answer, page, redirect, sends
 from tests.core.net.sealed.servers import (
     HEAD,
