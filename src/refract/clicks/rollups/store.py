@@ -33,7 +33,8 @@ SQLite takes 32,766 values in one statement.
 """
 
 _KEYS_PER_STATEMENT: Final = 500
-_SELECT_ROLLUPS: Final = f"SELECT start, target_id, {', '.join(_VALUE_COLUMNS)} FROM click_rollups"  # noqa: S608 - ours
+_LOADED_COLUMNS: Final = ", ".join(("start", "target_id", *_VALUE_COLUMNS))
+_SELECT_ROLLUPS: Final = f"SELECT {_LOADED_COLUMNS} FROM click_rollups"  # noqa: S608 - our words
 
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
