@@ -31,7 +31,7 @@ from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import breakdowns as rollups_breakdowns
 from refract.clicks.rollups import compaction
 from refract.clicks.rollups.granularity import QUARTER, start_of, to_datetime
-from refract.clicks.rollups.sketches import VisitorSketch
+from refract.clicks.rollups.sketches import HASH_BYTES, VisitorSketch
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import StatsQuery
 from refract.core.clock import ManualClock
@@ -87,8 +87,8 @@ def _row(
     link: int, start: int, people: int, known: dict[str, int], chance: random.Random
 ) -> dict[str, Any]:
     seen, day = VisitorSketch(), start // 86_400
-    for _ in range(people):
-        seen.update(day * 10_000_000 + chance.randrange(300_000))
+    visitors = (day * 10_000_000 + chance.randrange(300_000) for _ in range(people))
+    seen.update(visitor.to_bytes(HASH_BYTES, "big") for visitor in visitors)
     found: rollups_breakdowns.BreakdownCounts = {}
     for dimension, values in known.items():
         for _ in range(

@@ -15,7 +15,7 @@ from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import compaction, day_cumulatives, finalization
 from refract.clicks.rollups.day_cumulatives import QUARTERS_PER_DAY, DayPart, QuarterHour
 from refract.clicks.rollups.granularity import DAY, to_seconds
-from refract.clicks.rollups.sketches import VisitorSketch
+from refract.clicks.rollups.sketches import HASH_BYTES, VisitorSketch
 from refract.clicks.rollups.state import load_progress, lock_progress, save_progress
 from refract.clicks.stats import StatsQuery
 from refract.core.clock import ManualClock
@@ -32,8 +32,7 @@ HERE = "Asia/Kolkata"
 
 def _stored(visitors: set[int]) -> bytes | None:
     sketch = VisitorSketch()
-    for visitor in visitors:
-        sketch.update(visitor)
+    sketch.update(visitor.to_bytes(HASH_BYTES, "big") for visitor in visitors)
     return sketch.to_bytes() if visitors else None
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
@@ -94,8 +95,7 @@ def test_a_million_are_counted_closely() -> None:
     for _ in range(96):
         sketch = VisitorSketch()
         for _ in range(4):
-            for _ in range(1_000_000 // 384):
-                sketch.update(chance.getrandbits(40))
+            sketch.update(_hashes(chance.getrandbits(40) for _ in range(1_000_000 // 384)))
             sketch = VisitorSketch.from_bytes(sketch.to_bytes())
         stored.append(sketch.to_bytes())
     whole = 96 * 4 * (1_000_000 // 384)
@@ -111,11 +111,28 @@ def test_a_million_are_counted_closely() -> None:
     assert max(map(len, stored)) < 9000
 
 
+def _hashes(visitors: Iterable[int]) -> Iterator[bytes]:
+    return (visitor.to_bytes(sketches.HASH_BYTES, "big") for visitor in visitors)
+
+
 def _sketch(visitors: list[int]) -> VisitorSketch:
     sketch = VisitorSketch()
-    for visitor in visitors:
-        sketch.update(visitor)
+    for visitor in _hashes(visitors):
+        sketch.update([visitor])
     return sketch
+
+
+@pytest.mark.parametrize("size", [1, 7, 200, 201, 900])
+def test_visitors_at_once_are_counted_like_one_by_one(size: int) -> None:
+    visitors = list(range(0, 3 * size, 3))
+    together = VisitorSketch()
+    together.update(_hashes(visitors))
+    together.update(_hashes(visitors[:50]))
+
+    assert together.count() == _sketch(visitors).count()
+    if size <= sketches.MAX_EXACT_VISITORS:
+        expected = b"".join(_hashes(visitors))
+        assert together.to_bytes() == b"\0" + expected  # sorted, five bytes each
 
 
 async def test_processes_and_restarts_change_nothing(

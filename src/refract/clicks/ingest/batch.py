@@ -36,7 +36,7 @@ class RollupDelta:
         self.bots = 0
         self.private = 0
         self.last = 0
-        self.visitors: list[int] = []
+        self.visitors: list[bytes] = []
         self.sketch: VisitorSketch | None = None
         self.parts: BreakdownCounts = {}
 

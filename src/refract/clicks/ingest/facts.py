@@ -153,9 +153,9 @@ def _build_private_facts(kind: int, target: int, flags: int) -> ClickFacts:
     return (kind, target, bot, True, None, device, None, None, None, None), bot, True, (), b""
 
 
-def hash_visitor(visitor: bytes, salt: bytes) -> int:
+def hash_visitor(visitor: bytes, salt: bytes) -> bytes:
     """Return a hash that is meaningless without the salt of the day."""
-    return int.from_bytes(blake2b(visitor, key=salt, digest_size=HASH_BYTES).digest(), "big")
+    return blake2b(visitor, key=salt, digest_size=HASH_BYTES).digest()
 
 
 def to_microseconds(time_ns: int, received: int) -> int:

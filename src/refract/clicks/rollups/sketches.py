@@ -30,22 +30,23 @@ class VisitorSketch:
     __slots__ = ("few", "many")
 
     def __init__(self) -> None:
-        self.few: set[int] = set()
+        self.few: set[bytes] = set()
         self.many: Any = None
 
-    def update(self, visitor: int) -> None:
+    def update(self, visitors: Iterable[bytes]) -> None:
+        """Add visitors by their hashes, each of `HASH_BYTES` bytes."""
         if self.many is not None:
-            self.many.update(visitor)
+            for visitor in visitors:
+                self.many.update(int.from_bytes(visitor, "big"))
             return
-        self.few.add(visitor)
+        self.few.update(visitors)
         if len(self.few) > MAX_EXACT_VISITORS:
             self.switch_to_estimate()
 
     def merge(self, other: "VisitorSketch") -> None:
         """Add the visitors of another sketch."""
         if other.many is None:
-            for visitor in other.few:
-                self.update(visitor)
+            self.update(other.few)
             return
         if self.many is None:
             self.switch_to_estimate()
@@ -60,7 +61,7 @@ class VisitorSketch:
         library = _load_library()
         self.many = library.hll_sketch(LOG2_REGISTERS, library.tgt_hll_type.HLL_4)
         for visitor in self.few:
-            self.many.update(visitor)
+            self.many.update(int.from_bytes(visitor, "big"))
         self.few = set()
 
     def get_estimator(self) -> Any:
@@ -77,9 +78,7 @@ class VisitorSketch:
 
     def to_bytes(self) -> bytes:
         if self.many is None:
-            return _EXACT_MARKER + b"".join(
-                [visitor.to_bytes(HASH_BYTES, "big") for visitor in sorted(self.few)]
-            )
+            return _EXACT_MARKER + b"".join(sorted(self.few))
         data: bytes = self.many.serialize_compact()
         return data
 
@@ -88,8 +87,7 @@ class VisitorSketch:
         sketch = cls()
         if data[:1] == _EXACT_MARKER:
             sketch.few = {
-                int.from_bytes(data[place : place + HASH_BYTES], "big")
-                for place in range(1, len(data), HASH_BYTES)
+                data[place : place + HASH_BYTES] for place in range(1, len(data), HASH_BYTES)
             }
         else:
             sketch.many = _load_library().hll_sketch.deserialize(data)

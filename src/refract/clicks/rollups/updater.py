@@ -169,8 +169,7 @@ def _merge_visitors(bucket: RollupRow, tally: RollupDelta) -> None:
         bucket.sketch = VisitorSketch()
     if tally.sketch is not None:
         bucket.sketch.merge(tally.sketch)
-    for visitor in tally.visitors:
-        bucket.sketch.update(visitor)
+    bucket.sketch.update(tally.visitors)
     bucket.uniques = bucket.sketch.count()
 
 
