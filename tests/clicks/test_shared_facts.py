@@ -23,6 +23,7 @@ from refract.clicks.spool.format import LINK_CLICK, PRIVATE, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
+from refract.core.db.session import count_statements
 from refract.core.db.types import Model
 from refract.core.errors import StoreUnavailable
 from refract.core.runtime import Runtime
@@ -116,6 +117,21 @@ async def test_facts_that_repeat_are_stored_once(rt: Runtime) -> None:
     assert {(event.network, event.user_agent, event.referrer_host) for event in private} == {
         (None, None, None)
     }
+
+
+async def test_facts_that_are_saved_cost_no_statement(rt: Runtime) -> None:
+    ingester = Ingester(rt)
+    append(rt, 10)
+    await ingester.apply_all()
+    statements: list[str] = []
+    stop = count_statements(rt.db.engine, statements.append)
+    append(rt, 100)  # from other networks of the same place
+    await ingester.apply_all()
+    stop()
+
+    tables = [model.__tablename__ for model in FACT_MODELS.values()]
+    assert not [text for text in statements if any(table in text for table in tables)]
+    assert {event.country_code for event in await events(rt)} == {"US"}
 
 
 class Unlucky(Ingester):

@@ -15,7 +15,7 @@ from refract.clicks.ingest.agents import (
     sanitize_text,
 )
 from refract.clicks.ingest.bounded_cache import BoundedCache
-from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.ingest.places import GeoPlace, PlaceLookup
 from refract.clicks.models import ClickAgent, ClickCampaign, ClickPlace, ClickReferrer
 from refract.clicks.rollups.breakdowns import build_breakdown_key
 from refract.clicks.rollups.sketches import HASH_BYTES
@@ -70,6 +70,7 @@ class FactsExtractor:
         self._networks = BoundedCache(self._describe_network, MAX_CACHED_NETWORKS)
         self._referrers = BoundedCache(self._describe_referrer, MAX_CACHED_TEXTS)
         self._campaigns = BoundedCache(self._describe_campaign, MAX_CACHED_TEXTS)
+        self._geo_ids: dict[GeoPlace, int | None] = {}
         self._day = date.min
         self.unsaved: SharedRows = defaultdict(dict)
 
@@ -83,6 +84,7 @@ class FactsExtractor:
         """Forget which facts are saved, after a transaction that failed."""
         for cache in (self._agents, self._networks, self._referrers, self._campaigns):
             cache.clear()
+        self._geo_ids.clear()
         self.unsaved.clear()
 
     def invalidate_places(self) -> None:
@@ -131,8 +133,11 @@ class FactsExtractor:
 
     def _describe_network(self, network: bytes) -> tuple[str | None, int | None, tuple[str, ...]]:
         place = self._places[network]
-        geo_id = self._share(ClickPlace, *place)
-        return format_anonymous_address(network), geo_id, place.breakdown_keys
+        if place not in self._geo_ids:  # many networks share a place
+            if len(self._geo_ids) >= MAX_CACHED_TEXTS:
+                self._geo_ids.clear()
+            self._geo_ids[place] = self._share(ClickPlace, *place)
+        return format_anonymous_address(network), self._geo_ids[place], place.breakdown_keys
 
     def _describe_referrer(self, raw: bytes) -> tuple[int | None, tuple[str, ...]]:
         referrer = sanitize_text(raw, 2048)
