@@ -20,7 +20,7 @@ async def dump(rt: Runtime) -> str:
             lines += [f"{table.name}: {list(row)!r}" for row in rows]
         if session.dialect == "sqlite":
             for name in await session.scalars(
-                text("SELECT name FROM sqlite_master WHERE name LIKE 'item_search_fts_%'")
+                text("SELECT name FROM sqlite_master WHERE name LIKE '%_search_fts_%'")
             ):
                 lines += [
                     f"{name}: {_legible(row)!r}"

@@ -392,6 +392,8 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/admin/jobs": Row(ADMIN_READ),
     "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),
     "GET /api/v1/admin/figures": Row(ADMIN_READ),
+    "POST /api/v1/admin/figures/verify": Row(ADMIN_WRITE),
+    "POST /app/admin/verify": Row(ADMIN_WRITE),
     "GET /api/v1/admin/links": Row(ADMIN_READ),
     "GET /api/v1/admin/lists": Row(ADMIN_READ),
     "DELETE /api/v1/admin/lists/{list_id}": Row(ADMIN_WRITE),

@@ -4,9 +4,13 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import select
 
+from refract.clicks.jobs import VerifyClicks, verify_clicks
+from refract.core.clock import format_utc
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
-from refract.links.models import LinkOwner, LinkState
+from refract.jobs.queries import count_open_jobs
+from refract.links.models import LinkOwner, LinkState, LinkTotals
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 
@@ -155,11 +159,46 @@ async def test_figures_and_the_queue_are_told(client: AsyncClient, root: dict[st
         "stored": 0,
         "pending": 0,
         "not_kept": 0,
-        "events": 0,
-        "totals": 0,
+        "events": None,
+        "totals": None,
         "drift": [],
+        "verified_at": None,
+        "verifying": False,
     }
     assert jobs == {"items": [], "next_cursor": None, "depth": [], "oldest_due_seconds": 0.0}
+
+
+@on_sqlite
+async def test_a_verification_runs_as_a_job_and_its_result_is_kept(
+    rt: Runtime, client: AsyncClient, root: dict[str, str]
+) -> None:
+    async with rt.db.write() as session:
+        session.add(LinkTotals(link_id=7, total_clicks=3, bot_clicks=0, last_clicked_at=None))
+
+    started = await client.post("/api/v1/admin/figures/verify", headers=root)
+    assert (started.status_code, started.json()["verifying"]) == (202, True)
+    await client.post("/api/v1/admin/figures/verify", headers=root)
+    async with rt.db.read() as session:
+        assert await count_open_jobs(session) == {("PENDING", "analytics.verify"): 1}
+    assert (await client.get("/api/v1/admin/figures", headers=root)).json()["drift"] == []
+
+    await verify_clicks(rt, VerifyClicks())
+    figures = (await client.get("/api/v1/admin/figures", headers=root)).json()
+    assert figures["verified_at"] == format_utc(rt.clock.now())
+    assert (figures["events"], figures["totals"], len(figures["drift"])) == (0, 3, 2)
+
+
+@on_sqlite
+async def test_the_overview_counts_no_events(
+    rt: Runtime, client: AsyncClient, root: dict[str, str]
+) -> None:
+    asked: list[str] = []
+    stop = count_statements(rt.db.read_engine, asked.append)
+    for path in ("/api/v1/admin/figures", "/app/admin"):
+        assert (await client.get(path, headers=root)).status_code == 200
+    stop()
+    counted = ("click_events", "click_rollups", "link_totals")
+    assert [statement for statement in asked if any(name in statement for name in counted)] == []
 
 
 @on_sqlite

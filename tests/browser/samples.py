@@ -8,7 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from refract.admin.pages.audit import AUDIT_LABELS
-from refract.clicks.verify import DayDifference, Reconciliation
+from refract.admin.queries import ClickFigures
+from refract.clicks.verify import ClickIntake, DayDifference, Reconciliation
 from refract.home.search import SearchHit, SearchKind
 from refract.identity.pages.settings import DEFAULT_KEY_LIFETIME, KEY_LIFETIMES
 from refract.jobs.models import Job
@@ -1693,7 +1694,17 @@ PAGES: dict[str, Page] = {
         "Admin",
         ADA,
         path="/app/admin",
-        figures=Reconciliation(9, 1, 0, 9, 9, 9, 9, ()),
+        figures=ClickFigures(
+            ClickIntake(9, 1, 0), Reconciliation(9, 1, 0, 9, 9, 9, 9, ()), NOW, verifying=False
+        ),
+        **ADMIN,
+    ),
+    "admin-unverified": page(
+        "admin/index.html",
+        "Admin",
+        ADA,
+        path="/app/admin",
+        figures=ClickFigures(ClickIntake(9, 1, 0), None, None, verifying=False),
         **ADMIN,
     ),
     "admin-drift": page(
@@ -1701,18 +1712,23 @@ PAGES: dict[str, Page] = {
         "Admin",
         ADA,
         path="/app/admin",
-        figures=Reconciliation(
-            9,
-            1,
-            3,
-            8,
-            9,
-            1,
-            1,
-            ("x.bad",),
-            days=(DayDifference("2026-06-01", 1284, 1),),
-            links=1,
-            absent=("2026-05-20-1-abcd1234.parquet",),
+        figures=ClickFigures(
+            ClickIntake(9, 1, 3),
+            Reconciliation(
+                9,
+                1,
+                3,
+                8,
+                9,
+                1,
+                1,
+                ("x.bad",),
+                days=(DayDifference("2026-06-01", 1284, 1),),
+                links=1,
+                absent=("2026-05-20-1-abcd1234.parquet",),
+            ),
+            NOW,
+            verifying=True,
         ),
         **ADMIN
         | {"readiness": READY.model_copy(update={"problems": ["The disk is nearly full."]})},

@@ -10,6 +10,7 @@ from refract.core.db.session import WriteSession
 from refract.core.ids import get_min_id
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.links.models import COPIED_COLUMNS
 from refract.names import similarity
 from refract.names.models import Name
 from refract.tags.models import Tag
@@ -63,6 +64,9 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
             plain = now if rt.db.dialect == "postgresql" else now.replace(tzinfo=None)
             shown = plain.isoformat(" ") if rt.db.dialect == "sqlite" else plain
             await session.execute(text(statement), {"now": shown} if ":now" in statement else {})
+        for name in COPIED_COLUMNS:
+            own = f"(SELECT {name} FROM links WHERE links.id = link_owners.link_id)"  # noqa: S608
+            await session.execute(text(f"UPDATE link_owners SET {name} = {own}"))  # noqa: S608
         await _names(session, rt, first)
     await gather_statistics(
         rt,

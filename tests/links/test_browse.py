@@ -12,9 +12,16 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
 from refract.links.models import Link, LinkState, LinkTotals
-from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, browse, candidates
 from refract.links.schemas import LinkPatch
 from tests import make
+
+
+@pytest.fixture(params=[candidates.MAX_CANDIDATES, 2], ids=["few", "many"])
+def bound(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let three links be many, so that they are read in order instead of being sorted."""
+    monkeypatch.setattr(candidates, "MAX_CANDIDATES", request.param)
+    monkeypatch.setattr(browse, "CLICK_WINDOW", request.param)
 
 
 async def _all(
@@ -66,6 +73,7 @@ async def test_seed_001_my_links_newest_first(
         assert await _all(rt, ada, limit) == list("edcba")
 
 
+@pytest.mark.usefixtures("bound")
 async def test_seed_002_mine_means_owned_or_co_owned(
     rt: Runtime, clock: ManualClock, ada: User, bob: User, cleo: User
 ) -> None:
@@ -80,6 +88,7 @@ async def test_seed_002_mine_means_owned_or_co_owned(
     assert await _all(rt, cleo) == []
 
 
+@pytest.mark.usefixtures("bound")
 async def test_everybody_finds_public_links_and_administrators_find_all(
     rt: Runtime, clock: ManualClock, ada: User, bob: User, root: User
 ) -> None:
@@ -91,6 +100,7 @@ async def test_everybody_finds_public_links_and_administrators_find_all(
     assert await _all(rt, root, owner=OwnerFilter.ALL, admin=True) == list("cba")
 
 
+@pytest.mark.usefixtures("bound")
 async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(
     rt: Runtime, clock: ManualClock, ada: User
 ) -> None:
@@ -117,6 +127,7 @@ async def test_links_of_one_millisecond_are_neither_skipped_nor_repeated(
     assert await _all(rt, ada, 7, sort=LinkSort.UPDATED) == expected
 
 
+@pytest.mark.usefixtures("bound")
 async def test_orders(rt: Runtime, clock: ManualClock, ada: User, root: User) -> None:
     links = await _links(rt, ada, clock, "abcdef")
     clicks = {"b": (5, 10), "c": (9, 5), "e": (5, 20), "f": (0, None)}
@@ -143,6 +154,7 @@ async def test_orders(rt: Runtime, clock: ManualClock, ada: User, root: User) ->
             assert await _all(rt, user, limit, sort=LinkSort.LAST_CLICK, **asked) == list("ebcfda")
 
 
+@pytest.mark.usefixtures("bound")
 async def test_seed_001_state_in_filters_is_computed_from_time(
     rt: Runtime, clock: ManualClock, ada: User
 ) -> None:
@@ -187,6 +199,7 @@ async def test_seed_001_links_can_be_filtered_by_when_they_were_made(
     ) == list("cb")
 
 
+@pytest.mark.usefixtures("bound")
 async def test_seed_002_links_can_be_filtered_by_tag(
     rt: Runtime, clock: ManualClock, ada: User, bob: User
 ) -> None:
@@ -225,6 +238,7 @@ async def test_seed_002_links_can_be_filtered_by_tag(
         ("nothing", ""),
     ],
 )
+@pytest.mark.usefixtures("bound")
 async def test_search_looks_through_name_title_notes_and_destination(
     rt: Runtime, clock: ManualClock, ada: User, q: str, found: str
 ) -> None:

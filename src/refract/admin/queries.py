@@ -1,15 +1,22 @@
-"""Queries for people and for all lists."""
+"""Queries for people, for all lists and for the count of clicks."""
 
 from dataclasses import asdict, dataclass
+from datetime import datetime
 
 from sqlalchemy import Select, select
 
-from refract.admin.schemas import AdminListOut, AdminListPage
+from refract.admin.schemas import AdminListOut, AdminListPage, FiguresOut
+from refract.clicks.jobs import VerifyClicks
+from refract.clicks.verify import ClickIntake, Reconciliation, count_intake, load_verification
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page, build_after_clause
+from refract.core.phrases import Phrase
+from refract.core.runtime import Runtime
 from refract.identity.errors import AccountNotFound
 from refract.identity.models import User, UserStatus
 from refract.identity.users import fold_email
+from refract.jobs.models import JobStatus
+from refract.jobs.queries import count_open_jobs
 from refract.lists.presentation import build_summary
 from refract.lists.queries import AllListsFilter, ListRow, load_all_lists_page
 
@@ -90,6 +97,48 @@ async def get_user(session: ReadSession, user_id: int) -> User:
     if found is None:
         raise AccountNotFound
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class ClickFigures:
+    """Clicks received so far, and what the last verification found."""
+
+    intake: ClickIntake
+    last: Reconciliation | None
+    verified_at: datetime | None
+    verifying: bool
+    """Whether a verification is waiting or running."""
+
+    @property
+    def drift(self) -> list[Phrase]:
+        return self.last.drift if self.last is not None else []
+
+
+async def load_figures(rt: Runtime) -> ClickFigures:
+    intake = await count_intake(rt)
+    async with rt.db.read() as session:
+        last = await load_verification(session)
+        open_jobs = await count_open_jobs(session)
+    verifying = any(
+        kind == VerifyClicks.kind and status != JobStatus.DEAD for status, kind in open_jobs
+    )
+    found, at = last or (None, None)
+    return ClickFigures(intake, found, at, verifying)
+
+
+def build_figures_out(figures: ClickFigures) -> FiguresOut:
+    """Return the figures as the API has them."""
+    return FiguresOut(
+        accepted=figures.intake.accepted,
+        stored=figures.intake.stored,
+        pending=figures.intake.pending,
+        not_kept=figures.intake.not_kept,
+        events=figures.last.events if figures.last else None,
+        totals=figures.last.totals if figures.last else None,
+        drift=list(figures.drift),
+        verified_at=figures.verified_at,
+        verifying=figures.verifying,
+    )
 
 
 def select_by_email(folded: str) -> Select[User]:

@@ -123,15 +123,19 @@ class JobPage(OutputSchema):
 
 
 class FiguresOut(OutputSchema):
-    """Independent counts of clicks: accepted = stored + pending + not kept."""
+    """Clicks received: accepted = stored + pending + not kept; and the last verification."""
 
     accepted: int
     stored: int
     pending: int
     not_kept: int
-    events: int
-    totals: int
-    drift: list[str] = Field(examples=[[]])
+    events: int | None = Field(description="Stored events when last verified; null before.")
+    totals: int | None = Field(description="Clicks in the totals when last verified; null before.")
+    drift: list[str] = Field(
+        examples=[[]], description="Differences that the last verification found."
+    )
+    verified_at: datetime | None = Field(description="When clicks were last verified, if ever.")
+    verifying: bool = Field(description="Whether a verification is waiting or running.")
 
 
 class AdminListOut(ListSummary):

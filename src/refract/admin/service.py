@@ -5,6 +5,7 @@ from typing import Any
 
 from refract.admin.queries import get_user
 from refract.admin.schemas import LinkDisposition, PersonPatch
+from refract.clicks.jobs import enqueue_verification
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, tombstones
@@ -93,6 +94,14 @@ async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -
         session, rt, "job.retried", actor=by, target=str(job_id), detail=job.kind
     )
     return job
+
+
+async def start_verification(session: WriteSession, rt: Runtime, by: User) -> bool:
+    """Start a check of all clicks; return whether none was waiting or running already."""
+    is_new = await enqueue_verification(session, rt)
+    if is_new:
+        await audit.record_event(session, rt, "clicks.verification_started", actor=by)
+    return is_new
 
 
 async def allow_barred(session: WriteSession, rt: Runtime, by: User, tombstone_id: int) -> None:

@@ -86,6 +86,8 @@ def links(
 
         async def end() -> None:
             unread.extend(rows.unread)
+            if not dry_run:
+                await rt.db.update_statistics()
 
         return OpenImport(rows, importer.import_batch, BATCH_SIZE, end)
 

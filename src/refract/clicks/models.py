@@ -1,6 +1,7 @@
 """Tables of clicks, roll-ups and spool checkpoints."""
 
 from datetime import date, datetime
+from typing import Any
 
 from sqlalchemy import Date, Double, Index, Integer, LargeBinary, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
@@ -209,3 +210,13 @@ class VisitorSalt(Model):
     day: Mapped[datetime] = mapped_column(UtcSeconds, primary_key=True, autoincrement=False)
     salt: Mapped[bytes] = mapped_column(LargeBinary)
     created_at: Mapped[datetime]
+
+
+class Verification(Model):
+    """The result of a check whether all clicks are accounted for."""
+
+    __tablename__ = "verifications"
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    at: Mapped[datetime]
+    figures: Mapped[dict[str, Any]]

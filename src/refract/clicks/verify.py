@@ -1,16 +1,28 @@
 """Reconciliation of clicks: roll-ups against events and totals."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import BigInteger, ColumnElement, Table, and_, cast, extract, func, or_, select
+from sqlalchemy import ColumnElement, Table, and_, case, delete, func, or_, select
+from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.archive.service import summarize_archive
-from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
-from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, HOUR, MONTH, QUARTER, to_datetime
+from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint, Verification
+from refract.clicks.rollups.granularity import (
+    DAY,
+    GRAIN_SECONDS,
+    HOUR,
+    MONTH,
+    QUARTER,
+    end_of,
+    start_of,
+    to_datetime,
+    to_seconds,
+)
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.spool.reader import (
@@ -21,14 +33,14 @@ from refract.clicks.spool.reader import (
     list_quarantined,
     list_spools,
 )
-from refract.core.clock import EPOCH
-from refract.core.db.session import ReadSession
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.phrases import CountPhrase, Phrase
 from refract.core.runtime import Runtime
 from refract.links.models import LinkTotals
 
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
-_START_SECONDS = cast(_ROLLUPS.c.start, BigInteger)
+_SLICE_SIZE = 5_000
+"""Links that are compared at a time, which bounds memory."""
 
 
 class DayDifference(NamedTuple):
@@ -39,7 +51,9 @@ class DayDifference(NamedTuple):
     rolled_up: int
 
 
-def build_once_filter(state: RollupProgress) -> ColumnElement[bool]:
+def build_once_filter(
+    state: RollupProgress, grain: ColumnElement[int] = _ROLLUPS.c.grain
+) -> ColumnElement[bool]:
     """Select the rows that hold every click once: months, and quarter hours not closed yet."""
     hour = to_datetime(state.closed_until)
     after = to_datetime(state.closed_until + GRAIN_SECONDS[HOUR])
@@ -47,7 +61,7 @@ def build_once_filter(state: RollupProgress) -> ColumnElement[bool]:
         _ROLLUPS.c.start >= after,
         and_(_ROLLUPS.c.start >= hour, _ROLLUPS.c.target_id > state.closed_target),
     )
-    return or_(_ROLLUPS.c.grain == MONTH, and_(_ROLLUPS.c.grain == QUARTER, still_open))
+    return or_(grain == MONTH, and_(grain == QUARTER, still_open))
 
 
 async def count_rolled_up(session: ReadSession, state: RollupProgress) -> int:
@@ -62,82 +76,97 @@ async def find_day_differences(
 ) -> tuple[DayDifference, ...]:
     """Return the days on which events and quarter hours differ, where both are kept."""
     first = to_datetime(state.quarters_from)
-    events = await _count_by_day(
-        session, _build_day_expression(session), func.count(), ClickEvent.at >= first
-    )
-    for file in await session.scalars(select(ArchiveFile).where(ArchiveFile.day >= first.date())):
-        number = (file.day - EPOCH.date()).days
-        events[number] = events.get(number, 0) + file.events
-    summed = func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)
+    archived = {
+        to_seconds(datetime.combine(file.day, time(), UTC)): file.events
+        for file in await session.scalars(
+            select(ArchiveFile).where(ArchiveFile.day >= first.date())
+        )
+    }
+    events = await _count_by_day(session, ClickEvent.at, func.count(), first)
+    for day, count in archived.items():
+        events[day] = events.get(day, 0) + count
+    clicks = func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)
     kept = await _count_by_day(
-        session,
-        _START_SECONDS // GRAIN_SECONDS[DAY],
-        summed,
-        _ROLLUPS.c.grain == QUARTER,
-        _ROLLUPS.c.start >= first,
+        session, _ROLLUPS.c.start, clicks, first, _ROLLUPS.c.grain == QUARTER
     )
     differ = sorted(
         day for day in events.keys() | kept.keys() if events.get(day, 0) != kept.get(day, 0)
     )
     return tuple(
-        DayDifference(
-            f"{to_datetime(day * GRAIN_SECONDS[DAY]):%Y-%m-%d}",
-            events.get(day, 0),
-            kept.get(day, 0),
-        )
+        DayDifference(f"{to_datetime(day):%Y-%m-%d}", events.get(day, 0), kept.get(day, 0))
         for day in differ
-    )
-
-
-async def count_differing_links(session: ReadSession, state: RollupProgress) -> int:
-    """Count the links whose roll-ups and totals differ.
-
-    Valid only while no roll-up has been dropped permanently.
-    """
-    sums = (
-        select(
-            _ROLLUPS.c.target_id,
-            func.sum(_ROLLUPS.c.people).label("people"),
-            func.sum(_ROLLUPS.c.bots).label("bots"),
-        )
-        .where(build_once_filter(state), _ROLLUPS.c.kind == LINK_CLICK)
-        .group_by(_ROLLUPS.c.target_id)
-        .subquery()
-    )
-    same = and_(sums.c.people == LinkTotals.total_clicks, sums.c.bots == LinkTotals.bot_clicks)
-    matching = (
-        select(func.count())
-        .select_from(sums)
-        .join(LinkTotals, and_(LinkTotals.link_id == sums.c.target_id, same))
-    )
-    agreeing = await session.scalar(matching) or 0
-    clicked = LinkTotals.total_clicks + LinkTotals.bot_clicks > 0
-    counted = await session.scalar(select(func.count()).select_from(LinkTotals).where(clicked)) or 0
-    return (
-        max(counted, await session.scalar(select(func.count()).select_from(sums)) or 0) - agreeing
     )
 
 
 async def _count_by_day(
     session: ReadSession,
-    day: ColumnElement[Any],
+    moment: ColumnElement[datetime] | InstrumentedAttribute[datetime],
     number: ColumnElement[Any],
+    first: datetime,
     *where: ColumnElement[bool],
 ) -> dict[int, int]:
-    which = day.label("day")
-    found = await session.execute(
-        select(which, number.label("clicks")).where(*where).group_by(which)
-    )
-    return {int(row.day): int(row.clicks) for row in found}
+    """Return a number for each UTC day that has rows, by one query per day along an index.
+
+    A single query that groups by day would hold all rows in memory to sort them.
+    """
+    found: dict[int, int] = {}
+    following = select(func.min(moment)).where(*where)
+    at = await session.scalar(following.where(moment >= first))
+    while at is not None:
+        day = start_of(DAY, to_seconds(at))
+        begin, end = to_datetime(day), to_datetime(end_of(DAY, day))
+        counted = select(number).where(*where, moment >= max(begin, first), moment < end)
+        found[day] = int(await session.scalar(counted) or 0)
+        at = await session.scalar(following.where(moment >= end))
+    return found
 
 
-def _build_day_expression(session: ReadSession) -> ColumnElement[Any]:
-    """Return the day of an event as days since 1970."""
-    if session.dialect == "sqlite":
-        return cast(func.strftime("%s", ClickEvent.at), BigInteger) // GRAIN_SECONDS[DAY]
-    if session.dialect == "postgresql":
-        return cast(func.floor(extract("epoch", ClickEvent.at)), BigInteger) // GRAIN_SECONDS[DAY]
-    return cast(func.floor(func.unix_timestamp(ClickEvent.at)), BigInteger) // GRAIN_SECONDS[DAY]
+async def count_differing_links(session: ReadSession, state: RollupProgress) -> int:
+    """Count the links whose roll-ups and totals differ, in slices of links by id.
+
+    Valid only while no roll-up has been dropped permanently.
+    """
+    differing, after = 0, -1
+    while True:
+        link_ids = select(LinkTotals.link_id).where(LinkTotals.link_id > after)
+        last = await session.scalar(
+            link_ids.order_by(LinkTotals.link_id).offset(_SLICE_SIZE - 1).limit(1)
+        )
+        totals = await _load_totals(session, after, last)
+        sums = await _sum_rollups(session, state, after, last)
+        differing += sum(
+            totals.get(link_id) != sums.get(link_id) for link_id in totals.keys() | sums.keys()
+        )
+        if last is None:
+            return differing
+        after = last
+
+
+async def _load_totals(
+    session: ReadSession, after: int, last: int | None
+) -> dict[int, tuple[int, int]]:
+    """Return clicks of people and of bots by link, without links that have neither."""
+    columns = (LinkTotals.link_id, LinkTotals.total_clicks, LinkTotals.bot_clicks)
+    query = select(*columns).where(LinkTotals.link_id > after)
+    query = query.where(LinkTotals.total_clicks + LinkTotals.bot_clicks > 0)
+    rows = await session.execute(query if last is None else query.where(columns[0] <= last))
+    return {link_id: (people, bots) for link_id, people, bots in rows}
+
+
+async def _sum_rollups(
+    session: ReadSession, state: RollupProgress, after: int, last: int | None
+) -> dict[int, tuple[int, int]]:
+    """Return the same by the roll-ups."""
+    target = _ROLLUPS.c.target_id
+    query = select(target, func.sum(_ROLLUPS.c.people), func.sum(_ROLLUPS.c.bots))
+    # A sum has no index: otherwise SQLite would read all months for every slice.
+    once = build_once_filter(state, _ROLLUPS.c.grain + 0)
+    query = query.where(target > after, _ROLLUPS.c.kind == LINK_CLICK, once)
+    query = query if last is None else query.where(target <= last)
+    return {
+        link_id: (int(people), int(bots))
+        for link_id, people, bots in await session.execute(query.group_by(target))
+    }
 
 
 # Accepted clicks are stored, pending or dropped; every drift is reported.
@@ -233,33 +262,70 @@ def _count_events(count: int) -> CountPhrase:
     return CountPhrase("{n} event", "{n} events", count)
 
 
-async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
-    """Count everything. All database figures come from one snapshot."""
-    root = root or rt.settings.effective_spool_dir
+@dataclass(frozen=True, slots=True)
+class ClickIntake:
+    """Clicks that were received, by the spools and their checkpoints."""
+
+    stored: int
+    pending: int
+    not_kept: int
+
+    @property
+    def accepted(self) -> int:
+        return self.stored + self.pending + self.not_kept
+
+
+async def count_intake(rt: Runtime) -> ClickIntake:
+    """Count received clicks. The cost depends on the clicks that are pending, not on all."""
     async with rt.db.read() as session:
-        state = await load_progress(session)
-        places = {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
-        totals = await session.scalar(
-            select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0))
-        )
-        old = await summarize_archive(session)
-        counted: dict[str, Any] = {
-            "events": await _query_events(session, None) + old.events,
-            "link_events": await _query_events(session, LINK_CLICK) + old.link_events,
-            "totals": int(totals or 0),
-            "rolled_up": await count_rolled_up(session, state),
-            "days": await find_day_differences(session, state),
-            "links": 0 if state.outlived else await count_differing_links(session, state),
-        }
+        places = await _load_checkpoints(session)
+    root = rt.settings.effective_spool_dir
+    return ClickIntake(
+        sum(row.stored for row in places.values()),
+        _count_pending(root, places),
+        count_dropped(root),
+    )
+
+
+async def _load_checkpoints(session: ReadSession) -> dict[int, SpoolCheckpoint]:
+    return {row.spool_id: row for row in await session.scalars(select(SpoolCheckpoint))}
+
+
+def _count_pending(root: Path, places: Mapping[int, SpoolCheckpoint]) -> int:
     waiting = 0
     for spool in list_spools(root):
         row = places.get(spool.id)
         waiting += count_pending(
             spool, SpoolPosition(row.segment, row.place) if row else SpoolPosition()
         ).clicks
+    return waiting
+
+
+async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
+    """Count everything. All database figures come from one snapshot.
+
+    The time grows with the number of clicks, the memory does not: pages show the result of a job.
+    """
+    root = root or rt.settings.effective_spool_dir
+    async with rt.db.read() as session:
+        state = await load_progress(session)
+        places = await _load_checkpoints(session)
+        totals = await session.scalar(
+            select(func.coalesce(func.sum(LinkTotals.total_clicks + LinkTotals.bot_clicks), 0))
+        )
+        old = await summarize_archive(session)
+        events, link_events = await _query_events(session)
+        counted: dict[str, Any] = {
+            "events": events + old.events,
+            "link_events": link_events + old.link_events,
+            "totals": int(totals or 0),
+            "rolled_up": await count_rolled_up(session, state),
+            "days": await find_day_differences(session, state),
+            "links": 0 if state.outlived else await count_differing_links(session, state),
+        }
     return Reconciliation(
         stored=sum(row.stored for row in places.values()),
-        pending=waiting,
+        pending=_count_pending(root, places),
         not_kept=count_dropped(root),
         absent=tuple(
             name for name in old.names if not (rt.settings.effective_archive_dir / name).is_file()
@@ -270,8 +336,30 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
     )
 
 
-async def _query_events(session: ReadSession, kind: int | None) -> int:
-    wanted = select(func.count()).select_from(ClickEvent)
-    return (
-        await session.scalar(wanted if kind is None else wanted.where(ClickEvent.kind == kind)) or 0
-    )
+async def _query_events(session: ReadSession) -> tuple[int, int]:
+    """Return the number of all events, and of those that are clicks on links, in one pass."""
+    of_links = func.sum(case((ClickEvent.kind == LINK_CLICK, 1), else_=0))
+    row = (await session.execute(select(func.count(), of_links).select_from(ClickEvent))).one()
+    return int(row[0]), int(row[1] or 0)
+
+
+# The last verification, for pages.
+
+
+async def store_verification(session: WriteSession, found: Reconciliation, at: datetime) -> None:
+    """Keep the result in place of the one before."""
+    await session.execute(delete(Verification))
+    session.add(Verification(id=session.ids.next_id(), at=at, figures=asdict(found)))
+
+
+async def load_verification(session: ReadSession) -> tuple[Reconciliation, datetime] | None:
+    """Return the last verification and its time, or None if there was none yet."""
+    row = await session.scalar(select(Verification).order_by(Verification.id.desc()).limit(1))
+    if row is None:
+        return None
+    figures: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value
+        for name, value in row.figures.items()
+    }
+    figures["days"] = tuple(DayDifference(*day) for day in figures["days"])
+    return Reconciliation(**figures), row.at

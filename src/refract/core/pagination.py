@@ -88,7 +88,8 @@ def build_after_clause(
 ) -> ColumnElement[bool]:
     """Return the condition for rows after a position, column by column.
 
-    Row comparisons differ between databases.
+    Row comparisons differ between databases. The bound of the first column follows from the rest,
+    but lets every query planner start in the middle of an index.
     """
     alternatives: list[ColumnElement[bool]] = []
     for index, (column, value) in enumerate(zip(columns, position, strict=True)):
@@ -97,7 +98,10 @@ def build_after_clause(
             for earlier, known in zip(columns[:index], position[:index], strict=True)
         ]
         alternatives.append(and_(*same, column < value if descending else column > value))
-    return or_(*alternatives)
+    if len(columns) == 1:
+        return or_(*alternatives)
+    first = columns[0] <= position[0] if descending else columns[0] >= position[0]
+    return and_(first, or_(*alternatives))
 
 
 def _to_json_value(value: CursorValue) -> object:

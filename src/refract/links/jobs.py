@@ -3,6 +3,7 @@
 from datetime import time, timedelta
 from typing import ClassVar
 
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
@@ -30,6 +31,25 @@ class PurgeInvitations(JobPayload):
     kind: ClassVar[str] = "links.forget_invitations"
 
 
+class RepairCopies(JobPayload):
+    """Correct what the rows of owners repeat of their links, after a rolling upgrade."""
+
+    kind: ClassVar[str] = "links.repair_copies"
+
+
+@handles(RepairCopies)
+async def repair_copies(rt: Runtime, _job: RepairCopies) -> None:
+    after = 0
+
+    async def repair_slice(session: WriteSession) -> bool:
+        nonlocal after
+        last = await service.repair_copies(session, after)
+        after = last or after
+        return last is not None
+
+    await write_in_slices(rt, repair_slice)
+
+
 @handles(PurgeInvitations)
 async def purge_invitations(rt: Runtime, _job: PurgeInvitations) -> None:
     await write_in_slices(rt, lambda session: service.purge_invitations(session, rt.clock.now()))
@@ -50,6 +70,7 @@ async def purge_links(rt: Runtime, _job: PurgeLinks) -> None:
 
 
 HANDLERS = (
+    repair_copies,
     mark_expired,
     purge_links,
     purge_invitations,
@@ -61,6 +82,7 @@ PERIODIC = (
     PeriodicJob(MarkExpired(), seconds=60),
     PeriodicJob(PurgeLinks(), daily=time(2, 0)),
     PeriodicJob(PurgeInvitations(), daily=time(2, 15)),
+    PeriodicJob(RepairCopies(), daily=time(2, 45)),
     PeriodicJob(safety_jobs.RecheckDueLinks(), seconds=safety_jobs.RUN_INTERVAL_SECONDS),
     PeriodicJob(safety_jobs.PurgeUrlChecks(), daily=time(2, 30)),
 )

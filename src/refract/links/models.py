@@ -8,6 +8,7 @@ from sqlalchemy import (
     JSON,
     BigInteger,
     CheckConstraint,
+    Connection,
     ForeignKey,
     Index,
     Integer,
@@ -16,10 +17,13 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
     column,
+    event,
+    inspect,
     select,
     table,
+    update,
 )
-from sqlalchemy.orm import Mapped, column_property, mapped_column
+from sqlalchemy.orm import Mapped, Mapper, column_property, mapped_column
 
 from refract.core.db.types import TABLE_OPTIONS, Model, UtcDateTime, text_key
 from refract.core.ids import encode_base62
@@ -210,6 +214,9 @@ class LinkOwner(Model):
 
     `primary_link_id` repeats the link's id for the primary owner and is NULL for co-owners: a
     nullable unique column allows one primary owner and no second, on every database.
+
+    `status`, `visibility` and `updated_at` repeat the link's columns, so that a user's links are
+    filtered and sorted along an index. They only narrow a search: the link's own columns decide.
     """
 
     __tablename__ = "link_owners"
@@ -219,6 +226,10 @@ class LinkOwner(Model):
             "primary_link_id IS NULL OR primary_link_id = link_id", name="primary_link_id"
         ),
         Index("ix_link_owners_user", "user_id", "link_id"),
+        Index("ix_link_owners_primary", "user_id", "primary_link_id", "link_id"),
+        Index("ix_link_owners_status", "user_id", "status", "link_id"),
+        Index("ix_link_owners_visibility", "user_id", "visibility", "link_id"),
+        Index("ix_link_owners_updated_at", "user_id", "updated_at", "link_id"),
         TABLE_OPTIONS,
     )
 
@@ -231,10 +242,33 @@ class LinkOwner(Model):
     primary_link_id: Mapped[int | None]
     added_by: Mapped[int | None]
     created_at: Mapped[datetime]
+    status: Mapped[str | None] = mapped_column(String(10))
+    visibility: Mapped[str | None] = mapped_column(String(10))
+    updated_at: Mapped[datetime | None]
 
     @property
     def is_primary(self) -> bool:
         return self.primary_link_id is not None
+
+
+COPIED_COLUMNS = ("status", "visibility", "updated_at")
+"""The columns of a link that the rows of its owners repeat."""
+
+
+@event.listens_for(Link, "after_update")
+def _copy_to_owners(_mapper: Mapper[Link], connection: Connection, link: Link) -> None:
+    state = inspect(link)
+    if any(state.attrs[name].history.has_changes() for name in COPIED_COLUMNS):
+        copies = {name: getattr(link, name) for name in COPIED_COLUMNS}
+        connection.execute(update(LinkOwner).where(LinkOwner.link_id == link.id).values(copies))
+
+
+@event.listens_for(LinkOwner, "before_insert")
+def _copy_from_link(_mapper: Mapper[LinkOwner], connection: Connection, owner: LinkOwner) -> None:
+    columns = select(*(getattr(Link, name) for name in COPIED_COLUMNS))
+    row = connection.execute(columns.where(Link.id == owner.link_id)).one_or_none()
+    if row is not None:
+        owner.status, owner.visibility, owner.updated_at = row
 
 
 class LinkShare(Model):

@@ -31,7 +31,7 @@ class Tag(Model):
     __table_args__ = (
         UniqueConstraint("space", "key"),
         CheckConstraint("scope IN ('shared', 'personal')", name="scope"),
-        Index("ix_tags_name_key", "space", "name_key"),
+        Index("ix_tags_name", "space", "name_key", "id"),
         Index("ix_tags_usage", "space", "usage_count", "id"),
         Index("ix_tags_last_used", "space", "last_used_at", "id"),
         TABLE_OPTIONS,

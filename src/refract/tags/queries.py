@@ -1,17 +1,15 @@
 """Queries about tags."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, func, literal, or_, select
+from sqlalchemy import ColumnElement, Select, or_, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from refract.core.clock import EPOCH
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
-from refract.core.db.types import UtcDateTime
 from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.text import fold_text
 from refract.tags.models import SHARED_SPACE, Tag
@@ -56,40 +54,57 @@ async def load_tags_page(  # noqa: PLR0913 - one per filter
     limit: int,
     cursor: str | None,
 ) -> Page[Tag]:
-    """Return a page of visible tags: by name ascending, by usage or last use descending."""
+    """Return a page of visible tags: by name ascending, by usage or last use descending.
+
+    Tags that were never used come last, by a query of their own: databases sort NULL differently.
+    """
     scope = ["tags", viewer, q, sort, unused]
-    columns: list[ColumnElement[Any] | InstrumentedAttribute[Any]] = [_SORT_COLUMNS[sort], Tag.id]
-    descending = sort != TagSort.NAME
     query = select(Tag).where(visible)
     if q:
         query = query.where(Tag.name_key.contains(fold_text(q), autoescape=True))
     if unused is not None:
         query = query.where(Tag.usage_count == 0 if unused else Tag.usage_count > 0)
-    if cursor:
-        query = query.where(
-            build_after_clause(columns, cursors.decode(scope, cursor), descending=descending)
+    position = cursors.decode(scope, cursor) if cursor else None
+    rows: list[Tag] = []
+    if sort != TagSort.LAST_USED:
+        rows = await _read_sorted(
+            session, query, [_SORT_COLUMNS[sort], Tag.id], position, limit + 1
         )
-    ordered = query.order_by(
-        *(column.desc() if descending else column.asc() for column in columns)
-    ).limit(limit + 1)
-    return cursors.build_page(
-        scope,
-        list(await session.scalars(ordered)),
-        limit,
-        lambda tag: [_sort_value(tag, sort), tag.id],
-    )
+    else:
+        if position is None or position[0] is not None:
+            used = query.where(Tag.last_used_at.is_not(None))
+            columns = [Tag.last_used_at, Tag.id]
+            rows = await _read_sorted(session, used, columns, position, limit + 1)
+            position = None
+        if len(rows) <= limit:
+            never = query.where(Tag.last_used_at.is_(None))
+            after = None if position is None else position[1:]
+            rows += await _read_sorted(session, never, [Tag.id], after, limit + 1 - len(rows))
+    return cursors.build_page(scope, rows, limit, lambda tag: [_sort_value(tag, sort), tag.id])
 
 
-_NEVER_USED = EPOCH
-"""Replaces NULL for tags that were never used, because databases sort NULL differently."""
-_SORT_COLUMNS: dict[TagSort, ColumnElement[Any] | InstrumentedAttribute[Any]] = {
+async def _read_sorted(
+    session: ReadSession,
+    query: Select[Tag],
+    columns: Sequence[InstrumentedAttribute[Any]],
+    position: Sequence[Any] | None,
+    limit: int,
+) -> list[Tag]:
+    """Return the next tags: names in ascending order, everything else in descending order."""
+    descending = columns[0] is not Tag.name_key
+    if position is not None:
+        query = query.where(build_after_clause(columns, position, descending=descending))
+    ordered = (column.desc() if descending else column.asc() for column in columns)
+    return list(await session.scalars(query.order_by(*ordered).limit(limit)))
+
+
+_SORT_COLUMNS: dict[TagSort, InstrumentedAttribute[Any]] = {
     TagSort.NAME: Tag.name_key,
     TagSort.USAGE: Tag.usage_count,
-    TagSort.LAST_USED: func.coalesce(Tag.last_used_at, literal(_NEVER_USED, UtcDateTime())),
 }
 
 
-def _sort_value(tag: Tag, sort: TagSort) -> str | int | datetime:
+def _sort_value(tag: Tag, sort: TagSort) -> str | int | datetime | None:
     if sort == TagSort.NAME:
         return tag.name_key
-    return tag.usage_count if sort == TagSort.USAGE else tag.last_used_at or _NEVER_USED
+    return tag.usage_count if sort == TagSort.USAGE else tag.last_used_at

@@ -88,6 +88,7 @@ async def finish_restore(db: Database) -> None:
     """Remove the mark that keeps a restored database from being used."""
     async with db.engine.connect() as connection:
         await migrations.mark_restore(connection, migrations.HEAD, is_finished=True)
+    await db.update_statistics()
 
 
 async def _upgrade(db: Database, connection: AsyncConnection, revision: str) -> None:

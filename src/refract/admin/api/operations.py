@@ -4,9 +4,8 @@ from typing import Annotated
 
 from fastapi import Query
 
-from refract.admin import service
+from refract.admin import queries, service
 from refract.admin.schemas import AuditOut, AuditPage, FiguresOut, JobOut, JobPage, QueueDepth
-from refract.clicks.verify import reconcile
 from refract.core.pagination import CursorCodec
 from refract.core.schemas import Id
 from refract.identity import audit
@@ -77,8 +76,19 @@ async def retry_job(job_id: Id, actor: AdminCaller, rt: Rt) -> JobOut:
 
 @figures_router.get("")
 async def read_figures(actor: AdminCaller, rt: Rt) -> FiguresOut:  # noqa: ARG001 - it guards
-    """Return whether all clicks are accounted for, by the spools that this node can read."""
-    return FiguresOut.model_validate(await reconcile(rt))
+    """Return the clicks received, by the spools that this node can read, and the last verification.
+
+    Clicks are verified daily, and when you ask for it.
+    """
+    return queries.build_figures_out(await queries.load_figures(rt))
+
+
+@figures_router.post("/verify", status_code=202)
+async def verify_figures(actor: AdminCaller, rt: Rt) -> FiguresOut:
+    """Start a verification of all clicks in the background, unless one is waiting or running."""
+    async with rt.db.write() as session:
+        await service.start_verification(session, rt, actor.user)
+    return queries.build_figures_out(await queries.load_figures(rt))
 
 
 @links_router.get("")

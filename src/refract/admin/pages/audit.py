@@ -23,6 +23,7 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "account.exported": lazy_gettext("Account data exported"),
     "account.made": lazy_gettext("Account created"),
     "clicks.exported": lazy_gettext("Clicks exported"),
+    "clicks.verification_started": lazy_gettext("Verification of clicks started"),
     "credentials.refused": lazy_gettext("Invalid credentials refused"),
     "domain.blocked": lazy_gettext("Domain blocked"),
     "domain.unblocked": lazy_gettext("Domain unblocked"),

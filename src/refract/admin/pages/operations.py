@@ -5,8 +5,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from refract.admin import service
-from refract.clicks.verify import reconcile
+from refract.admin import queries, service
 from refract.core.errors import Invalid, NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
@@ -34,10 +33,10 @@ MAX_SHOWN_MESSAGE = 300
 
 @router.get("/app/admin")
 async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
-    """Show health by dependency, whether all clicks are accounted for, and open jobs."""
+    """Show health by dependency, received clicks with their last verification, and open jobs."""
     vitals: HealthEndpoints = request.app.state.vitals
     _, readiness = await vitals.check_readiness()
-    figures = await reconcile(rt)
+    figures = await queries.load_figures(rt)
     async with rt.db.read() as session:
         depth = await jobs.count_open_jobs(session)
         oldest = await jobs.get_oldest_due_seconds(session, rt)
@@ -53,6 +52,17 @@ async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
         dead=sum(count for (status, _), count in depth.items() if status == JobStatus.DEAD),
         oldest=round(oldest),
     )
+
+
+@router.post("/app/admin/verify")
+async def verify_clicks(actor: AdminCaller, rt: Rt) -> Response:
+    """Start a verification of all clicks in the background."""
+    async with rt.db.write() as session:
+        is_new = await service.start_verification(session, rt, actor.user)
+    response = RedirectResponse("/app/admin", 303)
+    message = gettext("Verification started") if is_new else gettext("Already verifying")
+    flash.add(response, rt, message)
+    return response
 
 
 @router.get(LINKS_PATH)

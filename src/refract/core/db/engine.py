@@ -19,6 +19,8 @@ from refract.core.settings.model import Dialect
 # (`hide_parameters`).
 LOCK_TIMEOUT = 5
 CONNECT_TIMEOUT = 3
+READER_LIFETIME = 3600
+"""Seconds after which SQLite's readers are opened anew. Only then they use new statistics."""
 MAX_QUEUE_SECONDS = 30
 """The longest wait for a connection.
 
@@ -85,6 +87,7 @@ def create_sqlite_engine(url: URL, *, write: bool) -> AsyncEngine:
         pool_size=1 if write else 4,
         max_overflow=0,
         pool_timeout=2 * LOCK_TIMEOUT,
+        pool_recycle=-1 if write else READER_LIFETIME,
         connect_args={"timeout": LOCK_TIMEOUT},
         hide_parameters=True,
     )

@@ -27,6 +27,8 @@ from refract.core.signals import Signals
 
 MIN_FREE_BYTES = 256 * 1024
 """Free bytes on the disk of a SQLite file below which the next change may fail."""
+ANALYSIS_LIMIT = 1_000
+"""Rows of each index that SQLite reads for its statistics."""
 CommitHook = Callable[[], Awaitable[None] | None]
 
 
@@ -154,6 +156,20 @@ class Database:
             driver: Any = (await connection.get_raw_connection()).driver_connection
             cursor = await driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
             await cursor.close()
+
+    async def update_statistics(self) -> None:
+        """Let SQLite's query planner know how large tables and indexes are.
+
+        Servers do so themselves. Only a sample of each index is read, so the time hardly depends
+        on the size. Connections notice it when they are opened, see `READER_LIFETIME`.
+        """
+        if self.dialect != "sqlite":
+            return
+        with _translate_errors(self, writing=True):
+            async with self._writer.connect() as connection:
+                driver: Any = (await connection.get_raw_connection()).driver_connection
+                for statement in (f"PRAGMA analysis_limit = {ANALYSIS_LIMIT}", "ANALYZE"):
+                    await (await driver.execute(statement)).close()
 
     def mark_full(self) -> None:
         self._disk_was_full = True

@@ -70,9 +70,11 @@ class TypeCount(OutputSchema):
 
 
 class LibraryFilters(OutputSchema):
-    """The number of items that each further filter would leave."""
+    """The number of items that each further filter would leave, among the newest 2,000."""
 
-    total: int
+    total: int = Field(
+        description="At most 2,001, which means more than 2,000: then all numbers are minimums."
+    )
     types: list[TypeCount]
     tags: list[LibraryTagCount] = Field(
         description="The fifty most frequent tags, most frequent first."

@@ -9,6 +9,7 @@ from sqlalchemy import select, update
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
+from refract.jobs.cleanup import enqueue_statistics
 from refract.library.imports.decisions import (
     RowDecision,
     SeenRows,
@@ -100,6 +101,7 @@ async def import_batch(rt: Runtime, import_id: int) -> bool:
         )
         if not batch:
             library_import.status, library_import.finished_at = ImportStatus.DONE, rt.clock.now()
+            await enqueue_statistics(session, rt, library_import.total)
             return False
         rows = {
             row.number: from_stored_row(row.place, row.shown, row.why, row.content) for row in batch

@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select
 
-from refract.core.db.bulk import iter_batches
+from refract.core.db.bulk import MAX_PARAMETERS, iter_batches
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
 from refract.library.models import Item, ItemStatus, ItemTag, ItemType
@@ -35,6 +35,8 @@ from refract.tags.models import Tag, TagAlias
 from refract.tags.personal_tags import find_tags_by_key
 
 MAX_FACETS = 50
+MAX_COUNTED = 2_000
+"""Items over which filters are counted, at most, so that a large library costs no more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,8 @@ class _LibraryQuery:
     terms: SearchTerms | None
     condition: ColumnElement[bool]
     sections: Sequence[TokenMatch] = field(default=())
+    tag_ids: Sequence[Sequence[int]] = ()
+    """Tags that an item must have: one of each group."""
 
 
 async def list_items(
@@ -100,36 +104,40 @@ async def list_items(
 
 @dataclass(frozen=True, slots=True)
 class LibraryFacets:
-    """The number of items that each further filter would leave."""
+    """The number of items that each further filter would leave, among the newest that match.
+
+    If more than `MAX_COUNTED` match, `total` is one more than that, and all numbers are minimums.
+    """
 
     total: int
     types: dict[str, int]
     untagged: int
     tags: Sequence[tuple[Tag, int]]
 
+    @property
+    def is_bounded(self) -> bool:
+        """Return whether there are more matches than were counted."""
+        return self.total > MAX_COUNTED
+
 
 async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> LibraryFacets:
-    """Count the filters over everything that matches, by four queries."""
+    """Count the filters over the newest items that match, by four queries."""
     query = await _build_query(session, library_filter)
     if query is None:
         return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [])
-    ids = _select_all_ids(session, query)
+    newest = _select_newest(session, query).subquery("newest")
+    by_type = select(newest.c.type, func.count()).group_by(newest.c.type)
     types = dict.fromkeys(ItemType, 0) | {
-        ItemType(kind): count
-        for kind, count in (
-            await session.execute(
-                select(Item.type, func.count()).where(Item.id.in_(ids)).group_by(Item.type)
-            )
-        ).all()
+        ItemType(kind): count for kind, count in (await session.execute(by_type)).all()
     }
-    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists()
-    untagged = (
-        await session.scalar(select(func.count()).select_from(Item).where(Item.id.in_(ids), bare))
-        or 0
-    )
+    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == newest.c.id).exists()
+    untagged = await session.scalar(select(func.count()).select_from(newest).where(bare)) or 0
     count = func.count().label("items")
     tag_counts = (
-        select(ItemTag.tag_id, count).where(ItemTag.item_id.in_(ids)).group_by(ItemTag.tag_id)
+        select(ItemTag.tag_id, count)
+        .select_from(newest)
+        .join(ItemTag, ItemTag.item_id == newest.c.id)
+        .group_by(ItemTag.tag_id)
     )
     found = await session.execute(
         tag_counts.order_by(count.desc(), ItemTag.tag_id).limit(MAX_FACETS)
@@ -169,16 +177,17 @@ async def _build_query(session: ReadSession, library_filter: LibraryFilter) -> _
     moment = _get_date_column(library_filter)
     conditions += [moment >= library_filter.after] if library_filter.after is not None else []
     conditions += [moment < library_filter.before] if library_filter.before is not None else []
-    conditions += [
-        _build_tag_clause(await _find_tag(session, library_filter.user_id, tag))
+    tag_ids = [
+        await _find_tag(session, library_filter.user_id, tag)
         for tag in dict.fromkeys(library_filter.tags)
     ]
     if library_filter.untagged:
         conditions.append(~select(ItemTag.item_id).where(ItemTag.item_id == Item.id).exists())
-    for name in terms.tags if terms else ():
-        conditions.append(
-            _build_tag_clause(await find_tags_by_name(session, library_filter.user_id, name))
-        )
+    tag_ids += [
+        await find_tags_by_name(session, library_filter.user_id, name)
+        for name in (terms.tags if terms else ())
+    ]
+    conditions += [_build_tag_clause(ids) for ids in tag_ids]
     for name in terms.without_tags if terms else ():
         conditions.append(
             ~_build_tag_clause(await find_tags_by_name(session, library_filter.user_id, name))
@@ -188,7 +197,7 @@ async def _build_query(session: ReadSession, library_filter: LibraryFilter) -> _
         sections = [match_title(library_filter.user_id, terms)] if terms.words else []
         sections.append(match_any_field(library_filter.user_id, terms))
         await prepare_search(session)
-    return _LibraryQuery(library_filter, terms, and_(*conditions), sections)
+    return _LibraryQuery(library_filter, terms, and_(*conditions), sections, tag_ids)
 
 
 async def find_tags_by_name(session: ReadSession, user_id: int, name: str) -> list[int]:
@@ -254,6 +263,9 @@ async def _list_by_date(
 ) -> list[Item]:
     moment = _get_date_column(query.library_filter)
     statement = select(Item).where(query.condition)
+    few = await _find_few_tagged(session, query.tag_ids)
+    if few is not None:
+        statement = statement.where(Item.id.in_(few))
     if position is not None:
         at, number = position
         statement = statement.where(
@@ -262,6 +274,21 @@ async def _list_by_date(
     return list(
         await session.scalars(statement.order_by(moment.desc(), Item.id.desc()).limit(limit))
     )
+
+
+async def _find_few_tagged(
+    session: ReadSession, tag_ids: Sequence[Sequence[int]]
+) -> list[int] | None:
+    """Return the items with a tag that few items have, or None.
+
+    They are sorted, instead of reading the whole library for them in the order of its list.
+    """
+    for ids in tag_ids:
+        tagged = select(ItemTag.item_id).where(ItemTag.tag_id.in_(ids)).limit(MAX_PARAMETERS + 1)
+        found = list(await session.scalars(tagged))
+        if len(found) <= MAX_PARAMETERS:
+            return found
+    return None
 
 
 async def _list_by_words(
@@ -331,14 +358,19 @@ async def _load_items(session: ReadSession, ids: Sequence[int]) -> list[Item]:
     return found
 
 
-def _select_all_ids(session: ReadSession, query: _LibraryQuery) -> Select[int]:
+def _select_newest(session: ReadSession, query: _LibraryQuery) -> Select[int, str]:
+    """Select id and type of the newest matches: one more than are counted."""
     if not query.sections:
-        return select(Item.id).where(query.condition)
+        moment = _get_date_column(query.library_filter)
+        statement = select(Item.id, Item.type).where(query.condition)
+        return statement.order_by(moment.desc(), Item.id.desc()).limit(MAX_COUNTED + 1)
     indexed, item_id = get_search_source(session.dialect)
     matches = build_match_clause(session.dialect, query.sections[-1].without_exception())
     return (
-        select(item_id)
+        select(item_id.label("id"), Item.type)
         .select_from(indexed)
         .join(Item, Item.id == item_id)
         .where(query.condition, matches)
+        .order_by(item_id.desc())
+        .limit(MAX_COUNTED + 1)
     )

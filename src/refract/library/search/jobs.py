@@ -98,7 +98,7 @@ async def delete_tag_changes(rt: Runtime, _job: DeleteTagChanges) -> None:
 
 @handles(PurgeDeletedWords)
 async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
-    """Merge the index so that words of deleted items leave the file.
+    """Merge the indexes so that words of deleted items and links leave the file.
 
     FTS5 only marks a row as deleted; its words stay until parts of the index happen to be merged.
     So everything is merged into one part, some pages at a time: a negative number starts that, and
@@ -106,15 +106,18 @@ async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
     """
     if rt.settings.dialect != "sqlite":
         return
+    for index in ("item_search_fts", "link_search_fts"):
+        await _merge_index(rt, index)
+
+
+async def _merge_index(rt: Runtime, index: str) -> None:
     pages, changes = -_MERGE_PAGES, text("SELECT total_changes()")
+    merge = text(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', :pages)")  # noqa: S608 - fixed
 
     async def merge_pages(session: WriteSession) -> bool:
         nonlocal pages
         before = await session.scalar(changes) or 0
-        await session.execute(
-            text("INSERT INTO item_search_fts (item_search_fts, rank) VALUES ('merge', :pages)"),
-            {"pages": pages},
-        )
+        await session.execute(merge, {"pages": pages})
         pages = _MERGE_PAGES
         return (await session.scalar(changes) or 0) - before >= 2
 

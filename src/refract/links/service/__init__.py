@@ -27,6 +27,7 @@ from refract.links.service.lifecycle import (
     mark_expired,
     purge_links,
     renew_link,
+    repair_copies,
 )
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import KeptIdentity, NewLink, check_link, check_links, digest
@@ -72,6 +73,7 @@ __all__ = [
     "release_name",
     "remove_owner",
     "renew_link",
+    "repair_copies",
     "revert_link",
     "share_link",
     "transfer_link",

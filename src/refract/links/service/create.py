@@ -17,7 +17,7 @@ from refract.limits.errors import RateLimited
 from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
 from refract.links.errors import ExpiryInPast
-from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
+from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkState, LinkTag, Visibility
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
 from refract.links.schemas import MAX_BULK_LINKS
@@ -291,4 +291,5 @@ def _build_owner_row(link: Link, owner_id: int) -> dict[str, Any]:
         "primary_link_id": link.id,
         "added_by": owner_id,
         "created_at": link.created_at,
+        **{name: getattr(link, name) for name in COPIED_COLUMNS},
     }
