@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import select, update
+from sqlalchemy import bindparam, select, update
 
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.ids import ALPHABET, encode_base62
 from refract.core.runtime import Runtime
@@ -145,19 +146,26 @@ async def find_key(session: ReadSession, clear: str, at: datetime) -> tuple[ApiK
     """
     if not is_key_shaped(clear):
         return None
-    found = await session.execute(
+    found = await session.fetch(_ACTIVE_KEY, key_hash=hash_credential(clear))
+    if not found:
+        return None
+    key, user = found[0]
+    if key.status_at(at) == KeyStatus.EXPIRED:
+        raise KeyExpired(date=f"{key.expires_at:%-d %b %Y}")
+    return key, user
+
+
+_ACTIVE_KEY = PreparedSelect(
+    lambda: (
         select(ApiKey, User)
         .join(User, User.id == ApiKey.user_id)
         .where(
-            ApiKey.key_hash == hash_credential(clear),
+            ApiKey.key_hash == bindparam("key_hash"),
             ApiKey.status == KeyStatus.ACTIVE,
             User.status == UserStatus.ACTIVE,
         )
     )
-    row = found.one_or_none()
-    if row is not None and row[0].status_at(at) == KeyStatus.EXPIRED:
-        raise KeyExpired(date=f"{row[0].expires_at:%-d %b %Y}")
-    return None if row is None else (row[0], row[1])
+)
 
 
 def is_expiring_soon(key: ApiKey, at: datetime) -> bool:

@@ -96,12 +96,21 @@ class User(Model):
     @property
     def chosen_name(self) -> str:
         """Return the nickname, or the provider's name unless it is an email address, or ''."""
-        return self.nickname or ("" if _ADDRESS.fullmatch(self.display_name) else self.display_name)
+        return _choose_name(self.nickname, self.display_name)
 
     @property
     def public_name(self) -> str:
         """Return a name that every signed-in user may see: never an email address."""
-        return self.chosen_name or UNNAMED_USER
+        return get_public_name(self.nickname, self.display_name)
+
+
+def _choose_name(nickname: str | None, display_name: str) -> str:
+    return nickname or ("" if _ADDRESS.fullmatch(display_name) else display_name)
+
+
+def get_public_name(nickname: str | None, display_name: str) -> str:
+    """Return `User.public_name` of a user with these columns."""
+    return _choose_name(nickname, display_name) or UNNAMED_USER
 
 
 class ApiKey(Model):

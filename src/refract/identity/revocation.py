@@ -15,7 +15,7 @@ from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.identity.models import ApiKey, BrowserSession, KeyStatus, User, UserStatus
-from refract.identity.sessions import build_live_condition
+from refract.identity.sessions import build_live_condition, get_live_values
 
 CHECK_INTERVAL: Final = 1.0
 CredentialModel = type[ApiKey] | type[BrowserSession] | type[User]
@@ -110,7 +110,8 @@ def _select_valid_credentials(rt: Runtime, now: datetime) -> dict[CredentialMode
         BrowserSession: (
             select(BrowserSession.id)
             .join(User, User.id == BrowserSession.user_id)
-            .where(build_live_condition(rt, now))
+            .where(build_live_condition())
+            .params(get_live_values(rt))
         ),
         User: select(User.id).where(active),
     }

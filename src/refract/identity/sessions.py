@@ -3,9 +3,10 @@
 import secrets
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, and_, delete, or_, select, update
+from sqlalchemy import ColumnElement, and_, bindparam, delete, or_, select, update
 
 from refract.core.db.bulk import get_rowcount
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import try_insert
 from refract.core.runtime import Runtime
@@ -122,32 +123,42 @@ def _get_max_age(rt: Runtime, user: User) -> timedelta:
     )
 
 
-def build_live_condition(rt: Runtime, at: datetime) -> ColumnElement[bool]:
+def build_live_condition() -> ColumnElement[bool]:
     """Return the condition for valid sessions, for a query that joins the user.
+
+    Its parameters are `get_live_values`.
+    """
+    return and_(
+        BrowserSession.expires_at > bindparam("now"),
+        User.status == UserStatus.ACTIVE,
+        or_(User.issuer == LOCAL_ISSUER, BrowserSession.created_at > bindparam("created_after")),
+    )
+
+
+def get_live_values(rt: Runtime) -> dict[str, datetime]:
+    """Return the parameters of `build_live_condition`.
 
     The current setting bounds sessions that an earlier release or setting made longer.
     """
-    young_enough = BrowserSession.created_at > at - timedelta(days=rt.settings.session_max_days)
-    return and_(
-        BrowserSession.expires_at > at,
-        User.status == UserStatus.ACTIVE,
-        or_(User.issuer == LOCAL_ISSUER, young_enough),
+    now = rt.clock.now()
+    return {"now": now, "created_after": now - timedelta(days=rt.settings.session_max_days)}
+
+
+_LIVE_SESSION = PreparedSelect(
+    lambda: (
+        select(BrowserSession, User)
+        .join(User, User.id == BrowserSession.user_id)
+        .where(BrowserSession.token_hash == bindparam("token_hash"), build_live_condition())
     )
+)
 
 
 async def find_session(
     session: ReadSession, rt: Runtime, token: str
 ) -> tuple[BrowserSession, User] | None:
-    found = await session.execute(
-        select(BrowserSession, User)
-        .join(User, User.id == BrowserSession.user_id)
-        .where(
-            BrowserSession.token_hash == hash_credential(token),
-            build_live_condition(rt, rt.clock.now()),
-        )
-    )
-    row = found.one_or_none()
-    return None if row is None else (row[0], row[1])
+    values = get_live_values(rt)
+    found = await session.fetch(_LIVE_SESSION, token_hash=hash_credential(token), **values)
+    return (found[0][0], found[0][1]) if found else None
 
 
 async def extend_session(
@@ -169,12 +180,10 @@ async def list_sessions(session: ReadSession, rt: Runtime, user: User) -> list[B
         .join(User, User.id == BrowserSession.user_id)
         .where(BrowserSession.user_id == user.id)
     )
-    live = own.where(build_live_condition(rt, rt.clock.now()))
-    return list(
-        await session.scalars(
-            live.order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
-        )
+    live = own.where(build_live_condition()).order_by(
+        BrowserSession.created_at.desc(), BrowserSession.id.desc()
     )
+    return list(await session.scalars(live, get_live_values(rt)))
 
 
 async def end_session(session: WriteSession, token: str) -> None:

@@ -4,9 +4,23 @@ A link that a user may not see does not exist for them: the error is the same as
 """
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
 
-from sqlalchemy import ColumnElement, and_, false, not_, or_, select, true
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Select,
+    and_,
+    bindparam,
+    false,
+    not_,
+    or_,
+    select,
+    true,
+)
 
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRelation, AccessRight, is_allowed
 from refract.links.errors import LinkNotFound, NotOwner
@@ -48,15 +62,26 @@ class LinkAccess:
 
 async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> LinkAccess:
     """Return a user's access to a link, in one query, by the same condition that lists use."""
-    mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
-    query = select(
-        LinkOwner.primary_link_id,
-        is_owned_by(caller.user_id),
-        is_shared_with(caller.user_id),
-        is_visible_to(caller),
-    ).select_from(Link)
-    found = await session.execute(query.outerjoin(LinkOwner, mine).where(Link.id == link.id))
-    primary, owns, shared, visible = found.one()
+    values = {"link_id": link.id, "user_id": caller.user_id}
+    ((primary, owns, shared, visible),) = await session.fetch(_ACCESS[caller.is_admin], **values)
+    return _build_access(caller, primary, owns=owns, shared=shared, visible=visible)
+
+
+async def load_link_with_access(
+    session: ReadSession, caller: LinkCaller, link_id: int
+) -> tuple[Link, LinkAccess] | None:
+    """Return a link and a user's access to it like `load_access`, in one query."""
+    values = {"link_id": link_id, "user_id": caller.user_id}
+    found = await session.fetch(_LINK_WITH_ACCESS[caller.is_admin], **values)
+    if not found:
+        return None
+    link, primary, owns, shared, visible = found[0]
+    return link, _build_access(caller, primary, owns=owns, shared=shared, visible=visible)
+
+
+def _build_access(
+    caller: LinkCaller, primary: int | None, *, owns: bool, shared: bool, visible: bool
+) -> LinkAccess:
     if caller.is_admin:
         relation = AccessRelation.ADMIN
     elif owns:
@@ -64,6 +89,30 @@ async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> L
     else:
         relation = AccessRelation.RECIPIENT if shared else AccessRelation.SIGNED_IN
     return LinkAccess(relation, owns=bool(owns), visible=bool(visible))
+
+
+def _select_access(*entities: type[Link], is_admin: bool) -> Select[*tuple[Any, ...]]:
+    """Select the access of the user `user_id` to the link `link_id`, after these entities."""
+    user_id = cast("int", bindparam("user_id", type_=BigInteger()))
+    mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
+    query = select(
+        *entities,
+        LinkOwner.primary_link_id,
+        is_owned_by(user_id),
+        is_shared_with(user_id),
+        is_visible_to(LinkCaller(user_id, is_admin)),
+    ).select_from(Link)
+    return query.outerjoin(LinkOwner, mine).where(Link.id == bindparam("link_id"))
+
+
+_ACCESS = {
+    is_admin: PreparedSelect(partial(_select_access, is_admin=is_admin))
+    for is_admin in (False, True)
+}
+_LINK_WITH_ACCESS = {
+    is_admin: PreparedSelect(partial(_select_access, Link, is_admin=is_admin))
+    for is_admin in (False, True)
+}
 
 
 def is_owned_by(user_id: int) -> ColumnElement[bool]:

@@ -3,9 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, String, column, func, select, table
+from sqlalchemy import BigInteger, String, bindparam, column, func, select, table
 
 from refract.core.db.bulk import iter_batches
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.names import similarity
 from refract.names.grammar import name_key
@@ -51,12 +52,22 @@ async def list_names(
     """Return the chosen names of each target as they were typed, oldest first."""
     found: dict[int, list[str]] = {target_id: [] for target_id in target_ids}
     for batch in iter_batches(sorted(target_ids)):
-        query = select(Name.target_id, Name.name).where(
-            Name.kind == kind, Name.target_id.in_(batch), ~Name.generated
-        )
-        for target_id, name in await session.execute(query.order_by(Name.created_at, Name.key)):
+        for target_id, name in await session.fetch(_NAMES, kind=kind, target_ids=batch):
             found[target_id].append(name)
     return found
+
+
+_NAMES = PreparedSelect(
+    lambda: (
+        select(Name.target_id, Name.name)
+        .where(
+            Name.kind == bindparam("kind"),
+            Name.target_id.in_(bindparam("target_ids", expanding=True)),
+            ~Name.generated,
+        )
+        .order_by(Name.created_at, Name.key)
+    )
+)
 
 
 async def find_used_ids(session: ReadSession, candidates: Collection[int]) -> set[int]:

@@ -7,7 +7,7 @@ commit.
 import asyncio
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -20,6 +20,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from refract.core.db.engine import LOCK_TIMEOUT, create_server_engine, create_sqlite_engine
 from refract.core.db.errors import translate_db_error
+from refract.core.db.prepared import LoopReader, PreparedRow, PreparedSelect
 from refract.core.errors import StoreDamaged, StoreFull
 from refract.core.ids import IdSource
 from refract.core.settings.model import Dialect, Settings
@@ -34,6 +35,19 @@ CommitHook = Callable[[], Awaitable[None] | None]
 
 class ReadSession(AsyncSession):
     """A session that only reads. Nothing added to it is ever written."""
+
+    async def fetch(self, prepared: PreparedSelect, **values: Any) -> Sequence[PreparedRow]:
+        """Return the rows of a prepared select, with these values for its parameters.
+
+        Instances may be detached from the session. They are those of the session if it writes.
+        """
+        reader: LoopReader | None = self.info.get("loop_reader")
+        engine = self.get_bind()
+        # Those who observe statements (tracing, tests) see the ones of engines.
+        if reader is None or engine.dispatch.before_cursor_execute:
+            found = await self.execute(prepared.statement, values)
+            return list(found.all())
+        return await prepared.fetch(reader, engine.dialect, values)
 
     @property
     def dialect(self) -> Dialect:
@@ -120,13 +134,20 @@ class Database:
         self.is_damaged = False
         """Set when the database was found to be damaged, and never reset while a server runs."""
         self._closers: list[Callable[[], Awaitable[None]]] = []
+        self._reader_info: dict[str, Any] = {}
         if self.dialect == "sqlite":
             self._writer = create_sqlite_engine(url, write=True)
             self._reader = create_sqlite_engine(url, write=False)
+            self._reader_info["loop_reader"] = self._open_loop_reader()
         else:
             self._writer = self._reader = create_server_engine(
                 url, self.dialect, settings.database_pool_size
             )
+
+    def _open_loop_reader(self) -> LoopReader:
+        from refract.core.db.raw import open_raw_reader  # noqa: PLC0415 - builds on this module
+
+        return open_raw_reader(self)
 
     @property
     def is_full(self) -> bool:
@@ -202,6 +223,7 @@ class Database:
             sync_session_class=_ReadOnlySession,
             expire_on_commit=False,
             autoflush=False,
+            info=self._reader_info,
         )
         try:
             with _translate_errors(self):

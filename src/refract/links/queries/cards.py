@@ -3,13 +3,14 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import cast
+from typing import Any, cast
 
-from sqlalchemy import select
+from sqlalchemy import BindParameter, bindparam, select
 
 from refract.core.db.bulk import iter_batches
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
-from refract.identity.models import User
+from refract.identity.models import User, get_public_name
 from refract.links.models import FlagReason, Link, LinkOwner, LinkTag, LinkTotals
 from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
 from refract.names.models import NameTarget
@@ -120,14 +121,20 @@ async def load_tag_names(
     """Return the tags of each link by id, sorted by name."""
     found: dict[int, dict[int, str]] = {link_id: {} for link_id in link_ids}
     for batch in iter_batches(sorted(link_ids)):
-        query = (
-            select(LinkTag.link_id, Tag.id, Tag.name)
-            .join(Tag, Tag.id == LinkTag.tag_id)
-            .where(LinkTag.link_id.in_(batch))
-        )
-        for link_id, tag_id, name in await session.execute(query.order_by(Tag.key)):
+        for link_id, tag_id, name in await session.fetch(_TAGS, link_ids=batch):
             found[link_id][tag_id] = name
     return found
+
+
+_LINK_IDS: BindParameter[Any] = bindparam("link_ids", expanding=True)
+_TAGS = PreparedSelect(
+    lambda: (
+        select(LinkTag.link_id, Tag.id, Tag.name)
+        .join(Tag, Tag.id == LinkTag.tag_id)
+        .where(LinkTag.link_id.in_(_LINK_IDS))
+        .order_by(Tag.key)
+    )
+)
 
 
 async def _load_owners(
@@ -136,20 +143,32 @@ async def _load_owners(
     """Return the owners of each link, the primary one first, then by time."""
     found: dict[int, list[OwnerDetails]] = {link_id: [] for link_id in link_ids}
     for batch in iter_batches(sorted(link_ids)):
-        query = (
-            select(LinkOwner, User)
-            .join(User, User.id == LinkOwner.user_id)
-            .where(LinkOwner.link_id.in_(batch))
-        )
-        for owner, user in await session.execute(query):
-            found[owner.link_id].append(
-                OwnerDetails(
-                    user.id, user.public_name, user.email, owner.is_primary, owner.created_at
-                )
-            )
+        for link_id, primary, added_at, user_id, *names, email in await session.fetch(
+            _OWNERS, link_ids=batch
+        ):
+            name = get_public_name(*names)
+            owner = OwnerDetails(user_id, name, email, primary is not None, added_at)
+            found[link_id].append(owner)
     for owners in found.values():
         owners.sort(key=lambda owner: (not owner.primary, owner.added_at, owner.user_id))
     return found
+
+
+_OWNERS = PreparedSelect(
+    lambda: (
+        select(
+            LinkOwner.link_id,
+            LinkOwner.primary_link_id,
+            LinkOwner.created_at,
+            User.id,
+            User.nickname,
+            User.display_name,
+            User.email,
+        )
+        .join(User, User.id == LinkOwner.user_id)
+        .where(LinkOwner.link_id.in_(_LINK_IDS))
+    )
+)
 
 
 async def _load_totals(
@@ -157,8 +176,16 @@ async def _load_totals(
 ) -> dict[int, LinkClickTotals]:
     found: dict[int, LinkClickTotals] = {}
     for batch in iter_batches(sorted(link_ids)):
-        for row in await session.scalars(select(LinkTotals).where(LinkTotals.link_id.in_(batch))):
-            found[row.link_id] = LinkClickTotals(
-                row.total_clicks, row.bot_clicks, row.last_clicked_at
-            )
+        for link_id, *totals in await session.fetch(_TOTALS, link_ids=batch):
+            found[link_id] = LinkClickTotals(*totals)
     return found
+
+
+_TOTALS = PreparedSelect(
+    lambda: select(
+        LinkTotals.link_id,
+        LinkTotals.total_clicks,
+        LinkTotals.bot_clicks,
+        LinkTotals.last_clicked_at,
+    ).where(LinkTotals.link_id.in_(_LINK_IDS))
+)

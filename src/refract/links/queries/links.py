@@ -12,7 +12,13 @@ from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRight
 from refract.identity.models import User
 from refract.links import history
-from refract.links.access import LinkAccess, LinkCaller, is_owned_by, is_visible_to, load_access
+from refract.links.access import (
+    LinkAccess,
+    LinkCaller,
+    is_owned_by,
+    is_visible_to,
+    load_link_with_access,
+)
 from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
 from refract.links.queries.cards import load_tag_names
@@ -57,10 +63,10 @@ async def view_link(
     session: ReadSession, caller: LinkCaller, link_id: int, right: AccessRight = AccessRight.VIEW
 ) -> tuple[Link, LinkAccess]:
     """Return a link that the caller may see, and their access. Raises `LinkNotFound` otherwise."""
-    link = await find_link(session, link_id)
-    if link is None:
+    found = await load_link_with_access(session, caller, link_id)
+    if found is None:
         raise LinkNotFound
-    access = await load_access(session, caller, link)
+    link, access = found
     access.require(right)
     return link, access
 
