@@ -144,7 +144,7 @@ AccountCaller = Annotated[Caller, Depends(_require_account)]
 """A user in a browser, or a key with the scope `account`."""
 
 
-def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:
+async def _get_personal_data_hooks(request: Request) -> Sequence[PersonalDataHook]:
     parts: Sequence[PersonalDataHook] = request.app.state.parts
     return parts
 

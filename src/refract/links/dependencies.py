@@ -18,7 +18,7 @@ from refract.links.service import LockedLink
 from refract.names.service import Namespace, may_spell_code, namespace_of
 
 
-def _space(request: Request) -> Namespace:
+async def _space(request: Request) -> Namespace:
     space: Namespace = request.app.state.space
     return space
 

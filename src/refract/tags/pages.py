@@ -37,7 +37,7 @@ class TagPageFilter:
     sort: TagSort = TagSort.USAGE
 
 
-def _read_filter(
+async def _read_filter(
     cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200)] = None,
     sort: TagSort = TagSort.USAGE,

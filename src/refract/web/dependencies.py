@@ -11,8 +11,11 @@ from refract.core.runtime import Runtime
 from refract.web.routing import ApiRoute, PageRoute
 
 
-def get_runtime(request: Request) -> Runtime:
-    """Return the runtime. Every endpoint that uses the database depends on it."""
+async def get_runtime(request: Request) -> Runtime:
+    """Return the runtime. Every endpoint that uses the database depends on it.
+
+    Dependencies are coroutines, since the framework runs plain functions in a thread.
+    """
     runtime: Runtime = request.app.state.rt
     return runtime
 

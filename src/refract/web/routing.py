@@ -206,6 +206,7 @@ class PageRoute(APIRoute):
         self.path, self.endpoint = path, endpoint
         self.large_body = getattr(endpoint, _LARGE, False)
         self.path_regex, self.path_format, self.param_convertors = compile_path(path)
+        self._path_head = path.partition("{")[0]
         self.methods = {method.upper() for method in given.get("methods") or ("GET",)}
         self._analyse = partial(super().__init__, path, endpoint, **words)
 
@@ -218,9 +219,10 @@ class PageRoute(APIRoute):
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
         """Match a path. A literal one (`/links/bulk`) is never a parameter (`/links/{link_id}`)."""
-        if self.param_convertors and scope["path"] in getattr(
-            scope["app"].state, "literal_paths", ()
-        ):
+        path: str = scope["path"]
+        if not path.startswith(self._path_head):  # most routes, without their regular expression
+            return Match.NONE, {}
+        if self.param_convertors and path in getattr(scope["app"].state, "literal_paths", ()):
             return Match.NONE, {}
         return super().matches(scope)
 

@@ -94,13 +94,13 @@ ValueLimitParam = Annotated[
 LinkLimitParam = Annotated[int, Query(ge=1, le=200, description="Number of links to return.")]
 
 
-def _build_range_query(
+async def _build_range_query(
     begin: FromParam = None, to: ToParam = None, tz: TimeZoneParam = "UTC"
 ) -> StatsQuery:
     return StatsQuery(begin, to, tz=tz)
 
 
-def _build_series_query(
+async def _build_series_query(
     begin: FromParam = None,
     to: ToParam = None,
     granularity: GranularityParam = Granularity.DAY,

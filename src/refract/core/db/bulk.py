@@ -69,13 +69,21 @@ async def execute_insert(
 ) -> None:
     """Execute an insert of many rows.
 
-    `end` is the part of `statement` after a plain INSERT, as PostgreSQL writes it: PostgreSQL takes
-    many rows as one array per column, which costs either side half of a message per row.
+    `end` is the part of `statement` after a plain INSERT, as PostgreSQL and SQLite write it:
+    PostgreSQL takes many rows as one array per column, which costs either side half of a message
+    per row; SQLite takes a text that is built once.
     """
     if not rows:
         return
     connection = await session.connection()
-    if session.dialect == "postgresql" and len(rows) >= MIN_ARRAY_ROWS:
+    dialect = session.dialect
+    if dialect == "sqlite":
+        plain = _build_row_insert(table, connection.dialect, tuple(rows[0]))
+        values = list(zip(*(read(rows) for read in plain.columns), strict=True))
+        await connection.exec_driver_sql(
+            f"{plain.statement} {end}", values if len(values) > 1 else values[0]
+        )
+    elif dialect == "postgresql" and len(rows) >= MIN_ARRAY_ROWS:
         arrays = _build_array_insert(table, connection.dialect, tuple(rows[0]))
         await connection.exec_driver_sql(
             f"{arrays.statement} {end}", tuple(read(rows) for read in arrays.columns)
@@ -84,29 +92,44 @@ async def execute_insert(
         await connection.execute(statement, list(rows))
 
 
-class _ArrayInsert(NamedTuple):
-    """The statement that inserts one array per column, and how each array is read from the rows."""
+class _DriverInsert(NamedTuple):
+    """A statement at driver level, and how the values of each column are read from the rows."""
 
     statement: str
     columns: Sequence[Callable[[Sequence[Mapping[str, Any]]], list[Any]]]
 
 
-@lru_cache(maxsize=64)
-def _build_array_insert(table: Table, driver: Driver, given: tuple[str, ...]) -> _ArrayInsert:
-    columns = [
-        column for column in table.columns if column.key in given or column.default is not None
-    ]
+@lru_cache(maxsize=128)
+def _build_row_insert(table: Table, driver: Driver, given: tuple[str, ...]) -> _DriverInsert:
+    """Return the statement that inserts one value per column."""
+    columns = _get_inserted_columns(table, given)
+    marks = ", ".join("?" for _ in columns)
+    statement = f"{_build_insert_head(columns, table, driver)} VALUES ({marks})"
+    return _DriverInsert(
+        statement, [_build_column_reader(column, driver, given) for column in columns]
+    )
+
+
+def _get_inserted_columns(table: Table, given: tuple[str, ...]) -> list[Column[Any]]:
+    return [column for column in table.columns if column.key in given or column.default is not None]
+
+
+def _build_insert_head(columns: Sequence[Column[Any]], table: Table, driver: Driver) -> str:
     names = ", ".join(driver.identifier_preparer.format_column(column) for column in columns)
+    return f"INSERT INTO {driver.identifier_preparer.format_table(table)} ({names})"
+
+
+@lru_cache(maxsize=64)
+def _build_array_insert(table: Table, driver: Driver, given: tuple[str, ...]) -> _DriverInsert:
+    """Return the statement that inserts one array per column."""
+    columns = _get_inserted_columns(table, given)
     marks = ", ".join(
         f"${number}::{_get_column_type(column, driver)}[]"
         for number, column in enumerate(columns, 1)
     )
-    target = driver.identifier_preparer.format_table(table)
-    statement = (
-        f"INSERT INTO {target} ({names})"  # noqa: S608 - contains no values
-        f" SELECT * FROM unnest({marks})"
-    )
-    return _ArrayInsert(
+    head = _build_insert_head(columns, table, driver)
+    statement = f"{head} SELECT * FROM unnest({marks})"  # noqa: S608 - contains no values
+    return _DriverInsert(
         statement, [_build_column_reader(column, driver, given) for column in columns]
     )
 

@@ -229,7 +229,8 @@ class Database:
             with _translate_errors(self):
                 yield session
         finally:
-            await _shield(_close_reader(session))
+            if session.in_transaction():
+                await _shield(_close_reader(session))
 
     @asynccontextmanager
     async def write(self) -> AsyncIterator[WriteSession]:

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from refract.core.db.bulk import get_rowcount
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.runtime import Runtime
@@ -71,12 +72,15 @@ async def find_blocked_domains(session: ReadSession, hosts: Iterable[str]) -> Do
     found: set[str] = set()
     for start in range(0, len(domains), _BATCH_SIZE):
         batch = domains[start : start + _BATCH_SIZE]
-        found.update(
-            await session.scalars(
-                select(BlockedDomain.domain).where(BlockedDomain.domain.in_(batch))
-            )
-        )
+        found.update(domain for (domain,) in await session.fetch(_BLOCKED_DOMAINS, domains=batch))
     return DomainSet(frozenset(found))
+
+
+_BLOCKED_DOMAINS = PreparedSelect(
+    lambda: select(BlockedDomain.domain).where(
+        BlockedDomain.domain.in_(bindparam("domains", expanding=True))
+    )
+)
 
 
 async def read_epoch(session: ReadSession) -> int:
