@@ -63,15 +63,16 @@ def resident_mb(pid: int) -> float:
 
 
 def metrics(url: str) -> dict[str, float]:
-    """The server's own figures by name and labels."""
+    """The server's own figures by name and labels, those of its processes added up."""
     with urllib.request.urlopen(f"{url}/metrics") as answer:  # noqa: S310 - our own server
         lines = answer.read().decode().splitlines()
-    return {
-        name: float(value)
-        for name, _, value in (
-            line.rpartition(" ") for line in lines if line and not line.startswith("#")
-        )
-    }
+    found: dict[str, float] = {}
+    for line in lines:
+        if line and not line.startswith("#"):
+            name, _, value = line.rpartition(" ")
+            name = re.sub(r'process="\w+",?', "", name).removesuffix("{}")
+            found[name] = found.get(name, 0.0) + float(value)
+    return found
 
 
 def ask(url: str, paths: Iterable[str]) -> int:

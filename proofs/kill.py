@@ -35,6 +35,8 @@ from tools.servers import KINDS, Server, free_port
 
 DESTINATION = "https://example.com/written/"
 RECOVERY = 2.0
+BACKGROUND = "background"
+"""The victim that serves nobody."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +63,21 @@ Strike = Callable[[Site, Nemesis], Awaitable[None]]
 
 
 async def strike_alone(made: Site, nemesis: Nemesis) -> None:
-    """The only process dies, and is started again."""
-    await nemesis.kill("server", made.pid)
+    """The only server dies with everything beside it, and is started again."""
+    await nemesis.kill("server", *made.family())
     nemesis.costs.append(await revive(made))
 
 
 async def strike_together(made: Site, nemesis: Nemesis) -> None:
-    """Some process dies: mostly a server, often the one that ingests, sometimes all of them with
-    their parent.
-    """
+    """Some process dies: mostly a server, often the one that ingests, sometimes all of them."""
     chance = nemesis.random.random()
     ingester = made.ingester()
     serving = made.holding() or made.listening()
     if chance < 0.1:
-        await nemesis.kill("all at once", made.pid, *made.servers())
+        await nemesis.kill("all at once", *made.family())
         await revive(made)
-    elif chance < 0.4 and ingester in serving:
-        await nemesis.kill("ingester", ingester)
+    elif chance < 0.4 and ingester is not None:
+        await nemesis.kill(BACKGROUND, ingester)
     else:
         await nemesis.kill("server", nemesis.random.choice(serving))
 
@@ -96,7 +96,7 @@ async def revive(made: Site) -> float:
             if made.alive:
                 raise
             continue
-        return proc.cpu_seconds(made.pid)
+        return sum(map(proc.cpu_seconds, made.family()))
     raise NotServing(f"did not come back:\n{made.log[-3000:]}")
 
 
@@ -136,7 +136,9 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
             figures = await checker.drained(rt)
             await made.stop()
             records = list(journal.read())
-            judge_kills(report, nemesis.faults, records)
+            beside = [fault for fault in nemesis.faults if fault.victim == BACKGROUND]
+            judge_kills(report, [fault for fault in nemesis.faults if fault not in beside], records)
+            report.say("kills of the background process", len(beside))
             await judge_data(report, rt, figures, records)
             report.say("all processes back", checker.spread(waits))
             report.say(

@@ -59,13 +59,22 @@ class Served:
 
     @property
     def children(self) -> list[int]:
-        """The server processes that are alive."""
+        """The serving processes that are alive."""
+        return self._find_children("refract.server.child ")
+
+    @property
+    def background(self) -> int | None:
+        """The process that stores clicks and runs jobs, if it has started."""
+        found = self._find_children("refract.server.background ")
+        return found[0] if found else None
+
+    def _find_children(self, module: str) -> list[int]:
         found = []
         for child in psutil.Process(self.process.pid).children():
             with contextlib.suppress(
                 psutil.NoSuchProcess
             ):  # gone between being listed and being asked, or not yet buried
-                if "refract.server.child" in " ".join(child.cmdline()):
+                if module in " ".join(child.cmdline()):
                     found.append(child.pid)
         return found
 

@@ -73,6 +73,11 @@ def command(pid: int) -> str:
         return ""
 
 
+def is_child(pid: int) -> bool:
+    """Return whether this process serves or does background work for a parent."""
+    return any(f"refract.server.{module} " in command(pid) for module in ("child", "background"))
+
+
 def working_for(data: Path) -> list[int]:
     """Server processes whose parent was killed and who still have this data directory in their
     environment.
@@ -82,9 +87,8 @@ def working_for(data: Path) -> list[int]:
     for entry in os.listdir("/proc"):  # noqa: PTH208 - a Path for every process would be waste
         if entry.isdigit() and int(entry) != os.getpid():
             with contextlib.suppress(OSError):
-                if wanted in Path(
-                    f"/proc/{entry}/environ"
-                ).read_bytes() and "refract.server.child" in command(int(entry)):
+                environment = Path(f"/proc/{entry}/environ").read_bytes()
+                if wanted in environment and is_child(int(entry)):
                     found.append(int(entry))
     return found
 

@@ -99,7 +99,7 @@ class Site:
 
     @property
     def pid(self) -> int:
-        """The process that was started: the parent, or with one worker the server itself."""
+        """The process that was started: the parent, or a server without one."""
         assert self._process is not None
         return self._process.pid
 
@@ -140,7 +140,7 @@ class Site:
 
     def kill_all(self) -> None:
         """SIGKILL to every process of ours at once, and their burial."""
-        for pid in {self.pid, *self.servers()}:
+        for pid in self.family():
             proc.kill(pid)
         self.buried()
 
@@ -168,7 +168,7 @@ class Site:
         """Wait until every server process is there and accepts connections."""
         await self.until_serving(seconds)
         deadline = time.monotonic() + seconds
-        while len(self.listening()) < self.workers:
+        while len(self.listening()) < self.workers or self.background() == []:
             if time.monotonic() > deadline:
                 raise NotServing(
                     f"only {len(self.listening())} of {self.workers} processes:\n{self.log[-3000:]}"
@@ -179,11 +179,30 @@ class Site:
         """The processes that answer, or will once they have started."""
         if not self.alive:
             return []
-        if self.workers == 1:
+        if self.workers == 1 and not self._has_background:
             return [self.pid]
-        return [
-            pid for pid in proc.children(self.pid) if "refract.server.child" in proc.command(pid)
-        ]
+        return self._children("child")
+
+    def background(self) -> list[int] | None:
+        """The process that stores clicks and runs jobs, if it is alive; None if servers do that."""
+        return self._children("background") if self._has_background else None
+
+    def family(self) -> list[int]:
+        """All processes, a server first."""
+        return list(dict.fromkeys([*self.servers(), self.pid, *(self.background() or [])]))
+
+    @property
+    def _has_background(self) -> bool:
+        environment = self._environment
+        return (
+            environment.get("REFRACT_ROLE", "all") == "all"
+            and environment.get("REFRACT_BACKGROUND", "process") == "process"
+        )
+
+    def _children(self, module: str) -> list[int]:
+        wanted = f"refract.server.{module} "
+        children = proc.children(self.pid) if self.alive else []
+        return [pid for pid in children if wanted in proc.command(pid)]
 
     def listening(self) -> list[int]:
         """Those server processes that wait for connections by now."""

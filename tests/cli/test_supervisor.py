@@ -9,11 +9,12 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
 from refract.core.settings.model import Settings
-from refract.server import supervisor
+from refract.server import process_slot, supervisor
 from refract.server.supervisor import ProcessSupervisor
 from tests.waiting import PATIENCE, eventually
 
@@ -24,6 +25,8 @@ behaviour = open(os.environ["BEHAVIOUR"]).read().split()
 born = len(open(os.environ["BORN"]).readlines())
 with open(os.environ["BORN"], "a") as file:
     file.write(f"{os.getpid()}\\n")
+with open(f"{os.environ['BORN']}-{os.getpid()}", "w") as file:
+    file.write(f"{sys.argv[5]}")
 wish = behaviour[min(born, len(behaviour) - 1)]
 if wish == "dies":
     sys.exit(3)
@@ -89,6 +92,10 @@ class Nursery:
         file = self.births.with_name(where)
         return [int(line) for line in file.read_text().split()] if file.exists() else []
 
+    def name(self, pid: int) -> str:
+        """The name by which its siblings know a process."""
+        return self.births.with_name(f"born-{pid}").read_text().split()[0]
+
     @property
     def living(self) -> list[int]:
         return [pid for pid in self.born if _alive(pid)]
@@ -108,21 +115,27 @@ def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
     made = Nursery(tmp_path)
     monkeypatch.setenv("BEHAVIOUR", str(made.behaviour))
     monkeypatch.setenv("BORN", str(made.births))
-    monkeypatch.setattr(supervisor, "CHILD_COMMAND", (sys.executable, str(script)))
+    for command in ("CHILD_COMMAND", "BACKGROUND_COMMAND"):
+        monkeypatch.setattr(supervisor, command, (sys.executable, str(script)))
     made.prepare_by(monkeypatch, 0)
     return made
 
 
 @asynccontextmanager
 async def _supervised(
-    tmp_path: Path, workers: int, *, prepared: bool = True
+    tmp_path: Path,
+    workers: int,
+    *,
+    prepared: bool = True,
+    background: Literal["process", "inline"] = "inline",
 ) -> AsyncIterator[tuple[ProcessSupervisor, "asyncio.Task[None]"]]:
     """A supervisor in this process: its signals are ours while the block runs."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
-        parent = ProcessSupervisor(
-            Settings(data_dir=tmp_path, workers=workers, stop_grace_seconds=0), listener
+        settings = Settings(
+            data_dir=tmp_path, workers=workers, stop_grace_seconds=0, background=background
         )
+        parent = ProcessSupervisor(settings, listener)
         if prepared:
             parent.mark_prepared()
         task = asyncio.create_task(parent.run())
@@ -179,9 +192,9 @@ async def test_stopped_before_the_database_is_prepared_nobody_stays(
 async def test_one_that_cannot_start_does_not_hold_up_another(
     tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "MIN_RESTART_SECONDS", 3600.0)
-    monkeypatch.setattr(supervisor, "MAX_RESTART_SECONDS", 3600.0)
-    monkeypatch.setattr(supervisor, "MIN_LIFETIME_SECONDS", 1.0)
+    monkeypatch.setattr(process_slot, "MIN_RESTART_SECONDS", 3600.0)
+    monkeypatch.setattr(process_slot, "MAX_RESTART_SECONDS", 3600.0)
+    monkeypatch.setattr(process_slot, "MIN_LIFETIME_SECONDS", 1.0)
     nursery.plan("serves", "dies", "serves")
     async with _supervised(tmp_path, 2):
         await eventually(lambda: len(nursery.born) == 2 and len(nursery.living) == 1)
@@ -295,3 +308,49 @@ async def test_no_descriptor_is_left_behind(tmp_path: Path, nursery: Nursery) ->
         with contextlib.suppress(AssertionError):
             await eventually(lambda: len(os.listdir("/proc/self/fd")) <= before)  # noqa: PTH208
         assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
+
+
+async def test_the_background_process_starts_last_and_is_replaced_first(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    nursery.plan("serves")
+    async with _supervised(tmp_path, 2, background="process"):
+        await eventually(lambda: len(nursery.going) == 3)
+        assert nursery.name(nursery.born[0]) == "0"
+        assert sorted(map(nursery.name, nursery.born)) == ["0", "1", "background"]
+        os.kill(os.getpid(), signal.SIGHUP)
+        await eventually(lambda: len(nursery.born) == 6 and len(nursery.living) == 3)
+        assert [nursery.name(pid) for pid in nursery.born[3:]] == ["background", "1", "0"]
+
+
+async def test_each_is_followed_when_it_dies_and_the_other_stays(
+    tmp_path: Path, nursery: Nursery
+) -> None:
+    nursery.plan("serves")
+    async with _supervised(tmp_path, 1, background="process"):
+        await eventually(lambda: len(nursery.going) == 2)
+        serving, background = nursery.born
+        os.kill(background, signal.SIGKILL)
+        await eventually(lambda: len(nursery.going) == 3)
+        assert nursery.living == [serving, nursery.born[2]]
+        os.kill(serving, signal.SIGKILL)
+        await eventually(lambda: len(nursery.going) == 4)
+        assert nursery.living == nursery.born[2:]
+        assert [nursery.name(pid) for pid in nursery.living] == ["background", "0"]
+
+
+async def test_only_a_serving_process_makes_the_service_ready(
+    tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    nursery.plan("dies", "serves", "dies")
+    monkeypatch.setattr(process_slot, "MIN_RESTART_SECONDS", 3600.0)
+    monkeypatch.setattr(process_slot, "MAX_RESTART_SECONDS", 3600.0)
+    monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_NONBLOCK) as manager:
+        manager.bind(str(tmp_path / "notify"))
+        async with _supervised(tmp_path, 1, background="process"):
+            await eventually(lambda: len(nursery.going) == 1)
+            assert nursery.name(nursery.going[0]) == "background"
+            await asyncio.sleep(0.2)
+            with pytest.raises(BlockingIOError):
+                manager.recv(64)

@@ -1,12 +1,14 @@
 """`refract serve` as a person meets it: starts, stops, starts again with the same data."""
 
 import os
+import re
 import signal
 from pathlib import Path
 
 import httpx
 import psutil
 
+from tests.redirect.outside import Outside
 from tests.serving import refract, serving
 from tests.waiting import PATIENCE, eventually_blocking
 
@@ -104,9 +106,57 @@ def test_several_processes_are_measured_together(tmp_path: Path) -> None:
             return httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
 
         eventually_blocking(
-            lambda: "refract_processes 2" in metrics(), explain=lambda: metrics()[:2000]
+            lambda: "refract_processes 3" in metrics(), explain=lambda: metrics()[:2000]
         )
         text = metrics()
 
     for number in (0, 1):
         assert f'refract_clicks_kept_total{{process="{number}"}} 0.0' in text
+    for process in ("0", "1", "background"):
+        assert f'refract_loop_longest_seconds{{process="{process}"}}' in text
+    assert re.findall(r'refract_clicks_stored_total\{process="(\w+)"\}', text) == ["background"]
+
+
+def test_the_background_process_is_followed_and_no_click_is_lost(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    outside = Outside(data)
+    with (
+        serving(data) as server,
+        httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
+    ):
+        link = outside.link(name="n")
+        eventually_blocking(lambda: server.background is not None)
+        assert client.get("/n").status_code == 302
+        eventually_blocking(lambda: outside.clicks(link.id) == 1)
+        (serving_process,), victim = server.children, server.background
+        assert victim is not None
+        os.kill(victim, signal.SIGKILL)
+        assert client.get("/n").status_code == 302
+        eventually_blocking(lambda: outside.clicks(link.id) == 2)
+        assert server.children == [serving_process]
+        assert server.background not in (None, victim)
+
+
+def test_a_serving_process_is_followed_while_the_background_process_stays(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    outside = Outside(data)
+    with serving(data) as server:
+        link = outside.link(name="n")
+        eventually_blocking(lambda: server.background is not None)
+        assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
+        background, (victim,) = server.background, server.children
+        os.kill(victim, signal.SIGKILL)
+        eventually_blocking(lambda: bool(server.children) and victim not in server.children)
+        assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
+        eventually_blocking(lambda: outside.clicks(link.id) == 2)
+        assert server.background == background
+
+
+def test_inline_one_process_does_everything(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    outside = Outside(data)
+    with serving(data, REFRACT_BACKGROUND="inline") as server:
+        link = outside.link(name="n")
+        assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
+        eventually_blocking(lambda: outside.clicks(link.id) == 1)
+        assert (server.children, server.background) == ([], None)

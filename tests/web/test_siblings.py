@@ -19,7 +19,7 @@ def counted(value: int) -> Metrics:
 
 
 def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
-    text = merge_expositions({0: counted(3).render(), 2: counted(4).render()}).decode()
+    text = merge_expositions({"0": counted(3).render(), "2": counted(4).render()}).decode()
 
     found = {family.name: family for family in text_string_to_metric_families(text)}
     things = [
@@ -39,7 +39,7 @@ def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
 
 
 async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path: Path) -> None:
-    first, second, third = (MetricsPeers(tmp_path, number) for number in range(3))
+    first, second, third = (MetricsPeers(tmp_path, name) for name in ("0", "1", "background"))
 
     over = asyncio.Event()
 
@@ -65,7 +65,7 @@ async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path
 
 async def test_who_takes_a_place_answers_there(tmp_path: Path) -> None:
     async with (
-        MetricsPeers(tmp_path, 1).serve(counted(1).render),
-        MetricsPeers(tmp_path, 1).serve(counted(5).render),
+        MetricsPeers(tmp_path, "1").serve(counted(1).render),
+        MetricsPeers(tmp_path, "1").serve(counted(5).render),
     ):
-        assert b'refract_depth{process="1"} 5.0' in await MetricsPeers(tmp_path, 0).collect(b"")
+        assert b'refract_depth{process="1"} 5.0' in await MetricsPeers(tmp_path, "0").collect(b"")

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -97,10 +97,10 @@ def root(
         raise typer.Exit
 
 
-def run() -> None:
+def run(command: Callable[[], object] = app) -> None:
     """Run a command. Report errors in one sentence on standard error, without a traceback."""
     try:
-        app()
+        command()
     except RefractError as exc:
         _print_error(exc)
         sys.exit(exc.exit_code)

@@ -1,15 +1,16 @@
 """`refract serve`.
 
-With several processes, the first one starts before this one has loaded the code that prepares the
-database.
+With several processes, the first one starts while another prepares the database.
 """
 
 import asyncio
+import contextlib
 import errno
 import gc
 import os
+import signal
 import socket
-from importlib import import_module
+import sys
 from typing import Annotated
 
 import typer
@@ -21,6 +22,12 @@ from refract.core.settings.loader import check_extras, load_settings, prepare_da
 from refract.core.settings.model import Settings
 from refract.server.supervisor import ProcessSupervisor
 from refract.server.systemd import notify_ready
+
+PREPARE_COMMAND = (
+    sys.executable,
+    "-c",
+    "import gc; gc.disable(); from refract.cli import commands, serve; commands.run(serve.prepare)",
+)
 
 
 def serve(
@@ -56,7 +63,7 @@ def serve(
     configure_logging(settings)
     with open_listener(settings) as listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
-        if settings.workers == 1:
+        if settings.workers == 1 and not settings.has_background_process:
             _serve_single(settings, listener)
         else:
             asyncio.run(_serve_supervised(settings, listener))
@@ -122,7 +129,7 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
     supervisor = ProcessSupervisor(settings, listener)
     serving, preparing = (
         asyncio.create_task(supervisor.run()),
-        asyncio.create_task(_prepare_in_thread(settings)),
+        asyncio.create_task(_prepare_in_process(supervisor.build_environment())),
     )
     try:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
@@ -137,7 +144,29 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
         await asyncio.gather(preparing, serving, return_exceptions=True)
 
 
-async def _prepare_in_thread(settings: Settings) -> None:
-    """Prepare the database. Its code is imported in a thread, so that processes start meanwhile."""
-    startup = await asyncio.to_thread(import_module, "refract.server.startup")
-    await startup.prepare_server(settings)
+async def _prepare_in_process(environment: dict[str, str]) -> None:
+    """Prepare the database in a process of its own.
+
+    This one lives as long as the server, and needs half the memory without that code.
+    """
+    process = await asyncio.create_subprocess_exec(*PREPARE_COMMAND, env=environment)
+    try:
+        code = await process.wait()
+    except asyncio.CancelledError:
+        with contextlib.suppress(ProcessLookupError):
+            process.terminate()
+        await process.wait()
+        raise
+    if code != 0:
+        raise typer.Exit(code if code > 0 else 1)  # it has said why
+
+
+def prepare() -> None:
+    """Prepare the database and greet the owner, for a parent with the same environment."""
+    from refract.server.startup import prepare_server  # noqa: PLC0415 - loads the database's code
+
+    os.umask(0o077)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent stops it
+    settings = load_settings()
+    configure_logging(settings)
+    asyncio.run(prepare_server(settings))

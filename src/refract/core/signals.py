@@ -1,9 +1,14 @@
 """Signals inside one process: wake-ups for waiting tasks, and messages for subscribers."""
 
-import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol
+
+
+class Wakeable(Protocol):
+    """Something that a signal wakes, such as an `asyncio.Event`."""
+
+    def set(self) -> None: ...
 
 
 class Signals:
@@ -14,11 +19,11 @@ class Signals:
     """
 
     def __init__(self) -> None:
-        self._listeners: dict[str, list[asyncio.Event]] = {}
+        self._listeners: dict[str, list[Wakeable]] = {}
         self._followers: dict[str, list[Callable[[Any], None]]] = {}
 
     @contextmanager
-    def listen(self, topic: str, event: asyncio.Event) -> Iterator[None]:
+    def listen(self, topic: str, event: Wakeable) -> Iterator[None]:
         """Set `event` on every send while the block runs."""
         listeners = self._listeners.setdefault(topic, [])
         listeners.append(event)

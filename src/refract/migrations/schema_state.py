@@ -1,5 +1,6 @@
 """The schema of a database compared with this program."""
 
+import contextlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -136,3 +137,15 @@ class SchemaCheck:
             self.problem = (await read_schema_state(await session.connection())).problem
         if self.problem is not None:
             raise self.problem
+
+
+async def require_matching_schema(rt: Runtime) -> None:
+    """Raise if schema and code do not match.
+
+    While the database is unavailable that is unknown; readiness checks it again.
+    """
+    check = SchemaCheck()
+    with contextlib.suppress(Unavailable):
+        await check.probe(rt)
+    if check.problem is not None:
+        raise check.problem

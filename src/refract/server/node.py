@@ -2,27 +2,25 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import structlog
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from refract.clicks.spool.reader import has_ingester
-from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.loop_lag import LoopLagProbe
 from refract.core.phrases import CountPhrase
-from refract.core.redis import RedisClient, create_redis
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.core.tracing import get_traces
 from refract.identity.key_usage import KeyUsageTracker
 from refract.jobs.metrics import update_job_gauges
 from refract.migrations.schema_state import SchemaCheck
-from refract.registry import build_list_handler, build_worker
+from refract.registry import build_list_handler
 from refract.reports.metrics import observe_reports
+from refract.server.background import BackgroundTasks, keep_running
 from refract.server.metrics import NodeMetrics
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
 from refract.web.health import HealthEndpoints, HealthProbe, is_health_path
@@ -32,13 +30,8 @@ from refract.web.problems import PageNotFound, make_problem_response
 from refract.web.protocol import BoundedHttpProtocol
 
 if TYPE_CHECKING:
-    from refract.clicks.ingest.consumer import StreamConsumer
-    from refract.clicks.ingest.ingester import Ingester
-    from refract.clicks.ingest.shipper import SpoolShipper
     from refract.redirect.asgi import RedirectApp
     from refract.redirect.engine import RedirectEngine
-
-RESTART_INTERVAL = 1.0
 
 
 class SpoolWriteFailed(Unavailable):
@@ -74,7 +67,8 @@ class ServerNode:
     (`lazy`).
     """
 
-    def __init__(self, rt: Runtime) -> None:
+    def __init__(self, rt: Runtime, *, works_in_background: bool = True) -> None:
+        """Build the node. Another process may do its background work."""
         self.rt = rt
         self.engine = _build_engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         schema = SchemaCheck()
@@ -90,7 +84,11 @@ class ServerNode:
             self.engine.connections if self.engine is not None else _build_connections(rt)
         )
         self._middleware = RequestMiddleware(_wrap_in_spans(self.build_application(), rt), rt)
-        self._log = structlog.get_logger("refract.server.node")
+        self._tasks = (
+            BackgroundTasks(rt, caches_links=self.engine is not None)
+            if works_in_background
+            else None
+        )
 
     async def _update_gauges(self) -> None:
         """Update the gauges that are not updated on every change."""
@@ -145,7 +143,7 @@ class ServerNode:
         """Run the tasks that the first response needs."""
         async with AsyncExitStack() as exit_stack:
             await exit_stack.enter_async_context(
-                self.run_in_background("loop-probe", LoopLagProbe(self.rt).run)
+                keep_running("loop-probe", LoopLagProbe(self.rt).run)
             )
             if self.engine is not None:
                 await exit_stack.enter_async_context(self.engine.run())
@@ -158,10 +156,8 @@ class ServerNode:
     async def run_auxiliaries(self) -> AsyncIterator[None]:
         """Run the tasks that may begin later."""
         async with AsyncExitStack() as exit_stack:
-            for name, work in self._build_click_tasks().items():
-                await exit_stack.enter_async_context(self.run_in_background(name, work))
-            if self.rt.settings.role in ("all", "worker"):
-                await exit_stack.enter_async_context(_run_worker(self.rt))
+            if self._tasks is not None:
+                await exit_stack.enter_async_context(self._tasks.run())
             if self.rt.settings.role in ("all", "web"):
                 await exit_stack.enter_async_context(self._run_key_usage())
             yield
@@ -170,54 +166,12 @@ class ServerNode:
     async def _run_key_usage(self) -> AsyncIterator[None]:
         usage = self.rt.singleton(KeyUsageTracker)
         try:
-            async with self.run_in_background("key-usage", usage.run):
+            async with keep_running("key-usage", usage.run):
                 yield
         finally:
             # Counts of the last second, on a database that is unavailable.
             with contextlib.suppress(Unavailable):
                 await usage.flush()
-
-    def _build_click_tasks(self) -> dict[str, Callable[[], Awaitable[None]]]:
-        """Return the tasks that bring clicks to the database.
-
-        Workers write them; other roles send them to Redis, if configured. The role `redirect` never
-        writes: it may have read-only access to the database.
-        """
-        redis, role = self.rt.singleton(create_redis), self.rt.settings.role
-        if redis is None:
-            return {} if role == "redirect" else {"ingest": _build_ingester(self.rt).run}
-        if role in ("redirect", "web"):
-            return {"ship": _build_shipper(self.rt, redis, can_write=role == "web").run}
-        tasks: dict[str, Callable[[], Awaitable[None]]]
-        tasks = {
-            "ingest": _build_ingester(self.rt).run,
-            "consume": _build_consumer(self.rt, redis).run,
-        }
-        if self.engine is None:
-            tasks["news"] = _build_broadcast(self.rt, redis)
-        return tasks
-
-    @asynccontextmanager
-    async def run_in_background(
-        self, name: str, run: Callable[[], Awaitable[None]]
-    ) -> AsyncIterator[None]:
-        """Run a task during the block, and restart it if it fails."""
-        task = asyncio.create_task(self._restart_on_failure(name, run), name=name)
-        try:
-            yield
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-    async def _restart_on_failure(self, name: str, run: Callable[[], Awaitable[None]]) -> None:
-        errors = ErrorThrottle(self._log, "background_failed", part=name)
-        while True:
-            try:
-                await run()
-            except Exception as exc:  # noqa: BLE001 - the task must go on
-                errors.report(exc)
-            await asyncio.sleep(RESTART_INTERVAL)
 
     def _list_problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.is_full else []
@@ -303,41 +257,3 @@ def _build_probes(engine: "RedirectEngine | None") -> dict[str, HealthProbe]:
             raise SpoolWriteFailed(reason=problem)
 
     return {"spool": spool}
-
-
-def _build_ingester(rt: Runtime) -> "Ingester":
-    from refract.clicks.ingest.ingester import Ingester  # noqa: PLC0415 - not in every role
-
-    return Ingester(rt)
-
-
-def _build_shipper(rt: Runtime, redis: RedisClient, *, can_write: bool) -> "SpoolShipper":
-    from refract.clicks.ingest.shipper import SpoolShipper  # noqa: PLC0415 - only with Redis
-
-    return SpoolShipper(rt, redis, fallback=_build_ingester(rt) if can_write else None)
-
-
-def _build_consumer(rt: Runtime, redis: RedisClient) -> "StreamConsumer":
-    from refract.clicks.ingest.consumer import StreamConsumer  # noqa: PLC0415 - only with Redis
-
-    return StreamConsumer(rt, redis, _build_ingester(rt))
-
-
-def _build_broadcast(rt: Runtime, redis: RedisClient) -> Callable[[], Awaitable[None]]:
-    """Return the broadcaster of a worker, which changes links but caches none."""
-    from refract.redirect.invalidation import ChangeBroadcaster  # noqa: PLC0415 - only with Redis
-    from refract.redirect.redis_cache import RedisLinkCache  # noqa: PLC0415
-
-    return ChangeBroadcaster(
-        rt, redis, RedisLinkCache(redis, rt.clock.now, rt.clock.monotonic)
-    ).broadcast
-
-
-@asynccontextmanager
-async def _run_worker(rt: Runtime) -> AsyncIterator[None]:
-    jobs = build_worker(rt)
-    await jobs.start()
-    try:
-        yield
-    finally:
-        await jobs.stop()

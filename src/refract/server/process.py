@@ -1,37 +1,37 @@
 """A server process, alone or one of several. Loads only what its role needs, and no CLI."""
 
-import asyncio
-import contextlib
 import socket
 from collections.abc import Awaitable, Callable
-from contextlib import nullcontext
+from contextlib import AsyncExitStack
 
 import uvicorn
 
-from refract.core.errors import Unavailable
-from refract.core.runtime import Runtime, open_runtime
+from refract.core.runtime import open_runtime
 from refract.core.settings.model import NodeRole, Settings
-from refract.migrations.schema_state import SchemaCheck
+from refract.jobs.queue import JOBS_TOPIC
+from refract.migrations.schema_state import require_matching_schema
+from refract.server.child_link import ChildLink
 from refract.server.handover import ListenerHandover
 from refract.server.node import ServerNode
 from refract.server.peers import MetricsPeers
 from refract.server.uvicorn import GracefulServer
+from refract.server.wakeups import open_wakeup_sender
 
 
 async def serve_process(
     settings: Settings,
     listener: socket.socket,
     ready: Callable[[], Awaitable[None]],
-    lifeline: int | None = None,
-    peers: MetricsPeers | None = None,
+    link: ChildLink | None = None,
     handover: ListenerHandover | None = None,
 ) -> None:
     """Serve until a signal, until the parent is gone, or until `handover` has a successor."""
+    delegates = link is not None and settings.has_background_process
     async with open_runtime(
         settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")
     ) as rt:
-        await _require_schema(rt)
-        application = load_node_class(settings.role)(rt)
+        await require_matching_schema(rt)
+        application = load_node_class(settings.role)(rt, works_in_background=not delegates)
         config = uvicorn.Config(
             application,
             http=application.protocol_class,
@@ -44,43 +44,24 @@ async def serve_process(
             server_header=False,
             backlog=4096,
         )
-        application.vitals.peers = peers
-        async with (
-            application.run_background(),
-            peers.serve(rt.metrics.render) if peers is not None else nullcontext(),
-        ):
+        async with application.run_background(), AsyncExitStack() as exit_stack:
             server = GracefulServer(config, application)
-            if lifeline is not None:
-                _stop_with_parent(server, lifeline)
+            if link is not None:
+                await _join_siblings(exit_stack, application, link)
+                link.stop_with_parent(server.stop)
             if handover is not None:
                 server.on_reload = lambda: handover.start(server.hand_over)
-            await server.run_until_stopped(listener, ready, shared=lifeline is not None)
+            await server.run_until_stopped(listener, ready, shared=link is not None)
 
 
-async def _require_schema(rt: Runtime) -> None:
-    """Raise if schema and code do not match.
-
-    While the database is unavailable that is unknown; readiness checks it again.
-    """
-    check = SchemaCheck()
-    with contextlib.suppress(Unavailable):
-        await check.probe(rt)
-    if check.problem is not None:
-        raise check.problem
-
-
-def _stop_with_parent(server: GracefulServer, lifeline: int) -> None:
-    """Stop when the parent is gone.
-
-    The reader is removed, since the end of a pipe stays readable.
-    """
-    loop = asyncio.get_running_loop()
-
-    def on_parent_exit() -> None:
-        loop.remove_reader(lifeline)
-        server.stop()
-
-    loop.add_reader(lifeline, on_parent_exit)
+async def _join_siblings(exit_stack: AsyncExitStack, node: ServerNode, link: ChildLink) -> None:
+    """Exchange metrics with the other processes, and wake the one that runs jobs."""
+    rt = node.rt
+    node.vitals.peers = peers = MetricsPeers(link.directory, link.name)
+    await exit_stack.enter_async_context(peers.serve(rt.metrics.render))
+    if rt.settings.has_background_process:
+        sender = exit_stack.enter_context(open_wakeup_sender(link.directory))
+        exit_stack.enter_context(rt.signals.listen(JOBS_TOPIC, sender))
 
 
 def load_node_class(role: NodeRole) -> type[ServerNode]:

@@ -1,4 +1,4 @@
-"""Several server processes behind one socket.
+"""Serving processes behind one socket, and the one that does their background work.
 
 The parent owns the socket, so nothing in its accept queue is lost when a process ends. On SIGHUP it
 prepares the database with the installed code, in a separate process, and then replaces the server
@@ -15,8 +15,6 @@ import socket
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +22,7 @@ import structlog
 
 from refract.core.settings.model import Settings
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
+from refract.server.process_slot import ChildProcess, ProcessSlot
 from refract.server.systemd import notify_ready
 from refract.server.terminal import is_terminal_closed
 
@@ -31,6 +30,11 @@ CHILD_COMMAND = (
     sys.executable,
     "-c",
     "import gc; gc.disable(); from refract.server.child import main; main()",
+)
+BACKGROUND_COMMAND = (
+    sys.executable,
+    "-c",
+    "import gc; gc.disable(); from refract.server.background import main; main()",
 )
 PREPARE_COMMAND = (
     sys.executable,
@@ -40,97 +44,23 @@ PREPARE_COMMAND = (
 EXIT_SCHEMA_TOO_OLD = 75
 """The exit status of a server process whose code needs a newer schema."""
 START_TIMEOUT = 30.0
-MIN_LIFETIME_SECONDS = 2.0
-MIN_RESTART_SECONDS = 0.25
-MAX_RESTART_SECONDS = 10.0
-
-
-@dataclass(slots=True, eq=False)
-class ChildProcess:
-    """A server process.
-
-    It has the other end of `lifeline`: a byte on it lets it begin; when it closes, it stops. So no
-    orphan outlives the parent.
-    """
-
-    process: asyncio.subprocess.Process
-    lifeline: int
-    started_at: float
-    ready: bool
-
-
-class ProcessSlot:
-    """A slot that always has a process. Slots are independent, so that none waits for another."""
-
-    def __init__(
-        self,
-        spawn: Callable[[], Awaitable[ChildProcess]],
-        stop: Callable[[ChildProcess], Awaitable[None]],
-    ) -> None:
-        self._spawn = spawn
-        self._stop = stop
-        self._child: ChildProcess | None = None
-        self._change_lock = asyncio.Lock()
-        self._restart_delay = 0.0
-        self._log = structlog.get_logger("refract.supervisor")
-
-    async def run(self) -> None:
-        """Start a process, and another one whenever it dies, forever."""
-        while True:
-            child = self._child
-            if child is not None:
-                await child.process.wait()
-            async with self._change_lock:
-                # Otherwise it was replaced on purpose; wait for its successor.
-                if self._child is child:
-                    await self._restart_child(child)
-
-    async def replace_child(self) -> bool:
-        """Replace the process by a new one once that serves; return False if it does not."""
-        async with self._change_lock:
-            new = await self._spawn()
-            if not new.ready:
-                self._log.error("replacement_failed", code=new.process.returncode)
-                await self._stop(new)
-                return False
-            old, self._child = self._child, new
-        if old is not None:
-            await self._stop(old)
-        return True
-
-    async def _restart_child(self, dead: ChildProcess | None) -> None:
-        """Restart a process that died, with growing delays if they keep dying young."""
-        if dead is not None:
-            young = time.monotonic() - dead.started_at < MIN_LIFETIME_SECONDS or not dead.ready
-            self._restart_delay = (
-                min(MAX_RESTART_SECONDS, max(MIN_RESTART_SECONDS, self._restart_delay * 2))
-                if young
-                else 0.0
-            )
-            self._log.error(
-                "server_process_died",
-                code=dead.process.returncode,
-                next_in_seconds=self._restart_delay,
-            )
-            await self._stop(dead)
-            self._child = None
-            await asyncio.sleep(self._restart_delay)
-        self._child = await self._spawn()
-        if not self._child.ready:
-            self._log.error("server_process_failed", code=self._child.process.returncode)
+BACKGROUND_NAME = "background"
+"""The name of the background process in metrics. The others have numbers."""
 
 
 class ProcessSupervisor:
-    """Keeps `settings.workers` processes serving."""
+    """Keeps `settings.workers` processes serving, and one in the background for role `all`."""
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
         self._listener = listener
         # A short path: a socket's name may have 107 characters.
         self._peers_dir = Path(tempfile.mkdtemp(prefix="refract-"))
+        names = [str(number) for number in range(settings.workers)]
+        if settings.has_background_process:
+            names.append(BACKGROUND_NAME)
         self._slots = [
-            ProcessSlot(partial(self._spawn_child, number), self._stop_child)
-            for number in range(settings.workers)
+            ProcessSlot(partial(self._spawn_child, name), self._stop_child) for name in names
         ]
         self._children: set[ChildProcess] = set()
         self._first_start_lock = asyncio.Lock()
@@ -192,7 +122,8 @@ class ProcessSupervisor:
         """
         if not await self._prepare_database():
             return False
-        for slot in self._slots:
+        # The background process first: the new one knows the jobs of the old serving processes.
+        for slot in reversed(self._slots):
             if not await slot.replace_child():
                 return False
         return True
@@ -201,7 +132,7 @@ class ProcessSupervisor:
         """Migrate in a separate process, without a timeout: the old processes go on serving."""
         async with self._prepare_lock:
             process = await asyncio.create_subprocess_exec(
-                *PREPARE_COMMAND, env=self._build_environment()
+                *PREPARE_COMMAND, env=self.build_environment()
             )
             try:
                 code = await process.wait()
@@ -223,41 +154,37 @@ class ProcessSupervisor:
         self._listener.close()
         shutil.rmtree(self._peers_dir, ignore_errors=True)
 
-    async def _spawn_child(self, number: int) -> ChildProcess:
+    async def _spawn_child(self, name: str) -> ChildProcess:
         """Start a process; if its code needs a newer schema, migrate and start it again.
 
         That happens when a version was installed meanwhile. While no process serves, one starts
         before the others: started together, all would be late.
         """
-        child = await self._spawn_first_alone(number)
+        child = await self._spawn_first_alone(name)
         if child.process.returncode == EXIT_SCHEMA_TOO_OLD and await self._prepare_database():
             await self._stop_child(child)
-            child = await self._spawn_first_alone(number)
+            child = await self._spawn_first_alone(name)
         return child
 
-    async def _spawn_first_alone(self, number: int) -> ChildProcess:
+    async def _spawn_first_alone(self, name: str) -> ChildProcess:
         async with self._first_start_lock:
             if not any(child.ready for child in self._children):
-                return await self._start_child(number)
-        return await self._start_child(number)
+                return await self._start_child(name)
+        return await self._start_child(name)
 
-    async def _start_child(self, number: int) -> ChildProcess:
-        """Start a process and wait until it accepts connections or fails."""
+    async def _start_child(self, name: str) -> ChildProcess:
+        """Start a process and wait until it works or fails."""
         ready_reader, ready_writer = os.pipe()
         lifeline_reader, lifeline = os.pipe()
-        listener = self._listener.fileno()
-        command = (
-            *CHILD_COMMAND,
-            str(listener),
-            str(ready_writer),
-            str(lifeline_reader),
-            str(self._peers_dir),
-            str(number),
-        )
+        serves = name != BACKGROUND_NAME
+        # Without the socket: while a job ends, connections must not wait in its queue.
+        listener = self._listener.fileno() if serves else -1
+        words = map(str, (listener, ready_writer, lifeline_reader, self._peers_dir, name))
         process = await asyncio.create_subprocess_exec(
-            *command,
-            env=self._build_environment(),
-            pass_fds=(listener, ready_writer, lifeline_reader),
+            *(CHILD_COMMAND if serves else BACKGROUND_COMMAND),
+            *words,
+            env=self.build_environment(),
+            pass_fds=(ready_writer, lifeline_reader, *((listener,) if serves else ())),
         )
         os.close(ready_writer)
         os.close(lifeline_reader)
@@ -267,13 +194,13 @@ class ProcessSupervisor:
         with contextlib.suppress(BrokenPipeError):  # It has died meanwhile, which is noticed below.
             os.write(lifeline, b"1")
         child.ready = await self._wait_for_ready(ready_reader, process)
-        if child.ready:
-            notify_ready()
-        else:
+        if not child.ready:
             await process.wait()
+        elif serves:
+            notify_ready()
         return child
 
-    def _build_environment(self) -> dict[str, str]:
+    def build_environment(self) -> dict[str, str]:
         """Return the environment of a process with these settings, also those of the CLI."""
         return os.environ | {
             "REFRACT_HOST": self._settings.host,

@@ -6,7 +6,6 @@ response, idle sockets closed after a grace period, the last clicks written.
 
 import asyncio
 import contextlib
-import gc
 import signal
 import socket
 from collections.abc import Awaitable, Callable
@@ -16,6 +15,7 @@ import uvicorn
 from uvicorn.server import Server
 
 from refract.core.sockets import has_unread_data, shut_down_writing
+from refract.server.child_link import freeze_memory
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting, wait_until_empty
 from refract.server.node import ServerNode
 from refract.server.terminal import is_terminal_closed
@@ -71,7 +71,7 @@ class GracefulServer(Server):
         except Exception:
             self.stop()
             raise
-        _freeze_memory()
+        freeze_memory()
 
     def stop(self) -> None:
         """Stop gracefully."""
@@ -140,12 +140,3 @@ class GracefulServer(Server):
                     connection.shutdown()
                     shut_down_writing(connection.transport)
             await asyncio.sleep(POLL_INTERVAL)
-
-
-def _freeze_memory() -> None:
-    """Exempt the objects created at startup from garbage collection, since they stay.
-
-    Collecting them first would stop redirects for 160 ms to free about 1,500 of 270,000 objects.
-    """
-    gc.freeze()
-    gc.enable()

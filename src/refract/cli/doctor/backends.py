@@ -296,7 +296,7 @@ def _check_clock(there: datetime) -> DoctorFinding:
 
 
 def _check_connections(settings: Settings, allowed: int) -> DoctorFinding:
-    needed = settings.workers * (settings.database_pool_size + EXTRA_CONNECTIONS)
+    needed = settings.process_count * (settings.database_pool_size + EXTRA_CONNECTIONS)
     if needed > allowed:
         remedy = "Lower REFRACT_DATABASE_POOL_SIZE or REFRACT_WORKERS, or raise max_connections."
         return report_error(

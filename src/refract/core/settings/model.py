@@ -72,6 +72,13 @@ class Settings(BaseSettings):
     `ingest` stores clicks beside a `redirect` node with read-only access, `all` does everything.
     """
 
+    background: Literal["process", "inline"] = "process"
+    """Where role `all` stores clicks and runs jobs.
+
+    `process`: in one process beside those that serve, so that redirects don't wait for it.
+    `inline`: in the serving processes, which needs less memory.
+    """
+
     base_url: Origin = None
     """The public URL, such as `https://go.example.com`.
 
@@ -516,6 +523,16 @@ class Settings(BaseSettings):
         It is beside the archived clicks: web and worker nodes share that directory.
         """
         return self.effective_archive_dir / "last-backup"
+
+    @property
+    def has_background_process(self) -> bool:
+        """Return whether clicks and jobs have a process of their own."""
+        return self.role == "all" and self.background == "process"
+
+    @property
+    def process_count(self) -> int:
+        """Return the number of processes that use the database."""
+        return self.workers + self.has_background_process
 
     @property
     def listens_everywhere(self) -> bool:
