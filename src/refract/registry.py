@@ -114,6 +114,7 @@ def build_list_handler(
 
 def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     """Return everything that a runtime keeps. Each is made when first used and closed with it."""
+    from refract.clicks.archive.processes import ArchiveProcesses
     from refract.clicks.stats.export import ExportSlots
     from refract.clicks.stats.live import LiveTotalsWatcher
     from refract.core.extraction.pool import ExtractionPool
@@ -140,7 +141,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.web.render_cache import RenderCache
     from refract.web.routing import create_anonymous_body_limit
 
-    process = (create_redis, Traces, WorkThreadPool, ExtractionPool)
+    process = (create_redis, Traces, WorkThreadPool, ExtractionPool, ArchiveProcesses)
     requests = (create_accepted_hosts, create_trusted_proxies, NetworkShares, RenderCache)
     limits = (MissLimit, RenderLimit, SignInLimit, SuggestLimit, AddressLimit)
     slots = (create_anonymous_body_limit, ExportSlots)

@@ -3,6 +3,7 @@
 import csv
 import io
 import random
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -119,6 +120,22 @@ async def test_old_and_new_clicks_each_once_in_order(
         for path in service.ensure_directory(asker.rt).iterdir()
         if path.name.startswith(service.EXPORT_PREFIX)
     ]
+
+
+async def test_the_process_that_serves_loads_no_duckdb(
+    asker: Asker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mine = await fill(asker, 22, 60)
+    await service.archive_old_days(asker.rt)
+    monkeypatch.setitem(sys.modules, "duckdb", None)  # importing it here fails from now on
+    span = {"from_": "2026-05-01", "to": "2026-06-02"}
+
+    assert len(await asker.csv(**span)) == len(mine)
+    assert (await asker.ask(format="parquet", **span)).content.startswith(b"PAR1")
+    path = f"/api/v1/links/{asker.link}/stats/sources"
+    told = {"from": span["from_"], "to": span["to"]}
+    answer = await asker.client.get(path, params=told, headers=asker.headers)
+    assert answer.json()["total"] == sum(not row["bot"] for row in mine)
 
 
 async def test_the_end_is_not_included_and_moments_are_exact(asker: Asker) -> None:

@@ -8,6 +8,7 @@ meanwhile stay for an hour.
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Generator, Sequence
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -25,6 +26,7 @@ from refract.clicks.archive.parquet import (
     load_events,
     open_connection,
 )
+from refract.clicks.archive.processes import ArchiveProcess, ArchiveProcesses
 from refract.clicks.archive.service import (
     ensure_directory,
     get_day_start,
@@ -99,16 +101,20 @@ async def iter_events(
     rt: Runtime, target: int, begin: datetime, end: datetime
 ) -> AsyncIterator[list[EventRow]]:
     """Yield the events in [begin, end) in batches, in order of time."""
-    async for window in iter_windows(rt, target, begin, end):
-        if not window.files:
-            yield list(window.recent)
-            continue
-        reading = _read_window(ensure_directory(rt), window)
-        try:
-            while (batch := await asyncio.to_thread(next, reading, None)) is not None:
-                yield batch
-        finally:
-            await asyncio.to_thread(reading.close)
+    async with AsyncExitStack() as exit_stack:
+        process: ArchiveProcess | None = None
+        async for window in iter_windows(rt, target, begin, end):
+            if not window.files:
+                yield list(window.recent)
+                continue
+            if process is None:
+                process = await exit_stack.enter_async_context(
+                    rt.singleton(ArchiveProcesses).acquire()
+                )
+            reading = process.iterate(_read_window, ensure_directory(rt), window)
+            async with aclosing(reading):
+                async for batch in reading:
+                    yield batch
 
 
 async def count_campaign_values(
@@ -138,13 +144,14 @@ async def count_campaign_values(
         ]
         files = await list_files(session, begin.date(), end.date())
     sums: Counter[str | None] = Counter()
-    archived = (
-        await asyncio.to_thread(
-            _count_archived, ensure_directory(rt), files, column, target, begin, end
-        )
-        if files
-        else []
-    )
+    archived: list[EventRow] = []
+    if files:
+        directory = ensure_directory(rt)
+        names = await asyncio.to_thread(require_files, directory, files)
+        async with rt.singleton(ArchiveProcesses).acquire() as process:
+            archived = await process.call(
+                _count_archived, directory, names, column, target, begin, end
+            )
     for value, clicks in [*hot, *archived]:
         sums[value] += clicks
     people = sums.total()
@@ -229,14 +236,14 @@ def _read_window(directory: Path, window: EventWindow) -> Generator[list[EventRo
 
 def _count_archived(
     directory: Path,
-    files: Sequence[ArchiveFile],
+    files: Sequence[str],
     column: str,
     target: int,
     begin: datetime,
     end: datetime,
 ) -> list[EventRow]:
     source, values = (
-        build_source(directory, require_files(directory, files)),
+        build_source(directory, files),
         [target, LINK_CLICK, begin.astimezone(UTC), end.astimezone(UTC)],
     )
     question = (

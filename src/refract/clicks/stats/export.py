@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from refract.clicks.archive.parquet import COLUMN_TYPES, build_source, open_connection, quote_path
+from refract.clicks.archive.processes import ArchiveProcesses
 from refract.clicks.archive.service import EXPORT_PREFIX, ensure_directory
 from refract.clicks.stats.errors import TooManyExports
 from refract.clicks.stats.events import (
@@ -155,11 +156,12 @@ async def _stream_parquet(
     folder = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=EXPORT_PREFIX, dir=directory))
     try:
         parts: list[str] = []
-        async for window in iter_windows(rt, link_id, begin, end):
-            parts.append(f"{len(parts):06d}.parquet")
-            await asyncio.to_thread(_write_part, directory, folder / parts[-1], window)
         whole = folder / "whole.parquet"
-        await asyncio.to_thread(_merge_parts, folder, whole, parts)
+        async with rt.singleton(ArchiveProcesses).acquire() as process:
+            async for window in iter_windows(rt, link_id, begin, end):
+                parts.append(f"{len(parts):06d}.parquet")
+                await process.call(_write_part, directory, folder / parts[-1], window)
+            await process.call(_merge_parts, folder, whole, parts)
         with await asyncio.to_thread(whole.open, "rb") as file:
             while piece := await asyncio.to_thread(file.read, CHUNK_BYTES):
                 yield piece

@@ -1,0 +1,200 @@
+"""Archived clicks, read in processes of their own.
+
+So DuckDB is not loaded where requests are served: it blocks the interpreter for as long as a call
+takes, and its memory stays mapped.
+
+A process takes one function after the other from its standard input, as a pickle, and writes what
+each yields to its standard output. It ends when its input does, so none outlives its parent.
+"""
+
+import asyncio
+import contextlib
+import inspect
+import os
+import pickle
+import struct
+import sys
+import traceback
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from contextlib import aclosing, asynccontextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Literal, ParamSpec, TypeVar, cast
+
+import refract
+from refract.core.runtime import Runtime
+
+IDLE_SECONDS: Final = 60.0
+"""How long a process waits for the next reader: starting one takes half a second."""
+_COMMAND: Final = (
+    sys.executable,
+    "-c",
+    "from refract.clicks.archive.processes import main; main()",
+)
+_LENGTH: Final = struct.Struct("!I")
+_Reply = tuple[Literal["item", "end", "error"], Any]
+
+ReadArgs = ParamSpec("ReadArgs")
+ItemT = TypeVar("ItemT")
+
+
+class ArchiveReadFailed(Exception):
+    """A function failed in its process; the message is its traceback."""
+
+
+class ArchiveProcess:
+    """A process that runs one function at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        self._process = process
+        self.is_idle = True
+        self.idle_timer: asyncio.TimerHandle | None = None
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def call(
+        self,
+        function: Callable[ReadArgs, ItemT],
+        *args: ReadArgs.args,
+        **kwargs: ReadArgs.kwargs,
+    ) -> ItemT:
+        """Call a function of a module in the process, and return what it returns."""
+        async with aclosing(self._run(function, args, kwargs)) as results:
+            found = [result async for result in results]
+        return cast("ItemT", found[0])
+
+    async def iterate(
+        self,
+        function: Callable[ReadArgs, Generator[ItemT, None, None]],
+        *args: ReadArgs.args,
+        **kwargs: ReadArgs.kwargs,
+    ) -> AsyncGenerator[ItemT, None]:
+        """Yield what a generator function of a module yields in the process."""
+        async with aclosing(self._run(function, args, kwargs)) as items:
+            async for item in items:
+                yield item
+
+    async def _run(self, function: Any, args: Any, kwargs: Any) -> AsyncGenerator[Any, None]:
+        self.is_idle = False  # until its last reply is read
+        assert self._process.stdin is not None  # noqa: S101 - a pipe
+        self._process.stdin.write(_pack((function, args, kwargs)))
+        await self._process.stdin.drain()
+        while True:
+            kind, value = await self._receive()
+            if kind == "item":
+                yield value
+                continue
+            self.is_idle = True
+            if kind == "error":
+                raise ArchiveReadFailed(value)
+            return
+
+    async def _receive(self) -> _Reply:
+        assert self._process.stdout is not None  # noqa: S101 - a pipe
+        try:
+            head = await self._process.stdout.readexactly(_LENGTH.size)
+            body = await self._process.stdout.readexactly(*_LENGTH.unpack(head))
+        except asyncio.IncompleteReadError as exc:
+            raise ArchiveReadFailed("The process that reads archived clicks has ended.") from exc
+        return cast("_Reply", pickle.loads(body))  # noqa: S301 - written by our own process
+
+    async def close(self) -> None:
+        """End the process, no matter what it is doing."""
+        if self.idle_timer is not None:
+            self.idle_timer.cancel()
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        await self._process.wait()
+        transport = getattr(self._process, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+
+class ArchiveProcesses:
+    """The processes of a runtime that read archived clicks. The last idle one stays for a while."""
+
+    def __init__(self, _rt: Runtime) -> None:
+        self._all: set[ArchiveProcess] = set()
+        self._idle: ArchiveProcess | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+
+    @asynccontextmanager
+    async def acquire(self) -> AsyncIterator[ArchiveProcess]:
+        """Yield a process for one reader."""
+        process = await self._take_idle() or await self._start()
+        try:
+            yield process
+        finally:
+            if process.is_idle and process.is_alive and self._idle is None:
+                self._idle = process
+                loop = asyncio.get_running_loop()
+                process.idle_timer = loop.call_later(IDLE_SECONDS, self._end_idle, process)
+            else:
+                await asyncio.shield(self._discard(process))
+
+    async def _take_idle(self) -> ArchiveProcess | None:
+        process, self._idle = self._idle, None
+        if process is None:
+            return None
+        if process.idle_timer is not None:
+            process.idle_timer.cancel()
+        if process.is_alive:
+            return process
+        await self._discard(process)
+        return None
+
+    async def _start(self) -> ArchiveProcess:
+        process = ArchiveProcess(
+            await asyncio.create_subprocess_exec(
+                *_COMMAND,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                env=os.environ | {"PYTHONPATH": str(Path(refract.__file__).parents[1])},
+                # Ctrl+C in a terminal is for the server, which ends its children.
+                start_new_session=True,
+            )
+        )
+        self._all.add(process)
+        return process
+
+    def _end_idle(self, process: ArchiveProcess) -> None:
+        self._idle = None
+        task = asyncio.create_task(self._discard(process))
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def _discard(self, process: ArchiveProcess) -> None:
+        self._all.discard(process)
+        await process.close()
+
+    async def close(self) -> None:
+        """End all processes."""
+        self._idle = None
+        for process in list(self._all):
+            await self._discard(process)
+
+
+def main() -> None:
+    """Run functions from standard input until it ends."""
+    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    while head := source.read(_LENGTH.size):
+        function, args, kwargs = pickle.loads(source.read(*_LENGTH.unpack(head)))  # noqa: S301
+        try:
+            result = function(*args, **kwargs)
+            for item in result if inspect.isgenerator(result) else [result]:
+                _reply(sink, "item", item)
+        except Exception:  # noqa: BLE001 - raised again in the parent
+            _reply(sink, "error", traceback.format_exc())
+        else:
+            _reply(sink, "end", None)
+
+
+def _reply(sink: BinaryIO, kind: str, value: object) -> None:
+    sink.write(_pack((kind, value)))
+    sink.flush()
+
+
+def _pack(value: object) -> bytes:
+    body = pickle.dumps(value)
+    return _LENGTH.pack(len(body)) + body
