@@ -208,6 +208,8 @@ class ProcessSupervisor:
             "REFRACT_DATA_DIR": str(self._settings.data_dir),
             "REFRACT_WORKERS": str(self._settings.workers),
             "REFRACT_ROLE": self._settings.role,
+            # Memory that one thread has freed is used by the next, instead of one pool for each.
+            "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
         }
 
     @staticmethod

@@ -21,6 +21,12 @@ LOCK_TIMEOUT = 5
 CONNECT_TIMEOUT = 3
 READER_LIFETIME = 3600
 """Seconds after which SQLite's readers are opened anew. Only then they use new statistics."""
+WRITER_CACHE_KIB = 16_000
+READER_CACHE_KIB = 4_000
+"""SQLite's own cache of a reading connection, of which each process has four.
+
+What it does not hold comes from the system's cache, which all of them share.
+"""
 MAX_QUEUE_SECONDS = 30
 """The longest wait for a connection.
 
@@ -57,15 +63,11 @@ class ProgressAwarePool(AsyncAdaptedQueuePool):
 logging.getLogger(f"{__name__}.{ProgressAwarePool.__name__}").setLevel(logging.WARNING)
 
 
-_PRAGMAS = (
-    "foreign_keys = ON",
-    "synchronous = NORMAL",
-    "temp_store = MEMORY",
-    "cache_size = -16000",
-)
-_READER_PRAGMAS = ("query_only = ON",)
+_PRAGMAS = ("foreign_keys = ON", "synchronous = NORMAL", "temp_store = MEMORY")
+_READER_PRAGMAS = ("query_only = ON", f"cache_size = -{READER_CACHE_KIB}")
 _WRITER_PRAGMAS = (
     "journal_mode = WAL",
+    f"cache_size = -{WRITER_CACHE_KIB}",
     "secure_delete = ON",  # deleted data is overwritten, regardless of the build's default
 )
 
