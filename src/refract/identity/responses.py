@@ -2,12 +2,16 @@
 
 import gzip
 import secrets
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
+from starlette.types import Receive, Scope, Send
 
 from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
 from refract.identity.authentication import Caller, get_session_token
 from refract.identity.models import User
 from refract.web import csrf, flash
@@ -62,19 +66,18 @@ def render_response(
     rt: Runtime = request.app.state.rt
     message = flash.read(request, rt)
     visit = bound or get_visit_cookie(request) or secrets.token_urlsafe(16)
-    locale = get_request_locale(request, actor)
-    with use_locale(locale):
-        html = _render_template(
-            request,
-            actor,
-            template,
-            visit,
-            status=status,
-            page_title=page_title,
-            toasts=[message] if message else [],
-            **context,
-        )
-    response = _make_html_response(request, html, status, locale)
+    render = partial(
+        _render_template,
+        request,
+        actor,
+        template,
+        visit,
+        status=status,
+        page_title=page_title,
+        toasts=[message] if message else [],
+        **context,
+    )
+    response = PageResponse(request, render, status, get_request_locale(request, actor))
     if message:
         flash.clear(request, response, rt)
     if (
@@ -96,26 +99,41 @@ def render_fragment(
     **context: Any,
 ) -> HTMLResponse:
     """Render a fragment of a page."""
-    locale = get_request_locale(request, actor)
-    with use_locale(locale):
-        html = _render_template(request, actor, template, bound, page_title="", **context)
-    return _make_html_response(request, html, status, locale)
+    render = partial(_render_template, request, actor, template, bound, page_title="", **context)
+    return PageResponse(request, render, status, get_request_locale(request, actor))
 
 
-def _make_html_response(request: Request, html: str, status: int, locale: Locale) -> HTMLResponse:
-    """Return the response, compressed where the browser accepts it and it pays.
+class PageResponse(HTMLResponse):
+    """A page that is rendered when it is sent, in a thread: meanwhile redirects are answered.
 
-    Secrets in a page are masked, so that its compressed size reveals nothing (BREACH).
+    It is compressed where the browser accepts it and it pays. Secrets in a page are masked, so that
+    its compressed size reveals nothing (BREACH).
     """
-    body = html.encode()
-    headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
-    if len(body) < _MIN_COMPRESSED_BYTES or "gzip" not in request.headers.get(
-        "accept-encoding", ""
-    ):
-        return HTMLResponse(body, status, headers=headers)
-    return HTMLResponse(
-        gzip.compress(body, 5, mtime=0), status, headers=headers | {"Content-Encoding": "gzip"}
-    )
+
+    def __init__(
+        self, request: Request, render: Callable[[], str], status: int, locale: Locale
+    ) -> None:
+        headers = {"Content-Language": locale.tag, "Vary": "Accept-Encoding, Accept-Language"}
+        super().__init__(status_code=status, headers=headers)
+        del self.headers["Content-Length"]  # not known yet
+        self._render = render
+        self._locale = locale
+        self._accepts_gzip = "gzip" in request.headers.get("accept-encoding", "")
+        self._threads = request.app.state.rt.singleton(WorkThreadPool)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.body, is_compressed = await self._threads.run(self._build_body)
+        self.headers["Content-Length"] = str(len(self.body))
+        if is_compressed:
+            self.headers["Content-Encoding"] = "gzip"
+        await super().__call__(scope, receive, send)
+
+    def _build_body(self) -> tuple[bytes, bool]:
+        with use_locale(self._locale):
+            body = self._render().encode()
+        if len(body) < _MIN_COMPRESSED_BYTES or not self._accepts_gzip:
+            return body, False
+        return gzip.compress(body, 5, mtime=0), True
 
 
 def _render_template(

@@ -1,6 +1,7 @@
 """A server process, alone or one of several. Loads only what its role needs, and no CLI."""
 
 import socket
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
@@ -17,6 +18,9 @@ from refract.server.peers import MetricsPeers
 from refract.server.uvicorn import GracefulServer
 from refract.server.wakeups import open_wakeup_sender
 
+SWITCH_INTERVAL = 0.0005
+"""Seconds that a thread may keep the interpreter while the event loop wants it."""
+
 
 async def serve_process(
     settings: Settings,
@@ -26,6 +30,8 @@ async def serve_process(
     handover: ListenerHandover | None = None,
 ) -> None:
     """Serve until a signal, until the parent is gone, or until `handover` has a successor."""
+    # Threads render pages and run SQLite: the loop gets the interpreter back after this time.
+    sys.setswitchinterval(SWITCH_INTERVAL)
     delegates = link is not None and settings.has_background_process
     async with open_runtime(
         settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")
