@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.clicks.spool.reader import has_ingester
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.loop_lag import LoopLagProbe
-from refract.core.phrases import CountPhrase
+from refract.core.phrases import CountPhrase, Phrase
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.core.tracing import get_traces
@@ -32,6 +32,9 @@ from refract.web.protocol import BoundedHttpProtocol
 if TYPE_CHECKING:
     from refract.redirect.asgi import RedirectApp
     from refract.redirect.engine import RedirectEngine
+
+BACKGROUND_GRACE_SECONDS = 30.0
+"""How long the background process may be gone, such as while it is restarted."""
 
 
 class SpoolWriteFailed(Unavailable):
@@ -89,6 +92,7 @@ class ServerNode:
             if works_in_background
             else None
         )
+        self._attended_at = rt.clock.monotonic()
 
     async def _update_gauges(self) -> None:
         """Update the gauges that are not updated on every change."""
@@ -173,6 +177,13 @@ class ServerNode:
             with contextlib.suppress(Unavailable):
                 await usage.flush()
 
+    def _is_background_missing(self) -> bool:
+        """Return whether the process that does the background work has been gone for a while."""
+        now = self.rt.clock.monotonic()
+        if self._tasks is not None or has_ingester(self.rt.settings.effective_spool_dir):
+            self._attended_at = now
+        return now - self._attended_at > BACKGROUND_GRACE_SECONDS
+
     def _list_problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.is_full else []
         spool = self.engine.spool if self.engine is not None else None
@@ -187,6 +198,8 @@ class ServerNode:
                     spool.dropped,
                 )
             )
+        if self._is_background_missing():
+            found.append(Phrase("The background process is not running: clicks and jobs wait."))
         if is_spool_unattended(self.rt.settings):
             found.append(SpoolReaderMissing(path=self.rt.settings.effective_spool_dir).message)
         return found
