@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from bench._common import ask, busy, table, tree, write
@@ -59,6 +59,15 @@ def take_sample(served: Served, began: float) -> Sample:
         spool / 1e6,
         memory,
     )
+
+
+def flatten(sample: Sample) -> dict[str, float]:
+    """Return a sample as one row, with the memory of the processes by kind."""
+    row = {name: getattr(sample, name) for name in ("memory_mb", "files", "threads", "spool_mb")}
+    for name, size in sample.processes.items():
+        kind = f"{name.split()[0]}_mb"
+        row[kind] = row.get(kind, 0.0) + size
+    return row
 
 
 def _read_pss(pid: int) -> float:
@@ -168,8 +177,8 @@ def main(arguments: list[str]) -> int:
         "P15",
         load_before,
         options=vars(options),
-        growth=growth,
-        most_mb=most,
-        samples=[asdict(sample) for sample in samples],
+        growth={"last third against the second": growth},
+        most={"after warm-up": {"memory_mb": most, "spool_mb": spool}},
+        samples={f"minute {sample.minute:.1f}": flatten(sample) for sample in shown},
     )
     return 0 if most <= MAX_MB and max(growth.values()) <= MAX_GROWTH else 1

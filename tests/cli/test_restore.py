@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 from tests.cli.conftest import Run
+from tests.serving import refract
 
 
 def test_what_was_revoked_while_no_worker_ran_stays_revoked(run: Run, tmp_path: Path) -> None:
@@ -54,7 +55,6 @@ def test_a_restore_that_was_cut_off_is_not_served_and_is_done_again(
 
     for words in (
         ("keys", "list"),
-        ("serve", "--port", "0"),
         ("migrate",),
         ("backup", tmp_path / "c.zip"),
         ("doctor",),
@@ -63,6 +63,8 @@ def test_a_restore_that_was_cut_off_is_not_served_and_is_done_again(
         assert refused.code != 0, words
         assert "restore" in refused.out + refused.err, words
 
+    served = refract("serve", "--port", "0", "--data-dir", str(elsewhere))
+    assert (served.returncode, "restore" in served.stderr) == (2, True)
     (elsewhere / "archive").unlink()
     assert run("restore", file, into=elsewhere).code == 0
     assert "old" in run("keys", "list", into=elsewhere).out
