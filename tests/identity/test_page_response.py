@@ -18,7 +18,7 @@ GERMAN = choose_locale("de", "")
 
 async def answer(rt: Runtime, render: Callable[[], str], **headers: str) -> Response:
     async def app(scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope | {"app": SimpleNamespace(state=SimpleNamespace(rt=rt))})
+        request = Request({**scope, "app": SimpleNamespace(state=SimpleNamespace(rt=rt))})
         await PageResponse(request, render, 201, GERMAN)(scope, receive, send)
 
     async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
