@@ -95,10 +95,16 @@ def explore(
 
 
 def explore_in_process(
-    identity: str, *, examples: int, seed: int, phases: tuple[str, ...] = ALL_PHASES
+    identity: str,
+    *,
+    examples: int,
+    seed: int,
+    phases: tuple[str, ...] = ALL_PHASES,
+    paths: str = "",
 ) -> Finding:
-    """Let one identity try everything on an application in this process, which no socket and no
-    server stands in front of.
+    """Let one identity try every operation, or those whose path matches, in this process.
+
+    There is neither a socket nor a server.
     """
     with tempfile.TemporaryDirectory() as folder, InProcess(Path(folder)) as application:
         return _run(
@@ -109,6 +115,7 @@ def explore_in_process(
             examples,
             seed,
             phases,
+            paths,
         )
 
 
@@ -221,6 +228,7 @@ def _run(
     examples: int,
     seed: int,
     phases: tuple[str, ...],
+    paths: str = "",
 ) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
@@ -245,13 +253,14 @@ def _run(
             "--no-color",
         ]
         words += ["--exclude-path-regex", f"({'|'.join(STREAMS)})$"]
+        words += ["--include-path-regex", paths] if paths else []
         words += ["--header", f"X-API-Key: {key}"] if key else []
         exit_code, told = run(words, folder)
         found: dict[str, Any] = json.loads(report.read_text()) if report.exists() else {}
     operations = found.get("operations")
     if operations is None:  # it never got as far as the first request
         return Finding(identity, held=False, operations=0, reached=0, cases=0, told=told)
-    count = operations["total"] - len(STREAMS)
+    count = operations["selected"] if paths else operations["total"] - len(STREAMS)
     held = exit_code == 0 and 0 < count == operations["tested"]
     return Finding(
         identity, held, count, operations["tested"], found["test_cases"]["generated"], told

@@ -476,8 +476,11 @@ class Ownership(Machine):
 
     @rule(number=st.integers(0, 1), actor=ACTORS, name=PEOPLE)
     def unshare(self, number: int, actor: str, name: str) -> None:
+        """Remove a share. Its holder may leave without being an owner."""
         hands = self.hands[number]
-        expected = self._may(actor, number) or (None if name in hands.shares else ShareNotFound)
+        leaves = actor == name and hands.relation(name) == "recipient"
+        refusal = None if leaves else self._may(actor, number)
+        expected = refusal or (None if name in hands.shares else ShareNotFound)
         if self._check(number, actor, expected, service.unshare_link, self.users[name].id):
             hands.shares.remove(name)
 

@@ -30,19 +30,23 @@ def _operations(app: WebNode) -> dict[str, dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("identity", "phases"),
+    ("identity", "phases", "paths"),
     [
-        (STRANGER, ("examples", "fuzzing")),
-        (USER, ("examples", "coverage", "fuzzing", "stateful")),
-        (READER, ("examples", "fuzzing")),
-        (ADMIN, ("examples", "coverage", "fuzzing")),
+        (STRANGER, ("examples", "fuzzing"), ""),
+        (USER, ("examples", "coverage"), ""),
+        (USER, ("fuzzing", "stateful"), ""),
+        (READER, ("examples", "fuzzing"), ""),
+        (ADMIN, ("examples", "coverage", "fuzzing"), "/admin/"),
     ],
 )
 def test_no_request_gets_an_answer_that_the_document_does_not_describe(
-    identity: str, phases: tuple[str, ...]
+    identity: str, phases: tuple[str, ...], paths: str
 ) -> None:
-    """The short size of `make proof openapi`, without a server."""
-    finding = explore_in_process(identity, examples=5, seed=SEED, phases=phases)
+    """The short size of `make proof openapi`, without a server.
+
+    An administrator explores only what others cannot use.
+    """
+    finding = explore_in_process(identity, examples=5, seed=SEED, phases=phases, paths=paths)
 
     assert finding.held, f"seed {SEED}, {finding}\n{finding.told}"
 
