@@ -1,12 +1,16 @@
 """Templates live with their feature and follow the ladder of imports."""
 
 import re
+import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+from jinja2 import Environment
+
 import refract
 from refract.app import TEMPLATES
-from refract.web.templating import TemplateRenderer
+from refract.web.templating import TemplateBytecodeCache, TemplateRenderer, template_loader
 
 ROOT = Path(refract.__file__).parent
 PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())
@@ -36,6 +40,46 @@ def test_every_template_compiles() -> None:
         "links/detail.html",
         "lists/public.html",
     }
+
+
+def _compiled(directory: Path, monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
+    """Load a template with the cache of `directory`; return the names of compiled ones."""
+    compiled: list[str | None] = []
+    environment = Environment(
+        loader=template_loader(*TEMPLATES),
+        autoescape=True,
+        bytecode_cache=TemplateBytecodeCache(directory),
+        extensions=["jinja2.ext.i18n"],
+    )
+    compile_source = environment.compile
+
+    def compile_and_note(source: str, name: str | None, filename: str | None) -> object:
+        compiled.append(name)
+        return compile_source(source, name, filename)
+
+    monkeypatch.setattr(environment, "compile", compile_and_note)
+    environment.get_template("components/button.html")
+    return compiled
+
+
+def test_a_template_is_compiled_once_and_again_when_its_file_is_damaged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    assert _compiled(tmp_path, monkeypatch) == ["components/button.html"]
+    assert _compiled(tmp_path, monkeypatch) == []
+    (kept,) = tmp_path.iterdir()
+    kept.write_bytes(kept.read_bytes()[:40])
+    assert _compiled(tmp_path, monkeypatch) == ["components/button.html"]
+
+
+def test_templates_are_compiled_where_nothing_can_be_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    absent = tmp_path / "absent"
+    assert _compiled(absent, monkeypatch) == ["components/button.html"]
+    assert _compiled(absent, monkeypatch) == ["components/button.html"]
 
 
 def test_templates_use_only_templates_of_lower_features() -> None:

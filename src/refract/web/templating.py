@@ -3,6 +3,9 @@
 Autoescaping is on and scripts are never inline.
 """
 
+import contextlib
+import hashlib
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,13 @@ from jinja2 import (
     BaseLoader,
     ChoiceLoader,
     Environment,
+    FileSystemBytecodeCache,
     FileSystemLoader,
     PrefixLoader,
     StrictUndefined,
     select_autoescape,
 )
+from jinja2.bccache import Bucket
 from markupsafe import Markup
 
 from refract import __version__
@@ -99,6 +104,32 @@ def load_languages() -> None:
 WEB_DIR = Path(__file__).parent
 
 
+class TemplateBytecodeCache(FileSystemBytecodeCache):
+    """Compiled templates beside the package, as Python keeps its own.
+
+    Without it every start compiles all templates again. Where the directory cannot be written,
+    nothing is kept. A changed template, or a changed environment, is compiled again.
+    """
+
+    def __init__(self, directory: Path = WEB_DIR / "__pycache__") -> None:
+        super().__init__(str(directory), "template-%s.bytecode")
+        self._environment_digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+
+    def get_source_checksum(self, source: str) -> str:
+        return super().get_source_checksum(self._environment_digest + source)
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        try:
+            super().load_bytecode(bucket)
+        except Exception:  # noqa: BLE001 - a damaged file, in any way: compile again
+            bucket.reset()
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        if not sys.dont_write_bytecode:
+            with contextlib.suppress(OSError):  # read-only, or full
+                super().dump_bytecode(bucket)
+
+
 def template_loader(*features: str) -> BaseLoader:
     """Return a loader of shared templates (`frame.html`) and of features (`links/detail.html`).
 
@@ -120,6 +151,7 @@ class TemplateRenderer:
             undefined=StrictUndefined,
             trim_blocks=True,
             lstrip_blocks=True,
+            bytecode_cache=TemplateBytecodeCache(),
         )
         install_i18n(self.environment)
         self.environment.filters["ascii_address"] = to_ascii_url
