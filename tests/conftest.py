@@ -3,6 +3,7 @@
 Ask for `rt` (or `database`) and the test runs on each of them.
 """
 
+import gc
 import os
 import shutil
 import tempfile
@@ -32,6 +33,13 @@ from tools.servers import free_port
 START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DIALECTS = ("sqlite", "postgresql", "mysql")
 _prepared: dict[str, str] = {}
+
+
+def pytest_collection_finish() -> None:
+    """Leave what collection has built out of garbage collection: it stays until the end."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 50)
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,9 @@ the whole program over HTTP. Of the other tests those that need PostgreSQL or Ma
 group. The outcome of the last run is kept in pytest's cache for `tools.flaky`.
 """
 
+import signal
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         others = [item for item in items if groups[item] != wanted]
         items[:] = [item for item in items if groups[item] == wanted]
         config.hook.pytest_deselected(items=others)
+
+
+TEST_TIMEOUT = 400
+"""Seconds after which a test fails and shows where it waits, so that the others can run.
+
+`faulthandler_timeout` ends the process if that does not help.
+"""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
+    def fail(_number: int, _frame: object) -> None:
+        pytest.fail(f"{item.nodeid} has not ended after {TEST_TIMEOUT} seconds")
+
+    before = signal.signal(signal.SIGALRM, fail)
+    signal.setitimer(signal.ITIMER_REAL, TEST_TIMEOUT)
+    try:
+        return (yield)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types

@@ -20,6 +20,7 @@ from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import ListEntry
 from refract.redirect.responses import CONFIRMATION_SECONDS
 from tests import make
+from tests.client import on_sqlite
 
 PAGE = {"Accept": "text/html"}
 
@@ -55,6 +56,7 @@ def _continue(response: Response) -> str:
     return unescape(found[1])
 
 
+@on_sqlite
 async def test_the_preview_comes_first_and_one_click_is_counted(
     client: AsyncClient, app: WebNode, link: Link
 ) -> None:
@@ -72,6 +74,7 @@ async def test_the_preview_comes_first_and_one_click_is_counted(
     assert app.engine.cache.paths == {}
 
 
+@on_sqlite
 @pytest.mark.parametrize("reason", FlagReason)
 async def test_every_reason_has_its_words(
     client: AsyncClient, rt: Runtime, link: Link, reason: FlagReason
@@ -81,6 +84,7 @@ async def test_every_reason_has_its_words(
     assert 'role="alert"' in (await client.get("/odd", headers=PAGE)).text
 
 
+@on_sqlite
 async def test_programs_and_head_get_the_preview_too(
     client: AsyncClient, app: WebNode, link: Link
 ) -> None:
@@ -96,6 +100,7 @@ async def test_programs_and_head_get_the_preview_too(
     assert _clicks(app, link.id) == 1
 
 
+@on_sqlite
 async def test_path_and_query_go_along(client: AsyncClient, link: Link) -> None:
     first = await client.get("/odd/setup?v=2&utm_source=mail", headers=PAGE)
 
@@ -104,6 +109,7 @@ async def test_path_and_query_go_along(client: AsyncClient, link: Link) -> None:
     assert second.headers["location"] == "https://one.example/docs/setup?v=2&utm_source=mail"
 
 
+@on_sqlite
 async def test_a_confirmation_is_for_one_network_one_link_and_a_while(
     client: AsyncClient, rt: Runtime, app: WebNode, ada: User, link: Link
 ) -> None:
@@ -122,6 +128,7 @@ async def test_a_confirmation_is_for_one_network_one_link_and_a_while(
     assert (await client.get(f"/odd?continue={token}")).status_code == 200
 
 
+@on_sqlite
 async def test_the_parameter_means_nothing_to_links_that_are_not_flagged(
     client: AsyncClient, rt: Runtime, ada: User
 ) -> None:
@@ -131,6 +138,7 @@ async def test_the_parameter_means_nothing_to_links_that_are_not_flagged(
     assert answer.headers["location"] == "https://two.example/?continue=" + "0" * 24
 
 
+@on_sqlite
 async def test_a_flagged_entry_of_a_list_is_previewed_too(
     client: AsyncClient, rt: Runtime, app: WebNode, ada: User
 ) -> None:
@@ -161,6 +169,7 @@ async def test_a_flagged_entry_of_a_list_is_previewed_too(
     assert _clicks(app, entry_id) == 1
 
 
+@on_sqlite
 async def test_a_look_alike_is_flagged_when_it_is_made(
     client: AsyncClient, rt: Runtime, ada: User
 ) -> None:

@@ -1,11 +1,13 @@
 """The groups of tests: together they are all tests, and no test runs in two of them."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests import groups_plugin
 from tests.groups_plugin import FOLDERS, GROUPS, SPLIT, folder_group, group_of
 
 ROOT = Path(__file__).parents[2]
@@ -62,3 +64,15 @@ def test_a_group_is_collected_without_the_files_of_others(group: str, others: in
     assert names
     assert all(name.startswith(files[others]) for name in names)
     assert all("sqlite" not in name for name in names)
+
+
+def test_a_test_that_waits_for_ever_fails(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(groups_plugin, "TEST_TIMEOUT", 0.05)
+    call = groups_plugin.pytest_runtest_call(request.node)
+    next(call)
+
+    with pytest.raises(pytest.fail.Exception, match="has not ended after"):
+        asyncio.run(asyncio.Event().wait())
+    call.close()

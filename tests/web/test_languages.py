@@ -7,7 +7,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import FlagReason
 from tests import make
-from tests.client import by_cookie
+from tests.client import by_cookie, on_sqlite
 
 
 @pytest.fixture
@@ -19,6 +19,7 @@ async def ada(rt: Runtime) -> User:
 GERMAN = {"Accept": "text/html", "Accept-Language": "de-AT, en;q=0.5"}
 
 
+@on_sqlite
 async def test_a_stranger_reads_the_language_of_the_browser(client: AsyncClient) -> None:
     answer = await client.get("/", headers=GERMAN)
 
@@ -28,6 +29,7 @@ async def test_a_stranger_reads_the_language_of_the_browser(client: AsyncClient)
     assert "Accept-Language" in answer.headers["Vary"]
 
 
+@on_sqlite
 async def test_a_browser_that_asks_for_nothing_reads_english(client: AsyncClient) -> None:
     answer = await client.get("/", headers={"Accept": "text/html"})
 
@@ -35,6 +37,7 @@ async def test_a_browser_that_asks_for_nothing_reads_english(client: AsyncClient
     assert 'id="messages"' not in answer.text
 
 
+@on_sqlite
 async def test_a_preference_wins_and_can_be_taken_back(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -69,6 +72,7 @@ async def test_a_preference_wins_and_can_be_taken_back(
     )
 
 
+@on_sqlite
 async def test_a_language_that_does_not_exist_is_refused(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -88,6 +92,7 @@ async def test_a_language_that_does_not_exist_is_refused(
     assert call.status_code == 422
 
 
+@on_sqlite
 @pytest.mark.parametrize("path", ["/", "/nothing-here", "/app/settings", "/auth/sign-in"])
 async def test_every_kind_of_page_is_translated(client: AsyncClient, path: str) -> None:
     answer = await client.get(path, headers=GERMAN)
@@ -96,6 +101,7 @@ async def test_every_kind_of_page_is_translated(client: AsyncClient, path: str) 
     assert "Anmelden" in answer.text
 
 
+@on_sqlite
 async def test_programs_read_english_whatever_they_accept(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -113,6 +119,7 @@ async def test_programs_read_english_whatever_they_accept(
     assert "Vary" not in answer.headers
 
 
+@on_sqlite
 async def test_a_redirect_does_not_depend_on_the_language(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -125,6 +132,7 @@ async def test_a_redirect_does_not_depend_on_the_language(
     assert {"vary", "content-language"}.isdisjoint(answer.headers)
 
 
+@on_sqlite
 async def test_pages_of_links_and_lists_are_in_the_language_of_the_browser(
     client: AsyncClient,
 ) -> None:
@@ -140,6 +148,7 @@ async def test_pages_of_links_and_lists_are_in_the_language_of_the_browser(
     assert "„books“ ist verfügbar" in state.text
 
 
+@on_sqlite
 async def test_a_preference_holds_for_a_part_of_a_page(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -152,6 +161,7 @@ async def test_a_preference_holds_for_a_part_of_a_page(
     assert (state.headers["Content-Language"], "“books”可用" in state.text) == ("zh-Hans", True)
 
 
+@on_sqlite
 async def test_the_api_docs_are_kept_once_for_each_language(client: AsyncClient) -> None:
     german = await client.get("/api/docs", headers=GERMAN)
     english = await client.get("/api/docs", headers={"Accept": "text/html"})
@@ -165,6 +175,7 @@ async def test_the_api_docs_are_kept_once_for_each_language(client: AsyncClient)
     assert german.headers["ETag"] != english.headers["ETag"]
 
 
+@on_sqlite
 async def test_a_warning_is_in_the_language_of_the_browser(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -177,6 +188,7 @@ async def test_a_warning_is_in_the_language_of_the_browser(
     assert "Diese URL wurde noch nicht geprüft." in page.text
 
 
+@on_sqlite
 async def test_a_form_error_is_in_the_language_of_the_page(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -198,6 +210,7 @@ async def test_a_form_error_is_in_the_language_of_the_page(
     )
 
 
+@on_sqlite
 async def test_an_error_page_is_in_the_language_of_the_page(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:
@@ -214,6 +227,7 @@ async def test_an_error_page_is_in_the_language_of_the_page(
     assert call.json()["detail"] == "Link not found."
 
 
+@on_sqlite
 async def test_a_toast_about_an_error_is_in_the_language_of_the_page(
     rt: Runtime, client: AsyncClient
 ) -> None:

@@ -13,6 +13,7 @@ from refract.web.static_files import (
     static_digest,
     static_files,
 )
+from tests.client import on_sqlite
 
 IMPORT = re.compile(r'^import .*?from "\./([\w.]+)";$', re.MULTILINE | re.DOTALL)
 
@@ -38,6 +39,7 @@ def test_the_stylesheet_holds_every_stylesheet_once() -> None:
     )
 
 
+@on_sqlite
 async def test_what_modules_import_is_preloaded_by_every_page(client: AsyncClient) -> None:
     page = (await client.get("/")).text
     preloaded = set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', page))
@@ -49,6 +51,7 @@ async def test_what_modules_import_is_preloaded_by_every_page(client: AsyncClien
     assert imported == preloaded
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     "name",
     ["css/tokens.css", "css/pages/home.css", "js/dom.js", "vendor/htmx.min.js", "inter.woff2"],
@@ -60,6 +63,7 @@ async def test_a_file_in_a_folder_is_served(client: AsyncClient, name: str) -> N
     assert response.content == read_static(name)
 
 
+@on_sqlite
 @pytest.mark.parametrize(
     "name",
     [
@@ -78,6 +82,7 @@ async def test_only_names_of_files_are_served(client: AsyncClient, name: str) ->
     assert response.status_code == 404
 
 
+@on_sqlite
 async def test_a_page_of_another_version_gets_the_file_of_today(client: AsyncClient) -> None:
     response = await client.get("/static/0123456789/js/dom.js")
     assert response.status_code == 200
