@@ -58,6 +58,16 @@ UNLIMITED = dict.fromkeys(_LIMITS, "unlimited")  # a 429 would hide what lies be
 
 
 @dataclass(frozen=True)
+class Exploration:
+    """How much is tried: random requests per operation, phases, and paths (a pattern, or all)."""
+
+    examples: int
+    seed: int
+    phases: tuple[str, ...] = ALL_PHASES
+    paths: str = ""
+
+
+@dataclass(frozen=True)
 class Finding:
     """What one identity's run came to."""
 
@@ -70,11 +80,9 @@ class Finding:
 
 
 def explore(
+    exploration: Exploration,
     identities: tuple[str, ...] = IDENTITIES,
     *,
-    examples: int,
-    seed: int,
-    phases: tuple[str, ...] = ALL_PHASES,
     database: str | None = None,
 ) -> list[Finding]:
     """Serve on an empty database (a file of its own unless a URL is given) and let each identity
@@ -89,33 +97,20 @@ def explore(
             with urlopen(document, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
                 answer.read()  # schemathesis waits for 10 s, and the first request builds it
             return [
-                _run(_in_another_process, document, who, keys[who], examples, seed, phases)
+                _run(_in_another_process, document, who, keys[who], exploration)
                 for who in identities
             ]
 
 
-def explore_in_process(
-    identity: str,
-    *,
-    examples: int,
-    seed: int,
-    phases: tuple[str, ...] = ALL_PHASES,
-    paths: str = "",
-) -> Finding:
-    """Let one identity try every operation, or those whose path matches, in this process.
-
-    There is neither a socket nor a server.
-    """
+def explore_in_process(identity: str, exploration: Exploration) -> Finding:
+    """Let one identity try an application in this process, without a socket and a server."""
     with tempfile.TemporaryDirectory() as folder, InProcess(Path(folder)) as application:
         return _run(
             _in_this_process,
             str(application.document),
             identity,
             application.keys[identity],
-            examples,
-            seed,
-            phases,
-            paths,
+            exploration,
         )
 
 
@@ -225,10 +220,7 @@ def _run(
     document: str,
     identity: str,
     key: str | None,
-    examples: int,
-    seed: int,
-    phases: tuple[str, ...],
-    paths: str = "",
+    exploration: Exploration,
 ) -> Finding:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.json"
@@ -240,19 +232,20 @@ def _run(
             "--exclude-checks",
             ",".join(LEFT_OUT),
             "--phases",
-            ",".join(phases),
+            ",".join(exploration.phases),
             "--continue-on-failure",
         ]
         words += [
             "--max-examples",
-            str(examples),
+            str(exploration.examples),
             "--seed",
-            str(seed),
+            str(exploration.seed),
             "--report-json-path",
             str(report),
             "--no-color",
         ]
         words += ["--exclude-path-regex", f"({'|'.join(STREAMS)})$"]
+        paths = exploration.paths
         words += ["--include-path-regex", paths] if paths else []
         words += ["--header", f"X-API-Key: {key}"] if key else []
         exit_code, told = run(words, folder)
@@ -281,7 +274,7 @@ def main(arguments: list[str]) -> int:
     seed = random.SystemRandom().randrange(1 << 32) if given.seed is None else given.seed
     report = Report("openapi: every operation, as four identities", seed)
     report.say("random requests per operation and identity", given.examples)
-    for finding in explore(examples=given.examples, seed=seed, database=given.database):
+    for finding in explore(Exploration(given.examples, seed), database=given.database):
         report.say(f"{finding.identity}: requests", finding.cases)
         reached = f"{finding.reached} of {finding.operations}"
         report.bar(

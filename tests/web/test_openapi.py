@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from proofs.openapi import ADMIN, READER, STRANGER, USER, explore_in_process
+from proofs.openapi import ADMIN, READER, STRANGER, USER, Exploration, explore_in_process
 from refract.app import WebNode
 from refract.core.errors import KINDS, VersionMismatch
 from refract.core.runtime import Runtime
@@ -46,7 +46,7 @@ def test_no_request_gets_an_answer_that_the_document_does_not_describe(
 
     An administrator explores only what others cannot use.
     """
-    finding = explore_in_process(identity, examples=5, seed=SEED, phases=phases, paths=paths)
+    finding = explore_in_process(identity, Exploration(5, SEED, phases, paths))
 
     assert finding.held, f"seed {SEED}, {finding}\n{finding.told}"
 
