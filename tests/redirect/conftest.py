@@ -51,7 +51,7 @@ async def application(
         if (await receive())["type"] == "http.disconnect":
             return
     if path == "/slow":
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.2)  # longer than a busy machine needs to deliver the next piece
     if path == "/boom":
         raise RuntimeError("boom")
     said = {key: scope[key] for key in ("method", "http_version", "path", "scheme")}
