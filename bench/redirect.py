@@ -251,7 +251,7 @@ def load(server: BenchServer, headers: str, options: argparse.Namespace, script:
         answered=answered,
         rate=float(re.findall(r"Requests/sec:\s+([\d.]+)", out)[0]),
         cpu_us=cost / answered * 1e6,
-        p99_ms=parse_milliseconds(re.findall(r"99%\s+(\S+)", out)[0]),
+        p99_ms=parse_milliseconds(re.findall(r"^\s+99%\s+(\S+)", out, re.MULTILINE)[0]),
         errors=errors[0] if errors else None,
     )
 

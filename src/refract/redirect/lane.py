@@ -90,7 +90,16 @@ class PythonHitResponder:
     Behind a proxy every request names its client in a header, which only the parser reads.
     """
 
-    __slots__ = ("_find", "_network", "_shared", "_transport", "_turn")
+    __slots__ = (
+        "_cache",
+        "_find",
+        "_hosts",
+        "_misses",
+        "_network",
+        "_now_ns",
+        "_transport",
+        "_turn",
+    )
 
     def __init__(
         self,
@@ -99,7 +108,10 @@ class PythonHitResponder:
         network: bytes,
         find_network: FindNetwork | None,
     ) -> None:
-        self._shared = shared
+        self._cache = shared.cache
+        self._hosts = shared.hosts
+        self._misses = shared.misses
+        self._now_ns = shared.now_ns
         self._turn = shared.turn
         self._find = shared.cache.paths.get if find_network is None else _find_nothing
         self._transport = transport
@@ -117,16 +129,15 @@ class PythonHitResponder:
             entry = self._find(path) if query else None
             if entry is None or entry.forwards_query:
                 return False
-        shared = self._shared
-        now = shared.now_ns()
+        now = self._now_ns()
         if (
             now >= entry.expires_ns
-            or now >= shared.cache.trusted_until_ns
-            or host not in shared.hosts
+            or now >= self._cache.trusted_until_ns
+            or host not in self._hosts
             or (
                 entry.guessable
-                and shared.misses is not None
-                and now < shared.misses.exhausted_until_ns
+                and self._misses is not None
+                and now < self._misses.exhausted_until_ns
             )
         ):
             return False
