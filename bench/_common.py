@@ -62,6 +62,13 @@ def resident_mb(pid: int) -> float:
     return pages * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
+def memory_mb(pid: int) -> float:
+    """Proportional set size of a process and everything below it: shared pages count once."""
+    found = (Path(f"/proc/{one}/smaps_rollup").read_text().splitlines() for one in tree(pid))
+    lines = (line for lines in found for line in lines if line.startswith("Pss:"))
+    return sum(int(line.split()[1]) for line in lines) * 1024 / 1e6
+
+
 def metrics(url: str) -> dict[str, float]:
     """The server's own figures by name and labels, those of its processes added up."""
     with urllib.request.urlopen(f"{url}/metrics") as answer:  # noqa: S310 - our own server

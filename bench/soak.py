@@ -72,7 +72,7 @@ def flatten(sample: Sample) -> dict[str, float]:
 
 def _read_pss(pid: int) -> float:
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+    return sum(int(line.split()[1]) for line in lines if line.startswith("Pss:")) * 1024 / 1e6
 
 
 def _name(pid: int) -> str:

@@ -14,12 +14,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench._common import ask, busy, cpu_seconds, metrics, resident_mb, table, write
+from bench._common import ask, busy, cpu_seconds, memory_mb, metrics, table, write
 from bench._links import make_links
 from tools.servers import free_port
 from tools.serving import command, environment, serving
 
 LINKS = 50_000
+MAX_IDLE_MB = {"redirect": 150, "all": 200}
+"""Role `all` is three processes: the parent, one that serves, one in the background."""
 _SECONDS = ("best_seconds", "median_seconds", "cpu_seconds")
 
 
@@ -56,14 +58,14 @@ def memory(data: Path, role: str) -> dict[str, float]:
     with serving(data, role=role, cached_links=LINKS) as served:
         ask(served.url, ["/s0"])
         time.sleep(1)
-        idle = resident_mb(served.process.pid)
+        idle = memory_mb(served.process.pid)
         ask(served.url, ("/s0" for _ in range(LINKS)))
         time.sleep(3)
-        before = resident_mb(
+        before = memory_mb(
             served.process.pid
         )  # storing so many clicks needs memory too, which is not the links'
         ask(served.url, (f"/s{number}" for number in range(LINKS)))
-        full = resident_mb(served.process.pid)
+        full = memory_mb(served.process.pid)
         kept = metrics(served.url)["refract_cached_links"]
     return {
         "idle_mb": idle,
@@ -116,10 +118,12 @@ def main(arguments: list[str]) -> int:
         f"python alone {floor['python']:.2f} s; with fastapi and sqlalchemy imported"
         f" {floor['fastapi']:.2f} s"
     )
-    print("P10 bar: ≤ 2 s, ≤ 150 MB, ≤ 1 kB (aim 1 s, 100 MB)")
+    print("P10 bar: ≤ 2 s, ≤ 150 MB (role all: 200), ≤ 1 kB (aim 1 s, 100 MB)")
     write("start", "P10", load_before, options=vars(options), roles=found, floor=floor)
     held = (
-        one["best_seconds"] <= 2 and one["idle_mb"] <= 150 and one["bytes_per_link"] <= 1024
-        for one in found.values()
+        row["best_seconds"] <= 2
+        and row["idle_mb"] <= MAX_IDLE_MB[role]
+        and row["bytes_per_link"] <= 1024
+        for role, row in found.items()
     )
     return 0 if all(held) else 1
