@@ -252,9 +252,9 @@ async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(
     await _tab_to(stranger, "#published dd a")
     await press("Enter")
     await expect(stranger).to_have_url(re.compile("/by-keyboard$"))
-    await expect(stranger.locator(".shelf-link")).to_have_text(
+    await expect(stranger.locator(".list-page-link")).to_have_text(
         ["Mine to name", "Page /one", "Page /two"]
     )
-    await _tab_to(stranger, ".shelf-link")
+    await _tab_to(stranger, ".list-page-link")
     await press("Enter")
     await expect(stranger).to_have_url(web.url("/three"))

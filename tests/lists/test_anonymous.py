@@ -216,7 +216,7 @@ async def test_the_list_of_a_stranger_is_kept_out_of_search_engines(client: Asyn
     assert public.headers.get("x-robots-tag") == "noindex"
     page = (await client.get("/reading-one", headers=HTML)).text
     assert '<meta name="robots" content="noindex">' in page
-    outgoing = re.findall(r'<a class="shelf-link"[^>]*rel="([^"]*)"', page)
+    outgoing = re.findall(r'<a class="list-page-link"[^>]*rel="([^"]*)"', page)
     assert outgoing
     assert all({"nofollow", "ugc"} <= set(rel.split()) for rel in outgoing)
 

@@ -178,7 +178,7 @@ async def test_a_draft_is_previewed_as_others_will_see_it_and_by_its_maker_alone
 
     assert page.status_code == 200
     assert 'data-palette="clay"' in page.text
-    assert f'class="shelf-link" href="{A}"' in page.text
+    assert f'class="list-page-link" href="{A}"' in page.text
     assert "noindex" in page.text
     assert "og:image" not in page.text
     assert f'href="/app/lists/{draft["id"]}#publish"' in page.text

@@ -32,10 +32,12 @@ def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
 
     def page(**asked: Any) -> Question:
         async def read(session: ReadSession) -> None:
-            shelf = LibraryFilter(ada.id, **asked)
-            first = await list_items(session, cursors, shelf, limit=5, cursor=None)
+            library_filter = LibraryFilter(ada.id, **asked)
+            first = await list_items(session, cursors, library_filter, limit=5, cursor=None)
             if first.next_cursor:
-                await list_items(session, cursors, shelf, limit=5, cursor=first.next_cursor)
+                await list_items(
+                    session, cursors, library_filter, limit=5, cursor=first.next_cursor
+                )
 
         return read
 

@@ -191,9 +191,9 @@ def find(rt: Runtime, ada: User, library: dict[str, Item]) -> Find:
         found, cursor = "", None
         while True:
             async with rt.db.read() as session:
-                shelf = LibraryFilter(ada.id, q=q, **given)  # type: ignore[arg-type]
+                library_filter = LibraryFilter(ada.id, q=q, **given)  # type: ignore[arg-type]
                 page = await list_items(
-                    session, CursorCodec(rt.secret), shelf, limit=limit, cursor=cursor
+                    session, CursorCodec(rt.secret), library_filter, limit=limit, cursor=cursor
                 )
             if page.approximate:
                 return f"~{''.join(letters[item.id] for item in page.items)}"

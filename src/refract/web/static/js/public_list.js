@@ -7,7 +7,7 @@ import { showToast } from "./toast.js";
 const MAX_UNASKED = 10;
 
 $("[data-open-all]")?.addEventListener("click", () => {
-  const links = $$(".shelf-link");
+  const links = $$(".list-page-link");
   if (links.length > MAX_UNASKED && !confirm(tn("Open {n} tab?", "Open {n} tabs?", links.length))) return;
   const opened = links.filter((link) => window.open(link.href, "_blank") !== null).length;
   if (opened < links.length) {
