@@ -67,7 +67,7 @@ TAGS = {
     "names": "The one namespace that links and published lists share.",
     "stats": "Clicks, people and bots apart.",
     "lists": "Ordered pages of links, drafts until published.",
-    "reports": "Abuse, reported by anybody.",
+    "reports": "Abuse reports, which need no account.",
     "items": "What was captured into the library, and its review.",
     "library": "Everything kept, and searching it.",
     "tags": "Shared tags for links, personal ones for the library.",
