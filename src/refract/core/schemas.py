@@ -100,11 +100,18 @@ def describe_validation_error(detail: Mapping[str, Any]) -> str:
     if detail["type"] == "string_too_short" and context.get("min_length") == 1:
         return _VALIDATION_PHRASES["missing"]
     if (phrase := _VALIDATION_PHRASES.get(detail["type"])) is not None:
+        if "expected" in context:  # 'a', 'b' or 'c'
+            context = {"expected": ", ".join(_QUOTED.findall(context["expected"]))}
         return Phrase(phrase.template, **context)
     return f"{str(detail['msg']).removeprefix('Value error, ').rstrip('.')}."
 
 
+_QUOTED: Final = re.compile(r"'[^']*'|[^\s',]+(?=,|$)")
 _WHOLE_NUMBER: Final = Phrase("Enter a whole number.")
+_LIST: Final = Phrase("Send a list.")
+_OBJECT: Final = Phrase("Send an object.")
+_DATE: Final = Phrase("Enter a date, like 2030-01-31.")
+_TIME: Final = Phrase("Write the time as RFC 3339 with its offset, like 2030-01-31T12:00:00Z.")
 _VALIDATION_PHRASES: Final = {
     "missing": Phrase("This field is required."),
     "extra_forbidden": Phrase("This field is unknown. Remove it."),
@@ -113,9 +120,21 @@ _VALIDATION_PHRASES: Final = {
     "string_too_short": Phrase("Enter at least {min_length} characters."),
     "too_long": Phrase("Enter at most {max_length} values."),
     "too_short": Phrase("Enter at least {min_length} values."),
+    "list_type": _LIST,
+    "dict_type": _OBJECT,
+    "model_type": _OBJECT,
+    "model_attributes_type": _OBJECT,
+    "date_type": _DATE,
+    "date_parsing": _DATE,
+    "date_from_datetime_parsing": _DATE,
+    "date_from_datetime_inexact": _DATE,
+    "datetime_type": _TIME,
+    "datetime_parsing": _TIME,
+    "datetime_from_date_parsing": _TIME,
     "int_type": _WHOLE_NUMBER,
     "int_parsing": _WHOLE_NUMBER,
     "int_from_float": _WHOLE_NUMBER,
+    "int_parsing_size": _WHOLE_NUMBER,
     "float_type": Phrase("Enter a number."),
     "float_parsing": Phrase("Enter a number."),
     "bool_type": Phrase("Use true or false."),

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, StringConstraints
 
+from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
 from refract.library.models import (
     Enrichment,
@@ -13,7 +14,6 @@ from refract.library.models import (
     SuggestionSource,
     SuggestionStatus,
 )
-from refract.web.i18n import mark
 
 MAX_TEXT_LENGTH = 10_000
 MAX_TITLE_LENGTH = 255
@@ -29,8 +29,7 @@ def _empty_to_none(text: str) -> str | None:
 
 def _check_not_blank(text: str) -> str:
     if not text.strip():
-        problem = mark("Nothing to save. Write or paste something first.")
-        raise ValueError(problem)
+        raise ValueError(Phrase("Nothing to save. Write or paste something first."))
     return text
 
 

@@ -244,10 +244,14 @@ def translate_validation_error(error: "RequestValidationError") -> RefractError:
 
 
 def list_field_errors(found: Sequence[Any]) -> list[FieldError]:
-    """Return our field errors for pydantic's."""
+    """Return our field errors for pydantic's.
+
+    A value that may also be null has a second error, that it isn't null, which is left out.
+    """
     return [
         FieldError(_format_location(detail["loc"]), describe_validation_error(detail))
         for detail in found
+        if detail["type"] != "none_required"
     ]
 
 

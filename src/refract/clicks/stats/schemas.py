@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator, TypeAdapter, ValidationError, WithJsonSchema
 
 from refract.clicks.stats.calendar import Granularity
+from refract.core.phrases import Phrase
 from refract.core.schemas import Id, OutputSchema, Timestamp
 
 _DATE_PATTERN = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
@@ -24,11 +25,12 @@ def parse_when(value: Any) -> datetime | date:
             else _timestamp_adapter.validate_python(text)
         )
     except (ValueError, ValidationError) as exc:
-        problem = (
-            "Write a date such as 2030-01-31, or a moment with its offset such as"
-            " 2030-01-31T12:00:00Z."
-        )
-        raise ValueError(problem) from exc
+        raise ValueError(
+            Phrase(
+                "Enter a date, like 2030-01-31, or a time with its offset, like"
+                " 2030-01-31T12:00:00Z."
+            )
+        ) from exc
 
 
 DateOrTime = Annotated[
