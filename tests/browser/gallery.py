@@ -24,7 +24,8 @@ from starlette.routing import Route
 
 from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
-from refract.home.omnibox import OmniboxOption
+from refract.home.omnibox import OmniboxOption, build_enter_option
+from refract.home.omnibox_parser import parse_input
 from refract.web.i18n import negotiate, use_locale
 from refract.web.static_files import read_static, static
 from refract.web.templating import install_i18n, template_loader
@@ -87,12 +88,15 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         )
         return Response(out.getvalue(), media_type="image/svg+xml")
 
-    async def options(_: Request) -> Response:
-        shown = [
-            OmniboxOption("Search links for “road”", "search"),
-            OmniboxOption("/roadmap", "link", "/app/links/1", "Q3 roadmap", "Links"),
-        ]
-        return HTMLResponse(env.get_template("home/_omnibox_options.html").render(options=shown))
+    async def options(request: Request) -> Response:
+        intent = parse_input(request.query_params["q"])
+        with use_locale(negotiate(request.headers.get("Accept-Language", ""))):
+            shown = [
+                build_enter_option(intent),
+                OmniboxOption("/roadmap", "link", "/app/links/1", "Q3 roadmap", "Links"),
+            ]
+            template = env.get_template("home/_omnibox_options.html")
+            return HTMLResponse(template.render(options=shown))
 
     async def tried(_: Request) -> Response:
         return HTMLResponse(

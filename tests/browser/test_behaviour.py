@@ -75,11 +75,13 @@ async def test_keys_reach_the_omnibox(page: Page, keys: str) -> None:
 @pytest.mark.parametrize(
     ("text", "hint"),
     [
-        ("https://example.com/a?b", "Enter: create a short link"),
-        ("example.com/page", "Enter: create a short link"),
-        ("/roadmap", "Enter: open /roadmap"),
-        ("#planning", "Enter: show everything tagged #planning"),
-        ("road map", "Enter: search for “road map”"),
+        ("https://example.com/a?b", "Enter: Shorten https://example.com/a?b"),
+        ("example.com/page", "Enter: Shorten https://example.com/page"),
+        ("/roadmap", "Enter: Open /roadmap"),
+        ("//evil.test", "Enter: Open /evil.test"),
+        ("#planning", "Enter: Links tagged planning"),
+        ("what is 1.5", "Enter: Search for “what is 1.5”"),
+        ("road map", "Enter: Search for “road map”"),
     ],
 )
 async def test_omnibox_says_what_enter_will_do(page: Page, text: str, hint: str) -> None:

@@ -39,7 +39,9 @@ async def test_words_of_scripts_are_german(german: Page) -> None:
     await german.goto("/sample/home-full")
 
     await german.locator("#omnibox").fill("https://example.com/")
-    await expect(german.locator("[data-omnibox-hint]")).to_have_text("Eingabe: Kurzlink erstellen")
+    await expect(german.locator("[data-omnibox-hint]")).to_have_text(
+        "Eingabe: https://example.com/ kürzen"
+    )
     await expect(german.locator("[data-theme-switch]").first).to_have_attribute(
         "aria-label", "Design: System"
     )

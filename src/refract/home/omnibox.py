@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 from urllib.parse import quote, urlencode
 
@@ -69,6 +69,20 @@ async def list_options(
     return render_fragment(request, actor, "home/_omnibox_options.html", options=options)
 
 
+def build_enter_option(intent: omnibox_parser.OmniboxIntent) -> OmniboxOption:
+    """Return the first option, which describes what Enter does."""
+    text = intent.text
+    match intent.kind:
+        case "shorten":
+            return OmniboxOption(gettext("Shorten {url}", url=text), "link")
+        case "open":
+            return OmniboxOption(gettext("Open /{name}", name=text), "arrow-up-right")
+        case "tag":
+            return OmniboxOption(gettext("Links tagged {tag}", tag=text), "tag")
+        case _:
+            return OmniboxOption(gettext("Search for “{text}”", text=text), "search")
+
+
 async def _build_options(
     rt: Runtime, actor: Caller, intent: omnibox_parser.OmniboxIntent, areas: list[str]
 ) -> list[OmniboxOption]:
@@ -76,19 +90,12 @@ async def _build_options(
     if intent.kind == "shorten":
         return await _build_url_options(rt, actor, intent.text, areas)
     if intent.kind == "tag":
-        return [
-            OmniboxOption(gettext("Links tagged {tag}", tag=intent.text), "tag"),
-            *await _build_tag_options(rt, actor, intent.text),
-        ]
+        return [build_enter_option(intent), *await _build_tag_options(rt, actor, intent.text)]
     names = await _build_name_options(rt, actor, intent.text)
     exact = intent.kind == "open" or any(
         name.label[1:].casefold() == intent.text.casefold() for name in names
     )
-    opens, finds = (
-        gettext("Open /{name}", name=intent.text),
-        gettext("Search for “{text}”", text=intent.text),
-    )
-    first = OmniboxOption(opens, "arrow-up-right") if exact else OmniboxOption(finds, "search")
+    first = build_enter_option(replace(intent, kind="open") if exact else intent)
     names = [name for name in names if name.label[1:].casefold() != intent.text.casefold()]
     if intent.kind == "open":
         return [first, *names]
@@ -113,7 +120,7 @@ async def _build_url_options(
     rt: Runtime, actor: Caller, url: str, areas: list[str]
 ) -> list[OmniboxOption]:
     options = [
-        OmniboxOption(gettext("Shorten {url}", url=url), "link"),
+        build_enter_option(omnibox_parser.OmniboxIntent("shorten", url)),
         OmniboxOption(
             gettext("Create with a custom name…"),
             "square-pen",

@@ -13,7 +13,7 @@ from refract.web.formats import format_datetime
 from refract.web.i18n import LazyText, gettext, lazy_gettext
 
 ACTION_LABELS: dict[str, LazyText] = {
-    LinkChangeAction.CREATED: lazy_gettext("Created"),
+    LinkChangeAction.CREATED: lazy_gettext("Link created"),
     LinkChangeAction.EDITED: lazy_gettext("Edited"),
     LinkChangeAction.REVERTED: lazy_gettext("Earlier version restored"),
     LinkChangeAction.DISABLED: lazy_gettext("Disabled"),

@@ -1,4 +1,4 @@
-// The command bar: describes what Enter does, and lists the server's options, which the arrow keys select.
+// The command bar lists the options of the server, which the arrow keys select. Enter runs the first one.
 
 import { $, $$, shorten } from "./dom.js";
 import { getDocument } from "./http.js";
@@ -6,15 +6,6 @@ import { t } from "./i18n.js";
 
 const TYPING_PAUSE_MS = 90; // faster than reading, slower than typing
 const BLUR_MS = 150; // a click on an option takes the focus first
-
-function describeEnter(text) {
-  if (/^https?:\/\/\S+$/i.test(text) || /^[\w-]+(\.[\w-]+)+(\/\S*)?$/.test(text)) {
-    return t("Enter: create a short link");
-  }
-  if (/^\/[\w-]+/.test(text)) return t("Enter: open {text}", { text });
-  if (/^#\S+$/.test(text)) return t("Enter: show everything tagged {text}", { text });
-  return t("Enter: search for “{text}”", { text: shorten(text, 40) });
-}
 
 class Omnibox {
   constructor(form) {
@@ -63,6 +54,12 @@ class Omnibox {
     this.form.requestSubmit();
   }
 
+  // The server knows what the text means: its first option is what Enter does.
+  describeEnter() {
+    const words = $(".omnibox-words", this.results);
+    this.hint.textContent = words ? t("Enter: {action}", { action: shorten(words.textContent, 60) }) : "";
+  }
+
   async load() {
     const text = this.text;
     this.request?.abort();
@@ -73,6 +70,7 @@ class Omnibox {
       if (this.text !== text) return;
       this.results.replaceChildren(...[...page.body.childNodes].map((node) => document.importNode(node, true)));
       this.shownFor = text;
+      this.describeEnter();
       this.toggle(document.activeElement === this.input && this.options.length > 0);
       this.select(this.options[0]);
     } catch (exc) {
@@ -81,7 +79,7 @@ class Omnibox {
   }
 
   onInput() {
-    this.hint.textContent = this.text ? describeEnter(this.text) : "";
+    this.hint.textContent = "";
     clearTimeout(this.timer);
     if (!this.text) return this.toggle(false);
     this.timer = setTimeout(() => this.load(), TYPING_PAUSE_MS);
