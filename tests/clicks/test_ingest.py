@@ -16,6 +16,7 @@ from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.ingest.transaction import IngestRun
 from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
 from refract.clicks.queries import select_events
+from refract.clicks.rollups.state import lock_progress
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
 from refract.clicks.spool.reader import (
     SpoolBatch,
@@ -412,3 +413,39 @@ async def test_runs_grow_with_a_backlog_and_a_busy_machine_does_not_shorten_them
     assert gc.isenabled()
     ingester._adapt_run_size(40, ingesting.MAX_LOCK_SECONDS * 1.1)
     assert ingester._run_size == 20
+
+
+class Observed(Ingester):
+    """An ingester that reports when the events of a run are stored."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(rt)
+        self.events_stored = asyncio.Event()
+
+    async def _store_batches(
+        self,
+        session: WriteSession,
+        run: IngestRun,
+        batch: SpoolBatch,
+        events: EventBatch,
+        *,
+        follow: bool,
+    ) -> None:
+        await super()._store_batches(session, run, batch, events, follow=follow)
+        self.events_stored.set()
+
+
+async def test_writers_wait_for_each_other_only_to_write_roll_ups(rt: Runtime, root: Path) -> None:
+    spool_of(root, *[[click(rt)] * 10 for _ in range(3)])
+    ingester = Observed(rt)
+    await ingester.warm_up()
+    async with rt.db.write() as session:
+        await lock_progress(session)
+        storing = asyncio.create_task(ingester.apply_all())
+        if rt.db.dialect != "sqlite":  # which has one lock for everything
+            await asyncio.wait_for(ingester.events_stored.wait(), 30)
+        await asyncio.sleep(0)
+        assert not storing.done()
+
+    assert await storing == 30
+    await agree(rt, 30)

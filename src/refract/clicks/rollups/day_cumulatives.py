@@ -18,6 +18,8 @@ from refract.clicks.rollups.sketches import count_cumulatively
 QUARTERS_PER_DAY: Final = GRAIN_SECONDS[DAY] // GRAIN_SECONDS[QUARTER]
 _BOUNDARIES: Final = QUARTERS_PER_DAY + 1  # includes both ends of the day
 _LAYOUT: Final = Struct(f"<{4 * _BOUNDARIES}I")
+_WINDOW_BITS: Final = 12  # a window of 4 kB, for 1.5 kB
+_MEMORY_LEVEL: Final = 5
 
 
 class QuarterHour(NamedTuple):
@@ -46,9 +48,15 @@ def encode_day(quarters: Iterable[QuarterHour]) -> bytes:
         visitors[quarter.number] = quarter.visitors
     before = [0, *count_cumulatively(visitors)]
     after = [0, *count_cumulatively(reversed(visitors))]
-    return zlib.compress(
+    return _compress(
         _LAYOUT.pack(*accumulate(people), *accumulate(bots), *before, *reversed(after))
     )
+
+
+def _compress(data: bytes) -> bytes:
+    """Compress with a window that fits: setting up zlib's largest takes longer than using it."""
+    packer = zlib.compressobj(wbits=_WINDOW_BITS, memLevel=_MEMORY_LEVEL)
+    return packer.compress(data) + packer.flush()
 
 
 def read_before(data: bytes, quarter: int) -> DayPart:
