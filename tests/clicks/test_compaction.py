@@ -4,15 +4,17 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import select, text
 
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import compaction
 from refract.clicks.rollups.granularity import COARSE_GRAINS, QUARTER, start_of, to_seconds
 from refract.clicks.rollups.state import load_progress
+from refract.clicks.rollups.store import load_rollups
+from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.verify import reconcile
 from refract.core.clock import ManualClock
-from refract.core.db.session import count_statements
+from refract.core.db.session import WriteSession, count_statements
 from refract.core.runtime import Runtime
 from tests.clicks.counting import click, stored
 
@@ -117,3 +119,23 @@ async def test_roll_ups_of_many_quarter_hours_are_loaded_in_few_statements(
         rows = (await session.scalars(select(ClickRollup))).all()
     assert [(row.people, row.uniques) for row in rows] == [(2, 1)] * len(frames)
     assert (await reconcile(rt)).drift == []
+
+
+async def _count_rows_read(session: WriteSession) -> int:
+    """Return how many rows of an index were read one after the other; only MariaDB tells."""
+    if session.dialect != "mysql":
+        return 0
+    status = await session.execute(text("SHOW SESSION STATUS LIKE 'Handler_read_next'"))
+    return int(status.one()[1])
+
+
+async def test_roll_ups_are_looked_up_by_their_keys(rt: Runtime, late_evening: ManualClock) -> None:
+    quarters = [to_seconds(MORNING + timedelta(hours=hour)) // 900 * 900 for hour in range(HOURS)]
+    keys = [(quarter, target) for quarter in quarters[::4] for target in (1, 3, 99)]
+    async with rt.db.write() as session:
+        before = await _count_rows_read(session)
+        found = await load_rollups(session, LINK_CLICK, QUARTER, keys)
+        read = await _count_rows_read(session) - before
+
+    assert {row[:2] for row in found} == {key for key in keys if key[1] != 99}
+    assert read <= len(keys)  # of 79 rows

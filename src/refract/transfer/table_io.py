@@ -11,6 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from refract.core.db.errors import translate_db_error
 from refract.core.db.session import Database, get_dialect
 from refract.core.errors import Conflict
+from refract.migrations.models import SchemaRequirement
 from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
 
 BATCH_SIZE = 2000
@@ -95,6 +96,8 @@ async def list_filled_tables(connection: AsyncConnection) -> list[str]:
     """Return the tables with rows other than those that migrations insert."""
     found = []
     for model in list_tables():
+        if model.name == SchemaRequirement.__tablename__:
+            continue
         count = await count_rows(connection, TableCodec(model))
         if count > 1 or (count and model.name not in ("block_epoch", "rollup_state")):
             found.append(model.name)

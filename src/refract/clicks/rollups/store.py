@@ -1,6 +1,5 @@
 """Bulk statements at driver level: few statements, rows in a fixed order."""
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
@@ -61,17 +60,16 @@ async def load_rollups(
         wanted = "SELECT * FROM unnest($3::bigint[], $4::bigint[])"
         statement = f"{_build_join(wanted)} AND kind = $1 AND grain = $2"
         return [tuple(row) for row in await driver.fetch(statement, kind, grain, *arrays)]
-    connection = await session.connection()
+    connection, mark = await session.connection(), _get_placeholder(session)
     rows: list[tuple[Any, ...]] = []
     for batch in iter_batches(keys, _KEYS_PER_STATEMENT):
+        # As a list of rows, MariaDB and MySQL would write it differently. As a condition with OR,
+        # MariaDB would read all rows of the grain.
+        wanted = " UNION ALL ".join([f"SELECT {mark}, {mark}"] * len(batch))
         if session.dialect == "sqlite":
-            joined = _build_join(f"VALUES {', '.join(['(?, ?)'] * len(batch))}")
-            statement = f"{joined} AND kind = ? AND grain = ?"
-            values = (*chain.from_iterable(batch), kind, grain)
-        else:
-            wanted, ranges = _group_by_start(batch)
-            statement = f"{_SELECT_ROLLUPS} WHERE kind = %s AND grain = %s AND {wanted}"
-            values = (kind, grain, *ranges)
+            wanted = f"VALUES {', '.join(['(?, ?)'] * len(batch))}"
+        statement = f"{_build_join(wanted)} AND kind = {mark} AND grain = {mark}"
+        values = (*chain.from_iterable(batch), kind, grain)
         rows += [tuple(row) for row in await connection.exec_driver_sql(statement, values)]
     return rows
 
@@ -82,19 +80,6 @@ def _build_join(wanted: str) -> str:
         f"WITH wanted (its_start, its_target) AS ({wanted}) {_SELECT_ROLLUPS}"
         " JOIN wanted ON start = its_start AND target_id = its_target"
     )
-
-
-def _group_by_start(keys: Sequence[tuple[int, int]]) -> tuple[str, tuple[int, ...]]:
-    """Return a condition from which MariaDB makes ranges of its index, and the values in it."""
-    by_start: dict[int, list[int]] = defaultdict(list)
-    for start, target in keys:
-        by_start[start].append(target)
-    groups = [
-        f"(start = %s AND target_id IN ({', '.join(['%s'] * len(targets))}))"
-        for targets in by_start.values()
-    ]
-    values = [value for start, targets in by_start.items() for value in (start, *targets)]
-    return f"({' OR '.join(groups)})", tuple(values)
 
 
 async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
