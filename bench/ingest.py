@@ -1,5 +1,4 @@
-"""P5: how many clicks a second one process takes from its spool into the database, with agent,
-place and roll-ups.
+"""P5: clicks a second from a spool into the database, and the CPU time of each.
 
     python -m bench ingest [--clicks N] [--databases sqlite,postgresql,mysql] [--profile]
 
