@@ -1,8 +1,8 @@
 """Plain hits: whole GET requests for cached redirects, answered from the bytes as they arrive.
 
-`PythonHitResponder` is the reference and always there. `_lane.pyx` does the same in Cython, for
-more requests, and replaces it where it has been compiled (`tools/extension.py`). Neither has to
-know every request: what they leave is parsed by the protocol, which counts and answers alike.
+`PythonHitResponder` is the reference and the fallback. `_lane.pyx` does the same in Cython, for
+more requests, and replaces it where it has been compiled (`tools/extension.py`). Neither handles
+every request: the others are parsed by `redirect.protocol`, with the same clicks and responses.
 """
 
 import hashlib
@@ -60,9 +60,9 @@ _VALUE = rb"[\t\x20-\x7e\x80-\xff]*+"
 _REST = _TOKEN + rb":" + _VALUE + rb"\r\n"
 _KEPT = rb":[ \t]*+(" + _VALUE + rb")\r\n"
 
-# The usual headers of browsers, in any order after `Host`. A header that could change what is
-# counted or sent does not match, in no spelling: names are told apart by their first letters.
-# Possessive throughout, so that the time is linear.
+# The usual headers of browsers, in any order after `Host`. Headers that could change what is
+# counted or sent do not match in any spelling: names are distinguished by their first letters.
+# All quantifiers are possessive, so that the time is linear.
 _match_plain_get = re.compile(
     rb"GET (/[!-\"$-~]*+) HTTP/1\.1\r\n[Hh]ost"
     + _KEPT
