@@ -286,6 +286,23 @@ async def test_a_list_takes_the_same_number_of_queries_for_ten_links_and_for_two
     assert await queries() == few
 
 
+@pytest.mark.parametrize(("path", "count"), [("/api/v1/links/{0}", 6), ("/app/links/{0}", None)])
+async def test_names_tags_and_owners_of_a_link_are_read_once(
+    client: AsyncClient, rt: Runtime, as_ada: Headers, path: str, count: int | None
+) -> None:
+    made = await _create(client, as_ada, names=["once"], tags=["alpha"])
+    seen: list[str] = []
+    stop = count_statements(rt.db.read_engine, seen.append)
+    response = await client.get(path.format(made["id"]), headers=as_ada)
+    stop()
+    assert response.status_code == 200
+    selects = [" ".join(one.split()) for one in seen if one.lstrip().startswith("SELECT")]
+    tables = ("names", "link_tags JOIN tags", "link_owners JOIN users", "link_totals", "links LEFT")
+    found = {table: sum(f"FROM {table}" in one for one in selects) for table in tables}
+    assert found["names"] == found["link_totals"] == found["link_tags JOIN tags"] == 1, selects
+    assert count is None or len(selects) == count, selects
+
+
 async def test_a_cursor_walks_through_everything_once(
     client: AsyncClient, as_ada: Headers, as_bob: Headers
 ) -> None:

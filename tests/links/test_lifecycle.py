@@ -390,6 +390,11 @@ async def test_the_first_version_is_read_before_it_is_written_and_stays_what_it_
         assert (await session.scalars(select(LinkChange))).all() == []
         (unwritten,) = await queries.list_versions(session, link.id, 10)
         alone = await queries.get_version(session, link.id, 1)
+        card = await queries.load_card(session, await session.get_one(Link, link.id))
+        (shown,) = await queries.list_versions(session, link.id, 10, card=card)
+        assert (shown.at, shown.actor_id) == (unwritten.at, ada.id)
+        assert shown.snapshot == unwritten.snapshot
+        assert shown.snapshot["tags"]
         assert await queries.list_versions(session, link.id, 10, before=1) == []
     clock.advance(60)
     async with rt.db.write() as session:

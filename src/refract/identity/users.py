@@ -5,10 +5,11 @@ from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from sqlalchemy.exc import IntegrityError
 
 from refract.core.db.bulk import iter_batches
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit
@@ -90,10 +91,11 @@ async def get_users_by_id(session: ReadSession, ids: Collection[int]) -> dict[in
     """Return accounts by id; missing ones are left out."""
     found: dict[int, User] = {}
     for batch in iter_batches(sorted(ids)):
-        found |= {
-            user.id: user for user in await session.scalars(select(User).where(User.id.in_(batch)))
-        }
+        found |= {user.id: user for (user,) in await session.fetch(_USERS, ids=batch)}
     return found
+
+
+_USERS = PreparedSelect(lambda: select(User).where(User.id.in_(bindparam("ids", expanding=True))))
 
 
 async def change_profile(

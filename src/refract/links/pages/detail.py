@@ -17,11 +17,11 @@ from refract.identity.users import get_users_by_id
 from refract.links import queries
 from refract.links.access import LinkAccess
 from refract.links.dependencies import Space, to_link_caller
-from refract.links.models import Link
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import get_stats_source
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
+from refract.links.queries import LinkCard
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, mark, translate_error
@@ -88,7 +88,7 @@ async def render_link(
         link, access = await queries.view_link(session, to_link_caller(actor), link_id)
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
-        versions = await _load_versions(session, link, access)
+        versions = await _load_versions(session, card, access)
         people = await _load_people(session, rt, link_id, access)
     out = card.to_schema(
         rt.settings.public_url,
@@ -145,13 +145,13 @@ async def _load_people(
 
 
 async def _load_versions(
-    session: ReadSession, link: Link, access: LinkAccess
+    session: ReadSession, card: LinkCard, access: LinkAccess
 ) -> list[dict[str, Any]]:
     """Return the latest versions, for those who may edit the link."""
     if not access.allows(AccessRight.EDIT):
         return []
-    versions = await queries.list_versions(session, link.id, MAX_VERSIONS)
+    versions = await queries.list_versions(session, card.link.id, MAX_VERSIONS, card=card)
     people = await get_users_by_id(
         session, {change.actor_id for change in versions if change.actor_id is not None}
     )
-    return [build_version(change, people, link.version) for change in versions]
+    return [build_version(change, people, card.link.version) for change in versions]

@@ -57,6 +57,8 @@ class LinkCard:
     tags: Sequence[str]
     owners: Sequence[OwnerDetails]
     totals: LinkClickTotals = field(default_factory=LinkClickTotals)
+    tag_ids: Sequence[int] = ()
+    """The ids of the tags, in the same order."""
 
     def to_schema(
         self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True
@@ -110,6 +112,7 @@ async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCa
             list(tags[link.id].values()),
             owners[link.id],
             totals.get(link.id, LinkClickTotals()),
+            list(tags[link.id]),
         )
         for link in links
     ]

@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import BigInteger, ColumnElement, and_, column, not_, or_, select, table
+from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, column, not_, or_, select, table
 
 from refract.core.db.bulk import iter_batches
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRight
 from refract.identity.models import User
@@ -21,7 +22,7 @@ from refract.links.access import (
 )
 from refract.links.errors import LinkNotFound, VersionNotFound
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
-from refract.links.queries.cards import load_tag_names
+from refract.links.queries.cards import LinkCard, load_tag_names
 from refract.names.grammar import is_possible_name, iter_candidates
 from refract.names.models import NameTarget
 from refract.names.queries import find_names, find_names_with_prefix, find_similar_names, list_names
@@ -192,29 +193,41 @@ async def list_owners(session: ReadSession, link_id: int) -> list[tuple[LinkOwne
 
 
 async def list_shares(session: ReadSession, link_id: int) -> list[tuple[LinkShare, User]]:
-    query = (
+    return [(share, user) for share, user in await session.fetch(_SHARES, link_id=link_id)]
+
+
+_SHARES = PreparedSelect(
+    lambda: (
         select(LinkShare, User)
         .join(User, User.id == LinkShare.user_id)
-        .where(LinkShare.link_id == link_id)
+        .where(LinkShare.link_id == bindparam("link_id"))
+        .order_by(LinkShare.created_at, LinkShare.user_id)
     )
-    return [
-        (share, user)
-        for share, user in await session.execute(
-            query.order_by(LinkShare.created_at, LinkShare.user_id)
-        )
-    ]
+)
 
 
 async def list_versions(
-    session: ReadSession, link_id: int, limit: int, before: int | None = None
+    session: ReadSession,
+    link_id: int,
+    limit: int,
+    before: int | None = None,
+    *,
+    card: LinkCard | None = None,
 ) -> list[LinkChange]:
-    """Return the versions of a link, newest first."""
+    """Return the versions of a link, newest first.
+
+    With the link's `card`, a version that is not written yet needs no further query.
+    """
     query = select(LinkChange).where(LinkChange.link_id == link_id)
     if before is not None:
         query = query.where(LinkChange.version < before)
     rows = list(await session.scalars(query.order_by(LinkChange.version.desc()).limit(limit)))
     if not rows and (before is None or before > 1):
-        first = await _build_unwritten_version(session, link_id)
+        first = (
+            _build_first_version(card)
+            if card is not None
+            else await _build_unwritten_version(session, link_id)
+        )
         return [first] if first is not None else []
     return rows
 
@@ -243,6 +256,14 @@ async def _build_unwritten_version(session: ReadSession, link_id: int) -> LinkCh
     names = (await list_names(session, NameTarget.LINK, [link_id]))[link_id]
     tags = (await load_tag_names(session, [link_id]))[link_id]
     return history.build_first_version(link, names, tags, await get_creator_id(session, link_id))
+
+
+def _build_first_version(card: LinkCard) -> LinkChange | None:
+    if card.link.version != 1:
+        return None
+    tags = dict(zip(card.tag_ids, card.tags, strict=True))
+    creator_id = next((owner.user_id for owner in card.owners if owner.primary), None)
+    return history.build_first_version(card.link, card.names, tags, creator_id)
 
 
 def is_visible_tag(caller: LinkCaller) -> ColumnElement[bool]:

@@ -260,9 +260,10 @@ def _build_draft(
     )
     facts = OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    return _Draft(
-        row, LinkCard(link, list(by_key.values()), list(tagged.values()), [facts]), tagged
+    card = LinkCard(
+        link, list(by_key.values()), list(tagged.values()), [facts], tag_ids=list(tagged)
     )
+    return _Draft(row, card, tagged)
 
 
 async def _insert_rows(
