@@ -64,6 +64,17 @@ def test_doctor_does_not_call_an_empty_place_well(run: Run, tmp_path: Path) -> N
     for part in (str(elsewhere), "no installation", "--data-dir", "REFRACT_DATA_DIR", "--env-file"):
         assert part in done.out
     assert not elsewhere.exists()
+    assert " warn secret There's no secret key yet." in done.out
+    assert f" warn data directory {elsewhere} doesn't exist yet." in done.out
+    assert "All processes share the secret key" not in done.out
+
+
+def test_commands_and_doctor_explain_a_missing_installation_alike(run: Run, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    message = f"There's no installation in the data directory {elsewhere}: there's no database"
+
+    assert message in run("keys", "list", into=elsewhere).err
+    assert message in run("doctor", into=elsewhere).out
 
 
 def test_an_empty_database_is_no_installation(run: Run, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
@@ -41,6 +41,21 @@ COMMAND_TARGETS: Final = {
 """Each command's module, and the function or `app` (a group of commands) in it."""
 
 
+def _hide_types(parameters: Iterable[Any]) -> None:
+    """Remove `<bool>` from the help of flags, which take no value."""
+    for parameter in parameters:
+        if getattr(parameter, "is_flag", False):
+            parameter.metavar = ""
+
+
+def hide_flag_types(command: Any) -> Any:
+    """Hide the types of flags of a command and of those in its group; return the command."""
+    _hide_types(command.get_params(typer.Context(command)))
+    for inner in getattr(command, "commands", {}).values():
+        hide_flag_types(inner)
+    return command
+
+
 class LazyCommands(Mapping[str, Any]):
     """Commands by name, each imported when it is looked up."""
 
@@ -50,10 +65,10 @@ class LazyCommands(Mapping[str, Any]):
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(name)(found)
-            return typer.main.get_command(alone)
+            return hide_flag_types(typer.main.get_command(alone))
         command = typer.main.get_group(found)
         command.name = name
-        return command
+        return hide_flag_types(command)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMAND_TARGETS)
@@ -66,6 +81,12 @@ class RootGroup(TyperGroup):
     def __init__(self, **given: Any) -> None:
         super().__init__(**given)
         self.commands = LazyCommands()  # type: ignore[assignment]  # read-only
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options, of which Typer adds some after the group was created."""
+        parameters = super().get_params(ctx)
+        _hide_types(parameters)
+        return parameters
 
 
 app = typer.Typer(

@@ -26,21 +26,27 @@ class ServedAddress(NamedTuple):
     signin_links: bool
 
 
+def find_missing_installation(settings: Settings) -> ConfigurationError | None:
+    """Return the error for a missing SQLite file, or None. Opening the file would create it."""
+    file = Path(make_url(settings.effective_database_url).database or "").absolute()
+    if settings.dialect != "sqlite" or file.is_file():
+        return None
+    return ConfigurationError(
+        problem=(
+            f"There's no installation in the data directory {settings.data_dir.absolute()}: there's"
+            f" no database {file}."
+        ),
+        remedy=f"{LOCATION_HINT}. refract serve creates a new installation.",
+    )
+
+
 def require_installation(settings: Settings) -> None:
     """Raise if there is no installation here.
 
     Only some commands create one: serve, migrate, demo, restore.
     """
-    directory = settings.data_dir.absolute()
-    file = Path(make_url(settings.effective_database_url).database or "").absolute()
-    if settings.dialect == "sqlite" and not file.is_file():
-        raise ConfigurationError(
-            problem=(
-                f"There is no installation here: the data directory is {directory}, and there is no"
-                f" database {file}."
-            ),
-            remedy=f"{LOCATION_HINT}; refract serve starts a new one.",
-        )
+    if (missing := find_missing_installation(settings)) is not None:
+        raise missing
 
 
 def require_schema(settings: Settings, revision: str | None) -> None:
@@ -53,7 +59,7 @@ def require_schema(settings: Settings, revision: str | None) -> None:
             else f"{url.host or 'localhost'}:{url.port or ''}/{url.database}"
         )
         raise ConfigurationError(
-            problem=f"There is no installation in the database {where}: it is empty.",
+            problem=f"There's no installation in the database {where}: it is empty.",
             remedy=(
                 f"Correct REFRACT_DATABASE_URL, or run refract migrate to fill it. {LOCATION_HINT}."
             ),

@@ -4,10 +4,9 @@ import re
 import time
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import make_url, select, text
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -20,7 +19,7 @@ from refract.core.errors import RefractError
 from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.settings.model import Settings
 from refract.core.text import count_noun
-from refract.server.installation import LOCATION_HINT
+from refract.server.installation import find_missing_installation
 from refract.server.metrics import BACKED_UP_ROLES
 
 MAX_CLOCK_SKEW_SECONDS = 2.0
@@ -37,8 +36,9 @@ MIN_VERSIONS = {
 
 
 async def check_database(settings: Settings) -> list[DoctorFinding]:
-    if (absent := _find_absent_file(settings)) is not None:
-        return [_report_absent(settings, absent)]
+    if (missing := find_missing_installation(settings)) is not None:
+        facts = missing.facts
+        return [report_error("database", str(facts["problem"]), str(facts["remedy"]))]
     db = Database(settings)
     try:
         state = await migrations.check_schema(db)
@@ -70,21 +70,6 @@ async def check_database(settings: Settings) -> list[DoctorFinding]:
     finally:
         await db.close()
     return found
-
-
-def _report_absent(settings: Settings, file: Path) -> DoctorFinding:
-    message = (
-        f"There's no installation in the data directory {settings.data_dir.absolute()}: there's"
-        f" no database {file}."
-    )
-    hint = f"{LOCATION_HINT}. refract serve creates a new installation."
-    return report_error("database", message, hint)
-
-
-def _find_absent_file(settings: Settings) -> Path | None:
-    """Return the path of a missing SQLite file. Opening it would create it."""
-    file = Path(make_url(settings.effective_database_url).database or "")
-    return file if settings.dialect == "sqlite" and not file.is_file() else None
 
 
 def _check_revision(state: migrations.SchemaState) -> DoctorFinding:

@@ -11,6 +11,7 @@ from refract.core.ip_addresses import is_loopback
 from refract.core.settings.model import Settings
 from refract.core.settings.sources import describe_unknown_variable, find_unknown_variables
 from refract.core.text import count_noun
+from refract.server.installation import find_missing_installation
 
 
 def check_configuration(settings: Settings, served_url: str | None = None) -> list[DoctorFinding]:
@@ -101,7 +102,13 @@ def _check_proxies(settings: Settings) -> Iterator[DoctorFinding]:
 
 def _check_shared_state(settings: Settings) -> Iterator[DoctorFinding]:
     """Check what several machines must share."""
-    if settings.dialect != "sqlite" and settings.secret_key is None:
+    if settings.secret_key is None and find_missing_installation(settings) is not None:
+        yield report_warning(
+            "secret",
+            "There's no secret key yet.",
+            "refract serve creates it in the data directory.",
+        )
+    elif settings.dialect != "sqlite" and settings.secret_key is None:
         yield report_warning(
             "secret",
             "The secret key is in this machine's data directory. Another machine would create its"

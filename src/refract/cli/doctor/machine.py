@@ -8,7 +8,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from refract.cli.doctor.findings import DoctorFinding, report_error, report_ok, report_warning
+from refract.cli.doctor.findings import (
+    DoctorFinding,
+    FindingStatus,
+    report_error,
+    report_ok,
+    report_warning,
+)
 from refract.clicks.spool.reader import (
     SpoolPosition,
     count_pending,
@@ -31,6 +37,8 @@ MAX_BACKUP_AGE_HOURS = 36
 
 def check_machine(settings: Settings) -> list[DoctorFinding]:
     found = list(_check_directory("data directory", settings.data_dir, "REFRACT_DATA_DIR"))
+    if not settings.data_dir.exists() and found[-1].status is FindingStatus.OK:
+        found = [report_warning("data directory", found[-1].message, "refract serve creates it.")]
     if settings.role != "worker":
         found += _check_directory("spool", settings.effective_spool_dir, "REFRACT_SPOOL_DIR")
     if settings.role not in ("worker", "ingest"):
@@ -110,7 +118,12 @@ def _check_directory(subject: str, path: Path, variable: str) -> Iterator[Doctor
         )
         return
     free = shutil.disk_usage(existing).free
-    message = f"{path} has {free / (1 << 30):.1f} GiB free."
+    space = f"{free / (1 << 30):.1f} GiB free."
+    message = (
+        f"{path} has {space}"
+        if path.exists()
+        else f"{path} doesn't exist yet. Its disk has {space}"
+    )
     if free < MIN_FREE_BYTES:
         yield report_error(
             subject,
