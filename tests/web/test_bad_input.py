@@ -67,7 +67,7 @@ async def test_a_body_that_is_no_json_is_malformed_and_says_why(
         ({"name": "x", "colour": "red"}, "colour", "unknown"),
         ({"name": ""}, "name", "required"),
         ({"name": "x" * 101}, "name", "at most 100 characters"),
-        ({"name": "x", "scopes": ["fly"]}, "scopes.0", "'read', 'write', 'admin' or 'account'"),
+        ({"name": "x", "scopes": ["fly"]}, "scopes.0", "'read', 'write', 'admin', 'account'"),
         ([], "body", "object"),
         ("text", "body", "object"),
         (None, "body", "object"),
