@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import BigInteger, String, bindparam, column, func, select, table
+from sqlalchemy import BigInteger, String, bindparam, case, column, func, select, table
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
@@ -15,8 +15,11 @@ from refract.names.models import Name, NameTarget
 _MAX_SIMILAR = 500
 _AFTER_ALL_KEYS = "~"
 """Sorts after every character of a key."""
-_IS_LIVE = Name.held_until.is_(None)
-"""Names of deleted targets stay reserved and are not suggested."""
+_IS_LIVE = case((Name.held_until.is_(None), 1), else_=0) == 1
+"""Names of deleted targets stay reserved and are not suggested.
+
+Not a bare comparison: SQLite would read all live names by the index of those that are held.
+"""
 _LINKS = table("links", column("id", BigInteger), column("random_code", String))
 """The table of links, which belongs to a feature above.
 

@@ -211,10 +211,11 @@ def _build_query(query: _LinkQuery, segment: _SortSegment) -> Select[Any]:
             LinkTotals, LinkTotals.link_id == Link.id, isouter=segment.includes_unclicked
         )
     statement = _filter_by_owner(statement, query.caller, filters.owner)
-    if query.tag_id is not None:
-        tagged = and_(LinkTag.link_id == Link.id, LinkTag.tag_id == query.tag_id)
-        statement = statement.join(LinkTag, tagged)
     conditions = [] if filters.owner == OwnerFilter.ME else [is_visible_to(query.caller)]
+    if query.tag_id is not None:
+        # Not by a join: SQLite would start from all links with the tag, and sort them.
+        tagged = (LinkTag.link_id == Link.id, LinkTag.tag_id == query.tag_id)
+        conditions.append(select(LinkTag.link_id).where(*tagged).exists())
     if query.few is not None:
         conditions.append(Link.id.in_(candidates.pad_ids(query.few)))
     else:

@@ -64,10 +64,9 @@ def select_tagged(tag_id: int) -> Select[int]:
 
 def select_held() -> Select[int]:
     """Select the links of all suspended users whose links are on hold."""
-    return (
-        select(LinkOwner.link_id)
-        .join(User, User.id == LinkOwner.user_id)
-        .where(User.held_at.is_not(None), LinkOwner.primary_link_id.is_not(None))
+    held = select(User.id).where(User.held_at.is_not(None))
+    return select(LinkOwner.link_id).where(
+        LinkOwner.user_id.in_(held), LinkOwner.primary_link_id.is_not(None)
     )
 
 
