@@ -59,24 +59,27 @@ class GrowthCall:
 
 def list_calls(common: str, middling: str) -> list[GrowthCall]:
     """Return every page and call whose cost could depend on the amount of data."""
-    own = [f"/api/v1/links?sort={sort}" for sort in LINK_SORTS]
-    own += [f"/api/v1/links?status={state}" for state in LINK_STATES]
-    own += [f"/api/v1/links?visibility={value}" for value in VISIBILITIES]
-    own += [f"/api/v1/links?status=disabled&sort={sort}" for sort in LINK_SORTS[1:]]
-    own += ["/api/v1/links?tag=tag-0", "/api/v1/links?tag=tag-7"]
-    own += [f"/api/v1/links?tag=tag-0&sort={sort}" for sort in LINK_SORTS[1:]]
-    own += ["/api/v1/links?owner=shared", "/api/v1/links?owner=public"]
+    links = "/api/v1/links?limit=10"
+    own = [f"{links}&sort={sort}" for sort in LINK_SORTS]
+    own += [f"{links}&status={state}" for state in LINK_STATES]
+    own += [f"{links}&visibility={value}" for value in VISIBILITIES]
+    own += [f"{links}&status=disabled&sort={sort}" for sort in LINK_SORTS[1:]]
+    own += [f"{links}&tag=tag-0", f"{links}&tag=tag-7"]
+    own += [f"{links}&tag=tag-0&sort={sort}" for sort in LINK_SORTS[1:]]
+    own += [f"{links}&owner=shared", f"{links}&owner=public"]
     searches = (common, middling, RARE_WORD, "zzzabsent", "s1", f"{common} {middling}")
-    own += [f"/api/v1/links?q={words}" for words in searches]
-    own += [f"/api/v1/links?q={RARE_WORD}&sort=clicks"]
+    own += [f"{links}&q={words}" for words in searches]
+    own += [f"{links}&q={RARE_WORD}&sort=clicks"]
     own += ["/api/v1/stats", "/api/v1/stats/countries"]
-    own += [f"/api/v1/tags?sort={sort}" for sort in ("name", "usage", "last_used")]
-    own += ["/api/v1/tags?q=7", "/api/v1/lists", "/api/v1/lists?q=list1", "/api/v1/lists?q=zzz"]
-    own += ["/api/v1/library", "/api/v1/library?type=ARTICLE", "/api/v1/library?untagged=true"]
-    own += ["/api/v1/library?tag=Mine+0", "/api/v1/library?tag=Mine+7", "/api/v1/library/filters"]
-    own += [f"/api/v1/library?q={words}" for words in searches]
+    own += [f"/api/v1/tags?limit=10&sort={sort}" for sort in ("name", "usage", "last_used")]
+    own += ["/api/v1/tags?limit=10&q=7", "/api/v1/lists?limit=10"]
+    own += ["/api/v1/lists?limit=10&q=list1", "/api/v1/lists?limit=10&q=zzz"]
+    library = "/api/v1/library?limit=10"
+    own += [library, f"{library}&type=ARTICLE", f"{library}&untagged=true"]
+    own += [f"{library}&tag=Mine+0", f"{library}&tag=Mine+7", "/api/v1/library/filters"]
+    own += [f"{library}&q={words}" for words in searches]
     own += [f"/api/v1/library/filters?q={words}" for words in (common, RARE_WORD)]
-    own += ["/api/v1/items/pending", "/api/v1/me/usage", "/api/v1/keys"]
+    own += ["/api/v1/items/pending?limit=5", "/api/v1/me/usage", "/api/v1/keys"]
     own += [f"/api/v1/search?q={words}" for words in (common, RARE_WORD, "zzzabsent")]
     own += ["/", "/app/links", "/app/links?sort=clicks", "/app/links?status=expired"]
     own += ["/app/library", f"/app/library?q={common}", f"/app/library?q={RARE_WORD}"]
@@ -84,13 +87,14 @@ def list_calls(common: str, middling: str) -> list[GrowthCall]:
     own += ["/app/settings", f"/app/omnibox?q={common}", "/app/omnibox?q=s1", "/app/search?q=zzz"]
     one = ["/api/v1/links/{link}", "/api/v1/links/{link}/stats", "/api/v1/items/{item}/similar"]
     one += ["/app/links/{link}", "/app/library/{item}", "/app/lists/{list}", "/list0", "/nothing-"]
-    every = [f"/api/v1/admin/links?sort={sort}" for sort in LINK_SORTS]
-    every += [f"/api/v1/admin/links?status={state}" for state in LINK_STATES]
-    every += [f"/api/v1/admin/links?q={words}" for words in (common, RARE_WORD, "zzzabsent")]
-    every += ["/api/v1/admin/figures", "/api/v1/admin/users", "/api/v1/admin/lists"]
-    every += ["/api/v1/admin/lists?q=list1", "/api/v1/admin/jobs", "/api/v1/admin/audit"]
+    all_links = "/api/v1/admin/links?limit=10"
+    every = [f"{all_links}&sort={sort}" for sort in LINK_SORTS]
+    every += [f"{all_links}&status={state}" for state in LINK_STATES]
+    every += [f"{all_links}&q={words}" for words in (common, RARE_WORD, "zzzabsent")]
+    every += ["/api/v1/admin/figures", "/api/v1/admin/users", "/api/v1/admin/lists?limit=10"]
+    every += ["/api/v1/admin/lists?limit=10&q=list1", "/api/v1/admin/jobs", "/api/v1/admin/audit"]
     every += ["/app/admin", "/app/admin/links", "/app/admin/lists", "/app/admin/people"]
-    every += ["/app/admin/jobs", "/app/tags", "/api/v1/tags?sort=last_used"]
+    every += ["/app/admin/jobs", "/app/tags", "/api/v1/tags?limit=10&sort=last_used"]
     return [
         *(GrowthCall(caller, path) for path in own for caller in ("ada", "bob")),
         *(GrowthCall("ada", path) for path in one),
