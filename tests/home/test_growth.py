@@ -31,7 +31,7 @@ BOUNDS = (
     (names, "_MAX_SIMILAR"),
 )
 RESOLUTION = 10
-MIN_STEPS = 3_000
+MIN_STEPS = 5_000
 """Steps below which a difference does not matter."""
 GROWING = (
     # Statistics of all own links read a row per link and day.
@@ -39,6 +39,10 @@ GROWING = (
     r"\w+ /$",
     # None of Bob's links is among the most clicked ones.
     r"bob .*links\?.*sort=(clicks|last_click)",
+    # Many links are disabled, and few of them are among the most clicked ones.
+    r"ada .*status=disabled&sort=(clicks|last_click)",
+    # The tags of the latest links start from all shared tags.
+    r"bob /app/links\?status=expired",
     # Very many links have this tag, and none of them is Bob's.
     r"bob .*tag=tag-0",
     # A page of tags has a hundred of them, and the smaller database fewer.

@@ -190,7 +190,7 @@ async def _build_tag_options(rt: Runtime, actor: Caller, text: str) -> list[Omni
         page = await load_tags_page(
             session,
             cursors,
-            visible,
+            [visible],
             asker,
             q=text[:50],
             sort=TagSort.USAGE,

@@ -58,7 +58,7 @@ async def load_tags(
     return await load_tags_page(
         session,
         CursorCodec(rt.secret),
-        visible,
+        [visible],
         viewer,
         q=filters.q,
         sort=filters.sort,

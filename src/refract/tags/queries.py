@@ -45,7 +45,7 @@ class TagSort(StrEnum):
 async def load_tags_page(  # noqa: PLR0913 - one per filter
     session: ReadSession,
     cursors: CursorCodec,
-    visible: ColumnElement[bool],
+    visible: Sequence[ColumnElement[bool]],
     viewer: object,
     *,
     q: str | None,
@@ -56,10 +56,11 @@ async def load_tags_page(  # noqa: PLR0913 - one per filter
 ) -> Page[Tag]:
     """Return a page of visible tags: by name ascending, by usage or last use descending.
 
-    Tags that were never used come last, by a query of their own: databases sort NULL differently.
+    `visible` has a condition for each space, because an index has the order of one space. Tags that
+    were never used come last, by a query of their own: databases sort NULL differently.
     """
     scope = ["tags", viewer, q, sort, unused]
-    query = select(Tag).where(visible)
+    query = select(Tag)
     if q:
         query = query.where(Tag.name_key.contains(fold_text(q), autoescape=True))
     if unused is not None:
@@ -68,34 +69,48 @@ async def load_tags_page(  # noqa: PLR0913 - one per filter
     rows: list[Tag] = []
     if sort != TagSort.LAST_USED:
         rows = await _read_sorted(
-            session, query, [_SORT_COLUMNS[sort], Tag.id], position, limit + 1
+            session, visible, query, [_SORT_COLUMNS[sort], Tag.id], position, limit + 1
         )
     else:
         if position is None or position[0] is not None:
             used = query.where(Tag.last_used_at.is_not(None))
             columns = [Tag.last_used_at, Tag.id]
-            rows = await _read_sorted(session, used, columns, position, limit + 1)
+            rows = await _read_sorted(session, visible, used, columns, position, limit + 1)
             position = None
         if len(rows) <= limit:
             never = query.where(Tag.last_used_at.is_(None))
             after = None if position is None else position[1:]
-            rows += await _read_sorted(session, never, [Tag.id], after, limit + 1 - len(rows))
+            rows += await _read_sorted(
+                session, visible, never, [Tag.id], after, limit + 1 - len(rows)
+            )
     return cursors.build_page(scope, rows, limit, lambda tag: [_sort_value(tag, sort), tag.id])
 
 
 async def _read_sorted(
     session: ReadSession,
+    visible: Sequence[ColumnElement[bool]],
     query: Select[Tag],
     columns: Sequence[InstrumentedAttribute[Any]],
     position: Sequence[Any] | None,
     limit: int,
 ) -> list[Tag]:
-    """Return the next tags: names in ascending order, everything else in descending order."""
+    """Return the next tags of all spaces: names in ascending order, all else in descending."""
     descending = columns[0] is not Tag.name_key
     if position is not None:
         query = query.where(build_after_clause(columns, position, descending=descending))
-    ordered = (column.desc() if descending else column.asc() for column in columns)
-    return list(await session.scalars(query.order_by(*ordered).limit(limit)))
+    query = query.order_by(*(column.desc() if descending else column.asc() for column in columns))
+    rows = [tag for condition in visible for tag in await _read(session, query, condition, limit)]
+    if len(visible) > 1:
+        rows.sort(
+            key=lambda tag: [getattr(tag, column.key) for column in columns], reverse=descending
+        )
+    return rows[:limit]
+
+
+async def _read(
+    session: ReadSession, query: Select[Tag], condition: ColumnElement[bool], limit: int
+) -> list[Tag]:
+    return list(await session.scalars(query.where(condition).limit(limit)))
 
 
 _SORT_COLUMNS: dict[TagSort, InstrumentedAttribute[Any]] = {

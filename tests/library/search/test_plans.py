@@ -44,7 +44,7 @@ def _questions(rt: Runtime, ada: User, item: Item) -> dict[str, Question]:
     def tags(sort: TagSort) -> Question:
         mine = Tag.space == ada.id
         return lambda session: load_tags_page(
-            session, cursors, mine, ada.id, q=None, sort=sort, limit=50, cursor=None
+            session, cursors, [mine], ada.id, q=None, sort=sort, limit=50, cursor=None
         )
 
     rows = [

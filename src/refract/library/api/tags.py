@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 from fastapi import Query, Response
-from sqlalchemy import ColumnElement, and_, or_, select
+from sqlalchemy import ColumnElement, and_, select
 
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.pagination import CursorCodec
@@ -69,7 +69,7 @@ async def list_tags(
         page = await load_tags_page(
             session,
             CursorCodec(rt.secret),
-            _build_visible_clause(actor, scope),
+            _build_visible_clauses(actor, scope),
             [actor.user.id, actor.is_admin, scope],
             q=q,
             sort=sort,
@@ -187,12 +187,13 @@ async def delete_alias(
     return Response(status_code=204)
 
 
-def _build_visible_clause(actor: Caller, scope: TagScopeParam | None) -> ColumnElement[bool]:
+def _build_visible_clauses(actor: Caller, scope: TagScopeParam | None) -> list[ColumnElement[bool]]:
+    """Return the conditions of the user's own tags and of shared ones."""
     mine = and_(Tag.space == actor.user.id, Tag.deleted_at.is_(None))
     shared = is_visible_tag(to_link_caller(actor))
     if scope is not None:
-        return mine if scope == "personal" else shared
-    return and_(Tag.space.in_([SHARED_SPACE, actor.user.id]), or_(mine, shared))
+        return [mine] if scope == "personal" else [shared]
+    return [mine, shared]
 
 
 async def _get_visible_tag(session: ReadSession, actor: Caller, tag_id: int) -> Tag:
