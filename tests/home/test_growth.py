@@ -41,8 +41,6 @@ GROWING = (
     r"bob .*links\?.*sort=(clicks|last_click)",
     # Many links are disabled, and few of them are among the most clicked ones.
     r"ada .*status=disabled&sort=(clicks|last_click)",
-    # The tags of the latest links start from all shared tags.
-    r"bob /app/links\?status=expired",
     # Very many links have this tag, and none of them is Bob's.
     r"bob .*tag=tag-0",
     # A page of tags has a hundred of them, and the smaller database fewer.

@@ -63,17 +63,23 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
         .limit(MAX_COUNTED)
         .subquery()
     )
+    # In a query of its own: SQLite would start from all shared tags.
     number = func.count()
-    query = (
-        select(Tag.name, Tag.key, Tag.color, number)
-        .join(LinkTag, LinkTag.tag_id == Tag.id)
+    counted = (
+        select(LinkTag.tag_id, number.label("links"))
         .join(latest, latest.c.link_id == LinkTag.link_id)
         .join(Link, Link.id == LinkTag.link_id)
-        .where(
-            Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None), Link.status != LinkState.DELETED
-        )
-        .group_by(Tag.id, Tag.name, Tag.key, Tag.color)
-        .order_by(number.desc(), Tag.key)
+        .where(Link.status != LinkState.DELETED)
+        .group_by(LinkTag.tag_id)
+        .order_by(number.desc(), LinkTag.tag_id)
+        .limit(2 * MAX_TAG_FACETS)
+        .subquery()
+    )
+    query = (
+        select(Tag.name, Tag.key, Tag.color, counted.c.links)
+        .join(counted, counted.c.tag_id == Tag.id)
+        .where(Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None))
+        .order_by(counted.c.links.desc(), Tag.key)
         .limit(MAX_TAG_FACETS)
     )
     return [
