@@ -13,6 +13,9 @@ them: nothing is analysed or vacuumed by hand, only the product's own jobs have 
 import argparse
 import asyncio
 import os
+import resource
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
@@ -110,6 +113,7 @@ class FilledInstance:
     client: AsyncClient
     data: DataSet
     words: tuple[str, str]
+    verified: dict[str, float]
 
     async def measure(self, call: GrowthCall) -> tuple[float, int]:
         """Return the CPU milliseconds of a call and the status of its response."""
@@ -191,11 +195,13 @@ async def open_instance(
             data = await filler.fill()
             await run_maintenance(rt)
         print(f"{dialect}: {links:,} links in {time.perf_counter() - begun:.0f} s", flush=True)
+        verified = measure_verify(settings.data_dir) if dialect == "sqlite" else {}
         rt = await stack.enter_async_context(open_runtime(settings))
         app = WebNode(rt)
         client = AsyncClient(transport=ASGITransport(app), base_url=settings.public_url)
         await stack.enter_async_context(client)
-        yield FilledInstance(rt, client, data, (filler.get_word(3), filler.get_word(500)))
+        words = (filler.get_word(3), filler.get_word(500))
+        yield FilledInstance(rt, client, data, words, verified)
         if app.engine is not None:
             app.engine.spool.close()
 
@@ -206,6 +212,16 @@ async def run_maintenance(rt: Runtime) -> None:
     await verify_clicks(rt, VerifyClicks())
     if rt.db.dialect == "postgresql":
         await wait_for_autovacuum(rt)
+
+
+def measure_verify(data_dir: Path) -> dict[str, float]:
+    """Return CPU seconds and memory of `refract verify`. The first may grow, the second not."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    command = [sys.executable, "-m", "refract", "verify", "--data-dir", str(data_dir)]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return {"cpu_s": round(seconds, 1), "resident_mb": round(after.ru_maxrss / 1000, 1)}
 
 
 async def wait_for_autovacuum(rt: Runtime) -> None:
@@ -224,19 +240,21 @@ async def wait_for_autovacuum(rt: Runtime) -> None:
 
 async def measure(
     dialect: str, links: int, factor: int, rounds: int, only: str
-) -> dict[str, dict[str, float]]:
-    """Return milliseconds of every call at both sizes, and their ratio."""
+) -> tuple[dict[str, dict[str, float]], list[dict[str, float]]]:
+    """Return milliseconds of every call at both sizes with their ratio, and the cost of verify."""
     found: dict[str, dict[str, float]] = {}
     with tempfile.TemporaryDirectory() as folder:
         async with (
             open_instance(dialect, Path(folder), "small", links) as small,
             open_instance(dialect, Path(folder), "big", links * factor) as big,
         ):
+            verified = [instance.verified for instance in (small, big) if instance.verified]
+            print(*(f"refract verify: {cost}" for cost in verified), sep="\n", flush=True)
             calls = list(zip(list_calls(*small.words), list_calls(*big.words), strict=True))
             for pair in calls:
                 if only in pair[0].label:
                     found[pair[0].label] = await compare((small, big), pair, rounds)
-    return found
+    return found, verified
 
 
 async def compare(
@@ -270,8 +288,9 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     load = busy()
     results: dict[str, Any] = {}
+    verify: dict[str, Any] = {}
     for dialect in given.databases.split(","):
-        results[dialect] = asyncio.run(
+        results[dialect], verify[dialect] = asyncio.run(
             measure(dialect, given.links, given.factor, given.rounds, given.only)
         )
     rows = [
@@ -295,6 +314,7 @@ def main(arguments: list[str]) -> int:
             links=given.links,
             factor=given.factor,
             results=results,
+            verify=verify.get("sqlite", []),
             held=not over,
         )
     return 1 if over else 0
