@@ -41,6 +41,8 @@ GROWING = (
     r"bob .*links\?.*sort=(clicks|last_click)",
     # Many links are disabled, and few of them are among the most clicked ones.
     r"ada .*status=disabled&sort=(clicks|last_click)",
+    # About one step per own link, whose cause is not known yet.
+    r"bob /app/links\?status=expired",
     # Very many links have this tag, and none of them is Bob's.
     r"bob .*tag=tag-0",
     # A page of tags has a hundred of them, and the smaller database fewer.
