@@ -125,12 +125,13 @@ def test_going_back_names_what_is_lost_and_asks(run: Run, data: Path) -> None:
         database.execute(
             "INSERT INTO schema_requirements (revision, version) VALUES ('0001', '0.0.1')"
         )
+        (rows,) = database.execute("SELECT count(*) FROM schema_requirements").fetchone()
     database.close()
 
     asked = run("migrate", "--to", "0018")
     assert (
         asked.code,
-        "table schema_requirements (1 rows)" in asked.out,
+        f"table schema_requirements ({rows} rows)" in asked.out,
         "column click_rollups.tops (0 values)" in asked.out,
     ) == (
         1,
