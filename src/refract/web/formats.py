@@ -6,6 +6,7 @@ thread (`TemplateRenderer.compile_templates`).
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, tzinfo
+from functools import lru_cache
 
 from refract.web.i18n import current_locale, load_cldr
 
@@ -19,13 +20,15 @@ def format_percent(share: float) -> str:
 
 def format_date(at: date | datetime, zone: tzinfo = UTC) -> str:
     """Format a date: Aug 20, 2026 · 20.08.2026 · 2026年8月20日."""
+    day = at.astimezone(zone).date() if isinstance(at, datetime) else at
+    return _format_day(day, current_locale().folder)
+
+
+@lru_cache(maxsize=1_024)
+def _format_day(day: date, folder: str) -> str:
     from babel.dates import format_date as by_cldr  # noqa: PLC0415 - see above
 
-    return by_cldr(
-        at.astimezone(zone) if isinstance(at, datetime) else at,
-        "medium",
-        locale=load_cldr(current_locale().folder),
-    )
+    return by_cldr(day, "medium", locale=load_cldr(folder))
 
 
 def format_month(at: date) -> str:
