@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Depends, Query
 from pydantic import Field, StringConstraints
 
 from refract.core.pagination import CursorCodec
@@ -48,6 +48,22 @@ SearchParam = Annotated[
         examples=['postgres queue #databases -"redis"'],
     ),
 ]
+
+
+def _parse_filter(
+    actor: ReadCaller,
+    q: SearchParam = None,
+    tag: TagsParam = None,
+    type: TypeParam = None,  # noqa: A002 - name of the filter
+    state: StateParam = ItemStatus.ARCHIVED,
+    untagged: UntaggedParam = False,
+    after: ConfirmedAfterParam = None,
+    before: ConfirmedBeforeParam = None,
+) -> LibraryFilter:
+    return LibraryFilter(actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q)
+
+
+LibraryFilterQuery = Annotated[LibraryFilter, Depends(_parse_filter)]
 
 
 class LibraryPage(OutputSchema):
@@ -108,26 +124,16 @@ class ReadingOut(OutputSchema):
 
 @library_router.get("")
 async def list_library(
-    actor: ReadCaller,
+    library_filter: LibraryFilterQuery,
     rt: Rt,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
-    q: SearchParam = None,
-    tag: TagsParam = None,
-    type: TypeParam = None,  # noqa: A002 - name of the filter
-    state: StateParam = ItemStatus.ARCHIVED,
-    untagged: UntaggedParam = False,
-    after: ConfirmedAfterParam = None,
-    before: ConfirmedBeforeParam = None,
 ) -> LibraryPage:
     """List your library, newest confirmed first.
 
     With `q`: items whose title and tags have all words come first, and the latest captured first in
     each group.
     """
-    library_filter = LibraryFilter(
-        actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q
-    )
     async with rt.db.read() as session:
         page = await list_items(
             session, CursorCodec(rt.secret), library_filter, limit=limit, cursor=cursor
@@ -137,21 +143,8 @@ async def list_library(
 
 
 @library_router.get("/filters")
-async def count_filters(
-    actor: ReadCaller,
-    rt: Rt,
-    q: SearchParam = None,
-    tag: TagsParam = None,
-    type: TypeParam = None,  # noqa: A002 - name of the filter
-    state: StateParam = ItemStatus.ARCHIVED,
-    untagged: UntaggedParam = False,
-    after: ConfirmedAfterParam = None,
-    before: ConfirmedBeforeParam = None,
-) -> LibraryFilters:
+async def count_filters(library_filter: LibraryFilterQuery, rt: Rt) -> LibraryFilters:
     """Count the items that each further filter would leave: by type, by tag, without tags."""
-    library_filter = LibraryFilter(
-        actor.user.id, state, type, tuple(tag or ()), untagged, after, before, q
-    )
     async with rt.db.read() as session:
         facets = await count_facets(session, library_filter)
     tags = [
