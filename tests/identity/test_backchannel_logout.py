@@ -13,11 +13,8 @@ import pytest
 from httpx import AsyncClient
 
 from refract.app import WebNode
-from refract.core.clock import ManualClock, SystemClock
-from refract.core.db.session import Database
-from refract.core.ids import SnowflakeGenerator
+from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.core.secrets import Secret
 from refract.core.settings.issuers import Issuer
 from refract.core.settings.model import Settings
 from refract.identity import sessions
@@ -39,6 +36,7 @@ from tests.identity.issuer import (
     rsa_key,
     sign,
 )
+from tests.identity.real_clock import runtime_by_real_clock
 from tests.services_plugin import address_of
 from tests.waiting import PATIENCE
 from tools.servers import free_port
@@ -245,24 +243,13 @@ async def _register(logout_uri: str) -> dict[str, Any]:
 @asynccontextmanager
 async def _program(database: str, home: Path, issuer: Issuer) -> AsyncIterator[WebNode]:
     """The program by the real clock: the provider has one of its own."""
-    settings = make_settings(home / "data", database_url=database, issuers={"work": issuer})
-    settings.data_dir.mkdir(mode=0o700, exist_ok=True)
-    db, clock = Database(settings), SystemClock()
-    runtime = Runtime(
-        settings=settings,
-        db=db,
-        clock=clock,
-        ids=SnowflakeGenerator(1, clock),
-        secret=Secret(b"s" * 40),
-    )
-    app = WebNode(runtime)
-    try:
-        yield app
-    finally:
-        assert app.engine is not None
-        app.engine.spool.close()
-        await runtime.close()
-        await db.close()
+    async with runtime_by_real_clock(database, home, issuer) as runtime:
+        app = WebNode(runtime)
+        try:
+            yield app
+        finally:
+            assert app.engine is not None
+            app.engine.spool.close()
 
 
 @on_sqlite

@@ -14,16 +14,12 @@ import pytest
 from sqlalchemy import select
 
 from refract.app import WebNode
-from refract.core.clock import SystemClock
-from refract.core.db.session import Database
-from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
-from refract.core.secrets import Secret
 from refract.core.settings.issuers import Issuer
 from refract.identity.models import AuditEntry, User
-from tests.conftest import make_settings
 from tests.identity.browser import HOME, Browser, host_of
 from tests.identity.issuer import bearer
+from tests.identity.real_clock import runtime_by_real_clock
 from tests.services_plugin import address_of
 from tests.waiting import PATIENCE
 
@@ -42,19 +38,8 @@ async def rt(database: str, tmp_path: Path) -> AsyncIterator[Runtime]:
         parties=("script",),
         admins=("Root@example.com", "unverified-root@example.com"),
     )
-    settings = make_settings(tmp_path / "data", database_url=database, issuers={"work": issuer})
-    settings.data_dir.mkdir(mode=0o700, exist_ok=True)
-    db, clock = Database(settings), SystemClock()
-    runtime = Runtime(
-        settings=settings,
-        db=db,
-        clock=clock,
-        ids=SnowflakeGenerator(1, clock),
-        secret=Secret(b"s" * 40),
-    )
-    yield runtime
-    await runtime.close()
-    await db.close()
+    async with runtime_by_real_clock(database, tmp_path, issuer) as runtime:
+        yield runtime
 
 
 @pytest.fixture
