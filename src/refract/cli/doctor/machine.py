@@ -117,7 +117,10 @@ def _check_directory(subject: str, path: Path, variable: str) -> Iterator[Doctor
             "Remove small files.",
         )
         return
-    free = shutil.disk_usage(existing).free
+    yield _check_free_space(subject, path, shutil.disk_usage(existing).free)
+
+
+def _check_free_space(subject: str, path: Path, free: int) -> DoctorFinding:
     space = f"{free / (1 << 30):.1f} GiB free."
     message = (
         f"{path} has {space}"
@@ -125,15 +128,14 @@ def _check_directory(subject: str, path: Path, variable: str) -> Iterator[Doctor
         else f"{path} doesn't exist yet. Its disk has {space}"
     )
     if free < MIN_FREE_BYTES:
-        yield report_error(
+        return report_error(
             subject,
             message,
             "Free disk space. When it is full, clicks are lost and changes fail.",
         )
-    elif free < LOW_FREE_BYTES:
-        yield report_warning(subject, message, "Free disk space before it is full.")
-    else:
-        yield report_ok(subject, message)
+    if free < LOW_FREE_BYTES:
+        return report_warning(subject, message, "Free disk space before it is full.")
+    return report_ok(subject, message)
 
 
 def _is_writable(path: Path) -> bool:

@@ -143,7 +143,7 @@ async def _find_few(session: ReadSession, query: _LinkQuery) -> Sequence[int] | 
 
 
 def _list_candidate_queries(session: ReadSession, query: _LinkQuery) -> list[Select[int]]:
-    """Return queries each of which finds all links that can match, the cheapest first."""
+    """Return queries each of which finds all links that can match, by rising cost."""
     filters, own = query.filters, query.caller.user_id
     found: list[Select[int]] = []
     if filters.owner == OwnerFilter.ME:

@@ -1,7 +1,7 @@
 """Creating one or up to a thousand links, with the same few statements."""
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -226,9 +226,7 @@ def _build_draft(
     given, vetted, made = new.given, new.vetted, get_creation_time(number)
     state = LinkState.DISABLED if new.kept is not None and new.kept.disabled else LinkState.ACTIVE
     visibility, audience = Visibility(new.visibility).columns
-    by_key: dict[str, str] = {}
-    for name in given.names:
-        by_key.setdefault(name_key(name), name)
+    names = _list_distinct_names(given.names)
     row = {
         "id": number,
         "destination": vetted.as_typed,
@@ -255,15 +253,19 @@ def _build_draft(
         "version": 1,
     }
     link = build_loaded_instance(Link, {**row, "on_hold": False})
-    row["search_text"] = link.__dict__["search_text"] = history.build_search_text(
-        link, list(by_key.values())
-    )
+    row["search_text"] = link.__dict__["search_text"] = history.build_search_text(link, names)
     facts = OwnerDetails(owner.id, owner.public_name, owner.email, primary=True, added_at=made)
     tagged = {tag.id: tag.name for tag in sorted(tags_of_link, key=lambda tag: tag.key)}
-    card = LinkCard(
-        link, list(by_key.values()), list(tagged.values()), [facts], tag_ids=list(tagged)
-    )
+    card = LinkCard(link, names, list(tagged.values()), [facts], tag_ids=list(tagged))
     return _Draft(row, card, tagged)
+
+
+def _list_distinct_names(names: Iterable[str]) -> list[str]:
+    """Return the first spelling of each name."""
+    by_key: dict[str, str] = {}
+    for name in names:
+        by_key.setdefault(name_key(name), name)
+    return list(by_key.values())
 
 
 async def _insert_rows(
