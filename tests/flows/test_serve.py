@@ -130,6 +130,7 @@ def test_the_background_process_is_followed_and_no_click_is_lost(tmp_path: Path)
         eventually_blocking(lambda: outside.clicks(link.id) == 1)
         (serving_process,), victim = server.children, server.background
         assert victim is not None
+        assert psutil.Process(victim).nice() > psutil.Process(serving_process).nice()
         os.kill(victim, signal.SIGKILL)
         assert client.get("/n").status_code == 302
         eventually_blocking(lambda: outside.clicks(link.id) == 2)

@@ -5,6 +5,7 @@ It runs in a process of its own under role `all`, and otherwise in every process
 
 import asyncio
 import contextlib
+import os
 import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from refract.clicks.ingest.shipper import SpoolShipper
 
 RESTART_INTERVAL = 1.0
+NICENESS = 5
+"""Where cores are scarce, a serving process gets three times as much of them."""
 
 BackgroundTask = Callable[[], Awaitable[None]]
 
@@ -156,5 +159,6 @@ async def run_background_process(settings: Settings, link: ChildLink) -> None:
 
 
 def main() -> None:
-    """Run the background process of a supervisor."""
+    """Run the background process of a supervisor, after those that serve in getting a core."""
+    os.nice(NICENESS)
     run_child(run_background_process)
