@@ -6,6 +6,7 @@ the database is prepared, and its end that the parent is gone.
 """
 
 import asyncio
+import contextlib
 import gc
 import os
 import sys
@@ -36,8 +37,9 @@ class ChildLink:
         return bool(os.read(self._lifeline_fd, 1))
 
     async def notify_ready(self) -> None:
-        """Tell the parent that this process works."""
-        os.write(self._ready_fd, b"1")
+        """Tell the parent that this process works, unless it is stopping and no longer waits."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._ready_fd, b"1")
         os.close(self._ready_fd)
 
     def stop_with_parent(self, stop: Callable[[], None]) -> None:
