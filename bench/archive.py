@@ -54,7 +54,7 @@ async def _size(rt: Runtime) -> int:
             await connection.execute(text("ANALYZE TABLE click_events"))
         try:
             return int((await connection.execute(text(_SIZES[rt.db.dialect]))).scalar_one())
-        except Exception:  # noqa: BLE001 - SQLite without dbstat: the whole file, less what it has free
+        except Exception:  # noqa: BLE001 - SQLite without dbstat: the file, less what is free
             pages, free, size = [
                 (await connection.execute(text(f"PRAGMA {name}"))).scalar_one()
                 for name in ("page_count", "freelist_count", "page_size")

@@ -83,7 +83,7 @@ async def _probe(served: Served, key: str, number: int, link: int) -> float:
     await reader.readuntil(b"\r\n\r\n")
     writer.close()
     begun = time.monotonic()
-    while not await asyncio.to_thread(_seen, served, key, link):  # noqa: ASYNC110 - another process is asked
+    while not await asyncio.to_thread(_seen, served, key, link):  # noqa: ASYNC110 - polls a process
         await asyncio.sleep(0.25)
     return time.monotonic() - begun
 

@@ -145,7 +145,7 @@ class Others:
         ]
         tasks.append(asyncio.create_task(self._watch(over)))
         try:
-            while len(waits.seconds) < len(kinds):  # noqa: ASYNC110 - five tasks and an event each would say no more
+            while len(waits.seconds) < len(kinds):  # noqa: ASYNC110 - five tasks, no event
                 await asyncio.sleep(self._size.pause)
             yield waits
         finally:

@@ -122,7 +122,7 @@ def _loads(
         Load(
             port,
             journal,
-            lambda number: clicking([next(asked, cold[0])])(number),  # noqa: PLW0108 - another name each time
+            lambda number: clicking([next(asked, cold[0])])(number),  # noqa: PLW0108 - a new name
             bounds._replace(connections=2, requests=len(cold)),
             pause=lambda: chance.uniform(0.01, 0.06),
         ),

@@ -82,7 +82,7 @@ def measure_loop_cpu() -> Iterator[LoopCpu]:
 
     def timed(handle: asyncio.Handle) -> None:
         nonlocal began
-        callback = handle._callback  # type: ignore[attr-defined]  # the handle forgets it as it runs
+        callback = handle._callback  # type: ignore[attr-defined]  # it forgets it as it runs
         now = time.thread_time()
         if threading.get_ident() == mine:
             if not measured.callbacks:

@@ -179,7 +179,7 @@ async def _probe(ear: Ear, path: bytes, history: History, stop: asyncio.Event) -
 
 async def _until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
-    while not holds() and time.monotonic() < deadline:  # noqa: ASYNC110 - other processes send us no event
+    while not holds() and time.monotonic() < deadline:  # noqa: ASYNC110 - processes send no event
         await asyncio.sleep(PROBE_SECONDS)
 
 

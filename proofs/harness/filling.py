@@ -82,7 +82,7 @@ class Filler:
         self._number += 1
         return self._of_type(column, turn)
 
-    def _of_type(self, column: Column[Any], turn: int) -> Any:  # noqa: PLR0911 - one for each kind of column
+    def _of_type(self, column: Column[Any], turn: int) -> Any:  # noqa: PLR0911 - one per kind
         kind = column.type.impl if isinstance(column.type, TypeDecorator) else column.type
         if isinstance(kind, Boolean):
             return bool(turn % 2)

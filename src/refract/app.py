@@ -154,7 +154,8 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
         )  # as they were made: `include_router` would analyse every one of them again
     api.state.literal_paths = frozenset(path for _, path in list_routes(api) if "{" not in path)
     api.state.space = namespace_of(rt)
-    api.openapi = cache(partial(_build_openapi, api, rt.settings.public_url))  # type: ignore[method-assign]
+    build = partial(_build_openapi, api, rt.settings.public_url)
+    api.openapi = cache(build)  # type: ignore[method-assign]
     api.add_exception_handler(RefractError, _handle_error)
     api.add_exception_handler(RequestValidationError, _handle_error)
     api.add_exception_handler(HTTPException, _handle_error)

@@ -112,7 +112,8 @@ async def purge_deleted_words(rt: Runtime, _job: PurgeDeletedWords) -> None:
 
 async def _merge_index(rt: Runtime, index: str) -> None:
     pages, changes = -_MERGE_PAGES, text("SELECT total_changes()")
-    merge = text(f"INSERT INTO {index} ({index}, rank) VALUES ('merge', :pages)")  # noqa: S608 - fixed
+    columns = f"{index} ({index}, rank)"
+    merge = text(f"INSERT INTO {columns} VALUES ('merge', :pages)")  # noqa: S608 - fixed
 
     async def merge_pages(session: WriteSession) -> bool:
         nonlocal pages
