@@ -42,7 +42,7 @@ def test_what_does_not_fit_is_said_in_a_sentence(run: Run) -> None:
     run("shorten", "https://example.com/", "--name", "plan")
     for words, said in (
         (["plan", "--tz", "Mars/Olympus"], "is unknown"),
-        (["plan", "--from", "yesterday"], "Write a date"),
+        (["plan", "--from", "yesterday"], "Enter a date"),
         (["plan", "--from", "2026-05-02", "--to", "2026-05-01"], "must be earlier than"),
         (["nothing-here"], 'There\'s no link "nothing-here"'),
     ):

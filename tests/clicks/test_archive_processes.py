@@ -3,6 +3,7 @@
 import os
 from collections.abc import Generator
 from contextlib import aclosing
+from typing import Any
 
 import pytest
 
@@ -47,6 +48,8 @@ async def test_a_reader_that_leaves_early_takes_its_process_with_it(rt: Runtime)
         numbers = process.iterate(count_up, 10_000)
         async with aclosing(numbers):
             assert await anext(numbers) == 0
+            output: Any = process._process.stdout
+            await eventually(lambda: output._paused)  # full, so that its end is not read either
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     async with pool.acquire() as process:

@@ -137,7 +137,7 @@ async def file_that_may_not_be_opened(stage: Stage) -> Response:
     await stage.rt.db.close()
     for path in stage.file.parent.glob("refract.db*"):
         path.unlink()
-    stage.file.mkdir()
+    stage.file.symlink_to(stage.file.parent / "absent" / "refract.db")
     return await stage.ask("GET", "/links")
 
 

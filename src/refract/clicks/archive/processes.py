@@ -8,7 +8,6 @@ each yields to its standard output. It ends when its input does, so none outlive
 """
 
 import asyncio
-import contextlib
 import inspect
 import os
 import pickle
@@ -103,12 +102,10 @@ class ArchiveProcess:
         """End the process, no matter what it is doing."""
         if self.idle_timer is not None:
             self.idle_timer.cancel()
-        with contextlib.suppress(ProcessLookupError):
-            self._process.kill()
+        # Close the pipes and kill. `wait` alone would wait for the end of output that is not read.
+        transport: Any = self._process._transport  # type: ignore[attr-defined]  # noqa: SLF001
+        transport.close()
         await self._process.wait()
-        transport = getattr(self._process, "_transport", None)
-        if transport is not None:
-            transport.close()
 
 
 class ArchiveProcesses:

@@ -127,8 +127,6 @@ def _translate_dbapi_error(error: DBAPIError) -> Unavailable | None:
         or state.startswith(_GONE_PREFIXES)
     ):
         return StoreUnavailable()
-    if isinstance(error, OperationalError) and any(phrase in text for phrase in _FILE_DENIED):
-        return StoreAccessDenied(reason=_NO_RIGHT)
     return (
         StoreUnavailable()
         if isinstance(error, OperationalError) and "disk i/o error" in text
@@ -145,6 +143,8 @@ def _translate_code(state: str, number: int, text: str) -> Unavailable | None:
         return StoreFull()
     if reason := _REFUSED_STATES.get(state) or _REFUSED_NUMBERS.get(number):
         return StoreAccessDenied(reason=reason)
+    if any(phrase in text for phrase in _FILE_DENIED):
+        return StoreAccessDenied(reason=_NO_RIGHT)
     return StoreDamaged() if any(phrase in text for phrase in _DAMAGED) else None
 
 

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from sqlalchemy.exc import SQLAlchemyError
 
 from refract.core.db.engine import CONNECT_TIMEOUT
+from refract.core.db.errors import translate_db_error
 from refract.core.db.session import Database
 from refract.core.errors import StoreBusy, StoreDamaged, StoreUnavailable
 
@@ -68,7 +69,7 @@ class SqliteRawReader:
             except sqlite3.OperationalError as exc:
                 if exc.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     await self.close()
-                    raise StoreUnavailable from exc
+                    raise (translate_db_error(exc) or StoreUnavailable()) from exc
                 if asyncio.get_running_loop().time() >= deadline:
                     raise StoreBusy from exc
             except sqlite3.Error as exc:
