@@ -5,20 +5,22 @@ from typing import Any
 
 import pytest
 from httpx import AsyncClient
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 
 from refract.core.clock import ManualClock
 from refract.core.db.types import Model
 from refract.core.runtime import Runtime
 from refract.identity.models import User
+from refract.jobs.models import Job, JobStatus
 from refract.library.export import LibraryExportFormat, stream_library
 from refract.library.imports.importer import add_import_rows, create_import, import_batch
-from refract.library.imports.jobs import roll_back_import, run_import
+from refract.library.imports.jobs import roll_back_import, run_import, stop_stuck_imports
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
 from refract.library.imports.payloads import (
     ABANDONED_AFTER,
     RollBackImport,
     RunImport,
+    StopStuckImports,
     enqueue_abandoned_import_check,
 )
 from refract.library.imports.rows import Bookmark
@@ -180,6 +182,30 @@ async def test_an_import_whose_command_was_killed_counts_as_stopped_a_day_later(
     clock.advance(120)
     await build_worker(rt).run_due_jobs()
     assert await status() == (ImportStatus.DONE if to_the_end else ImportStatus.STOPPED)
+
+
+@pytest.mark.parametrize("is_rolling_back", [False, True])
+async def test_an_import_whose_job_died_is_stopped_and_can_be_rolled_back(
+    rt: Runtime, client: AsyncClient, as_ada: dict[str, str], is_rolling_back: bool
+) -> None:
+    rows = [{"text": f"https://example.com/{number}"} for number in range(250)]
+    started = await client.post(IMPORTS, headers=as_ada, content=json.dumps(rows).encode())
+    number = int(started.json()["id"])
+    await import_batch(rt, number)
+    if is_rolling_back:
+        await client.post(f"{IMPORTS}/{number}/rollback", headers=as_ada)
+    async with rt.db.write() as session:
+        await session.execute(update(Job).values(status=JobStatus.DEAD, finished_at=rt.clock.now()))
+
+    async def get_status() -> str:
+        await stop_stuck_imports(rt, StopStuckImports())
+        return str((await client.get(f"{IMPORTS}/{number}", headers=as_ada)).json()["status"])
+
+    assert await get_status() == "STOPPED"
+    await client.post(f"{IMPORTS}/{number}/rollback", headers=as_ada)
+    assert await get_status() == "ROLLING_BACK", "it has a new job"
+    await roll_back_import(rt, RollBackImport(import_id=number))
+    assert (await get_status(), await count(rt, Item)) == ("ROLLED_BACK", 0)
 
 
 async def test_a_roll_back_ends_an_import_and_removes_what_it_did(

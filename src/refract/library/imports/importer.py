@@ -90,7 +90,7 @@ async def add_stored_rows(
 async def import_batch(rt: Runtime, import_id: int) -> bool:
     """Import the next waiting rows and commit; return whether there may be more."""
     async with rt.db.write() as session:
-        library_import = await _lock_import(session, import_id)
+        library_import = await lock_import(session, import_id)
         if library_import is None or library_import.status != ImportStatus.RUNNING:
             return False
         waiting = select(ImportRow).where(
@@ -155,7 +155,7 @@ async def preview_rows(
     return [verdicts[number] for number in range(len(rows))]
 
 
-async def _lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
+async def lock_import(session: WriteSession, import_id: int) -> LibraryImport | None:
     """Return the import, locked until the transaction ends."""
     row = (
         select(LibraryImport)
@@ -274,15 +274,18 @@ async def stop_running_import(
     session: WriteSession, library_import: LibraryImport, now: datetime
 ) -> LibraryImport:
     """Stop an import; items that were imported stay."""
-    locked = await _lock_import(session, library_import.id) or library_import
+    locked = await lock_import(session, library_import.id) or library_import
     if locked.status == ImportStatus.RUNNING:
-        locked.status, locked.finished_at = ImportStatus.STOPPED, now
-        statement = (
-            update(ImportRow)
-            .where(
-                ImportRow.import_id == library_import.id, ImportRow.outcome == RowOutcome.WAITING
-            )
-            .values(content=None)
-        )
-        await session.execute(statement.execution_options(synchronize_session=False))
+        await stop_import(session, locked, now)
     return locked
+
+
+async def stop_import(session: WriteSession, locked: LibraryImport, now: datetime) -> None:
+    """Mark a locked import as stopped and erase rows that are not imported yet."""
+    locked.status, locked.finished_at = ImportStatus.STOPPED, now
+    statement = (
+        update(ImportRow)
+        .where(ImportRow.import_id == locked.id, ImportRow.outcome == RowOutcome.WAITING)
+        .values(content=None)
+    )
+    await session.execute(statement.execution_options(synchronize_session=False))

@@ -34,6 +34,12 @@ class EndImport(JobPayload):
     import_id: Id
 
 
+class StopStuckImports(JobPayload):
+    """Stop imports and roll-backs whose job is dead."""
+
+    kind: ClassVar[str] = "library.stop_stuck_imports"
+
+
 async def enqueue_import(session: WriteSession, rt: Runtime, user_id: int, import_id: int) -> None:
     await enqueue(session, rt, RunImport(import_id=import_id), share=user_id)
 
