@@ -734,7 +734,7 @@ REPORT: dict[str, Any] = {
     "values": {},
     "errors": {},
 }
-REPORT_WRONG = {"reason": "Choose one.", "target": "String should have at least 1 character"}
+REPORT_WRONG = {"reason": "Choose one.", "target": "Enter a short link or name."}
 REPORTS = [
     {
         "id": "1",
@@ -1766,7 +1766,7 @@ PAGES: dict[str, Page] = {
         path="/app/admin/x",
         here="blocked",
         domains=[],
-        errors={"domain": "That is no domain."},
+        errors={"domain": "That is not a domain."},
     ),
     "link-refused": page(
         "links/detail.html",
