@@ -42,14 +42,14 @@ demo: $(RUNS)  ## Serve a directory with realistic sample data (demo)
 
 setup: $(READY)  ## Only create the development environment (.venv); every target does this if necessary
 
-# Two locks: the runtime, and everything for development, which includes the runtime. The third compiles the fast lane.
-LANE   := src/refract/redirect/_lane.pyx tools/extension.py requirements-build.lock
+# Two locks: the runtime, and everything for development, which includes the runtime. The third compiles fast lane and ingest.
+NATIVE := src/refract/redirect/_lane.pyx src/refract/clicks/_frames.pyx src/refract/clicks/spool/_crc32.pxi tools/extension.py requirements-build.lock
 
-$(RUNS): requirements.lock tools/environment.py $(LANE)
+$(RUNS): requirements.lock tools/environment.py $(NATIVE)
 	$(PYTHON) -m tools.environment $(VENV)
 	@touch $@
 
-$(READY): requirements.lock requirements-dev.lock tools/environment.py $(LANE)
+$(READY): requirements.lock requirements-dev.lock tools/environment.py $(NATIVE)
 	$(PYTHON) -m tools.environment --dev $(VENV)
 	@touch $@ $(RUNS)
 
@@ -134,7 +134,7 @@ sbom:  ## Write the bill of materials of the runtime (CycloneDX) to dist/sbom.js
 
 clean:  ## Remove everything that make created, but never data/
 	rm -rf $(VENV) .uv .audit uv.lock dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis .schemathesis
-	rm -f src/refract/redirect/_lane.*.so
+	rm -f src/refract/redirect/_lane.*.so src/refract/clicks/_frames.*.so
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 , := ,

@@ -20,9 +20,10 @@ from bench._common import table
 from bench.redirect import HEADERS
 from refract.clicks.spool.format import LINK_CLICK, encode_frame
 from refract.clicks.spool.writer import SpoolWriter
+from refract.core.compiled import load_compiled
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
-from refract.redirect.lane import PythonHitResponder, load_compiled
+from refract.redirect.lane import MODULE_NAME, PythonHitResponder
 from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY
 
@@ -72,10 +73,12 @@ def connect(connections: RedirectConnections, lane: str) -> RedirectProtocol:
     protocol = RedirectProtocol(
         config, ServerState(), {CONNECTIONS_STATE_KEY: connections}, asyncio.get_running_loop()
     )
-    compiled, reason = load_compiled()
-    if lane == "compiled" and compiled is None:
+    module, reason = load_compiled(MODULE_NAME)
+    if lane == "compiled" and module is None:
         raise SystemExit(f"no compiled lane: {reason} (python -m tools.extension)")
-    connections.create_responder = (lane == "compiled" and compiled) or PythonHitResponder
+    connections.create_responder = (
+        module.HitResponder if lane == "compiled" and module else PythonHitResponder
+    )
     protocol.connection_made(cast("Any", Nowhere()))
     if lane == "parser":
         protocol.answer_hit = lambda _data: False

@@ -97,10 +97,11 @@ def install_refract(where: Path, *, copy: bool) -> Path:
     return library / "refract" if copy else SOURCE / "refract"
 
 
-def compile_lane(where: Path, package: Path, *, install_compiler: bool) -> None:
-    """Compile the fast lane if that is possible here; Refract runs without it.
+def compile_modules(where: Path, package: Path, *, install_compiler: bool) -> None:
+    """Compile fast lane and ingest if that is possible here; Refract runs without.
 
-    For development a missing compiler is installed if that is allowed, since tests need both lanes.
+    For development a missing compiler is installed if that is allowed, since tests need both
+    implementations.
     """
     build = [str((where / "bin/python").absolute()), "-m", "tools.extension", "--into"]
     command = [*build, str(package.absolute())]
@@ -148,7 +149,7 @@ def main() -> None:
     except subprocess.CalledProcessError as exc:
         sys.exit(exc.returncode)
     package = install_refract(given.where, copy=given.copy)
-    compile_lane(given.where, package, install_compiler=given.dev)
+    compile_modules(given.where, package, install_compiler=given.dev)
 
 
 if __name__ == "__main__":

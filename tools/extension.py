@@ -1,10 +1,10 @@
-"""The compiled fast lane: built from `redirect/_lane.pyx` where there is a C compiler.
+"""The compiled fast lane and ingest: built from `.pyx` files where there is a C compiler.
 
     python3 -m tools.extension            into src/refract, for the Python that runs this
     python3 -m tools.extension --into DIR into the copy of the package in DIR
 
 Does nothing if it is up to date. Prints why if it can't be built, and then exits with 1: Refract
-runs without it (`refract.redirect.lane`).
+runs without it (`refract.core.compiled`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILD_LOCK = ROOT / "requirements-build.lock"
 PACKAGE = ROOT / "src/refract"
-MODULE = "refract.redirect._lane"
-SOURCE_NAME = "redirect/_lane.pyx"
+SOURCES = ("redirect/_lane.pyx", "clicks/_frames.pyx")
 DIGEST_CODE = '''
 cdef extern from *:
     """
@@ -38,7 +37,7 @@ SOURCE_DIGEST = source_digest.decode("ascii")
 
 
 class NotCompiled(Exception):
-    """The lane can't be compiled here; the message is the reason."""
+    """A module can't be compiled here; the message is the reason."""
 
 
 def find_compiler() -> list[str]:
@@ -55,33 +54,45 @@ def find_compiler() -> list[str]:
     return [found, *command[1:]]
 
 
-def get_target(package: Path) -> Path:
-    """Return the file of the compiled lane for this Python."""
+def get_target(package: Path, source_name: str) -> Path:
+    """Return the file of a compiled module for this Python."""
     suffix = sysconfig.get_config_var("EXT_SUFFIX")
-    return (package / SOURCE_NAME).with_suffix(str(suffix))
+    return (package / source_name).with_suffix(str(suffix))
 
 
 def is_current(package: Path) -> bool:
-    """Return whether the lane has been compiled from this source."""
-    target = get_target(package)
-    return target.exists() and _digest(package / SOURCE_NAME).encode() in target.read_bytes()
+    """Return whether everything has been compiled from these sources."""
+    return all(_is_current(package, name) for name in SOURCES)
 
 
-def build_lane(package: Path) -> Path:
-    """Compile the lane of a package, unless it is current. Return the file."""
-    target = get_target(package)
-    if is_current(package):
-        return target
-    compiler = find_compiler()
+def _is_current(package: Path, source_name: str) -> bool:
+    target = get_target(package, source_name)
+    return target.exists() and _digest(package, source_name).encode() in target.read_bytes()
+
+
+def build_modules(package: Path) -> dict[str, Path]:
+    """Compile the modules of a package that are not current. Return all files, by source."""
+    stale = [name for name in SOURCES if not _is_current(package, name)]
+    if stale:
+        compiler = find_compiler()
+        with tempfile.TemporaryDirectory() as directory:
+            work = Path(directory)
+            cython = _provide_cython(work)
+            for name in stale:
+                _build_module(package, name, compiler, cython)
+    return {name: get_target(package, name) for name in SOURCES}
+
+
+def _build_module(package: Path, source_name: str, compiler: list[str], cython: str) -> None:
+    target, source = get_target(package, source_name), package / source_name
+    module = ".".join(["refract", *Path(source_name).with_suffix("").parts])
     with tempfile.TemporaryDirectory() as directory:
         work = Path(directory)
-        source = package / SOURCE_NAME
-        copy, generated, built = work / "_lane.pyx", work / "_lane.c", work / target.name
-        copy.write_text(source.read_text() + DIGEST_CODE.format(digest=_digest(source)))
-        _run(
-            [sys.executable, "-m", "cython", "-3", "--module-name", MODULE, str(copy)],
-            PYTHONPATH=_provide_cython(work),
-        )
+        copy, generated = work / source.name, work / source.with_suffix(".c").name
+        built, digest = work / target.name, _digest(package, source_name)
+        copy.write_text(source.read_text() + DIGEST_CODE.format(digest=digest))
+        command = [sys.executable, "-m", "cython", "-3", "--module-name", module]
+        _run([*command, "-I", str(package), str(copy)], PYTHONPATH=cython)
         _run([*compiler, *_get_flags(), str(generated), "-o", str(built)])
         # Renamed into place: a process that has loaded the old one keeps it.
         unfinished = target.with_suffix(".new")
@@ -90,11 +101,17 @@ def build_lane(package: Path) -> Path:
             unfinished.replace(target)
         except OSError as exc:
             raise NotCompiled(f"{target.parent} can't be written: {exc.strerror}") from exc
-    return target
 
 
-def _digest(source: Path) -> str:
-    return hashlib.sha256(source.read_bytes()).hexdigest()
+def _digest(package: Path, source_name: str) -> str:
+    """Return the digest of a source and of what it includes, as `refract.core.compiled` does."""
+    source = package / source_name
+    included = [
+        package / line.split('"')[1]
+        for line in source.read_text().splitlines()
+        if line.startswith('include "')
+    ]
+    return hashlib.sha256(b"\0".join(path.read_bytes() for path in [source, *included])).hexdigest()
 
 
 def _get_flags() -> list[str]:
@@ -136,10 +153,10 @@ def main() -> int:
     parser.add_argument("--into", type=Path, default=PACKAGE, help="a copy of the package")
     given = parser.parse_args()
     try:
-        build_lane(given.into)
+        build_modules(given.into)
     except NotCompiled as exc:
         print(
-            f"The fast lane is not compiled, because {exc}. Redirects work without it, for more"
+            f"Fast lane and ingest are not compiled, because {exc}. Both work in Python, for more"
             " CPU.",
             file=sys.stderr,
         )

@@ -1,4 +1,4 @@
-"""The hook of hatchling that adds the compiled fast lane to a wheel, where it can be compiled."""
+"""The hook of hatchling that adds compiled modules to a wheel, where it can be compiled."""
 
 import sys
 from pathlib import Path
@@ -12,19 +12,21 @@ sys.path.insert(0, str(ROOT))  # hatchling loads this file by its path
 from tools import extension  # noqa: E402 - not before the line above
 
 
-class LaneBuildHook(BuildHookInterface[Any]):
-    """Without a C compiler the wheel is pure, and Refract runs on the Python lane."""
+class ModuleBuildHook(BuildHookInterface[Any]):
+    """Without a C compiler the wheel is pure, and Refract runs on Python alone."""
 
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Compile the lane. An editable wheel takes it from the source tree as well."""
+        """Compile the modules. An editable wheel takes them from the source tree as well."""
         del version
         try:
-            built = extension.build_lane(extension.PACKAGE)
+            built = extension.build_modules(extension.PACKAGE)
         except extension.NotCompiled as exc:
-            self.app.display_warning(f"The fast lane is not compiled, because {exc}.")
+            self.app.display_warning(f"Fast lane and ingest are not compiled, because {exc}.")
             return
         build_data["pure_python"] = False
         build_data["infer_tag"] = True
-        build_data["force_include"][str(built)] = f"refract/redirect/{built.name}"
+        for source_name, file in built.items():
+            place = Path("refract", source_name).with_name(file.name)
+            build_data["force_include"][str(file)] = place.as_posix()

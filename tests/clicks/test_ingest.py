@@ -11,8 +11,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from refract.clicks.ingest import ingester as ingesting
-from refract.clicks.ingest.batch import EventBatch
-from refract.clicks.ingest.ingester import Ingester
+from refract.clicks.ingest.ingester import Ingester, PreparedBatch
 from refract.clicks.ingest.transaction import IngestRun
 from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
 from refract.clicks.queries import select_events
@@ -333,12 +332,12 @@ async def test_clicks_wait_while_the_database_is_away(
 
 
 @pytest.fixture
-def short_runs(rt: Runtime, monkeypatch: pytest.MonkeyPatch) -> int:
-    """Read ten clicks at once, forty in a run on database servers; return the clicks of a run."""
+def short_runs(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Read ten clicks at once, forty in a run; return the clicks of a run."""
     monkeypatch.setattr(ingesting, "BATCH_SIZE", 40)
     monkeypatch.setattr(ingesting, "MAX_BATCH_SIZE", 10)
-    monkeypatch.setitem(ingesting.MAX_RUN_CLICKS, rt.db.dialect, 40)
-    return 10 if rt.db.dialect == "sqlite" else 40
+    monkeypatch.setattr(ingesting, "MAX_RUN_CLICKS", 40)
+    return 40
 
 
 async def test_roll_ups_are_written_once_per_run(rt: Runtime, root: Path, short_runs: int) -> None:
@@ -360,11 +359,11 @@ class Interrupted(Ingester):
 
     left = 3
 
-    async def _build_event_batch(self, run: IngestRun, batch: SpoolBatch) -> EventBatch:
+    async def _prepare_batch(self, run: IngestRun, batch: SpoolBatch) -> PreparedBatch:
         self.left -= 1
         if self.left == -1:
             raise StoreUnavailable
-        return await super()._build_event_batch(run, batch)
+        return await super()._prepare_batch(run, batch)
 
 
 async def test_a_run_that_fails_in_the_middle_leaves_nothing(
@@ -389,12 +388,11 @@ class Delayed(Ingester):
         self,
         session: WriteSession,
         run: IngestRun,
-        batch: SpoolBatch,
-        events: EventBatch,
+        ready: list[PreparedBatch],
         *,
         follow: bool,
     ) -> None:
-        await super()._store_batches(session, run, batch, events, follow=follow)
+        await super()._store_batches(session, run, ready, follow=follow)
         assert isinstance(self._rt.clock, ManualClock)
         self._rt.clock.advance(60)
         assert not gc.isenabled()
@@ -426,12 +424,11 @@ class Observed(Ingester):
         self,
         session: WriteSession,
         run: IngestRun,
-        batch: SpoolBatch,
-        events: EventBatch,
+        ready: list[PreparedBatch],
         *,
         follow: bool,
     ) -> None:
-        await super()._store_batches(session, run, batch, events, follow=follow)
+        await super()._store_batches(session, run, ready, follow=follow)
         self.events_stored.set()
 
 

@@ -17,7 +17,6 @@ from refract.clicks.spool.format import (
     PREFETCH,
     PRIVATE,
     SEGMENT_HEADER_BYTES,
-    BrokenFrame,
     Click,
     decode_clicks,
     encode_frame,
@@ -37,6 +36,7 @@ from refract.clicks.spool.reader import (
     read_batch,
     remove_finished,
     remove_temp_spools,
+    scan_frames,
 )
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer, format_segment_name
 from tests.services_plugin import ABSENT
@@ -167,14 +167,10 @@ def test_a_flipped_bit_never_passes_for_a_click(at: int, bit: int) -> None:
     while sum(map(len, frames[: sound + 1])) <= at:
         sound += 1
 
-    got: list[Click] = []
-    try:
-        got.extend(decode_clicks(bytes(data), 0))
-    except BrokenFrame as exc:
-        # A flipped bit may also look like a short tail.
-        assert exc.offset == sum(map(len, frames[:sound]))  # noqa: PT017 - see above
+    found = scan_frames(bytes(data), 9)
 
-    assert [click.target for click in got] == [1, 2, 3][:sound]
+    # A flipped bit may also look like a short tail, so it is not always found to be broken.
+    assert (found.clicks, found.size) == (sound, sum(map(len, frames[:sound])))
 
 
 def test_clicks_come_back_in_order_across_segments(tmp_path: Path) -> None:

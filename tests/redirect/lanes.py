@@ -3,12 +3,13 @@
 import pytest
 
 from refract.clicks.spool.writer import ResponseTransport
+from refract.core.compiled import load_compiled
 from refract.redirect.lane import (
+    MODULE_NAME,
     FindNetwork,
     HitResponderClass,
     LaneState,
     PythonHitResponder,
-    load_compiled,
 )
 
 LANES = ["compiled", "python", "parser"]
@@ -35,7 +36,8 @@ def get_responder(lane: str) -> HitResponderClass:
         return PythonHitResponder
     if lane == "parser":
         return NoHitResponder
-    compiled, reason = load_compiled()
-    if compiled is None:
+    module, reason = load_compiled(MODULE_NAME)
+    if module is None:
         pytest.skip(f"no compiled lane: {reason} (python3 -m tools.extension)")
-    return compiled
+    responder: HitResponderClass = module.HitResponder
+    return responder

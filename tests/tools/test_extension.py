@@ -1,4 +1,4 @@
-"""The compiled lane is built where that is possible, and nothing fails where it is not."""
+"""Compiled modules are built where that is possible, and nothing fails where it is not."""
 
 import os
 import shutil
@@ -12,15 +12,17 @@ import pytest
 from tools import environment, extension
 
 PACKAGE_FILES = ("pyproject.toml", "README.md", "LICENSE", ".gitignore")
+INCLUDED_SOURCE = "clicks/spool/_crc32.pxi"
 NO_COMPILER = {"PATH": "/no/such/directory", "CC": "no-such-compiler"}
 
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """A package with nothing but the source of the lane."""
-    source = tmp_path / "refract" / extension.SOURCE_NAME
-    source.parent.mkdir(parents=True)
-    shutil.copy(extension.PACKAGE / extension.SOURCE_NAME, source)
+    """A package with nothing but the sources of compiled modules."""
+    for name in (*extension.SOURCES, INCLUDED_SOURCE):
+        source = tmp_path / "refract" / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(extension.PACKAGE / name, source)
     return tmp_path / "refract"
 
 
@@ -36,16 +38,20 @@ def project(tmp_path: Path) -> Path:
     return where
 
 
-def test_the_lane_is_compiled_once_per_source(package: Path) -> None:
-    built = extension.build_lane(package)
-    first = built.stat().st_mtime_ns
+@pytest.mark.parametrize("changed", [*extension.SOURCES, INCLUDED_SOURCE])
+def test_modules_are_compiled_once_per_source(package: Path, changed: str) -> None:
+    built = extension.build_modules(package)
+    first = [path.stat().st_mtime_ns for path in built.values()]
 
     assert extension.is_current(package)
-    assert extension.build_lane(package).stat().st_mtime_ns == first
-    source = package / extension.SOURCE_NAME
+    again = extension.build_modules(package).values()
+    assert [path.stat().st_mtime_ns for path in again] == first
+    source = package / changed
     source.write_text(source.read_text() + "\n# changed\n")
     assert not extension.is_current(package)
-    assert [path.name for path in built.parent.iterdir() if path not in (built, source)] == []
+    sources = [package / name for name in (*extension.SOURCES, INCLUDED_SOURCE)]
+    files = {path for path in package.rglob("*") if path.is_file()}
+    assert files == {*built.values(), *sources}
 
 
 def test_without_a_compiler_one_line_says_so(package: Path) -> None:
@@ -60,18 +66,19 @@ def test_without_a_compiler_one_line_says_so(package: Path) -> None:
 
     assert done.returncode == 1
     assert done.stderr == (
-        "The fast lane is not compiled, because there is no C compiler (no-such-compiler)."
-        " Redirects work without it, for more CPU.\n"
+        "Fast lane and ingest are not compiled, because there is no C compiler"
+        " (no-such-compiler). Both work in Python, for more CPU.\n"
     )
-    assert not extension.get_target(package).exists()
+    assert list(package.rglob("*.so")) == []
 
 
 def test_a_source_that_does_not_compile_is_reported_and_leaves_nothing(package: Path) -> None:
-    (package / extension.SOURCE_NAME).write_text("cdef nonsense(\n")
+    for name in extension.SOURCES:
+        (package / name).write_text("cdef nonsense(\n")
 
     with pytest.raises(extension.NotCompiled, match="failed"):
-        extension.build_lane(package)
-    assert not extension.get_target(package).exists()
+        extension.build_modules(package)
+    assert list(package.rglob("*.so")) == []
 
 
 def test_an_installed_copy_takes_nothing_compiled_from_the_checkout(tmp_path: Path) -> None:
@@ -81,11 +88,11 @@ def test_an_installed_copy_takes_nothing_compiled_from_the_checkout(tmp_path: Pa
     package = environment.install_refract(where, copy=True)
 
     assert list(package.rglob("*.so")) == []
-    assert (package / extension.SOURCE_NAME).exists()
+    assert all((package / name).exists() for name in (*extension.SOURCES, INCLUDED_SOURCE))
 
 
 @pytest.mark.parametrize("compiles", [True, False])
-def test_a_wheel_holds_the_compiled_lane_where_it_can_be_compiled(
+def test_a_wheel_holds_compiled_modules_where_they_can_be_compiled(
     project: Path, compiles: bool
 ) -> None:
     subprocess.run(
@@ -98,7 +105,7 @@ def test_a_wheel_holds_the_compiled_lane_where_it_can_be_compiled(
 
     (wheel,) = (project / "dist").iterdir()
     names = zipfile.ZipFile(wheel).namelist()
-    compiled = f"refract/redirect/{extension.get_target(extension.PACKAGE).name}"
-    assert (compiled in names) is compiles
+    targets = [extension.get_target(Path("refract"), name) for name in extension.SOURCES]
+    assert {target.as_posix() in names for target in targets} == {compiles}
     assert wheel.name.endswith("-py3-none-any.whl") is not compiles
-    assert {"refract/redirect/lane.py", "refract/redirect/_lane.pyx"} <= set(names)
+    assert {f"refract/{name}" for name in (*extension.SOURCES, INCLUDED_SOURCE)} <= set(names)

@@ -5,22 +5,18 @@ more requests, and replaces it where it has been compiled (`tools/extension.py`)
 every request: the others are parsed by `redirect.protocol`, with the same clicks and responses.
 """
 
-import hashlib
-import os
 import re
 from collections.abc import Callable, Container, Iterable
-from pathlib import Path
 from typing import Final, Literal, Protocol
 
 from refract.clicks.spool.format import encode_frame
 from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
+from refract.core.compiled import choose_compiled
 from refract.limits.service import MissLimit
 from refract.redirect.cache import RedirectCache
 from refract.web.protocol import MAX_BYTES_PER_TURN
 
-LANE_VARIABLE: Final = "REFRACT_LANE"
-"""Set to `python`, the compiled lane is not used. For tests, measurements and diagnosis."""
-SOURCE: Final = Path(__file__).with_name("_lane.pyx")
+MODULE_NAME: Final = "refract.redirect._lane"
 
 FindNetwork = Callable[[Iterable[tuple[bytes, bytes]]], bytes]
 LaneName = Literal["compiled", "python"]
@@ -157,24 +153,8 @@ def _find_nothing(_path: bytes) -> None:
     return None
 
 
-def load_compiled() -> tuple[HitResponderClass | None, str]:
-    """Return the compiled responder, or None and the reason."""
-    try:
-        from refract.redirect import _lane  # noqa: PLC0415 - it may not exist
-    except ImportError as exc:
-        missing = exc.name == "refract.redirect"
-        return None, "it was not compiled" if missing else f"it can't be loaded: {exc}"
-    if SOURCE.exists() and hashlib.sha256(SOURCE.read_bytes()).hexdigest() != _lane.SOURCE_DIGEST:
-        return None, "it was compiled from another version"
-    return _lane.HitResponder, ""
-
-
-def _choose() -> tuple[HitResponderClass | None, str]:
-    if os.environ.get(LANE_VARIABLE) == "python":
-        return None, f"{LANE_VARIABLE} is python"
-    return load_compiled()
-
-
-_compiled, WHY_NOT_COMPILED = _choose()
-LANE: LaneName = "python" if _compiled is None else "compiled"
-create_hit_responder: HitResponderClass = _compiled or PythonHitResponder
+_module, WHY_NOT_COMPILED = choose_compiled(MODULE_NAME)
+LANE: LaneName = "python" if _module is None else "compiled"
+create_hit_responder: HitResponderClass = (
+    PythonHitResponder if _module is None else _module.HitResponder
+)

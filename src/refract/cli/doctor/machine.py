@@ -15,6 +15,7 @@ from refract.cli.doctor.findings import (
     report_ok,
     report_warning,
 )
+from refract.clicks import compiled as ingest
 from refract.clicks.spool.reader import (
     SpoolPosition,
     count_pending,
@@ -24,7 +25,7 @@ from refract.clicks.spool.reader import (
 )
 from refract.core.settings.model import Settings
 from refract.core.text import count_noun
-from refract.redirect.lane import LANE, WHY_NOT_COMPILED
+from refract.redirect import lane
 from refract.server.metrics import BACKED_UP_ROLES, get_last_backup
 
 LOW_FREE_BYTES = 1 << 30
@@ -41,8 +42,8 @@ def check_machine(settings: Settings) -> list[DoctorFinding]:
         found = [report_warning("data directory", found[-1].message, "refract serve creates it.")]
     if settings.role != "worker":
         found += _check_directory("spool", settings.effective_spool_dir, "REFRACT_SPOOL_DIR")
-    if settings.role not in ("worker", "ingest"):
-        found.append(_check_lane())
+    if settings.role != "worker":
+        found += _check_compiled()
     if settings.role in BACKED_UP_ROLES:
         found += _check_archive(settings)
         found += _check_backup(settings)
@@ -175,15 +176,19 @@ def _check_clicks(settings: Settings) -> Iterator[DoctorFinding]:
         )
 
 
-def _check_lane() -> DoctorFinding:
-    """Report the lane that this installation redirects with. Both count and answer the same."""
-    if LANE == "compiled":
-        return report_ok("fast lane", "Compiled.")
-    return report_ok(
-        "fast lane",
-        f"Python, because {WHY_NOT_COMPILED}: redirects cost more CPU"
-        " (docs/how-to/run-in-production.md).",
-    )
+def _check_compiled() -> Iterator[DoctorFinding]:
+    """Report whether fast lane and ingest are compiled. The results are the same."""
+    parts = {
+        "fast lane": (lane.WHY_NOT_COMPILED, "redirects cost"),
+        "ingest": (ingest.WHY_NOT_COMPILED, "storing clicks costs"),
+    }
+    for part, (reason, what) in parts.items():
+        text = (
+            f"Python, because {reason}: {what} more CPU (docs/how-to/run-in-production.md)."
+            if reason
+            else "Compiled."
+        )
+        yield report_ok(part, text)
 
 
 def _check_open_files() -> Iterator[DoctorFinding]:

@@ -1,16 +1,17 @@
 """A batch of clicks, summed up before it reaches the database."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from refract.clicks.ingest.facts import FACT_COLUMNS, FactsExtractor, hash_visitor, to_microseconds
-from refract.clicks.rollups.breakdowns import BreakdownCounts, build_breakdown_key
+from refract.clicks import compiled
+from refract.clicks.ingest.event_rows import ROW_APPENDERS, EventRows, RowShape, format_second
+from refract.clicks.ingest.facts import FactsExtractor, hash_visitor, to_microseconds
+from refract.clicks.rollups.breakdowns import BreakdownCounts
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, QUARTER
 from refract.clicks.rollups.sketches import VisitorSketch
-from refract.clicks.spool.format import LINK_CLICK, Click
+from refract.clicks.spool.format import LINK_CLICK, decode_click, read_frame_length, read_times
 from refract.core.clock import EPOCH
 from refract.core.settings.model import Dialect
 
@@ -18,8 +19,6 @@ _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _DAY_MICROSECONDS: Final = _DAY_SECONDS * 1_000_000
 _QUARTER_SECONDS: Final = GRAIN_SECONDS[QUARTER]
 _EPOCH: Final = EPOCH.replace(tzinfo=None)  # two drivers expect naive UTC
-
-STORED_COLUMNS: Final = ("spool_id", "segment", "place", "at", "node", *FACT_COLUMNS)
 
 
 RollupSlot = tuple[int, int, int]
@@ -45,21 +44,16 @@ TotalsDelta = tuple[int, int, int]
 """The clicks to be added to a target's totals: people, bots, and the time of the last one."""
 
 
-@dataclass(slots=True)
-class EventBatch:
-    """Rows of events and their sums."""
-
-    events: list[tuple[Any, ...]] = field(default_factory=list)
-    tallies: dict[RollupSlot, RollupDelta] = field(default_factory=dict)
-
-    def sum_totals(self, *, of_links: bool) -> dict[int, TotalsDelta]:
-        """Return the deltas by link, or by list and entry."""
-        found: dict[int, TotalsDelta] = {}
-        for (target, kind, _), tally in self.tallies.items():
-            if (kind == LINK_CLICK) == of_links:
-                people, bots, last = found.get(target, (0, 0, 0))
-                found[target] = people + tally.people, bots + tally.bots, max(last, tally.last)
-        return found
+def sum_totals(
+    tallies: Mapping[RollupSlot, RollupDelta], *, of_links: bool
+) -> dict[int, TotalsDelta]:
+    """Return the deltas by link, or by list and entry."""
+    found: dict[int, TotalsDelta] = {}
+    for (target, kind, _), tally in tallies.items():
+        if (kind == LINK_CLICK) == of_links:
+            people, bots, last = found.get(target, (0, 0, 0))
+            found[target] = people + tally.people, bots + tally.bots, max(last, tally.last)
+    return found
 
 
 TimeFormatter = Callable[[int, int], Any]
@@ -68,7 +62,7 @@ TimeFormatter = Callable[[int, int], Any]
 def make_time_formatter(dialect: Dialect) -> TimeFormatter:
     """Return the driver's formatter of times, given as seconds since 1970 and microseconds."""
     if dialect == "sqlite":
-        return lambda second, micro: f"{_to_text(second)}.{micro:06}"
+        return lambda second, micro: f"{format_second(second)}.{micro:06}"
     whole = _to_aware_datetime if dialect == "postgresql" else _to_datetime
     return lambda second, micro: whole(second).replace(microsecond=micro)
 
@@ -83,63 +77,91 @@ def _to_aware_datetime(at: int) -> datetime:
     return _to_datetime(at).replace(tzinfo=UTC)
 
 
-@lru_cache(maxsize=1024)
-def _to_text(at: int) -> str:
-    return _to_datetime(at).isoformat(" ")
-
-
-def collect_days(clicks: Sequence[Click], received: int) -> set[int]:
+def _collect_days(frames: bytes, received: int) -> set[int]:
     """Return the UTC days these clicks are counted in."""
-    times = [click.time_ns for click in clicks]
-    days = {
-        to_microseconds(time, received) // _DAY_MICROSECONDS for time in (min(times), max(times))
-    }
-    if len(days) > 1:
-        days = {to_microseconds(time, received) // _DAY_MICROSECONDS for time in times}
+    days = {to_microseconds(time, received) // _DAY_MICROSECONDS for time in read_times(frames)}
     return {day * _DAY_SECONDS for day in days}
 
 
-class EventBatchBuilder:
-    """Adds clicks of one spool to a batch."""
+class EventGatherer(Protocol):
+    """Turns the clicks of a run into rows of events and sums."""
 
-    def __init__(
-        self, extractor: FactsExtractor, dialect: Dialect, spool_id: int, segment: int, node: str
+    @property
+    def tallies(self) -> dict[RollupSlot, RollupDelta]:
+        """Return the sums of all batches."""
+
+    def begin_batch(
+        self, shape: RowShape, frames: bytes, base: int, received: int, salts: dict[int, bytes]
     ) -> None:
+        """Take the clicks of these frames, which are whole and valid, from now on.
+
+        `base` is where they begin in their segment, and `received` the time of now in microseconds.
+        """
+
+    def add_clicks(self, rows: EventRows, limit: int) -> bool:
+        """Add the next clicks to rows and tallies; return whether there are more."""
+
+
+class EventGathererClass(Protocol):
+    """How a gatherer is made, for one run."""
+
+    def __call__(
+        self, extractor: FactsExtractor, format_second: Callable[[int], str]
+    ) -> EventGatherer: ...
+
+
+class PythonEventGatherer:
+    """The reference, and the fallback where nothing was compiled."""
+
+    def __init__(self, extractor: FactsExtractor, format_second: Callable[[int], str]) -> None:
+        del format_second  # for the compiled one
+        self.tallies: dict[RollupSlot, RollupDelta] = {}
         self._extractor = extractor
-        self._format_time = make_time_formatter(dialect)
-        self._spool_segment = (spool_id, segment)
-        self._node = node
+        self._frames = b""
+        self._at = 0
 
-    def add_clicks(
-        self, into: EventBatch, clicks: Iterable[Click], received: int, salts: dict[int, bytes]
+    def begin_batch(
+        self, shape: RowShape, frames: bytes, base: int, received: int, salts: dict[int, bytes]
     ) -> None:
-        extract_facts, format_time, node, events, tallies = (
-            self._extractor.extract_facts,
-            self._format_time,
-            self._node,
-            into.events,
-            into.tallies,
-        )
-        spool_id, segment = self._spool_segment
-        here = (build_breakdown_key("nodes", node),) if node else ()
-        for click in clicks:
-            at = to_microseconds(click.time_ns, received)
-            second, micro = divmod(at, 1_000_000)
+        """Take the clicks of these frames from now on."""
+        self._shape, self._frames, self._base, self._at = shape, frames, base, 0
+        self._received, self._salts = received, salts
+
+    def add_clicks(self, rows: EventRows, limit: int) -> bool:
+        """Add the next clicks to rows and tallies; return whether there are more."""
+        frames, base, shape, at = self._frames, self._base, self._shape, self._at
+        append_row, extract_facts = ROW_APPENDERS[shape.dialect], self._extractor.extract_facts
+        while at < len(frames) and limit:
+            click = decode_click(frames, at, base)
+            time = to_microseconds(click.time_ns, self._received)
             row, bot, private, parts, visitor = extract_facts(click)
-            events.append((spool_id, segment, click.offset, format_time(second, micro), node, *row))
-            slot = (row[1], row[0], second - second % _QUARTER_SECONDS)
-            tally = tallies.get(slot)
-            if tally is None:
-                tally = tallies[slot] = RollupDelta()
-            tally.last = max(tally.last, at)
+            append_row(rows, shape, click.offset, time, row)
+            tally = self._get_tally(click.target, click.kind, time)
             if bot:
                 tally.bots += 1
-                continue
-            tally.people += 1
-            if private:
-                tally.private += 1
-                continue
-            tally.visitors.append(hash_visitor(visitor, salts[second - second % _DAY_SECONDS]))
-            counts = tally.parts
-            for part in parts + here:
-                counts[part] = counts.get(part, 0) + 1
+            else:
+                tally.people += 1
+                tally.private += private
+            if not bot and not private:
+                day = time // _DAY_MICROSECONDS * _DAY_SECONDS
+                tally.visitors.append(hash_visitor(visitor, self._salts[day]))
+                counts = tally.parts
+                for part in parts + shape.node_keys:
+                    counts[part] = counts.get(part, 0) + 1
+            at += read_frame_length(frames, at)
+            limit -= 1
+        self._at = at
+        return at < len(frames)
+
+    def _get_tally(self, target: int, kind: int, time: int) -> RollupDelta:
+        second = time // 1_000_000
+        slot = (target, kind, second - second % _QUARTER_SECONDS)
+        tally = self.tallies.get(slot)
+        if tally is None:
+            tally = self.tallies[slot] = RollupDelta()
+        tally.last = max(tally.last, time)
+        return tally
+
+
+collect_days = compiled.choose(_collect_days, "collect_days")
+create_gatherer: EventGathererClass = compiled.choose(PythonEventGatherer, "EventGatherer")

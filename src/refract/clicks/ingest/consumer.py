@@ -17,7 +17,6 @@ from refract.clicks.ingest import stream
 from refract.clicks.ingest.ingester import MAX_BATCH_SIZE, RETRY_INTERVAL, Ingester
 from refract.clicks.ingest.stream import CONSUMER_GROUP, STREAM_KEY, StreamBatch
 from refract.clicks.ingest.transaction import CheckpointMoved
-from refract.clicks.spool.format import BrokenFrame
 from refract.clicks.spool.reader import SpoolPosition
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
@@ -131,7 +130,7 @@ class StreamConsumer:
             try:
                 batch = stream.parse_entry(fields)  # type: ignore[arg-type]
                 entries.append(StreamEntry(number, batch))
-            except (ValueError, KeyError, TypeError, BrokenFrame):
+            except (ValueError, KeyError, TypeError):
                 self._log.error("stream_entry_rejected", entry=number.decode())
                 # The node that sent it still has its clicks and reports the difference.
                 await self._acknowledge([number])
@@ -179,7 +178,7 @@ class StreamConsumer:
                 self._positions.pop(parcel.spool_id, None)
                 continue
             self._positions[parcel.spool_id] = rest.batch.next
-            return len(rest.batch.clicks)
+            return rest.batch.click_count
         return None
 
     async def _load_position(self, parcel: StreamBatch) -> SpoolPosition:

@@ -28,7 +28,6 @@ MAX_CLOCK_SKEW_MICROSECONDS: Final = 60_000_000
 MAX_CACHED_TEXTS: Final = 8192
 MAX_CACHED_NETWORKS: Final = 65_536
 _CAMPAIGN_COLUMNS: Final = ("utm_source", "utm_medium", "utm_campaign", "utm_term", "utm_content")
-_NO_CAMPAIGN: Final[tuple[int | None, tuple[str, ...]]] = (None, ())
 
 FACT_COLUMNS: Final = (
     "kind",
@@ -66,10 +65,11 @@ class FactsExtractor:
     def __init__(self, agents: UserAgentParser, places: PlaceLookup) -> None:
         self._parsed_agents = agents
         self._places = places
-        self._agents = BoundedCache(self._describe_agent, MAX_CACHED_AGENTS)
-        self._networks = BoundedCache(self._describe_network, MAX_CACHED_NETWORKS)
-        self._referrers = BoundedCache(self._describe_referrer, MAX_CACHED_TEXTS)
-        self._campaigns = BoundedCache(self._describe_campaign, MAX_CACHED_TEXTS)
+        # Facts by bytes of the frame. The compiled gatherer reads them too.
+        self.agents = BoundedCache(self._describe_agent, MAX_CACHED_AGENTS)
+        self.networks = BoundedCache(self._describe_network, MAX_CACHED_NETWORKS)
+        self.referrers = BoundedCache(self._describe_referrer, MAX_CACHED_TEXTS)
+        self.campaigns = BoundedCache(self._describe_campaign, MAX_CACHED_TEXTS)
         self._geo_ids: dict[GeoPlace, int | None] = {}
         self._day = date.min
         self.unsaved: SharedRows = defaultdict(dict)
@@ -82,26 +82,25 @@ class FactsExtractor:
 
     def reset(self) -> None:
         """Forget which facts are saved, after a transaction that failed."""
-        for cache in (self._agents, self._networks, self._referrers, self._campaigns):
+        for cache in (self.agents, self.networks, self.referrers, self.campaigns):
             cache.clear()
         self._geo_ids.clear()
         self.unsaved.clear()
 
     def invalidate_places(self) -> None:
         """Forget the places of networks, after the GeoIP file has changed."""
-        self._networks.clear()
+        self.networks.clear()
 
     def extract_facts(self, click: Click) -> ClickFacts:
         _, kind, flags, target, _, network, agent, referrer, campaign = click
         if flags & PRIVATE:
             return _build_private_facts(kind, target, flags)
-        agent_id, visitor, device, agent_keys = self._agents[agent]
+        agent_id, visitor, device, bot, agent_keys = self.agents[agent]
         if flags & PREFETCH:
-            device = BOT_DEVICE
-        address, geo_id, place_keys = self._networks[network]
-        referrer_id, referrer_keys = self._referrers[referrer]
-        campaign_id, campaign_keys = self._campaigns[campaign] if campaign else _NO_CAMPAIGN
-        bot = device == BOT_DEVICE
+            device, bot = BOT_DEVICE, True
+        address, geo_id, place_keys = self.networks[network]
+        referrer_id, referrer_keys = self.referrers[referrer]
+        campaign_id, campaign_keys = self.campaigns[campaign]
         row = (
             kind, target, bot, False, address, device, agent_id, geo_id, referrer_id, campaign_id,
         )  # fmt: skip
@@ -124,12 +123,12 @@ class FactsExtractor:
         self.unsaved[model][fact_id] = values
         return fact_id
 
-    def _describe_agent(self, raw: bytes) -> tuple[int | None, bytes, str, tuple[str, ...]]:
+    def _describe_agent(self, raw: bytes) -> tuple[int | None, bytes, str, bool, tuple[str, ...]]:
         text, key, device, browser, browser_version, system, system_version, breakdown_keys = (
             self._parsed_agents[raw]
         )
         agent_id = self._share(ClickAgent, text, browser, browser_version, system, system_version)
-        return agent_id, key, device, breakdown_keys
+        return agent_id, key, device, device == BOT_DEVICE, breakdown_keys
 
     def _describe_network(self, network: bytes) -> tuple[str | None, int | None, tuple[str, ...]]:
         place = self._places[network]

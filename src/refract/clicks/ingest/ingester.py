@@ -4,12 +4,14 @@ import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import structlog
 
+from refract.clicks import compiled
 from refract.clicks.ingest.agents import UserAgentParser
-from refract.clicks.ingest.batch import EventBatch, EventBatchBuilder, collect_days
+from refract.clicks.ingest.batch import collect_days, create_gatherer
+from refract.clicks.ingest.event_rows import EventRows, build_shape, format_second
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
 from refract.clicks.ingest.salts import SaltStore
@@ -34,7 +36,6 @@ from refract.clicks.spool.reader import (
     remove_finished,
     remove_temp_spools,
 )
-from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.error_throttle import ErrorThrottle
 from refract.core.errors import Unavailable
@@ -44,12 +45,11 @@ BATCH_SIZE = 2000
 """Clicks in a run while no more are waiting."""
 MAX_BATCH_SIZE = 8000
 """Clicks that are read at once while there is a backlog."""
-MAX_RUN_CLICKS: Final = {"sqlite": MAX_BATCH_SIZE, "postgresql": 48_000, "mysql": 48_000}
-"""Clicks in a run while there is a backlog.
+MAX_RUN_CLICKS: Final = 48_000
+"""Clicks in a run while there is a backlog: a roll-up is written once per run.
 
-A roll-up is written once per run. On a database server a run is many batches: it blocks other
-writers only when it writes its roll-ups, at its end. On SQLite a run is one batch, since it blocks
-all other writers from its beginning.
+On a database server a run blocks other writers only when it writes its roll-ups, at its end. SQLite
+blocks all writers from the beginning of a transaction, so all events are ready before.
 """
 MAX_RUN_SECONDS = 1.0
 """How long a run may go on: its clicks are not counted before its end."""
@@ -63,6 +63,13 @@ CLICKS_PER_TURN = 100
 POLL_INTERVAL = 0.2
 YIELD_SECONDS = 0.01
 RETRY_INTERVAL = 1.0
+
+
+class PreparedBatch(NamedTuple):
+    """A batch with the rows of its events."""
+
+    batch: SpoolBatch
+    rows: EventRows
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +103,10 @@ class Ingester:
             "refract_ingest_lag_seconds", "How long clicks have been waiting to be stored"
         )
         self._caught_up_at = rt.clock.monotonic()
+        implementation = rt.metrics.gauge(
+            "refract_ingest_compiled", "1 if clicks are gathered by compiled code, 0 by Python"
+        )
+        implementation.set(compiled.IMPLEMENTATION == "compiled")
 
     async def run(self) -> None:
         """Apply clicks until cancelled. Retries while the database is unavailable."""
@@ -179,14 +190,18 @@ class Ingester:
 
     async def _apply_run(self, run: IngestRun, batch: SpoolBatch, *, follow: bool = True) -> None:
         """Apply a batch, and with `follow` the ones behind it, in one transaction."""
-        events = await self._build_event_batch(run, batch)
+        ready = [await self._prepare_batch(run, batch)]
+        if follow and self._rt.db.dialect == "sqlite":
+            while self._should_continue(run, ready[-1].batch):
+                ready.append(await self._read_ahead(run, ready[-1].batch.next))
         try:
             async with self._rt.db.write() as session:
                 begun = time.process_time()  # on SQLite there is one writer from here on
-                await self._store_batches(session, run, batch, events, follow=follow)
+                await self._store_batches(session, run, ready, follow=follow)
                 begun = begun if self._rt.db.dialect == "sqlite" else time.process_time()
-                if run.sums.tallies:
-                    await store_sums(session, run, (await self._get_tools()).updater)
+                if run.gatherer is not None:
+                    updater = (await self._get_tools()).updater
+                    await store_sums(session, run.gatherer.tallies, updater)
         except BaseException:
             if self._tools is not None:
                 self._tools.updater.reset()
@@ -197,14 +212,14 @@ class Ingester:
         self,
         session: WriteSession,
         run: IngestRun,
-        batch: SpoolBatch,
-        events: EventBatch,
+        ready: list[PreparedBatch],
         *,
         follow: bool,
     ) -> None:
         """Store the batches of a run. The next one is read while a database server is busy."""
-        while True:
-            more = follow and self._should_continue(run, batch)
+        may_read = follow and self._rt.db.dialect != "sqlite"
+        for batch, events in ready:  # grows meanwhile
+            more = may_read and self._should_continue(run, batch)
             reading = asyncio.create_task(self._read_ahead(run, batch.next)) if more else None
             try:
                 if follow:  # else the node that has the spool did it
@@ -215,28 +230,21 @@ class Ingester:
                     reading.cancel()
                     await asyncio.gather(reading, return_exceptions=True)
                 raise
-            if reading is None:
-                return
-            batch, events = await reading
-            if batch.next == run.position:
-                return
+            events.clear()
+            if reading is not None:
+                ready.append(await reading)
 
     def _should_continue(self, run: IngestRun, batch: SpoolBatch) -> bool:
         """Return whether the batch after this one belongs to the same run."""
-        has_backlog = len(batch.clicks) >= self._batch_size or batch.next.segment > batch.segment
+        has_backlog = batch.click_count >= self._batch_size or batch.next.segment > batch.segment
         return (
             has_backlog
-            and run.clicks + len(batch.clicks) < self._run_size
-            # Its driver would compete for the interpreter's lock while it holds the database's.
-            and self._rt.db.dialect != "sqlite"
+            and run.gathered < self._run_size
             and self._rt.clock.monotonic() - run.began_at < MAX_RUN_SECONDS
         )
 
-    async def _read_ahead(
-        self, run: IngestRun, position: SpoolPosition
-    ) -> tuple[SpoolBatch, EventBatch]:
-        batch = await self._read_batch(run.spool, position)
-        return batch, await self._build_event_batch(run, batch)
+    async def _read_ahead(self, run: IngestRun, position: SpoolPosition) -> PreparedBatch:
+        return await self._prepare_batch(run, await self._read_batch(run.spool, position))
 
     def _quarantine_damage(self, spool: SpoolState, batch: SpoolBatch) -> None:
         if batch.damage is not None:
@@ -247,8 +255,10 @@ class Ingester:
         """Use longer runs during a backlog, shorter ones after blocking others too long."""
         if cpu_seconds > MAX_LOCK_SECONDS:
             self._run_size = max(BATCH_SIZE, self._run_size // 2)
-        elif clicks >= self._run_size and cpu_seconds < MAX_LOCK_SECONDS / 2:
-            self._run_size = min(MAX_RUN_CLICKS[self._rt.db.dialect], self._run_size * 2)
+        elif clicks >= self._run_size:
+            fitting = round(clicks * MAX_LOCK_SECONDS * 0.8 / cpu_seconds)
+            grown = min(MAX_RUN_CLICKS, self._run_size * 2, fitting)
+            self._run_size = max(BATCH_SIZE, grown)
 
     async def _get_tools(self) -> IngestTools:
         if self._tools is None:
@@ -261,23 +271,24 @@ class Ingester:
         places = PlaceLookup(self._rt.settings.geoip_path, self._rt.clock)
         return IngestTools(places, FactsExtractor(UserAgentParser(), places), RollupUpdater())
 
-    async def _build_event_batch(self, run: IngestRun, batch: SpoolBatch) -> EventBatch:
-        """Return the events of a batch, and add them to the sums of its run."""
-        event_batch = EventBatch(tallies=run.sums.tallies)
-        if not batch.clicks:
-            return event_batch
+    async def _prepare_batch(self, run: IngestRun, batch: SpoolBatch) -> PreparedBatch:
+        """Build the rows of a batch, and add its clicks to the sums of its run."""
+        rows: EventRows = []
+        if not batch.click_count:
+            return PreparedBatch(batch, rows)
         tools = await self._get_tools()
         received = self._rt.clock.now_ns() // 1000
-        salts = await self._salts.get_salts(collect_days(batch.clicks, received))
+        salts = await self._salts.get_salts(collect_days(batch.frames, received))
         tools.extractor.begin_day(self._rt.clock.now().date())
-        builder = EventBatchBuilder(
-            tools.extractor, self._rt.db.dialect, run.spool.id, batch.segment, run.spool.node[:64]
-        )
-        for clicks in iter_batches(batch.clicks, CLICKS_PER_TURN):
-            builder.add_clicks(event_batch, clicks, received, salts)
+        if run.gatherer is None:
+            run.gatherer = create_gatherer(tools.extractor, format_second)
+        shape = build_shape(self._rt.db.dialect, run.spool.id, batch.segment, run.spool.node[:64])
+        run.gatherer.begin_batch(shape, batch.frames, batch.base, received, salts)
+        while run.gatherer.add_clicks(rows, CLICKS_PER_TURN):  # noqa: ASYNC110 - no wait, work
             await asyncio.sleep(0)  # let requests be answered
+        run.gathered += batch.click_count
         await self._save_facts(tools.extractor)
-        return event_batch
+        return PreparedBatch(batch, rows)
 
     async def _save_facts(self, extractor: FactsExtractor) -> None:
         if extractor.unsaved:

@@ -24,7 +24,6 @@ from refract.clicks.spool.reader import (
     lock_ingester,
     quarantine_damage,
     read_batch,
-    read_raw_frames,
     remove_finished,
     remove_temp_spools,
 )
@@ -194,14 +193,13 @@ class SpoolShipper:
         if batch.damage is not None:
             aside = quarantine_damage(spool, batch.damage)
             self._log.error("clicks_quarantined", kept_in=str(aside), size=batch.damage.size)
-        frames = read_raw_frames(spool, batch)
         entry = await stream.send_batch(
-            self._redis, stream.StreamBatch(spool.id, spool.node[:64], progress.sent, batch), frames
+            self._redis, stream.StreamBatch(spool.id, spool.node[:64], progress.sent, batch)
         )
-        progress.in_flight.append(SentBatch(batch.next, entry, len(frames)))
+        progress.in_flight.append(SentBatch(batch.next, entry, len(batch.frames)))
         progress.sent = batch.next
-        self._shipped.inc(len(batch.clicks))
-        return len(batch.clicks)
+        self._shipped.inc(batch.click_count)
+        return batch.click_count
 
     async def _resend_lost(self, progress: ShippingProgress) -> None:
         """Send again from the oldest batch in flight if the stream has lost it."""

@@ -8,8 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from refract.clicks.spool.format import decode_clicks
-from refract.clicks.spool.reader import SpoolBatch, SpoolDamage, SpoolPosition, SpoolState
+from refract.clicks.spool.reader import (
+    SpoolBatch,
+    SpoolDamage,
+    SpoolPosition,
+    SpoolState,
+    scan_frames,
+)
 from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 
 STREAM_KEY: Final = "refract:clicks"
@@ -58,12 +63,7 @@ class StreamBatch:
 
     def skip_to(self, position: SpoolPosition) -> "StreamBatch":
         """Return the rest of the batch when everything before this position is stored."""
-        left = [
-            click
-            for click in self.batch.clicks
-            if SpoolPosition(self.batch.segment, click.offset) >= position
-        ]
-        return StreamBatch(self.spool_id, self.node, position, self.batch._replace(clicks=left))
+        return StreamBatch(self.spool_id, self.node, position, self.batch.skip_to(position))
 
     def join(self, other: "StreamBatch", max_clicks: int) -> "StreamBatch | None":
         """Join the next batch to this one; return None if they are not adjacent or too large."""
@@ -75,22 +75,24 @@ class StreamBatch:
             or mine.damage
             or mine.torn
         )
-        if apart or len(mine.clicks) + len(its.clicks) > max_clicks:
+        if apart or mine.click_count + its.click_count > max_clicks:
             return None
-        return StreamBatch(
-            self.spool_id, self.node, self.start, its._replace(clicks=mine.clicks + its.clicks)
+        joined = its._replace(
+            frames=mine.frames + its.frames,
+            base=mine.base if mine.click_count else its.base,
+            click_count=mine.click_count + its.click_count,
         )
+        return StreamBatch(self.spool_id, self.node, self.start, joined)
 
 
-async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> bytes:
+async def send_batch(redis: RedisClient, parcel: StreamBatch) -> bytes:
     """Put a batch on the stream; return the id of its entry."""
     batch = parcel.batch
-    base = batch.clicks[0].offset if batch.clicks else 0
     damage = ":".join(map(str, batch.damage)) if batch.damage else ""
     words: list[str | bytes | int] = [
         "spool", parcel.spool_id, "node", parcel.node, "from", _format_position(parcel.start), "to",
-        _format_position(batch.next), "segment", batch.segment, "base", base, "torn", batch.torn,
-        "damage", damage, "frames", frames,
+        _format_position(batch.next), "segment", batch.segment, "base", batch.base, "torn",
+        batch.torn, "damage", damage, "frames", batch.frames,
     ]  # fmt: skip
     answer: bytes = await redis.execute("XADD", STREAM_KEY, "*", *words, seconds=STREAM_TIMEOUT)
     return answer
@@ -99,13 +101,23 @@ async def send_batch(redis: RedisClient, parcel: StreamBatch, frames: bytes) -> 
 def parse_entry(fields: list[bytes]) -> StreamBatch:
     """Parse an entry.
 
-    Raises `ValueError`, `KeyError` or `BrokenFrame` for one that was not sent by Refract.
+    Raises `ValueError` or `KeyError` for one that was not sent by Refract.
     """
     values = dict(zip(fields[::2], fields[1::2], strict=True))
     damage = SpoolDamage(*map(int, values[b"damage"].split(b":"))) if values[b"damage"] else None
-    got = list(decode_clicks(values[b"frames"], int(values[b"base"])))
+    frames = values[b"frames"]
+    found = scan_frames(frames, len(frames))
+    if found.is_broken:
+        problem = "a frame is broken"
+        raise ValueError(problem)
     batch = SpoolBatch(
-        int(values[b"segment"]), got, _parse_position(values[b"to"]), int(values[b"torn"]), damage
+        int(values[b"segment"]),
+        _parse_position(values[b"to"]),
+        frames[: found.size],
+        int(values[b"base"]),
+        found.clicks,
+        int(values[b"torn"]),
+        damage,
     )
     return StreamBatch(
         int(values[b"spool"]),

@@ -6,17 +6,18 @@ the checkpoint moved and applies nothing.
 """
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select, update
 
-from refract.clicks.ingest.batch import EventBatch
+from refract.clicks.ingest.batch import EventGatherer, RollupDelta, RollupSlot, sum_totals
+from refract.clicks.ingest.event_rows import EventRows, insert_events
 from refract.clicks.models import SpoolCheckpoint
 from refract.clicks.rollups.state import lock_progress, save_progress
-from refract.clicks.rollups.store import add_totals, insert_events
+from refract.clicks.rollups.store import add_totals
 from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.spool.reader import SpoolBatch, SpoolPosition, SpoolState
 from refract.core.db.bulk import get_rowcount
@@ -41,9 +42,12 @@ class IngestRun:
     """The checkpoint after the batches that are stored."""
     began_at: float
     """When the run began, by the monotonic clock."""
+    gathered: int = 0
+    """The clicks that have been read."""
     clicks: int = 0
-    sums: EventBatch = field(default_factory=EventBatch)
-    """The sums of all batches; their events are not kept."""
+    """The clicks whose events are stored."""
+    gatherer: EventGatherer | None = None
+    """The sums of all batches. None without clicks."""
 
 
 async def load_checkpoint(rt: Runtime, spool: SpoolState) -> SpoolPosition:
@@ -69,22 +73,24 @@ async def load_checkpoint(rt: Runtime, spool: SpoolState) -> SpoolPosition:
 
 
 async def store_batch(
-    session: WriteSession, run: IngestRun, batch: SpoolBatch, events: EventBatch, now: datetime
+    session: WriteSession, run: IngestRun, batch: SpoolBatch, events: EventRows, now: datetime
 ) -> None:
     """Move the checkpoint over a batch and insert its events; raise `CheckpointMoved`."""
     await _advance_checkpoint(session, run, batch, now)
-    if events.events:
-        await insert_events(session, events.events)
+    if events:
+        await insert_events(session, events)
     run.position = batch.next
-    run.clicks += len(batch.clicks)
+    run.clicks += batch.click_count
 
 
-async def store_sums(session: WriteSession, run: IngestRun, updater: RollupUpdater) -> None:
-    """Add a run to roll-ups and totals. From here to the commit there is one writer."""
+async def store_sums(
+    session: WriteSession, tallies: Mapping[RollupSlot, RollupDelta], updater: RollupUpdater
+) -> None:
+    """Add the sums of a run to roll-ups and totals. From here to the commit there is one writer."""
     state = await lock_progress(session)
-    await save_progress(session, await updater.add_clicks(session, state, run.sums.tallies))
-    await add_totals(session, "link_totals", "link_id", run.sums.sum_totals(of_links=True))
-    await add_totals(session, "list_totals", "target_id", run.sums.sum_totals(of_links=False))
+    await save_progress(session, await updater.add_clicks(session, state, tallies))
+    await add_totals(session, "link_totals", "link_id", sum_totals(tallies, of_links=True))
+    await add_totals(session, "list_totals", "target_id", sum_totals(tallies, of_links=False))
 
 
 async def _advance_checkpoint(
@@ -99,7 +105,7 @@ async def _advance_checkpoint(
         unmoved.values(
             segment=batch.next.segment,
             place=batch.next.offset,
-            stored=SpoolCheckpoint.stored + len(batch.clicks),
+            stored=SpoolCheckpoint.stored + batch.click_count,
             torn=SpoolCheckpoint.torn + batch.torn,
             damaged=SpoolCheckpoint.damaged + (batch.damage.size if batch.damage else 0),
             updated_at=now,

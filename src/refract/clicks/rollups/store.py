@@ -4,8 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from refract.clicks.ingest.batch import STORED_COLUMNS, TotalsDelta, make_time_formatter
-from refract.core.db.bulk import iter_batches
+from refract.clicks.ingest.batch import TotalsDelta, make_time_formatter
+from refract.core.db.bulk import get_driver_connection, iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import build_conflict_clause
 
@@ -39,24 +39,12 @@ RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
 
 
-async def insert_events(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
-    """Insert events, whose values are in the order of `STORED_COLUMNS`.
-
-    By COPY on PostgreSQL, by one prepared statement elsewhere.
-    """
-    if session.dialect == "postgresql":
-        driver = await _get_driver(session)
-        await driver.copy_records_to_table("click_events", records=rows, columns=STORED_COLUMNS)
-        return
-    await _insert_rows(session, f"INSERT INTO click_events ({', '.join(STORED_COLUMNS)})", rows)
-
-
 async def load_rollups(
     session: WriteSession, kind: int, grain: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     """Return the rows of these starts and targets: start and target, then the counts."""
     if session.dialect == "postgresql":
-        driver, arrays = await _get_driver(session), zip(*keys, strict=True)
+        driver, arrays = await get_driver_connection(session), zip(*keys, strict=True)
         wanted = "SELECT * FROM unnest($3::bigint[], $4::bigint[])"
         statement = f"{_build_join(wanted)} AND kind = $1 AND grain = $2"
         return [tuple(row) for row in await driver.fetch(statement, kind, grain, *arrays)]
@@ -133,7 +121,7 @@ async def _insert_rows(
     if session.dialect == "postgresql":
         arrays = ", ".join(f"${place}::{kind}[]" for place, kind in enumerate(types, 1))
         statement = f"{insert} SELECT * FROM unnest({arrays}) {end}"  # noqa: S608 - no value in it
-        await (await _get_driver(session)).execute(statement, *zip(*rows, strict=True))
+        await (await get_driver_connection(session)).execute(statement, *zip(*rows, strict=True))
         return
     connection = await session.connection()
     placeholders = f"({_build_placeholders(session, len(rows[0]))})"
@@ -155,12 +143,6 @@ def _split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any,
             done += length
     if done < len(rows):
         yield rows[done:]
-
-
-async def _get_driver(session: WriteSession) -> Any:
-    """Return asyncpg's own connection, inside the transaction of this session."""
-    raw = await (await session.connection()).get_raw_connection()
-    return raw.driver_connection
 
 
 def _get_placeholder(session: WriteSession) -> str:

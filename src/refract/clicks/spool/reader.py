@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from refract.clicks import compiled
+from refract.clicks.spool import format as frame_format
 from refract.clicks.spool.format import (
     MAX_FRAME_BYTES,
     MIN_FRAME_BYTES,
     SEGMENT_HEADER_BYTES,
-    BrokenFrame,
     Click,
     build_segment_header,
     decode_clicks,
@@ -41,6 +42,8 @@ _QUARANTINE_DIR: Final = "set-aside"
 _DROPPED_DIR: Final = "losses"
 _ACKNOWLEDGED_SUFFIX: Final = ".acknowledged"
 
+scan_frames = compiled.choose(frame_format.scan_frames, "scan_frames")
+
 
 class SpoolPosition(NamedTuple):
     """The next byte to read. An event's id is its spool and the position of its frame."""
@@ -58,16 +61,34 @@ class SpoolDamage(NamedTuple):
 
 
 class SpoolBatch(NamedTuple):
-    """Clicks of one segment and the position after them.
+    """Clicks of one segment, as valid frames, and the position after them.
 
     `torn` counts the bytes of a frame that a dying writer left unfinished.
     """
 
     segment: int
-    clicks: list[Click]
     next: SpoolPosition
+    frames: bytes = b""
+    base: int = 0
+    """Where the first frame begins."""
+    click_count: int = 0
     torn: int = 0
     damage: SpoolDamage | None = None
+
+    def skip_to(self, position: SpoolPosition) -> "SpoolBatch":
+        """Return the batch without the clicks before this position."""
+        at = left_out = 0
+        while at < len(self.frames) and SpoolPosition(self.segment, self.base + at) < position:
+            at += read_frame_length(self.frames, at)
+            left_out += 1
+        return self._replace(
+            frames=self.frames[at:], base=self.base + at, click_count=self.click_count - left_out
+        )
+
+    @property
+    def clicks(self) -> list[Click]:
+        """Return the decoded clicks."""
+        return list(decode_clicks(self.frames, self.base))
 
 
 @dataclass(frozen=True)
@@ -128,21 +149,10 @@ def read_batch(spool: SpoolState, position: SpoolPosition, limit: int) -> SpoolB
         if segment > position.segment:
             position = SpoolPosition(segment)
         batch = _read_segment(spool, position, limit)
-        if batch.clicks or batch.torn or batch.damage or batch.next.segment == segment:
+        if batch.click_count or batch.torn or batch.damage or batch.next.segment == segment:
             return batch
         position = batch.next
-    return SpoolBatch(position.segment, [], position)
-
-
-def read_raw_frames(spool: SpoolState, batch: SpoolBatch) -> bytes:
-    """Return the bytes of a batch's clicks, as stored in the spool."""
-    if not batch.clicks:
-        return b""
-    first, last = batch.clicks[0].offset, batch.clicks[-1].offset
-    data = _read_bytes(
-        spool.directory / format_segment_name(batch.segment), first, last - first + MAX_FRAME_BYTES
-    )
-    return data[: last - first + read_frame_length(data, last - first, first)]
+    return SpoolBatch(position.segment, position)
 
 
 def count_pending(spool: SpoolState, position: SpoolPosition) -> PendingClicks:
@@ -260,42 +270,32 @@ def _read_segment(spool: SpoolState, position: SpoolPosition, limit: int) -> Spo
     if not offset:
         if _read_bytes(path, 0, SEGMENT_HEADER_BYTES) != build_segment_header(spool.id):
             return (
-                _finish_segment(spool, position, path.stat().st_size, damaged=True)
+                _finish_segment(
+                    spool, SpoolBatch(segment, position), path.stat().st_size, damaged=True
+                )
                 if final
-                else SpoolBatch(segment, [], position)
+                else SpoolBatch(segment, position)
             )
         offset = SEGMENT_HEADER_BYTES
     data = _read_bytes(path, offset, _READ_BYTES)
-    got, broken = _parse_clicks(data, offset, limit)
-    after = SpoolPosition(
-        segment,
-        (
-            got[-1].offset + read_frame_length(data, got[-1].offset - offset, offset)
-            if got
-            else offset
-        ),
-    )
+    found = scan_frames(data, limit)
+    after = SpoolPosition(segment, offset + found.size)
+    batch = SpoolBatch(segment, after, data[: found.size], offset, found.clicks)
     if not final:
-        return SpoolBatch(segment, got, after)  # unreadable bytes may still be on their way
-    if broken and not got:
-        return _finish_segment(spool, after, path.stat().st_size, damaged=True)
-    if broken or len(got) == limit or len(data) == _READ_BYTES:
-        return SpoolBatch(segment, got, after)
-    return _finish_segment(spool, after, offset + len(data), damaged=False, got=got)
+        return batch  # unreadable bytes may still be on their way
+    if found.is_broken and not found.clicks:
+        return _finish_segment(spool, batch, path.stat().st_size, damaged=True)
+    if found.is_broken or found.clicks == limit or len(data) == _READ_BYTES:
+        return batch
+    return _finish_segment(spool, batch, offset + len(data), damaged=False)
 
 
-def _finish_segment(
-    spool: SpoolState,
-    position: SpoolPosition,
-    size: int,
-    damaged: bool,
-    got: list[Click] | None = None,
-) -> SpoolBatch:
-    """Finish a segment, or continue behind its damage.
+def _finish_segment(spool: SpoolState, batch: SpoolBatch, size: int, damaged: bool) -> SpoolBatch:
+    """Finish a segment with this batch, or continue behind its damage.
 
     Only the very last frame of a dead writer can be torn; anything else unreadable is damage.
     """
-    segment, offset = position
+    segment, offset = batch.next
     rest = max(0, size - offset)
     onward = SpoolPosition(segment + 1)
     tail = (
@@ -305,14 +305,12 @@ def _finish_segment(
         # Without its header a file may be another spool's.
         again = find_next_frame(tail, 1) if offset else None
         if again is not None:
-            return SpoolBatch(
-                segment,
-                got or [],
-                SpoolPosition(segment, offset + again),
+            return batch._replace(
+                next=SpoolPosition(segment, offset + again),
                 damage=SpoolDamage(segment, offset, again),
             )
-        return SpoolBatch(segment, got or [], onward, damage=SpoolDamage(segment, offset, rest))
-    return SpoolBatch(segment, got or [], onward, torn=rest)
+        return batch._replace(next=onward, damage=SpoolDamage(segment, offset, rest))
+    return batch._replace(next=onward, torn=rest)
 
 
 def _has_whole_frame(tail: bytes) -> bool:
@@ -323,24 +321,14 @@ def _has_whole_frame(tail: bytes) -> bool:
     return is_frame_with_bad_length(tail) or find_next_frame(tail, 1) is not None
 
 
-def _parse_clicks(data: bytes, base: int, limit: int) -> tuple[list[Click], BrokenFrame | None]:
-    got: list[Click] = []
-    try:
-        for click in decode_clicks(data, base):
-            got.append(click)
-            if len(got) == limit:
-                break
-    except BrokenFrame as exc:
-        return got, exc
-    return got, None
-
-
 def _count_frames(data: bytes) -> int:
     at = number = 0
-    with suppress(BrokenFrame):
-        while len(data) - at >= MIN_FRAME_BYTES:
-            at += read_frame_length(data, at, 0)
-            number += at <= len(data)
+    while len(data) - at >= MIN_FRAME_BYTES:
+        length = read_frame_length(data, at)
+        if not MIN_FRAME_BYTES <= length <= MAX_FRAME_BYTES:
+            break
+        at += length
+        number += at <= len(data)
     return number
 
 

@@ -48,6 +48,12 @@ def get_rowcount(result: Result[Any]) -> int:
     return cast("CursorResult[Any]", result).rowcount
 
 
+async def get_driver_connection(session: WriteSession) -> Any:
+    """Return the driver's own connection, inside the transaction of this session."""
+    raw = await (await session.connection()).get_raw_connection()
+    return raw.driver_connection
+
+
 async def insert_rows(
     session: WriteSession, into: Table | type[Model], rows: Sequence[Mapping[str, Any]]
 ) -> None:

@@ -1,0 +1,183 @@
+"""The compiled part of ingest and the Python one make the same of the same bytes."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from types import ModuleType
+from typing import Any
+from zlib import crc32
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from refract.clicks.compiled import MODULE_NAME
+from refract.clicks.ingest import batch as gathering
+from refract.clicks.ingest.agents import UserAgentParser
+from refract.clicks.ingest.batch import EventGathererClass, PythonEventGatherer, RollupDelta
+from refract.clicks.ingest.event_rows import EVENT_COLUMNS, build_shape, format_second
+from refract.clicks.ingest.facts import FactsExtractor
+from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.spool import format as frame_format
+from refract.clicks.spool.format import (
+    LINK_CLICK,
+    PREFETCH,
+    PRIVATE,
+    encode_frame,
+    read_frame_length,
+)
+from refract.core.clock import SystemClock
+from refract.core.compiled import load_compiled
+from refract.core.settings.model import Dialect
+
+NOW = int(datetime(2026, 6, 1, 12, tzinfo=UTC).timestamp()) * 1_000_000
+DIALECTS: tuple[Dialect, ...] = ("sqlite", "postgresql", "mysql")
+CHROME = b"Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 Chrome/120.0.0.0 Safari/537.36"
+
+
+@pytest.fixture(scope="module")
+def compiled() -> ModuleType:
+    module, reason = load_compiled(MODULE_NAME)
+    if module is None:
+        pytest.skip(f"ingest is not compiled: {reason} (python3 -m tools.extension)")
+    return module
+
+
+@pytest.fixture(scope="module")
+def extractor() -> FactsExtractor:
+    return FactsExtractor(UserAgentParser(), PlaceLookup(None, SystemClock()))
+
+
+def build_frame(
+    kind: int, flags: int, target: int, time_ns: int, texts: tuple[bytes, ...]
+) -> bytes:
+    """Return a frame with a right checksum that no writer of ours need have written."""
+    network, agent, referrer, campaign = texts
+    body = frame_format._pack_header(
+        frame_format.MIN_FRAME_BYTES + sum(map(len, texts)),
+        kind,
+        flags,
+        target,
+        time_ns,
+        *map(len, texts),
+    )
+    body += network + agent + referrer + campaign
+    return body + crc32(body).to_bytes(4, "little")
+
+
+TIMES = st.one_of(
+    st.integers(NOW - 3 * 86_400_000_000, NOW + 120_000_000).map(lambda at: at * 1000),
+    st.sampled_from([0, 1, 999, -1, -(2**63), 2**63 - 1, NOW * 1000 + 60_000_000_999]),
+)
+FRAMES = st.builds(
+    build_frame,
+    st.sampled_from([1, 2, 3]),
+    st.sampled_from([0, 0, 0, PREFETCH, PRIVATE, PREFETCH | PRIVATE, 4, 255]),
+    st.one_of(st.integers(1, 5), st.sampled_from([2**63 - 1, -(2**63), 0])),
+    TIMES,
+    st.tuples(
+        st.one_of(
+            st.sampled_from([b"", b"\x08\x08\x08", b" \x01\x04\x80\0\0"]),
+            st.binary(max_size=6),
+            st.binary(min_size=7, max_size=255),
+        ),
+        st.one_of(
+            st.sampled_from([CHROME, CHROME * 3, b"curl/8.5.0", b"", b"x" * 122, b"x" * 123]),
+            st.binary(max_size=300),
+        ),
+        st.one_of(
+            st.sampled_from([b"", b"https://a.example/b", b"nonsense"]), st.binary(max_size=40)
+        ),
+        st.one_of(
+            st.sampled_from([b"", b"", b"utm_campaign=%27%5C&utm_source=a", b"utm_campaign=a%00"]),
+            st.binary(max_size=40),
+        ),
+    ),
+)
+NODES = st.sampled_from(["", "one", "Knoten 'ü' \\ %s", "x" * 64])
+
+
+@given(
+    st.lists(FRAMES, max_size=5).map(b"".join),
+    st.integers(0, 2000),
+    st.one_of(st.none(), st.tuples(st.integers(0, 10**6), st.integers(1, 255))),
+    st.integers(0, 6),
+)
+def test_damaged_frames_are_found_at_the_same_place(
+    compiled: ModuleType, data: bytes, cut: int, flip: tuple[int, int] | None, limit: int
+) -> None:
+    damaged = bytearray(data)
+    if flip is not None and damaged:
+        damaged[flip[0] % len(damaged)] ^= flip[1]
+    seen = bytes(damaged[: len(damaged) - cut] if cut < len(damaged) else damaged)
+
+    assert compiled.scan_frames(seen, limit) == frame_format.scan_frames(seen, limit)
+
+
+@given(st.binary(max_size=200))
+@example(b"\x1f\x00" * 20)
+def test_any_bytes_are_scanned_alike(compiled: ModuleType, data: bytes) -> None:
+    assert compiled.scan_frames(data, 9) == frame_format.scan_frames(data, 9)
+
+
+def describe(tally: RollupDelta) -> dict[str, Any]:
+    return {name: getattr(tally, name) for name in RollupDelta.__slots__}
+
+
+def gather(
+    create: EventGathererClass,
+    extractor: FactsExtractor,
+    dialect: Dialect,
+    batches: list[bytes],
+    node: str,
+    turn: int,
+) -> tuple[Any, ...]:
+    """Return rows, sums and shared facts of batches of one run."""
+    extractor.reset()
+    gatherer, rows = create(extractor, format_second), list[Any]()
+    for segment, frames in enumerate(batches, 1):
+        salts = {day: day.to_bytes(8, "big") * 4 for day in gathering._collect_days(frames, NOW)}
+        shape = build_shape(dialect, 2**63 - 1, segment, node)
+        gatherer.begin_batch(shape, frames, 16 * segment, NOW, salts)
+        while gatherer.add_clicks(rows, turn):
+            pass
+    tallies = {slot: describe(tally) for slot, tally in gatherer.tallies.items()}
+    written = rows if dialect == "sqlite" else b"".join(rows)
+    return written, tallies, list(tallies), dict(extractor.unsaved)
+
+
+@given(st.lists(st.lists(FRAMES, max_size=8).map(b"".join), max_size=3), NODES, st.integers(1, 9))
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_rows_and_sums_are_the_same(
+    compiled: ModuleType,
+    extractor: FactsExtractor,
+    dialect: Dialect,
+    batches: list[bytes],
+    node: str,
+    turn: int,
+) -> None:
+    expected = gather(PythonEventGatherer, extractor, dialect, batches, node, 1)
+
+    assert gather(compiled.EventGatherer, extractor, dialect, batches, node, turn) == expected
+    for frames in batches:
+        days = gathering._collect_days(frames, NOW)
+        assert compiled.collect_days(frames, NOW) == days
+
+
+def list_gatherers() -> Iterator[EventGathererClass]:
+    yield PythonEventGatherer
+    module, _ = load_compiled(MODULE_NAME)
+    if module is not None:
+        yield module.EventGatherer
+
+
+def test_a_click_is_read_as_it_was_written(extractor: FactsExtractor) -> None:
+    frame = encode_frame(LINK_CLICK, 42, NOW * 1000, 0, b"\x08\x08\x08", CHROME, b"", b"")
+    for create in list_gatherers():
+        rows, tallies, *_ = gather(create, extractor, "sqlite", [frame], "one", 9)
+
+        row = dict(zip(EVENT_COLUMNS, rows, strict=True))
+        assert (row["place"], row["at"], row["target_id"]) == (16, "2026-06-01 12:00:00.000000", 42)
+        assert (row["bot"], row["private"], row["network"]) == (0, 0, "8.8.8.0")
+        (tally,) = tallies.values()
+        assert (tally["people"], tally["last"], len(tally["visitors"])) == (1, NOW, 1)
+        assert read_frame_length(frame, 0) == len(frame)
