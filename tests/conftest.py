@@ -26,6 +26,7 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.core.settings.model import Settings
 from tests.client import client_of
+from tests.compiled import share_compiled_statements
 from tools import packages
 from tools.servers import Redis as RedisServer
 from tools.servers import free_port
@@ -166,6 +167,7 @@ async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
     """A runtime on an empty database, with a clock that only the test moves."""
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
     db = Database(settings)
+    share_compiled_statements(db)
     ids = SnowflakeGenerator(1, clock, wait=clock.advance)
     runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
     yield runtime

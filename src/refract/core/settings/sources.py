@@ -28,6 +28,13 @@ _LINKED_PORT = re.compile(r"(tcp|udp|sctp)://")
 class RefractEnvSource(EnvSettingsSource):
     """The environment, with secrets from `…_FILE` files, without links of container platforms."""
 
+    def __call__(self) -> dict[str, Any]:
+        """Return the values of set variables, without a look at each setting if none is set."""
+        known = {f"{PREFIX}{name}".lower() for name in self.settings_cls.model_fields}
+        if not any(name.partition("__")[0] in known for name in self.env_vars):
+            return {}
+        return super().__call__()
+
     def _load_env_vars(self) -> Mapping[str, str | None]:
         found = dict(super()._load_env_vars())
         if _LINKED_PORT.match(found.get("refract_port") or ""):
