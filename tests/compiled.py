@@ -46,7 +46,7 @@ def _open_cache() -> CompiledStatements:
     """Return the cache of this process, which mappers use as well when they flush."""
     found = CompiledStatements()
     for mapper in Model.registry.mappers:
-        mapper._compiled_cache = found  # noqa: SLF001  # type: ignore[assignment]
+        mapper._compiled_cache = found
     return found
 
 
