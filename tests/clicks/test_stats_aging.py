@@ -105,6 +105,42 @@ async def test_older_than_thirty_days_there_are_utc_days_marked_so(
     assert [point["utc_day"] for point in hours["series"]] == [True] * 3 + [False] * 24
 
 
+@pytest.mark.parametrize(
+    ("age", "asked", "counted"),
+    [
+        (20, ("2026-03-25T18:30:00Z", "2026-03-29T06:00:00Z"), ("2026-03-25", "2026-03-30")),
+        (20, ("2026-03-25T18:30:00Z", "2026-04-05T06:00:00Z"), ("2026-03-25", "2026-04-05T06")),
+        (400, ("2026-03-25", "2026-03-26"), ("2026-03-01", "2026-04-01")),
+        (400, ("2026-04-02", "2026-05-03T12:00:00Z"), ("2026-04-01", "2026-05-04")),
+    ],
+)
+@pytest.mark.parametrize("path", ["/links/{link}/stats/referrers", "/stats/referrers"])
+async def test_a_breakdown_counts_exactly_the_range_it_names(
+    world: World,
+    clock: ManualClock,
+    path: str,
+    age: int,
+    asked: tuple[str, str],
+    counted: tuple[str, str],
+) -> None:
+    """Old roll-ups are of UTC days and months: the range is rounded outwards to them."""
+    link = world.ids[0]
+    events = world.of(link) if "link" in path else world.of(*world.ids[:3])
+    await _age(world.rt, clock, age)
+
+    answer = await world.ask(path.format(link=link), from_=asked[0], to=asked[1], limit=1000)
+
+    begin, end = moment(answer["from"]), moment(answer["to"])
+    assert (begin, end) == tuple(
+        datetime.fromisoformat(text).replace(tzinfo=UTC) for text in counted
+    )
+    inside = between(events, begin, end)
+    assert answer["total"] + answer["without"] == count(inside).clicks
+    assert {item["value"]: item["clicks"] for item in answer["items"]} == by_value(
+        inside, "referrers"
+    )
+
+
 async def test_before_the_horizon_days_have_no_data_and_months_still_do(
     world: World, clock: ManualClock
 ) -> None:

@@ -102,6 +102,19 @@ def parse_range(
     return TimeRange(start_of(QUARTER, floor(since)), _round_up(ceil(until)), zone)
 
 
+def round_to_rollups(state: RollupProgress, period: TimeRange) -> tuple[int, int]:
+    """Return what the roll-ups of a period count: outwards to UTC days or months where it is old.
+
+    Otherwise the result would name a shorter time than the one it counts.
+    """
+    begin, end = period.begin, period.end
+    if begin < state.quarters_from:
+        begin = start_of(MONTH if begin < state.days_from else DAY, begin)
+    if end <= state.quarters_from:
+        end = _round_up(end, MONTH if end <= state.days_from else DAY)
+    return begin, end
+
+
 def build_buckets(
     period: TimeRange, granularity: Granularity, state: RollupProgress
 ) -> list[SeriesBucket]:

@@ -22,6 +22,7 @@ from refract.clicks.stats.calendar import (
     build_buckets,
     parse_range,
     parse_zone,
+    round_to_rollups,
 )
 from refract.clicks.stats.events import count_campaign_values
 from refract.clicks.stats.queries import (
@@ -222,7 +223,7 @@ class _StatsPlan:
             self._begin, self._end = self._buckets[0].begin, self._buckets[-1].end
             self._known = (known[0].begin, known[-1].end) if known else (self._end, self._end)
         else:
-            self._begin, self._end = self._known = span.begin, span.end
+            self._begin, self._end = self._known = round_to_rollups(state, span)
         self._before = (
             TimeRange(self._begin, self._end, span.zone).previous if stats_query.compare else None
         )
