@@ -53,6 +53,28 @@ def test_a_bad_secret_is_not_repeated(
     assert "canary" not in caught.value.message
 
 
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        (name, field.default)
+        for name, field in Settings.model_fields.items()
+        if isinstance(field.default, str | int | float)
+    ],
+)
+def test_the_environment_can_set_every_default(
+    name: str, default: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"REFRACT_{name.upper()}", str(default).lower())
+
+    assert getattr(load_settings(), name) == default
+
+
+def test_expired_links_can_be_404_by_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("REFRACT_DEAD_LINK_STATUS", "404")
+
+    assert load_settings().dead_link_status == 404
+
+
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValueError, match="frozen"):
         Settings().port = 1  # type: ignore[misc]

@@ -20,6 +20,7 @@ from refract.core.settings.validation import (
     AnonymousLimitSetting,
     CollectorUrl,
     DatabaseUrl,
+    DeadLinkStatus,
     Issuers,
     LimitSetting,
     ModelUrl,
@@ -144,7 +145,7 @@ class Settings(BaseSettings):
     Change it once all processes run this version.
     """
 
-    dead_link_status: Literal[404, 410] = 410
+    dead_link_status: DeadLinkStatus = 410
     """The status of expired, disabled and deleted links.
 
     `410`, or `404` as for unknown links.

@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Literal, get_args
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, SecretStr
@@ -39,6 +39,11 @@ def _parse_ports(value: object) -> object:
         return tuple(int(port) for port in ports)
     problem = "Write port numbers such as 80,443, separated by commas"
     raise ValueError(problem)
+
+
+def _parse_number(value: object) -> object:
+    """Parse a number that the environment gives as text; a Literal of numbers takes no text."""
+    return int(value) if isinstance(value, str) and value.isdecimal() else value
 
 
 def _check_origin(value: str | None) -> str | None:
@@ -203,6 +208,7 @@ def _check_contact(value: str | None) -> str | None:
     return value
 
 
+DeadLinkStatus = Annotated[Literal[404, 410], BeforeValidator(_parse_number)]
 Origin = Annotated[str | None, AfterValidator(_check_origin)]
 DatabaseUrl = Annotated[str | None, AfterValidator(_check_database_url)]
 RedisUrl = Annotated[str | None, AfterValidator(_check_redis_url)]
