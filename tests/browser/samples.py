@@ -584,6 +584,7 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "filter_url": lambda **changes: (
             "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items())
         ),
+        "tag_url": lambda slug: f"/app/links?tag={slug}",
         "may_act": True,
         "next_url": "/app/links?cursor=x" if links else None,
         "first_url": None,
@@ -1305,7 +1306,7 @@ PAGES: dict[str, Page] = {
         "Links",
         ADA,
         path="/app/links",
-        **table(LINKS[:2], tag="planning", status=LinkState.ACTIVE),
+        **table(LINKS[:2], tags=("planning",), status=LinkState.ACTIVE),
     ),
     "links-empty": page("links/index.html", "Links", SAM, path="/app/links", **table([])),
     "links-nothing-found": page(

@@ -39,6 +39,12 @@ def test_seed_002_tags_are_letters_digits_spaces_hyphens_and_underscores(name: s
     assert check_shared(name) == name
 
 
+def test_tags_with_signs_are_tags_of_their_own() -> None:
+    names = ["C", "C++", "C#", ".NET", "R&D", "Q&A", "Node.js", "Rock 'n' roll"]
+    assert [check_shared(name) for name in names] == names
+    assert len({slugify(name) for name in names}) == len(names)
+
+
 @pytest.mark.parametrize(
     "name",
     [
@@ -46,6 +52,10 @@ def test_seed_002_tags_are_letters_digits_spaces_hyphens_and_underscores(name: s
         "  ",
         "-a",
         "_a",
+        ".",
+        "..",
+        ".+",
+        "+",
         "a" * 51,
         "a/b",
         "<b>",

@@ -4,6 +4,7 @@ import html
 import re
 import unicodedata
 
+_ACCENTS = re.compile("[\u0300-\u036f]+")
 _ENDLESS_NUMBER = re.compile(r"&#[0-9]{1000,}+;?")
 
 
@@ -16,6 +17,24 @@ def fold_text(text: str) -> str:
         return text.lower()
     folded = unicodedata.normalize("NFC", text).casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", folded).casefold())
+
+
+def strip_accents(text: str) -> str:
+    """Return a folded text without accents and typographic forms: `café` becomes `cafe`."""
+    if text.isascii():
+        return text
+    plain = _ACCENTS.sub("", unicodedata.normalize("NFKD", text))
+    return fold_text(unicodedata.normalize("NFC", plain))
+
+
+def fold_for_search(text: str) -> str:
+    """Return a folded text, followed by its form without accents where that differs.
+
+    So `cafe` finds `café`, and `café` finds itself alone.
+    """
+    folded = fold_text(text)
+    plain = strip_accents(folded)
+    return folded if plain == folded else f"{folded}\n{plain}"
 
 
 def make_excerpt(text: str, max_length: int = 60) -> str:

@@ -9,7 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from refract.core.text import fold_text
+from refract.core.text import fold_text, strip_accents
 
 MAX_TOKEN = 80
 """MariaDB ignores tokens longer than 84; PostgreSQL would take 2,046."""
@@ -34,7 +34,6 @@ _WORD = rf"[^\W_{_UNSPACED}](?:[^\W_{_UNSPACED}]|[{_MARKS}])*"
 _RUNS = re.compile(rf"[{_UNSPACED}]+|{_WORD}")
 _COMPOUND_RUNS = re.compile(rf"[{_UNSPACED}]+|{_WORD}(?:['’.+#-]+{_WORD})*[+#]*")
 _PAIRED = re.compile(rf"[{_UNSPACED}]")
-_ACCENTS = re.compile("[\u0300-\u036f]+")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 
@@ -68,9 +67,7 @@ def spell_word(word: str) -> tuple[str, ...]:
     """
     if word.isascii():
         return (word,)
-    plain = fold_text(
-        unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFKD", word)))
-    )
+    plain = strip_accents(word)
     return (word,) if plain == word or not plain else (word, plain)
 
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from refract.core.text import fold_text
+from refract.core.text import fold_for_search, fold_text
 from refract.links.models import Link, LinkChange, Visibility
 from refract.names.grammar import name_key
 
@@ -123,12 +123,12 @@ def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool)
 
 
 def build_search_text(link: Link, names: Sequence[str]) -> str:
-    """Return the folded text that searches match. Names match with `-` or `_`."""
+    """Return the text that searches match, also without accents. Names match with `-` or `_`."""
     spelled = {form for name in names for form in (fold_text(name), name_key(name))}
     return "\n".join(
         [
             *sorted(spelled),
-            *(fold_text(text) for text in (link.title, link.notes, link.destination) if text),
+            *(fold_for_search(text) for text in (link.title, link.notes, link.destination) if text),
         ]
     )
 

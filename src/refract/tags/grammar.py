@@ -8,24 +8,30 @@ from refract.core.text import fold_text, make_excerpt
 from refract.tags.errors import InvalidTag
 
 MAX_NAME_LENGTH = 50
+_SHARED_SIGNS = " -_+#.&'"
 _COLOR = re.compile(r"#[0-9A-Fa-f]{6}")
 
 
 def check_shared(name: str) -> str:
     """Return the trimmed name of a shared tag, or raise `InvalidTag`.
 
-    Allowed are letters and digits of any script, with spaces, `-` and `_` between them.
+    Allowed are letters and digits of any script, with spaces and `-_+#.&'` between or after them:
+    `C++`, `C#`, `.NET`, `R&D`.
     """
     name = _trim_name(name)
-    if not _is_letter(name[0]):
+    if not _is_letter(name.removeprefix(".")[:1] or "."):
         raise InvalidTag(
             name=make_excerpt(name), why=Phrase("it must start with a letter or a number")
         )
     if not all(
-        _is_letter(character) or _is_mark(character) or character in " _-" for character in name
+        _is_letter(character) or _is_mark(character) or character in _SHARED_SIGNS
+        for character in name
     ):
         raise InvalidTag(
-            name=make_excerpt(name), why=Phrase("use only letters, numbers, spaces, - and _")
+            name=make_excerpt(name),
+            why=Phrase(
+                "use only letters, numbers, spaces and the signs {signs}", signs="- _ + # . & '"
+            ),
         )
     return name
 
@@ -60,7 +66,8 @@ def check_color(color: str) -> str:
 def slugify(name: str) -> str:
     """Return the key of a shared tag.
 
-    "Engineering Tools", "engineering tools" and "engineering_tools" are the same tag.
+    "Engineering Tools", "engineering tools" and "engineering_tools" are the same tag; "C", "C++"
+    and "C#" are not.
     """
     return re.sub(r"[ _-]+", "-", fold_text(name)).strip("-")
 

@@ -12,7 +12,7 @@ from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.text import fold_text
-from refract.tags.models import SHARED_SPACE, Tag
+from refract.tags.models import SHARED_SPACE, Tag, TagAlias
 
 
 async def find_tags_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, Tag]:
@@ -25,7 +25,10 @@ async def find_tags_by_id(session: ReadSession, ids: Collection[int]) -> dict[in
 
 
 async def find_shared_tags(session: ReadSession, keys: Collection[str]) -> dict[str, Tag]:
-    """Return shared tags by key or current name. A tag's own key takes precedence."""
+    """Return shared tags by key, current name, or a name that was merged into them.
+
+    A tag's own key takes precedence over the names of others.
+    """
     found: dict[str, Tag] = {}
     for batch in iter_batches(sorted(keys)):
         query = select(Tag).where(
@@ -33,7 +36,19 @@ async def find_shared_tags(session: ReadSession, keys: Collection[str]) -> dict[
         )
         tags = (await session.scalars(query.order_by(Tag.id))).all()
         found |= {tag.name_key: tag for tag in tags} | {tag.key: tag for tag in tags}
+        gone = [key for key in batch if key not in found or found[key].deleted_at is not None]
+        if gone:
+            found |= await _find_merged_tags(session, gone)
     return {key: found[key] for key in keys if key in found}
+
+
+async def _find_merged_tags(session: ReadSession, keys: Collection[str]) -> dict[str, Tag]:
+    query = (
+        select(TagAlias.key, Tag)
+        .join(Tag, Tag.id == TagAlias.tag_id)
+        .where(TagAlias.space == SHARED_SPACE, TagAlias.key.in_(keys), Tag.deleted_at.is_(None))
+    )
+    return dict((await session.execute(query)).all())
 
 
 class TagSort(StrEnum):

@@ -109,7 +109,7 @@ async def list_all_links(
     sort: Annotated[LinkSort, Query(description="What comes first.")] = LinkSort.CREATED,
 ) -> LinksPage:
     """List the links of all users."""
-    filters, now = LinkFilter(OwnerFilter.ALL, status, None, q, sort), rt.clock.now()
+    filters, now = LinkFilter(OwnerFilter.ALL, status, q=q, sort=sort), rt.clock.now()
     async with rt.db.read() as session:
         page = await links.load_links_page(
             session,

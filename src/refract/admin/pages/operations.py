@@ -18,7 +18,7 @@ from refract.jobs.models import Job, JobStatus
 from refract.links import queries as links
 from refract.links.dependencies import to_link_caller
 from refract.links.models import LinkState
-from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
+from refract.links.queries import LinkFilter, OwnerFilter
 from refract.links.safety import blocked_domains as safety_blocked_domains
 from refract.web import flash
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
@@ -75,7 +75,7 @@ async def links_page(
     status: LinkState | Literal[""] = "",
 ) -> Response:
     """Show links of all users, newest first; without a status, all but deleted ones."""
-    filters = LinkFilter(OwnerFilter.ALL, status or None, None, q or None, LinkSort.CREATED)
+    filters = LinkFilter(OwnerFilter.ALL, status or None, q=q or None)
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await links.load_links_page(

@@ -65,7 +65,10 @@ def list_links(
         LinkState | None,
         typer.Option("--status", help="Only this status. Default: all but deleted."),
     ] = None,
-    tag: Annotated[str | None, typer.Option("--tag", help="Only links with this tag.")] = None,
+    tag: Annotated[
+        list[str] | None,
+        typer.Option("--tag", help="Only links with this tag. Repeat for several."),
+    ] = None,
     visibility: Annotated[
         Visibility | None, typer.Option("--visibility", help="Only links with this visibility.")
     ] = None,
@@ -83,7 +86,12 @@ def list_links(
 ) -> None:
     """List links."""
     filters = LinkFilter(
-        owner=owner, status=status, tag=tag, q=search, sort=sort, visibility=visibility
+        owner=owner,
+        status=status,
+        tags=tuple(tag or ()),
+        q=search,
+        sort=sort,
+        visibility=visibility,
     )
 
     async def run(rt: Runtime) -> LinkListing:

@@ -16,6 +16,7 @@ from refract.library.search.jobs import enqueue_reindex_change, enqueue_reindex_
 from refract.library.service import tag_changes
 from refract.links.dependencies import to_link_caller
 from refract.links.queries import is_visible_tag
+from refract.links.service import tags as link_tags
 from refract.tags import personal_tags, service
 from refract.tags.errors import (
     AliasNotFound,
@@ -137,13 +138,17 @@ async def change_tag(tag_id: Id, changes: TagPatch, actor: WriteCaller, rt: Rt) 
         return TagOut.from_tag(tag)
 
 
-@router.delete("/{tag_id}", status_code=204, responses=problems(TagNotFound))
+@router.delete("/{tag_id}", status_code=204, responses=problems(TagNotFound, AdminRequired))
 async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     """Delete one of your tags and remove it from its items.
 
-    Its name revives it; `undo` also puts it back on the items, within 24 hours.
+    Its name revives it; `undo` also puts it back on the items, within 24 hours. Administrators
+    can delete a shared tag, which removes it from all links and can't be undone.
     """
     async with rt.db.write() as session:
+        if await _is_shared(session, actor, tag_id):
+            await link_tags.delete_shared_tag(session, tag_id, actor.user.id, rt.clock.now())
+            return Response(status_code=204)
         changed = await tag_changes.delete_tag(
             session, rt.ids, actor.user.id, tag_id, rt.clock.now()
         )
@@ -151,13 +156,19 @@ async def delete_tag(tag_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     return Response(status_code=204)
 
 
-@router.post("/merge", responses=problems(TagNotFound, NothingToMerge))
+@router.post("/merge", responses=problems(TagNotFound, NothingToMerge, AdminRequired))
 async def merge_tags(merge: TagMerge, actor: WriteCaller, rt: Rt) -> TagOut:
-    """Merge several of your tags.
+    """Merge several of your tags, or as an administrator several shared ones.
 
-    The target keeps its name, and the names of the others become its aliases.
+    The target keeps its name, and the names of the others become its aliases. A merge of shared
+    tags can't be undone.
     """
     async with rt.db.write() as session:
+        if await _is_shared(session, actor, merge.target):
+            target = await link_tags.merge_shared_tags(
+                session, merge.target, merge.sources, actor.user.id, rt.clock.now()
+            )
+            return await _build_tag_out(session, target)
         changed = await tag_changes.merge_tags(
             session, rt.ids, actor.user.id, merge.target, merge.sources, rt.clock.now()
         )
@@ -206,6 +217,14 @@ async def _get_visible_tag(session: ReadSession, actor: Caller, tag_id: int) -> 
         if await session.scalar(seen) is None:
             raise TagNotFound
     return tag
+
+
+async def _is_shared(session: ReadSession, actor: Caller, tag_id: int) -> bool:
+    """Return whether a tag is a shared one, which only administrators can delete and merge."""
+    tag = await _get_visible_tag(session, actor, tag_id)
+    if tag.space == SHARED_SPACE and not actor.is_admin:
+        raise AdminRequired
+    return tag.space == SHARED_SPACE
 
 
 async def _create_shared_tag(

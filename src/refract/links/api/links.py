@@ -3,6 +3,7 @@
 from typing import Annotated
 
 from fastapi import Query, Response
+from pydantic import Field
 
 from refract.core.errors import InvalidStateTransition, NothingToUndo
 from refract.core.pagination import CursorCodec
@@ -41,6 +42,13 @@ from refract.web.dependencies import (
 from refract.web.problems import problems
 
 router = api_router("/links", "links")
+MAX_TAG_FILTERS = 10
+TagFilterParam = Annotated[
+    list[Annotated[str, Field(max_length=200)]] | None,
+    Query(
+        max_length=MAX_TAG_FILTERS, description="A shared tag. Repeat for links with all of them."
+    ),
+]
 _BAD_LINK = (
     InvalidUrl,
     LinkLoop,
@@ -83,7 +91,7 @@ async def list_links(
     status: Annotated[
         LinkState | None, Query(description="The current state. Omitted: all but deleted links.")
     ] = None,
-    tag: Annotated[str | None, Query(max_length=200, description="A shared tag.")] = None,
+    tag: TagFilterParam = None,
     q: Annotated[
         str | None,
         Query(max_length=200, description="Words to find in names, title, notes and destination."),
@@ -113,7 +121,8 @@ async def list_links(
     """
     if owner == OwnerFilter.ALL and not actor.is_admin:
         raise AdminRequired
-    filters = LinkFilter(owner, status, tag, q, sort, created_after, created_before, visibility)
+    tags = tuple(tag or ())
+    filters = LinkFilter(owner, status, tags, q, sort, created_after, created_before, visibility)
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await queries.load_links_page(

@@ -1,6 +1,6 @@
 """The table of links: filters, search, sorting and bulk actions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 
@@ -51,6 +51,8 @@ VISIBILITY_FILTER_CHOICES = [
     (Visibility.SIGNED_IN.value, lazy_gettext("Signed-in")),
     (Visibility.SECURE.value, lazy_gettext("Secure")),
 ]
+MAX_TAG_FILTERS = 10
+QueryParameters = Mapping[str, str | Sequence[str] | None]
 _ID_LIST = TypeAdapter(list[Id])
 
 
@@ -62,7 +64,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200)] = None,
     status: LinkState | Literal[""] | None = None,
-    tag: Annotated[str | None, Query(max_length=200)] = None,
+    tag: Annotated[list[str] | None, Query(max_length=MAX_TAG_FILTERS)] = None,
     owner: OwnerFilter = OwnerFilter.ME,
     sort: LinkSort = LinkSort.CREATED,
     visibility: Visibility | Literal[""] | None = None,
@@ -75,7 +77,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
     filters = LinkFilter(
         owner=owner,
         status=status or None,
-        tag=tag or None,
+        tags=tuple(name[:200] for name in tag or () if name),
         q=q or None,
         sort=sort,
         visibility=visibility or None,
@@ -93,6 +95,7 @@ async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
         **found,
         **_build_choices(actor, owner),
         filter_url=lambda **changes: _build_url(params, changes),
+        tag_url=lambda slug: _build_url(params, {"tag": _toggle_tag(filters.tags, slug)}),
         may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
         next_url=_build_url(params, {"cursor": next_cursor}) if next_cursor else None,
         first_url=_build_url(params, {}) if cursor else None,
@@ -148,22 +151,27 @@ def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
     return {"sorts": sorts, "owners": owners, "visibilities": VISIBILITY_FILTER_CHOICES}
 
 
-def _query_params(filters: LinkFilter) -> dict[str, str]:
+def _query_params(filters: LinkFilter) -> QueryParameters:
     """Return the query parameters of a filter, without those that have their default."""
     params = {
         "q": filters.q,
         "status": filters.status,
-        "tag": filters.tag,
+        "tag": filters.tags,
         "visibility": filters.visibility,
         "owner": filters.owner if filters.owner != OwnerFilter.ME else None,
         "sort": filters.sort if filters.sort != LinkSort.CREATED else None,
     }
-    return {name: str(value) for name, value in params.items() if value}
+    return {name: value for name, value in params.items() if value}
 
 
-def _build_url(params: dict[str, str], changes: dict[str, str | None]) -> str:
+def _build_url(params: QueryParameters, changes: QueryParameters) -> str:
     query = {name: value for name, value in {**params, **changes}.items() if value}
-    return f"/app/links?{urlencode(query)}" if query else "/app/links"
+    return f"/app/links?{urlencode(query, doseq=True)}" if query else "/app/links"
+
+
+def _toggle_tag(tags: Sequence[str], slug: str) -> list[str]:
+    """Return the tags of a filter with one more, or without it."""
+    return [tag for tag in tags if tag != slug] if slug in tags else [*tags, slug]
 
 
 @router.post("/app/links/bulk")

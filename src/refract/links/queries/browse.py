@@ -63,7 +63,7 @@ class LinkFilter:
 
     owner: OwnerFilter = OwnerFilter.ME
     status: LinkState | None = None
-    tag: str | None = None
+    tags: tuple[str, ...] = ()
     q: str | None = None
     sort: LinkSort = LinkSort.CREATED
     created_after: datetime | None = None
@@ -90,7 +90,7 @@ class _LinkQuery:
     filters: LinkFilter
     now: datetime
     words: Sequence[str]
-    tag_id: int | None
+    tag_ids: Sequence[int]
     few: Sequence[int] | None = None
     """All links that can match, if they are few."""
     all_marked: bool = True
@@ -116,11 +116,11 @@ async def load_links_page(
         raise UnsupportedSort(sort=filters.sort)
     bound = [caller.user_id, caller.is_admin, asdict(filters)]
     position = cursors.decode(bound, cursor) if cursor else None
-    tag_id = await _find_tag_id(session, filters.tag)
-    if filters.tag is not None and tag_id is None:
+    tag_ids = await _find_tag_ids(session, filters.tags)
+    if tag_ids is None:
         return Page([], None)
     words = fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
-    query = _LinkQuery(caller, filters, now, words, tag_id)
+    query = _LinkQuery(caller, filters, now, words, tag_ids)
     query = replace(query, few=await _find_few(session, query))
     if filters.status == LinkState.EXPIRED and query.few is None:
         late = await candidates.find_late_ids(session, now)
@@ -151,10 +151,9 @@ def _list_candidate_queries(session: ReadSession, query: _LinkQuery) -> list[Sel
             found.append(candidates.select_own(own, filters.status))
         if filters.visibility is not None:
             found.append(candidates.select_own(own, visibility=filters.visibility))
-        if not found and query.tag_id is None and (query.words or filters.sort in CLICK_SORTS):
+        if not found and not query.tag_ids and (query.words or filters.sort in CLICK_SORTS):
             found.append(candidates.select_own(own))
-    if query.tag_id is not None:
-        found.append(candidates.select_tagged(query.tag_id))
+    found += [candidates.select_tagged(tag_id) for tag_id in query.tag_ids]
     if filters.status == LinkState.ON_HOLD:
         found.append(candidates.select_held())
     if query.words and filters.owner in (OwnerFilter.ME, OwnerFilter.ALL):
@@ -212,9 +211,9 @@ def _build_query(query: _LinkQuery, segment: _SortSegment) -> Select[Any]:
         )
     statement = _filter_by_owner(statement, query.caller, filters.owner)
     conditions = [] if filters.owner == OwnerFilter.ME else [is_visible_to(query.caller)]
-    if query.tag_id is not None:
+    for tag_id in query.tag_ids:
         # Not by a join: SQLite would start from all links with the tag, and sort them.
-        tagged = (LinkTag.link_id == Link.id, LinkTag.tag_id == query.tag_id)
+        tagged = (LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id)
         conditions.append(select(LinkTag.link_id).where(*tagged).exists())
     if query.few is not None:
         conditions.append(Link.id.in_(candidates.pad_ids(query.few)))
@@ -333,9 +332,9 @@ def _cursor_position(row: tuple[Link, Any], sort: LinkSort) -> tuple[Any, ...]:
     return (link.id,) if sort == LinkSort.CREATED else (value, link.id)
 
 
-async def _find_tag_id(session: ReadSession, tag: str | None) -> int | None:
-    if tag is None:
-        return None
-    key = slugify(tag)
-    found = (await find_shared_tags(session, [key])).get(key)
-    return None if found is None or found.deleted_at is not None else found.id
+async def _find_tag_ids(session: ReadSession, tags: Sequence[str]) -> list[int] | None:
+    """Return the ids of tags, or None if one of them does not exist: then no link matches."""
+    keys = {slugify(tag) for tag in tags}
+    found = (await find_shared_tags(session, keys)) if keys else {}
+    live = {key: tag.id for key, tag in found.items() if tag.deleted_at is None}
+    return sorted(set(live.values())) if len(live) == len(keys) else None

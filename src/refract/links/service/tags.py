@@ -3,16 +3,20 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 
-from sqlalchemy import delete
+from sqlalchemy import delete, func, select, update
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
+from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
+from refract.identity import audit
 from refract.links.errors import TooManyTags
-from refract.links.models import LinkTag
+from refract.links.models import Link, LinkState, LinkTag
 from refract.links.schemas import MAX_TAGS
 from refract.tags import service as tags
+from refract.tags.errors import NothingToMerge, TagNotFound
 from refract.tags.grammar import check_shared, slugify
+from refract.tags.models import SHARED_SPACE, Tag, TagAlias
 
 
 def validate_tags(names: Sequence[str]) -> list[str]:
@@ -53,3 +57,89 @@ async def ensure_tags(
     """Return the shared tags of these names, created where necessary."""
     found = await tags.ensure_shared_tags(session, ids, names, now)
     return {tag.id: tag.name for tag in found.values()}
+
+
+# Deleting and merging shared tags, which administrators may do. History keeps the names.
+
+
+async def delete_shared_tag(session: WriteSession, tag_id: int, by: int, now: datetime) -> Tag:
+    """Remove a shared tag from all links. Its row stays: the same name revives the same id."""
+    tag = (await _lock_shared_tags(session, [tag_id]))[tag_id]
+    await session.execute(
+        delete(LinkTag).where(LinkTag.tag_id == tag_id).execution_options(synchronize_session=False)
+    )
+    tag.deleted_at, tag.usage_count = now, 0
+    audit.add_entry(session, "tag.deleted", at=now, actor_id=by, target=tag.key)
+    await session.flush()
+    return tag
+
+
+async def merge_shared_tags(
+    session: WriteSession, target_id: int, source_ids: Collection[int], by: int, now: datetime
+) -> Tag:
+    """Replace shared tags by another on all links. Their names mean the target from then on."""
+    if not source_ids or target_id in source_ids:
+        raise NothingToMerge
+    locked = await _lock_shared_tags(session, [target_id, *source_ids])
+    target, sources = locked[target_id], [locked[source_id] for source_id in sorted(source_ids)]
+    await _move_links(session, target_id, sorted(source_ids))
+    await session.execute(
+        update(TagAlias)
+        .where(TagAlias.space == SHARED_SPACE, TagAlias.tag_id.in_(source_ids))
+        .values(tag_id=target_id)
+        .execution_options(synchronize_session=False)
+    )
+    aliases = {key: source.name for source in sources for key in (source.key, source.name_key)}
+    rows = [
+        {"space": SHARED_SPACE, "key": key, "tag_id": target_id, "name": name, "created_at": now}
+        for key, name in sorted(aliases.items())
+    ]
+    await insert_if_absent(session, TagAlias, rows)
+    for source in sources:
+        source.deleted_at, source.usage_count = now, 0
+        audit.add_entry(
+            session, "tag.merged", at=now, actor_id=by, target=source.key, detail=target.key
+        )
+    target.last_used_at = max(
+        (tag.last_used_at for tag in locked.values() if tag.last_used_at is not None), default=None
+    )
+    target.usage_count = await _count_live_links(session, target_id)
+    await session.flush()
+    return target
+
+
+async def _lock_shared_tags(session: WriteSession, ids: Collection[int]) -> dict[int, Tag]:
+    """Lock living shared tags in the order of their ids. Raises `TagNotFound` if one is missing."""
+    query = (
+        select(Tag)
+        .where(Tag.id.in_(ids), Tag.space == SHARED_SPACE, Tag.deleted_at.is_(None))
+        .order_by(Tag.id)
+        .with_for_update()
+        .execution_options(populate_existing=True)
+    )
+    found = {tag.id: tag for tag in await session.scalars(query)}
+    if len(found) != len(set(ids)):
+        raise TagNotFound
+    return found
+
+
+async def _move_links(session: WriteSession, target_id: int, source_ids: Sequence[int]) -> None:
+    tagged = select(LinkTag.link_id).where(LinkTag.tag_id.in_(source_ids)).distinct()
+    moved = list(await session.scalars(tagged))
+    rows = [{"link_id": link_id, "tag_id": target_id} for link_id in sorted(moved)]
+    await insert_if_absent(session, LinkTag, rows)
+    await session.execute(
+        delete(LinkTag)
+        .where(LinkTag.tag_id.in_(source_ids))
+        .execution_options(synchronize_session=False)
+    )
+
+
+async def _count_live_links(session: WriteSession, tag_id: int) -> int:
+    query = (
+        select(func.count())
+        .select_from(LinkTag)
+        .join(Link, Link.id == LinkTag.link_id)
+        .where(LinkTag.tag_id == tag_id, Link.status != LinkState.DELETED)
+    )
+    return await session.scalar(query) or 0
