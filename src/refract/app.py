@@ -284,10 +284,17 @@ async def _handle_error(request: Request, error: Exception) -> Response:
     context = build_error_context(word, request.state.request_id, detail=detail)
     response = render_response(request, actor, "error.html", **context)
     response.headers.update(build_problem_headers(word))
-    if isinstance(word, Unauthenticated) and request.method == "GET":
-        asked = f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
-        return_path.remember_path(response, request.app.state.rt, asked)
+    if isinstance(word, Unauthenticated):
+        rt = request.app.state.rt
+        return_path.remember_path(response, rt, _get_page_path(request, rt))
     return response
+
+
+def _get_page_path(request: Request, rt: Runtime) -> str:
+    """Return the page to come back to after the sign-in: of a form, the one it was sent from."""
+    if request.method != "GET":
+        return return_path.get_referring_path(request, rt, "/")
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
 def _strip_slash(request: Request) -> str | None:

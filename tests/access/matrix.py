@@ -295,6 +295,8 @@ ROWS: dict[str, Row] = {
         MADE_WRITE, json={"title": "From the matrix"}
     ),
     "DELETE /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/entries/{entry_id}/restore": Row(MADE_WRITE),
+    "GET /api/v1/lists/{list_id}/actions": Row(MADE_READ),
     "PUT /api/v1/lists/{list_id}/order": Row(MADE_WRITE, json={"entry_ids": []}),
     "POST /api/v1/lists/{list_id}/slug": Row(MADE_WRITE, json={"slug": "wished-for"}),
     "POST /api/v1/lists/{list_id}/publish": Row(MADE_WRITE),
@@ -314,9 +316,10 @@ ROWS: dict[str, Row] = {
         MADE_WRITE, form={"urls": "https://example.com/entry"}
     ),
     "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}/remove": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/entries/{entry_id}/restore": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/order": Row(MADE_WRITE),
-    "POST /app/lists/{list_id}/slug": Row(MADE_WRITE, form={"slug": "wished-for"}),
     "POST /app/lists/{list_id}/publish": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/editions": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/delete": Row(MADE_WRITE),

@@ -32,6 +32,7 @@ from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import LinkList
 from refract.lists.queries import list_entries
+from refract.lists.service import remove_entry
 from refract.names.models import NameTarget as NameKind
 from refract.names.queries import list_names
 from refract.reports import service as reports
@@ -291,6 +292,16 @@ async def a_slug(world: World) -> str:
 async def an_entry(world: World) -> str:
     async with world.rt.db.read() as session:
         return str((await list_entries(session, int(world.made["list_id"])))[0].entry.id)
+
+
+@object_for("/api/v1/lists/{list_id}/entries/{entry_id}/restore#entry_id")
+@object_for("/app/lists/{list_id}/entries/{entry_id}/restore#entry_id")
+async def a_removed_entry(world: World) -> str:
+    number = await an_entry(world)
+    async with world.rt.db.write() as session:
+        owner, list_id = ListMaker(world.owner.id), int(world.made["list_id"])
+        await remove_entry(session, owner, list_id, int(number), world.rt.clock.now())
+    return number
 
 
 @object_for("/app/lists/{list_id}/entries/{entry_id}/{step}", absent="up")

@@ -117,7 +117,7 @@ async def test_g_goes_places_and_j_k_move_between_rows(page: Page) -> None:
 
 async def test_copy_copies_and_says_so(page: Page) -> None:
     await page.goto("/sample/settings-new-key")
-    await page.locator(".once [data-copy]").click()
+    await page.locator("#key-created [data-copy]").click()
     assert (
         await page.evaluate("navigator.clipboard.readText()")
         == "refract_9hT2kQ7wXv3LmN8pRs4TyU6zAb1CdE5fGh"

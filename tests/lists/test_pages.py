@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from httpx import AsyncClient, Response
 from sqlalchemy import select, update
 
+from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists.models import ListEntry
@@ -41,7 +42,7 @@ async def test_a_stranger_starts_a_list_from_the_landing_page_on(
     assert token
     mine = creator(token[1]) | HTML
     page = await client.get(_at(made), headers=mine)
-    assert "<h1>Reading</h1>" in page.text
+    assert ">Reading</h1>" in page.text
     assert [
         one["url"] for one in (await read(client, mine, _at(made).split("/")[-1]))["entries"]
     ] == [A, B, "https://example.com/c"]
@@ -89,7 +90,8 @@ async def test_the_whole_way_by_forms(client: AsyncClient) -> None:
     _at(await client.post(f"{path}/entries/{two}/remove", headers=me))
     assert await order() == [one]
     _at(await client.post(path, headers=me, data={"title": "Reading", "description": "About it"}))
-    _at(await client.post(f"{path}/slug", headers=me, data={"slug": "reading"}))
+    named = {"title": "Reading", "slug": "reading", "has_name": "1"}
+    _at(await client.post(path, headers=me, data=named))
     assert (await read(client, me, found["id"]))["slug"] == "reading"
     _at(await client.post(f"{path}/publish", headers=me, data={"slug": "reading"}))
     page = await client.get(path, headers=me)
@@ -130,8 +132,9 @@ async def test_a_refusal_shows_the_page_again(client: AsyncClient) -> None:
     found = await new_list(client, me, A)
     path = f"/app/lists/{found['id']}"
 
-    for step in ("slug", "publish"):
-        refused = await client.post(f"{path}/{step}", headers=me, data={"slug": "reading"})
+    for step in ("", "/publish"):
+        form = {"slug": "reading", "has_name": "1"}
+        refused = await client.post(f"{path}{step}", headers=me, data=form)
         assert refused.status_code == 409
         assert "already in use" in refused.text
         assert 'value="reading"' in refused.text
@@ -250,3 +253,98 @@ async def test_the_offer_stands_wherever_somebody_meets_their_list(
     assert "Add to my account" not in (await client.get(path, headers=both)).text
     assert (await client.get(path, headers=cookies[ada.id] | HTML)).status_code == 200
     assert (await client.get(path, headers=creator(token) | HTML)).status_code == 404
+
+
+async def test_publishing_publishes_what_the_form_shows(client: AsyncClient) -> None:
+    me = creator() | HTML
+    found = await new_list(client, me, A)
+    form = {"has_details": "1", "title": "Typed", "description": "", "palette": "ocean"}
+
+    _at(
+        await client.post(
+            f"/app/lists/{found['id']}/publish", headers=me, data={**form, "slug": "typed"}
+        )
+    )
+
+    seen = await read(client, me, found["id"])
+    assert (seen["title"], seen["palette"], seen["slug"]) == ("Typed", "ocean", "typed")
+
+
+async def test_a_form_that_saves_itself_gets_no_page(client: AsyncClient) -> None:
+    me = creator() | HTML
+    found = await new_list(client, me, A)
+    path, entry = f"/app/lists/{found['id']}", found["entries"][0]["id"]
+    itself = me | {"X-Autosave": "1"}
+
+    title = await client.post(path, headers=itself, data={"title": "Typed"})
+    text = await client.post(
+        f"{path}/entries/{entry}", headers=itself, data={"title": "Entry", "title_before": ""}
+    )
+    long = await client.post(path, headers=itself, data={"title": "x" * 201})
+
+    assert [title.status_code, text.status_code, long.status_code] == [204, 204, 422]
+    assert "set-cookie" not in title.headers
+    seen = await read(client, me, found["id"])
+    assert (seen["title"], seen["entries"][0]["title"]) == ("Typed", "Entry")
+
+
+async def test_removed_entries_come_back_to_their_place(
+    client: AsyncClient, clock: ManualClock
+) -> None:
+    me = creator() | HTML
+    found = await new_list(client, me, A, B, "https://example.com/c")
+    ids = [entry["id"] for entry in found["entries"]]
+    path = f"/app/lists/{found['id']}/entries"
+
+    async def order() -> list[str]:
+        return [entry["id"] for entry in (await read(client, me, found["id"]))["entries"]]
+
+    _at(await client.post(f"{path}/{ids[0]}/remove", headers=me))
+    _at(await client.post(f"{path}/{ids[1]}/remove", headers=me))
+    assert await order() == [ids[2]]
+    back = await client.post(f"/api/v1/lists/{found['id']}/entries/{ids[1]}/restore", headers=me)
+    assert back.json()["url"] == B
+    _at(await client.post(f"{path}/{ids[0]}/restore", headers=me))
+    assert await order() == ids
+    twice = await client.post(f"{path}/{ids[0]}/restore", headers=me)
+    assert twice.status_code == 409
+
+    _at(await client.post(f"{path}/{ids[0]}/remove", headers=me))
+    clock.advance(24 * 3600)
+    late = await client.post(f"{path}/{ids[0]}/restore", headers=me)
+    assert late.status_code == 409
+    assert "Nothing to undo" in late.text
+
+
+async def test_reasons_of_rejected_urls_stand_on_lines_of_their_own(client: AsyncClient) -> None:
+    me = creator() | HTML
+    found = await new_list(client, me)
+
+    page = await client.post(
+        f"/app/lists/{found['id']}/entries", headers=me, data={"urls": "ftp://a\nftp://b"}
+    )
+
+    message = re.search(r'id="field-urls-error">.*?<span>(.*?)</span>', page.text, re.DOTALL)
+    assert message is not None
+    assert len(message[1].splitlines()) == 2
+
+
+async def test_its_owner_reads_when_a_list_was_published_and_deleted(
+    client: AsyncClient, clock: ManualClock
+) -> None:
+    me = creator() | HTML
+    found = await new_list(client, me, A)
+    path = f"/app/lists/{found['id']}"
+    _at(await client.post(f"{path}/publish", headers=me, data={"slug": "reading"}))
+    assert "Published edition 1" in (await client.get(path, headers=me)).text
+    clock.advance(60)
+    _at(await client.post(f"{path}/delete", headers=me))
+
+    log = (await client.get(f"/api/v1/lists/{found['id']}/actions", headers=me)).json()["items"]
+
+    assert [(action["event"], action["slug"], action["edition"]) for action in log] == [
+        ("delete", "reading", 1),
+        ("publish", "reading", 1),
+    ]
+    stranger = await client.get(f"/api/v1/lists/{found['id']}/actions", headers=creator())
+    assert stranger.status_code == 404

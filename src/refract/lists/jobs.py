@@ -27,7 +27,7 @@ class FailStaleEntries(JobPayload):
 
 
 class ReleaseNames(JobPayload):
-    """Free the names of lists deleted 24 hours ago."""
+    """Free the names of lists deleted 24 hours ago; erase entries removed then."""
 
     kind: ClassVar[str] = "lists.release_names"
 
@@ -36,6 +36,7 @@ class ReleaseNames(JobPayload):
 async def release_names(rt: Runtime, _job: ReleaseNames) -> None:
     async with rt.db.write() as session:
         await release_expired_names(session, rt.clock.now())
+        await service.purge_removed_entries(session, rt.clock.now())
 
 
 @handles(PurgeLists)

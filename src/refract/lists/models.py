@@ -2,8 +2,10 @@
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Any
 
 from sqlalchemy import (
+    JSON,
     BigInteger,
     CheckConstraint,
     ForeignKey,
@@ -130,6 +132,22 @@ class ListEntry(Model):
     position: Mapped[int] = mapped_column(Integer)
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
+
+
+class RemovedEntry(Model):
+    """An entry that was removed from a draft, for the 24 hours in which this can be undone."""
+
+    __tablename__ = "removed_list_entries"
+    __table_args__ = (
+        Index("ix_removed_list_entries_list", "list_id"),
+        Index("ix_removed_list_entries_removed_at", "removed_at"),
+        TABLE_OPTIONS,
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # of the entry
+    list_id: Mapped[int]
+    removed_at: Mapped[datetime]
+    fields: Mapped[dict[str, Any]] = mapped_column(JSON)
 
 
 class ListAction(Model):

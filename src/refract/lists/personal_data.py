@@ -10,7 +10,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.lists import queries, service
-from refract.lists.models import LinkList
+from refract.lists.models import LinkList, ListAction
 
 _LIST_FIELDS = (
     "title",
@@ -22,30 +22,38 @@ _LIST_FIELDS = (
     "created_at",
     "updated_at",
     "published_at",
+    "deleted_at",
 )
+_ACTION_FIELDS = ("event", "slug", "created_at")
 _ENTRY_FIELDS = ("url", "title", "description", "image", "position", "created_at")
 
 
 async def export_personal_data(rt: Runtime, user: User) -> AsyncIterator[dict[str, Any]]:
-    """Yield the user's lists with their entries, drafts included."""
+    """Yield the user's lists with their entries and actions: drafts and deleted ones too."""
     async with rt.db.read() as session:
         mine = list(
             await session.scalars(
-                select(LinkList.id)
-                .where(LinkList.owner_id == user.id, queries.NOT_DELETED)
-                .order_by(LinkList.id)
+                select(LinkList.id).where(LinkList.owner_id == user.id).order_by(LinkList.id)
             )
         )
     for list_id in mine:
         async with rt.db.read() as session:
             found = await session.get(LinkList, list_id)
             rows = await queries.list_entries(session, list_id)
+            actions = list(
+                await session.scalars(
+                    select(ListAction).where(ListAction.list_id == list_id).order_by(ListAction.id)
+                )
+            )
         if found is not None:
             entries = [{name: getattr(row.entry, name) for name in _ENTRY_FIELDS} for row in rows]
             yield {
                 "id": str(found.id),
                 **{name: getattr(found, name) for name in _LIST_FIELDS},
                 "entries": entries,
+                "actions": [
+                    {name: getattr(action, name) for name in _ACTION_FIELDS} for action in actions
+                ],
             }
 
 

@@ -8,9 +8,17 @@ from typing import Any, Literal, Protocol
 from refract.core.lookalikes import to_ascii_url
 from refract.core.urls import BadUrl, normalize_url, parse_web_url
 from refract.links.models import FlagReason, Link, LinkState, Visibility
-from refract.lists.models import FetchStatus, LinkList, ListEntry, ListStatus
+from refract.lists.models import FetchStatus, LinkList, ListAction, ListEntry, ListEvent, ListStatus
 from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_NAMES, Palette
-from refract.lists.schemas import EntryOut, ListOut, ListSummary, PublicEntry, PublicList
+from refract.lists.schemas import (
+    EntryOut,
+    ListActionOut,
+    ListActions,
+    ListOut,
+    ListSummary,
+    PublicEntry,
+    PublicList,
+)
 
 EntryState = Literal["live", "blocked", "gone"]
 
@@ -204,3 +212,19 @@ def build_list_url(found: LinkList, latest: int, base_url: str) -> str:
     """Return the URL of an edition. The latest has the bare name."""
     bare = f"{base_url}/{found.slug}"
     return bare if found.edition == latest else f"{bare}?edition={found.edition}"
+
+
+def build_actions(found: Iterable[tuple[ListAction, int | None]]) -> ListActions:
+    """Return the log of a list with the numbers of its editions."""
+    return ListActions(
+        items=[
+            ListActionOut(
+                list_id=action.list_id,
+                edition=edition,
+                event=ListEvent(action.event),
+                slug=action.slug,
+                created_at=action.created_at,
+            )
+            for action, edition in found
+        ]
+    )

@@ -3,12 +3,19 @@
 from datetime import datetime
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
-from refract.lists.models import FetchStatus, ListStatus
+from refract.lists.models import FetchStatus, ListEvent, ListStatus
 from refract.lists.palettes import Palette
 
 MAX_ENTRIES = 1_000
@@ -50,6 +57,26 @@ class ListPatch(InputSchema):
     palette: Palette | None = Field(
         default=None, description="The colours of the public page; null for the default."
     )
+
+
+class ListDetailsForm(BaseModel):
+    """The form of a draft. A blank field clears its value, so the form says what it contains."""
+
+    has_details: bool = False  # for publishing; saving always changes them
+    title: str = ""
+    description: str = ""
+    palette: str = ""
+    has_name: bool = False
+    slug: str = ""
+
+    @property
+    def name(self) -> str | None:
+        return self.slug.strip() or None
+
+    def build_patch(self) -> dict[str, str]:
+        """Return the details, without a palette if none was chosen."""
+        texts = {"title": self.title, "description": self.description}
+        return texts | ({"palette": self.palette} if self.palette else {})
 
 
 class EntriesCreate(InputSchema):
@@ -204,3 +231,19 @@ class PublicList(OutputSchema):
 def build_entry_error(refused: Any) -> EntryError:
     errors = [{"field": error.field, "message": error.message} for error in refused.errors]
     return EntryError(code=refused.code, detail=refused.message, errors=errors)
+
+
+class ListActionOut(OutputSchema):
+    """A publication or deletion of a list, with the name it had then."""
+
+    list_id: Id
+    edition: int | None = Field(examples=[1])
+    event: ListEvent
+    slug: str | None = Field(examples=["reading"])
+    created_at: datetime
+
+
+class ListActions(OutputSchema):
+    """The latest actions on a list and its editions. They are kept for 90 days."""
+
+    items: list[ListActionOut]

@@ -58,6 +58,7 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "list.entries_added": lazy_gettext("Links added to list"),
     "list.entry_edited": lazy_gettext("Link of a list edited"),
     "list.entry_removed": lazy_gettext("Link removed from list"),
+    "list.entry_restored": lazy_gettext("Link restored to list"),
     "list.name_released": lazy_gettext("Name of a list released"),
     "list.published": lazy_gettext("List published"),
     "list.reordered": lazy_gettext("List reordered"),
@@ -79,6 +80,8 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "signin_link.made": lazy_gettext("Sign-in link created"),
     "status.changed": lazy_gettext("Account status changed"),
     "tag.changed": lazy_gettext("Tag changed"),
+    "tag.deleted": lazy_gettext("Tag deleted"),
+    "tag.merged": lazy_gettext("Tag merged"),
 }
 
 

@@ -95,7 +95,7 @@ async def change_profile(
             get_chosen_preferences(changes.preferences),
             at=rt.clock.now(),
         )
-    response = RedirectResponse("/app/settings", 303)
+    response = RedirectResponse("/app/settings#profile-section", 303)
     flash.add(response, rt, gettext("Profile saved"))
     return response
 

@@ -142,6 +142,8 @@ async def _render_review(
         waiting = await queries_items.count_pending_items(session, actor.user.id)
         cards = await serialize_items(session, page.items)
     here = next((card for card in cards if str(card.id) == item_id), None)
+    if here is None:  # saved or discarded elsewhere: its text belongs to no other item
+        context.pop("values", None)
     here = here or next(
         (card for card in cards if card.status != ItemStatus.ENRICHING), cards[0] if cards else None
     )

@@ -2,6 +2,7 @@
 
 from fastapi import Response
 
+from refract.core.errors import NothingToUndo
 from refract.core.schemas import Id
 from refract.links.dependencies import Space
 from refract.lists import addresses, service
@@ -87,10 +88,23 @@ async def change_entry(
     responses=problems(ListNotFound, EntryNotFound, ListImmutable),
 )
 async def remove_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: Rt) -> Response:
-    """Remove an entry. Entries after it move up."""
+    """Remove an entry. Entries after it move up. It can be restored within 24 hours."""
     async with rt.db.write() as session:
         await service.remove_entry(session, client.caller, list_id, entry_id, rt.clock.now())
     return Response(status_code=204)
+
+
+@router.post(
+    "/entries/{entry_id}/restore",
+    responses=problems(ListNotFound, ListImmutable, NothingToUndo, TooManyEntries),
+)
+async def restore_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: Rt) -> EntryOut:
+    """Put an entry that was removed within 24 hours back in its place."""
+    async with rt.db.write() as session:
+        entry = await service.restore_entry(
+            session, client.caller, list_id, entry_id, rt.clock.now()
+        )
+        return await build_entry_out(session, rt, entry)
 
 
 @router.put("/order", responses=problems(ListNotFound, ListImmutable, OrderMismatch))

@@ -35,10 +35,11 @@ from refract.lists.errors import (
     SlugLocked,
 )
 from refract.lists.models import ListStatus
-from refract.lists.presentation import build_public_list, build_summary
+from refract.lists.presentation import build_actions, build_public_list, build_summary
 from refract.lists.public_pages import robots_headers
 from refract.lists.schemas import (
     ClaimResult,
+    ListActions,
     ListCreate,
     ListOut,
     ListPatch,
@@ -158,6 +159,13 @@ async def release_list_name(list_id: Id, client: WriteListClient, rt: Rt, space:
     async with rt.db.write() as session:
         await service.release_name(session, space, client.caller, list_id)
     return Response(status_code=204)
+
+
+@router.get("/{list_id}/actions", responses=problems(ListNotFound))
+async def list_actions(list_id: Id, client: ReadListClient, rt: Rt) -> ListActions:
+    """List when a list and its editions were published and deleted, within the last 90 days."""
+    async with rt.db.read() as session:
+        return build_actions(await queries.list_actions(session, client.caller, list_id))
 
 
 @router.post(

@@ -1,10 +1,15 @@
 """The page of one list: builder, preview, name, publication, editions and deletion."""
 
-from fastapi import Request
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import Form, Request
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
+from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, RefractError
+from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.links.dependencies import Space
 from refract.lists import queries, service
@@ -14,18 +19,18 @@ from refract.lists.dependencies import (
     publish_draft,
     resolve_list_entries,
 )
-from refract.lists.draft_owners import ReadListClient, WriteListClient
+from refract.lists.draft_owners import ListClient, ReadListClient, WriteListClient
 from refract.lists.errors import AccountRequiredToPublish
 from refract.lists.models import ListStatus
 from refract.lists.pages.responses import (
-    ListFormText,
+    is_autosave,
     redirect_to_list,
     render_client_page,
     render_list,
     rerender_list,
 )
 from refract.lists.public_pages import build_preview
-from refract.lists.schemas import ListPatch
+from refract.lists.schemas import ListDetailsForm, ListPatch
 from refract.web import flash, return_path
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
@@ -58,40 +63,22 @@ async def change_list(
     request: Request,
     client: WriteListClient,
     rt: Rt,
-    title: ListFormText = "",
-    description: ListFormText = "",
-    palette: ListFormText = "",
-) -> Response:
-    """Change title and description, and the palette if one was chosen."""
-    typed = {
-        "title": title,
-        "description": description,
-        **({"palette": palette} if palette else {}),
-    }
-    try:
-        changes = ListPatch.model_validate(typed)
-        async with rt.db.write() as session:
-            await service.edit_list(session, client.caller, list_id, changes, rt.clock.now())
-    except (ValidationError, RefractError) as exc:
-        return await rerender_list(request, client, rt, list_id, exc, "title", typed)
-    return redirect_to_list(list_id)
-
-
-@router.post("/app/lists/{list_id}/slug")
-async def choose_list_name(
-    list_id: Id,
-    request: Request,
-    client: WriteListClient,
-    rt: Rt,
     space: Space,
-    slug: ListFormText = "",
+    form: Annotated[ListDetailsForm, Form()],
 ) -> Response:
+    """Change the details of a draft, and its name if the form has one. It also saves itself."""
     try:
         async with rt.db.write() as session:
-            await choose_name(session, rt, space, client, list_id, slug.strip() or None)
-    except RefractError as exc:
-        return await rerender_list(request, client, rt, list_id, exc, "slug", {"slug": slug})
-    return redirect_to_list(list_id, "publish")
+            await _save_details(session, client, list_id, form, rt.clock.now())
+            if form.has_name:
+                await choose_name(session, rt, space, client, list_id, form.name)
+    except (ValidationError, RefractError) as exc:
+        return await _rerender_details(request, client, rt, list_id, exc, form)
+    if is_autosave(request):
+        return Response(status_code=204)
+    response = redirect_to_list(list_id)
+    flash.add(response, rt, gettext("Saved changes"))
+    return response
 
 
 @router.post("/app/lists/{list_id}/publish")
@@ -101,20 +88,45 @@ async def publish_list(
     client: WriteListClient,
     rt: Rt,
     space: Space,
-    slug: ListFormText = "",
+    form: Annotated[ListDetailsForm, Form()],
 ) -> Response:
-    """Publish under the given name or a generated one, and show the published list."""
+    """Publish what the form shows, under the given name or a generated one."""
     try:
         async with rt.db.write() as session:
+            if form.has_details:
+                await _save_details(session, client, list_id, form, rt.clock.now())
             draft = await service.lock_draft(session, client.caller, list_id)
             if draft.family_id == draft.id:
-                await choose_name(session, rt, space, client, list_id, slug.strip() or None)
-            await publish_draft(session, rt, space, client, list_id)
+                await choose_name(session, rt, space, client, list_id, form.name)
+            published = await publish_draft(session, rt, space, client, list_id)
     except AccountRequiredToPublish:
         return return_path.redirect_to_sign_in(rt, f"/app/lists/{list_id}#publish")
-    except RefractError as exc:
-        return await rerender_list(request, client, rt, list_id, exc, "slug", {"slug": slug})
-    return redirect_to_list(list_id)
+    except (ValidationError, RefractError) as exc:
+        return await _rerender_details(request, client, rt, list_id, exc, form)
+    response = redirect_to_list(list_id)
+    flash.add(response, rt, gettext("Published /{name}", name=published.slug))
+    return response
+
+
+async def _save_details(
+    session: WriteSession, client: ListClient, list_id: int, form: ListDetailsForm, now: datetime
+) -> None:
+    """Change title and description, and the palette if one was chosen."""
+    changes = ListPatch.model_validate(form.build_patch())
+    await service.edit_list(session, client.caller, list_id, changes, now)
+
+
+async def _rerender_details(
+    request: Request,
+    client: ListClient,
+    rt: Runtime,
+    list_id: int,
+    error: Exception,
+    form: ListDetailsForm,
+) -> Response:
+    return await rerender_list(
+        request, client, rt, list_id, error, "slug", {**form.build_patch(), "slug": form.slug}
+    )
 
 
 @router.post("/app/lists/{list_id}/editions")

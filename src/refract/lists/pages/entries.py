@@ -22,6 +22,7 @@ from refract.lists.pages.responses import (
     ListFormText,
     collect_rejected,
     format_result,
+    is_autosave,
     parse_addresses,
     redirect_to_list,
     reject_too_many,
@@ -31,6 +32,7 @@ from refract.lists.pages.responses import (
 from refract.lists.schemas import EntryPatch
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext
 from refract.web.routing import large_body
 
 router = page_router()
@@ -122,32 +124,64 @@ async def change_entry(  # noqa: PLR0913, PLR0917 - one per form field
             )
     except (ValidationError, RefractError) as exc:
         return await rerender_list(request, client, rt, list_id, exc, "entries", {})
-    return redirect_to_list(list_id, f"entry-{entry_id}")
+    if is_autosave(request):
+        return Response(status_code=204)
+    response = redirect_to_list(list_id, f"entry-{entry_id}")
+    flash.add(response, rt, gettext("Saved changes"))
+    return response
+
+
+@router.post("/app/lists/{list_id}/entries/{entry_id}/remove")
+async def remove_entry(
+    list_id: Id, entry_id: Id, request: Request, client: WriteListClient, rt: Rt
+) -> Response:
+    """Remove an entry and offer to undo it."""
+    try:
+        async with rt.db.write() as session:
+            removed = await service.remove_entry(
+                session, client.caller, list_id, entry_id, rt.clock.now()
+            )
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "entries", {})
+    response = redirect_to_list(list_id, "entries")
+    flash.add(
+        response,
+        rt,
+        gettext("Removed “{title}”", title=removed.title or removed.url),
+        undo=f"/app/lists/{list_id}/entries/{entry_id}/restore",
+    )
+    return response
+
+
+@router.post("/app/lists/{list_id}/entries/{entry_id}/restore")
+async def restore_entry(
+    list_id: Id, entry_id: Id, request: Request, client: WriteListClient, rt: Rt
+) -> Response:
+    """Put a removed entry back where it was."""
+    try:
+        async with rt.db.write() as session:
+            entry = await service.restore_entry(
+                session, client.caller, list_id, entry_id, rt.clock.now()
+            )
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "entries", {})
+    response = redirect_to_list(list_id, f"entry-{entry_id}")
+    flash.add(response, rt, gettext("Restored “{title}”", title=entry.title or entry.url))
+    return response
 
 
 @router.post("/app/lists/{list_id}/entries/{entry_id}/{step}")
 async def move_entry(
     list_id: Id, entry_id: Id, step: str, request: Request, client: WriteListClient, rt: Rt
 ) -> Response:
-    """Move an entry one place up or down, or remove it."""
+    """Move an entry one place up or down."""
+    by = {"up": -1, "down": 1}.get(step, 0)
     try:
         async with rt.db.write() as session:
-            if step == "remove":
-                await service.remove_entry(
-                    session, client.caller, list_id, entry_id, rt.clock.now()
-                )
-            else:
-                await service.move_entry(
-                    session,
-                    client.caller,
-                    list_id,
-                    entry_id,
-                    {"up": -1, "down": 1}.get(step, 0),
-                    rt.clock.now(),
-                )
+            await service.move_entry(session, client.caller, list_id, entry_id, by, rt.clock.now())
     except RefractError as exc:
         return await rerender_list(request, client, rt, list_id, exc, "entries", {})
-    return redirect_to_list(list_id, "entries" if step == "remove" else f"entry-{entry_id}")
+    return redirect_to_list(list_id, f"entry-{entry_id}")
 
 
 @router.post("/app/lists/{list_id}/order")

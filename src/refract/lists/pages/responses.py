@@ -14,12 +14,15 @@ from refract.lists import queries
 from refract.lists.dependencies import build_resolved_list, resolve_list_entries
 from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
 from refract.lists.errors import TooManyUrls
-from refract.lists.models import FetchStatus
+from refract.lists.models import FetchStatus, ListStatus
 from refract.lists.palettes import PALETTE_NAMES
+from refract.lists.presentation import build_actions
 from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult
 from refract.web.i18n import gettext, ngettext, translate_error
-from refract.web.problems import list_field_errors
+from refract.web.problems import ValidationFailed, list_field_errors
 
+MAX_REASONS = 3
+"""Reasons that are shown for rejected URLs, one per line."""
 ListFormText = Annotated[str, Form()]
 
 
@@ -55,6 +58,11 @@ async def render_list(
             and seen.link_list.owner_id is None
             and client.caller.is_owner_of(seen.link_list)
         )
+        actions = (
+            await queries.list_actions(session, client.caller, list_id)
+            if seen.link_list.status == ListStatus.PUBLISHED
+            else []
+        )
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
     out = await build_resolved_list(rt, seen, shown)
     return await render_client_page(
@@ -72,10 +80,16 @@ async def render_list(
         host=rt.settings.public_url.split("://", 1)[-1],
         palettes=PALETTE_NAMES,
         claimable=format_titles(waiting),
+        actions=build_actions(actions).items,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         may_name=not client.is_anonymous or rt.settings.anonymous_names,
         **context,
     )
+
+
+def is_autosave(request: Request) -> bool:
+    """Return whether the form saved itself: then the page stays, and there is nothing to render."""
+    return "x-autosave" in request.headers
 
 
 def redirect_to_list(list_id: int, place: str = "") -> Response:
@@ -91,9 +105,16 @@ async def rerender_list(
     field: str,
     values: dict[str, str],
 ) -> Response:
-    """Render the page again with the input and its error. Raise if the list is not accessible."""
-    if isinstance(error, RefractError) and (error.status in (401, 403, 404) or error.status >= 500):
+    """Render the page again with the input and its error.
+
+    Raise the error if the list is not accessible, or if the form saved itself.
+    """
+    if isinstance(error, RefractError) and (
+        error.status in (401, 403, 404) or error.status >= 500 or is_autosave(request)
+    ):
         raise error
+    if isinstance(error, ValidationError) and is_autosave(request):
+        raise ValidationFailed(errors=list_field_errors(error.errors()))
     return await render_list(
         request,
         client,
@@ -149,5 +170,10 @@ def collect_rejected(typed: list[str], result: EntriesResult) -> dict[str, Any]:
     rejected = [
         (typed[row.index], row.error.detail) for row in result.results if row.error is not None
     ]
-    message = "; ".join(f"{url[:60]}: {why}" for url, why in rejected[:3])
-    return {"values": {"urls": "\n".join(url for url, _ in rejected)}, "errors": {"urls": message}}
+    lines = [f"{url[:60]}: {why}" for url, why in rejected[:MAX_REASONS]]
+    if (more := len(rejected) - MAX_REASONS) > 0:
+        lines.append(ngettext("{n} more", "{n} more", more))
+    return {
+        "values": {"urls": "\n".join(url for url, _ in rejected)},
+        "errors": {"urls": "\n".join(lines)},
+    }

@@ -27,6 +27,7 @@ from refract.lists.queries.lists import (
     find_published_edition,
     find_published_list,
     find_removed_list,
+    list_actions,
     view_list,
 )
 
@@ -47,6 +48,7 @@ __all__ = [
     "find_published_edition",
     "find_published_list",
     "find_removed_list",
+    "list_actions",
     "list_claimable",
     "list_entries",
     "list_hosts",

@@ -12,13 +12,14 @@ from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRight
 from refract.links.safety.models import BlockEpoch
 from refract.lists.access import ListCaller
-from refract.lists.models import LinkList, ListStatus
+from refract.lists.models import LinkList, ListAction, ListStatus
 from refract.lists.presentation import ListDetails
 from refract.names.grammar import is_possible_name, name_key
 from refract.names.models import Name, NameTarget
 
 NOT_DELETED = LinkList.deleted_at.is_(None)
 IS_PUBLISHED = and_(NOT_DELETED, LinkList.status == ListStatus.PUBLISHED)
+MAX_ACTIONS = 100
 _EPOCH = select(func.max(BlockEpoch.epoch)).scalar_subquery()
 
 
@@ -146,3 +147,23 @@ async def find_long_deleted(session: ReadSession, before: datetime, limit: int) 
             .limit(limit)
         )
     )
+
+
+async def list_actions(
+    session: ReadSession, caller: ListCaller, list_id: int
+) -> list[tuple[ListAction, int | None]]:
+    """Return the actions on a list and its editions with their numbers, latest first.
+
+    Its owner sees those of a deleted list too, as long as they are kept.
+    """
+    found = caller.require(
+        await session.scalar(select(LinkList).where(LinkList.id == list_id)), AccessRight.VIEW
+    )
+    query = (
+        select(ListAction, LinkList.edition)
+        .join(LinkList, LinkList.id == ListAction.list_id)
+        .where(LinkList.family_id == found.family_id)
+        .order_by(ListAction.created_at.desc(), ListAction.id.desc())
+        .limit(MAX_ACTIONS)
+    )
+    return [(action, edition) for action, edition in await session.execute(query)]

@@ -28,9 +28,11 @@ from refract.lists.service.entries import (
     fail_stale_entries,
     fill_entry,
     move_entry,
+    purge_removed_entries,
     record_checks,
     remove_entry,
     reorder_entries,
+    restore_entry,
 )
 from refract.lists.service.publication import create_edition, publish_list
 
@@ -57,10 +59,12 @@ __all__ = [
     "publish_list",
     "purge_actions",
     "purge_old_lists",
+    "purge_removed_entries",
     "record_checks",
     "release_name",
     "remove_entry",
     "reorder_entries",
+    "restore_entry",
     "set_draft_slug",
     "undo_delete",
 ]

@@ -16,7 +16,14 @@ from refract.links import feed
 from refract.lists import queries
 from refract.lists.access import ListCaller
 from refract.lists.errors import RemovedByAdmin
-from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, ListStatus
+from refract.lists.models import (
+    LinkList,
+    ListAction,
+    ListEntry,
+    ListEvent,
+    ListStatus,
+    RemovedEntry,
+)
 from refract.lists.service.drafts import lock_list, record_change
 from refract.lists.service.publication import build_change, lock_family, log_action
 from refract.names import service as names
@@ -156,6 +163,7 @@ async def erase_lists(session: WriteSession, ids: Sequence[int]) -> None:
         for targets in iter_batches([*batch, *entries]):
             await session.execute(delete(ListTotals).where(ListTotals.target_id.in_(targets)))
         await session.execute(delete(ListEntry).where(ListEntry.list_id.in_(batch)))
+        await session.execute(delete(RemovedEntry).where(RemovedEntry.list_id.in_(batch)))
         await session.execute(
             delete(Name).where(Name.kind == NameTarget.LIST, Name.target_id.in_(batch))
         )

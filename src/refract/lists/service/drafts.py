@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 
 from refract.core.db.session import ReadSession, WriteSession
-from refract.core.text import fold_text
+from refract.core.text import fold_for_search
 from refract.identity import audit
 from refract.identity.access import AccessRight
 from refract.lists.access import ListCaller
@@ -150,6 +150,6 @@ def record_change(
 
 
 def update_search_text(found: LinkList) -> None:
-    found.search_text = fold_text(
+    found.search_text = fold_for_search(
         "\n".join(text for text in (found.title, found.slug, found.description) if text)
     )

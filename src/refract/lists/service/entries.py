@@ -9,6 +9,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
+from refract.core.errors import NothingToUndo
 from refract.core.ids import get_min_id
 from refract.core.net.metadata import PageMetadata
 from refract.core.secrets import hash_credential
@@ -16,10 +17,33 @@ from refract.links.models import FlagReason
 from refract.lists import queries
 from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound, OrderMismatch, TooManyEntries
-from refract.lists.models import FetchStatus, ListEntry
+from refract.lists.models import FetchStatus, ListEntry, RemovedEntry
 from refract.lists.schemas import MAX_ENTRIES, EntryPatch
 from refract.lists.service.drafts import lock_draft, record_change
 from refract.names.service import Namespace
+
+COPIED_FIELDS = (
+    "link_id",
+    "url",
+    "href",
+    "host",
+    "normalized_url",
+    "normalized_digest",
+    "title",
+    "description",
+    "image",
+    "title_by_hand",
+    "description_by_hand",
+    "fetch_status",
+    "flagged",
+    "flag_reason",
+    "checked_at",
+    "dangerous",
+    "position",
+)
+"""What an entry takes along into a new edition."""
+_TIME_FIELDS = ("checked_at", "created_at")
+REMOVED_ENTRY_LIFETIME = timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,24 +137,71 @@ async def edit_entry(
 
 async def remove_entry(
     session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime
-) -> None:
-    """Remove an entry and close the gap."""
+) -> ListEntry:
+    """Remove an entry and close the gap. It is kept for the 24 hours in which this can be undone.
+
+    The returned entry is no longer part of the session.
+    """
     found = await lock_draft(session, caller, list_id)
     entry = await queries.find_entry(session, list_id, entry_id)
+    kept = {name: getattr(entry, name) for name in (*COPIED_FIELDS, "created_at")}
+    kept |= {name: kept[name].isoformat() for name in _TIME_FIELDS if kept[name] is not None}
+    await session.execute(delete(RemovedEntry).where(RemovedEntry.id == entry_id))
+    session.add(RemovedEntry(id=entry_id, list_id=list_id, removed_at=now, fields=kept))
     await session.execute(
         delete(ListEntry)
         .where(ListEntry.id == entry_id)
         .execution_options(synchronize_session=False)
     )
-    behind = update(ListEntry).where(
-        ListEntry.list_id == list_id, ListEntry.position > entry.position
-    )
-    await session.execute(
-        behind.values(position=ListEntry.position - 1).execution_options(synchronize_session=False)
-    )
+    await _shift_entries(session, list_id, entry.position + 1, -1)
     session.expunge(entry)
     record_change(session, caller, found, "entry_removed", now)
     await session.flush()
+    return entry
+
+
+async def restore_entry(
+    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime
+) -> ListEntry:
+    """Put an entry that was removed in the last 24 hours back in its place, under the same id."""
+    found = await lock_draft(session, caller, list_id)
+    removed = await session.get(RemovedEntry, entry_id, with_for_update=True)
+    if (
+        removed is None
+        or removed.list_id != list_id
+        or removed.removed_at + REMOVED_ENTRY_LIFETIME <= now
+    ):
+        raise NothingToUndo
+    count = await session.scalar(select(func.count()).where(ListEntry.list_id == list_id)) or 0
+    if count >= MAX_ENTRIES:
+        raise TooManyEntries(limit=MAX_ENTRIES)
+    fields = removed.fields | {"position": min(removed.fields["position"], count + 1)}
+    fields |= {
+        name: datetime.fromisoformat(fields[name])
+        for name in _TIME_FIELDS
+        if fields[name] is not None
+    }
+    await _shift_entries(session, list_id, fields["position"], 1)
+    entry = ListEntry(id=entry_id, list_id=list_id, updated_at=now, **fields)
+    session.add(entry)
+    await session.delete(removed)
+    record_change(session, caller, found, "entry_restored", now)
+    await session.flush()
+    return entry
+
+
+async def _shift_entries(session: WriteSession, list_id: int, first: int, by: int) -> None:
+    """Move the entries from a position on by one place, to close or to make a gap."""
+    behind = update(ListEntry).where(ListEntry.list_id == list_id, ListEntry.position >= first)
+    await session.execute(
+        behind.values(position=ListEntry.position + by).execution_options(synchronize_session=False)
+    )
+
+
+async def purge_removed_entries(session: WriteSession, now: datetime) -> None:
+    """Erase removed entries that can no longer be restored."""
+    late = RemovedEntry.removed_at <= now - REMOVED_ENTRY_LIFETIME
+    await session.execute(delete(RemovedEntry).where(late))
 
 
 async def move_entry(

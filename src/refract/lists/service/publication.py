@@ -17,6 +17,7 @@ from refract.lists.access import ListCaller
 from refract.lists.errors import EmptyList, ListNotPublished
 from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, ListStatus
 from refract.lists.service.drafts import lock_draft, lock_list, record_change, update_search_text
+from refract.lists.service.entries import COPIED_FIELDS
 from refract.names import service as names
 from refract.names.errors import SlugReserved, SlugTaken
 from refract.names.grammar import name_key
@@ -26,26 +27,6 @@ from refract.names.service import Namespace
 _SLUG_LETTERS = string.ascii_lowercase + string.digits
 _SLUG_LENGTHS = (8, 8, 8, 8, 8, 10, 10, 12, 16)
 """Lengths of generated names, one per attempt: later attempts are longer."""
-
-_COPIED_FIELDS = (
-    "link_id",
-    "url",
-    "href",
-    "host",
-    "normalized_url",
-    "normalized_digest",
-    "title",
-    "description",
-    "image",
-    "title_by_hand",
-    "description_by_hand",
-    "fetch_status",
-    "flagged",
-    "flag_reason",
-    "checked_at",
-    "dangerous",
-    "position",
-)
 
 
 async def publish_list(
@@ -160,7 +141,7 @@ async def _copy_entries(
     entries = list(await session.scalars(query))
     times = {"created_at": draft.created_at, "updated_at": draft.created_at}
     for copy_id, entry in zip(ids.next_ids(len(entries)), entries, strict=True):
-        copied = {name: getattr(entry, name) for name in _COPIED_FIELDS}
+        copied = {name: getattr(entry, name) for name in COPIED_FIELDS}
         session.add(ListEntry(id=copy_id, list_id=draft.id, **times, **copied))
 
 

@@ -4,9 +4,11 @@
 //   refract:toast and refract:undo: see toast.js
 
 import { $, $$, emit, hasModifier, isTextField, onShown, shorten } from "./dom.js";
-import { csrfToken, getDocument, getText, parseHtml } from "./http.js";
+import "./drafts.js";
+import "./feedback.js";
+import { getDocument, getText } from "./http.js";
 import { locale, t } from "./i18n.js";
-import { adoptToasts, showToast } from "./toast.js";
+import { showToast } from "./toast.js";
 
 const root = document.documentElement;
 
@@ -150,9 +152,11 @@ function moveRow(step) {
   return true;
 }
 
-function clickFirst(selector) {
+// Press what a shortcut belongs to. A text field gets the focus, since a click by a script gives none.
+function pressFirst(selector) {
   const element = $(selector);
-  element?.click();
+  if (element && isTextField(element)) element.focus();
+  else element?.click();
   return element !== null;
 }
 
@@ -172,7 +176,7 @@ function focusOmnibox() {
 function runShortcut(key) {
   if (goUntil > Date.now()) {
     goUntil = 0;
-    return clickFirst(`[data-go="${CSS.escape(key)}"]`);
+    return pressFirst(`[data-go="${CSS.escape(key)}"]`);
   }
   switch (key) {
     case "g":
@@ -187,7 +191,7 @@ function runShortcut(key) {
     case "k":
       return moveRow(-1);
     default:
-      return /^[a-z#]$/.test(key) && (sendRowKey(key) || clickFirst(`[data-key="${CSS.escape(key)}"]`));
+      return /^[a-z#]$/.test(key) && (sendRowKey(key) || pressFirst(`[data-key="${CSS.escape(key)}"]`));
   }
 }
 
@@ -233,22 +237,6 @@ onShown((within) => {
     time.title = at.toLocaleString(locale);
   }
 });
-
-// ---- htmx ---------------------------------------------------------------------------------------
-
-document.addEventListener("htmx:configRequest", (event) => {
-  if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = csrfToken();
-});
-document.addEventListener("htmx:afterSwap", (event) => emit("refract:shown", { within: event.target }));
-document.addEventListener("htmx:beforeSwap", (event) => {
-  // The response to a form may be a whole page: only a part is shown, and its toasts.
-  const html = event.detail.serverResponse ?? "";
-  if (html.includes("data-toast")) adoptToasts(parseHtml(html));
-  if (event.detail.xhr.status === 422) event.detail.shouldSwap = true;
-});
-document.addEventListener("htmx:sendError", () =>
-  showToast({ message: t("No response. Check whether it worked before retrying."), kind: "wrong" }),
-);
 
 // ---- echoes, badges, the zone -------------------------------------------------------------------
 

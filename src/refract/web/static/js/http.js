@@ -4,10 +4,11 @@ import { $ } from "./dom.js";
 
 /** A response with an error status. */
 export class HttpError extends Error {
-  constructor(response) {
+  constructor(response, body) {
     super(`${response.status} ${response.url}`);
     this.name = "HttpError";
     this.status = response.status;
+    this.body = body;
   }
 }
 
@@ -18,7 +19,7 @@ export const parseHtml = (html) => new DOMParser().parseFromString(html, "text/h
 
 async function request(url, options) {
   const response = await fetch(url, options);
-  if (!response.ok) throw new HttpError(response);
+  if (!response.ok) throw new HttpError(response, await response.text());
   return response;
 }
 
@@ -31,5 +32,19 @@ export const getDocument = async (url, options) =>
   parseHtml(await getText(url, { headers: { Accept: "text/html" }, ...options }));
 
 /** Send a form as a browser would. */
-export const postForm = (url, fields) =>
-  request(url, { method: "POST", headers: { "X-CSRF-Token": csrfToken() }, body: new URLSearchParams(fields) });
+export const postForm = (url, fields, { headers, ...options } = {}) =>
+  request(url, {
+    method: "POST",
+    headers: { Accept: "text/html", "X-CSRF-Token": csrfToken(), ...headers },
+    body: new URLSearchParams(fields),
+    ...options,
+  });
+
+/** Open the sign-in page, which leads back here: the server remembers the page that it refuses. */
+export async function signInAndReturn() {
+  try {
+    await fetch(location.href, { headers: { Accept: "text/html" } });
+  } finally {
+    location.assign("/auth/sign-in");
+  }
+}

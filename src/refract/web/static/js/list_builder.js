@@ -1,6 +1,7 @@
-// The list editor: reordering by dragging and by keyboard, and checking the name as it is typed.
-// Without scripts everything but dragging works.
+// The list editor: reordering by dragging and by keyboard, and checking the name as it is typed. Details and entries
+// save themselves (autosave.js). Without scripts everything but dragging works.
 
+import "./autosave.js";
 import { $, $$ } from "./dom.js";
 import { getText, HttpError, postForm } from "./http.js";
 import { formatNumber, t } from "./i18n.js";

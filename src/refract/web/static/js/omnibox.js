@@ -1,6 +1,7 @@
 // The command bar lists the options of the server, which the arrow keys select. Enter runs the first one.
 
 import { $, $$, shorten } from "./dom.js";
+import { reportFailure } from "./feedback.js";
 import { getDocument } from "./http.js";
 import { t } from "./i18n.js";
 
@@ -74,7 +75,9 @@ class Omnibox {
       this.toggle(document.activeElement === this.input && this.options.length > 0);
       this.select(this.options[0]);
     } catch (exc) {
-      if (exc.name !== "AbortError") this.toggle(false);
+      if (exc.name === "AbortError") return;
+      this.toggle(false);
+      reportFailure(exc);
     }
   }
 

@@ -30,8 +30,15 @@ export function watchToast(toast) {
   if (!toast.classList.contains("toast-wrong")) start();
 }
 
-/** Show a message. `kind` is done, note or wrong; `undo` is the address of an undo form. */
+const isShown = (message) => $$("#toasts .toast-wrong [data-toast-message]").some((p) => p.textContent === message);
+
+/**
+ * Show a message. `kind` is done, note or wrong; `undo` is the address of an undo form.
+ *
+ * A failure that repeats itself, such as that of a poll, is shown once.
+ */
 export function showToast({ message, kind = "done", undo = null }) {
+  if (kind === "wrong" && isShown(message)) return;
   const toast = $("#toast-template").content.firstElementChild.cloneNode(true);
   toast.classList.replace("toast-done", `toast-${kind}`);
   $("[data-toast-message]", toast).textContent = message;

@@ -1,0 +1,73 @@
+// Feedback: a failed partial update is never silent, and a message is never off-screen.
+
+import { $, emit, onShown } from "./dom.js";
+import { csrfToken, HttpError, parseHtml, signInAndReturn } from "./http.js";
+import { t } from "./i18n.js";
+import { adoptToasts, showToast } from "./toast.js";
+
+const RERENDERED = [409, 422]; // a form is rendered again, with what is wrong
+
+/** Show why a request failed. A session that has ended leads to the sign-in page and back. */
+export function reportFailure(exc) {
+  if (exc.name === "AbortError") return;
+  if (exc instanceof HttpError) showFailure(exc.status, exc.body);
+  else showToast({ message: t("No response. Check whether it worked before retrying."), kind: "wrong" });
+}
+
+function showFailure(status, body) {
+  if (status === 401) signInAndReturn();
+  else showToast({ message: findDetail(body) ?? t("That didn’t work. Reload the page and try again."), kind: "wrong" });
+}
+
+// An error is a page of ours or, where a program asked, a problem document.
+function findDetail(body) {
+  try {
+    return JSON.parse(body).detail;
+  } catch {
+    return $("[data-problem]", parseHtml(body))?.textContent.trim();
+  }
+}
+
+// Whether a response contains the part of the page that the request asked for.
+function hasPart({ requestConfig, serverResponse }) {
+  const selector = requestConfig?.elt.closest("[hx-select]")?.getAttribute("hx-select");
+  const page = parseHtml(serverResponse ?? "");
+  return selector ? $(selector, page) !== null : $("[data-problem]", page) === null;
+}
+
+document.addEventListener("htmx:configRequest", (event) => {
+  event.detail.headers.Accept = "text/html"; // errors in the language of the page
+  if (event.detail.verb !== "get") event.detail.headers["X-CSRF-Token"] = csrfToken();
+});
+
+document.addEventListener("htmx:beforeSwap", (event) => {
+  // The response to a form may be a whole page: only a part is shown, and its toasts.
+  const { serverResponse: html = "", xhr } = event.detail;
+  if (html.includes("data-toast")) adoptToasts(parseHtml(html));
+  if (!RERENDERED.includes(xhr.status) || !hasPart(event.detail)) return;
+  event.detail.shouldSwap = true;
+  event.detail.isError = false;
+});
+
+document.addEventListener("htmx:afterSwap", (event) => emit("refract:shown", { within: event.target }));
+document.addEventListener("htmx:responseError", ({ detail }) =>
+  showFailure(detail.xhr.status, detail.xhr.responseText),
+);
+document.addEventListener("htmx:sendError", () => reportFailure(new TypeError("no response")));
+
+// ---- messages in view ---------------------------------------------------------------------------
+
+// What a form was refused for is scrolled to, and its field has the focus. A secret is shown in a dialog.
+onShown((within) => {
+  const message = $("[aria-invalid=true], .field-error, [data-message]", within);
+  if (message) {
+    message.closest("details")?.setAttribute("open", "");
+    if (!message.matches("input, textarea, select")) message.tabIndex = -1;
+    message.focus({ preventScroll: true });
+    message.scrollIntoView({ block: "center" });
+  }
+  const dialog = $("dialog[data-dialog-now]", within);
+  if (!dialog) return;
+  dialog.close(); // open without scripts, and not modal
+  dialog.showModal();
+});
