@@ -267,7 +267,6 @@ class GrowthFiller:
             "id": 1,
             "turn": 1,
             "closed_until": to_datetime(hour),
-            "closed_target": -1,
             "quarters_from": to_datetime(start_of(DAY, hour - 40 * 86_400)),
             "days_from": to_datetime(0),
             "months_from": to_datetime(0),

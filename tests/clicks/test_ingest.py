@@ -13,7 +13,7 @@ from sqlalchemy import func, select, update
 from refract.clicks.ingest import ingester as ingesting
 from refract.clicks.ingest.ingester import Ingester, PreparedBatch
 from refract.clicks.ingest.transaction import IngestRun
-from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint
+from refract.clicks.models import ClickEvent, OpenRollup, SpoolCheckpoint
 from refract.clicks.queries import select_events
 from refract.clicks.rollups.state import lock_progress
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
@@ -281,15 +281,15 @@ async def test_an_ingester_that_believes_in_an_old_place_applies_nothing(
             "The spools had 7 clicks, but the roll-ups have 3 clicks.",
         ),
         (
-            lambda: update(ClickRollup).values(bots=1),
+            lambda: update(OpenRollup).values(bots=1),
             "The spools had 3 clicks, but the roll-ups have 4 clicks.",
         ),
         (
-            lambda: update(ClickRollup).values(bots=1),
+            lambda: update(OpenRollup).values(bots=1),
             "2026-06-01: the database and the archive have 3 events, but the roll-ups have 4",
         ),
         (
-            lambda: update(ClickRollup).values(people=2, bots=1),
+            lambda: update(OpenRollup).values(people=2, bots=1),
             "The roll-ups of 1 link don't add up to its total.",
         ),
     ],
@@ -348,7 +348,7 @@ async def test_roll_ups_are_written_once_per_run(rt: Runtime, root: Path, short_
     assert await Ingester(rt).apply_all() == 120
 
     stop()
-    runs = [text for text in statements if text.startswith("UPDATE rollup_state")]
+    runs = [text for text in statements if text.startswith("UPDATE rollup_writers")]
     assert len(runs) == 120 // short_runs
     assert await totals(rt) == (120, 0)
     await agree(rt, 120)

@@ -14,25 +14,25 @@ from refract.clicks.rollups.granularity import (
     end_of,
     start_of,
 )
-from refract.clicks.rollups.state import RollupProgress, plan_ranges
+from refract.clicks.rollups.state import RollupProgress, plan_ranges, round_range
 
 TODAY = 1_780_272_000  # 2026-06-01
 H = 3600
 
 
-def held(state: RollupProgress, begin: int, end: int, closed: int) -> list[int]:
+def held(state: RollupProgress, begin: int, end: int) -> list[int]:
     """Return the quarter hours that the rows of a plan hold.
 
     A coarse row holds what is closed and not older than kept.
     """
     found: list[int] = []
-    for stretch in plan_ranges(state, begin, end, closed=closed):
+    for stretch in plan_ranges(state, begin, end):
         at = stretch.begin
         while at < stretch.end:
             last = (
                 end_of(stretch.grain, at)
                 if stretch.grain == QUARTER
-                else min(end_of(stretch.grain, at), closed)
+                else min(end_of(stretch.grain, at), state.closed_until)
             )
             found += range(at, last, GRAIN_SECONDS[QUARTER])
             at = end_of(stretch.grain, at)
@@ -40,11 +40,13 @@ def held(state: RollupProgress, begin: int, end: int, closed: int) -> list[int]:
 
 
 @given(begin=st.integers(-400, 400), length=st.integers(1, 800), closed=st.integers(-100, 100))
-def test_every_quarter_is_held_once(begin: int, length: int, closed: int) -> None:
-    first = TODAY + begin * 900
-    assert held(RollupProgress(), first, first + length * 900, TODAY + closed * H) == list(
-        range(first, first + length * 900, 900)
-    )
+def test_every_quarter_of_closed_hours_is_held_once(begin: int, length: int, closed: int) -> None:
+    first, until = TODAY + begin * 900, TODAY + closed * H
+    last = first + length * 900
+
+    found = held(RollupProgress(closed_until=until), first, last)
+
+    assert found == list(range(first, min(last, until), 900))
 
 
 @given(begin=st.integers(0, 96 * 20), length=st.integers(1, 96 * 20))
@@ -55,18 +57,19 @@ def test_what_is_older_is_rounded_outwards_to_days_and_months(begin: int, length
     )
     first, last = TODAY + begin * 900, TODAY + (begin + length) * 900
 
-    found = held(state, first, last, state.closed_until)
+    found = held(state, first, last)
 
     assert found == sorted(set(found))
     assert found[0] == (start_of(DAY, first) if first < horizon else first)
     assert found[-1] + 900 == (
         start_of(DAY, last - 1) + GRAIN_SECONDS[DAY] if last <= horizon else last
     )
+    assert round_range(state, first, last) == (found[0], found[-1] + 900)
 
 
 def test_a_day_of_another_time_zone_needs_few_rows() -> None:
     begin = TODAY - 2 * H
-    stretches = plan_ranges(RollupProgress(), begin, begin + 24 * H, closed=TODAY + 100 * H)
+    stretches = plan_ranges(RollupProgress(closed_until=TODAY + 100 * H), begin, begin + 24 * H)
 
     rows = sum(
         (stretch.end - stretch.begin) // GRAIN_SECONDS[stretch.grain] for stretch in stretches
@@ -79,8 +82,8 @@ def test_the_day_that_is_still_growing_is_read_as_far_as_it_is_closed() -> None:
     now = TODAY + 9 * H
     assert [
         stretch.grain
-        for stretch in plan_ranges(RollupProgress(), TODAY - 24 * H, now + H, closed=now)
-    ] == [DAY, QUARTER]
+        for stretch in plan_ranges(RollupProgress(closed_until=now), TODAY - 24 * H, now + H)
+    ] == [DAY]
 
 
 def test_before_the_months_there_is_nothing() -> None:
@@ -88,7 +91,7 @@ def test_before_the_months_there_is_nothing() -> None:
     state = RollupProgress(
         closed_until=TODAY, quarters_from=month, days_from=month, months_from=month
     )
-    assert plan_ranges(state, 0, month, closed=TODAY) == []
+    assert plan_ranges(state, 0, month) == []
 
 
 def test_stretches_begin_and_end_where_clocks_do() -> None:

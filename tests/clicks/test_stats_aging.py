@@ -1,6 +1,7 @@
 """Statistics over time: hours are closed, quarters and days dropped, results marked."""
 
 import random
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -9,8 +10,9 @@ from httpx import AsyncClient
 
 from refract.clicks.models import ClickEvent
 from refract.clicks.rollups import compaction
+from refract.clicks.rollups.folding import RollupFolder
 from refract.clicks.rollups.state import lock_progress, save_progress
-from refract.clicks.rollups.updater import RollupUpdater
+from refract.clicks.rollups.writers import list_writers
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -31,19 +33,17 @@ async def test_closing_hours_changes_no_figure(
 ) -> None:
     """Queries in the middle of a day, while an hour is being closed, and with a later click."""
     monkeypatch.setattr(compaction, "BATCH_SIZE", 1)
-    monkeypatch.setattr(compaction, "WINDOW_ROWS", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])
     for number in range(6):
-        # One batch alone: some links are an hour ahead of the others.
+        # One batch alone: some hours are closed only for some links.
+        until = int(clock.now().timestamp()) // 3600 * 3600
         async with world.rt.db.write() as session:
             state = await lock_progress(session)
-            await save_progress(
-                session,
-                await compaction._close_batch(
-                    session, state, int(clock.now().timestamp()) // 3600 * 3600, RollupUpdater()
-                ),
-            )
+            await save_progress(session, replace(state, closed_until=until))
+            writers = await list_writers(session, until)
+        for writer in writers:
+            await compaction.WriterSweep(RollupFolder(), writer, until).fold_next(world.rt)
         agrees(await world.ask("/stats", **asked_at_random(chance)), others)
         if number == 3:
             await compaction.close_hours(world.rt)

@@ -140,7 +140,6 @@ async def fill(rt: Runtime, link_ids: list[int], days: int) -> None:
         "id": 1,
         "turn": 1,
         "closed_until": to_datetime(now // 3600 * 3600),
-        "closed_target": -1,
         "outlived": 0,
     }
     state |= dict.fromkeys(("quarters_from", "days_from", "months_from"), to_datetime(0))

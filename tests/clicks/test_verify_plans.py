@@ -5,8 +5,8 @@ from typing import Any
 
 from sqlalchemy import event
 
-from refract.clicks.models import ClickRollup
-from refract.clicks.rollups.granularity import DAY, QUARTER, start_of, to_datetime, to_seconds
+from refract.clicks.models import OpenRollup
+from refract.clicks.rollups.granularity import DAY, start_of, to_datetime, to_seconds
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.verify import count_differing_links, find_day_differences, reconcile
@@ -47,7 +47,7 @@ async def test_days_and_links_are_compared_one_by_one(rt: Runtime) -> None:
         session.add(LinkTotals(link_id=10, total_clicks=0, bot_clicks=0))
     async with rt.db.read() as session:
         differences = await find_day_differences(session, RollupProgress())
-        links = await count_differing_links(session, RollupProgress())
+        links = await count_differing_links(session)
     now = to_datetime(day)
     assert [tuple(difference) for difference in differences] == [
         (f"{now - timedelta(days=2):%Y-%m-%d}", 0, 1),
@@ -56,11 +56,11 @@ async def test_days_and_links_are_compared_one_by_one(rt: Runtime) -> None:
     assert links == 2  # no roll-ups of link 8, no totals of link 9
 
 
-def _rollup(link_id: int, start: Any) -> ClickRollup:
-    return ClickRollup(
+def _rollup(link_id: int, start: Any) -> OpenRollup:
+    return OpenRollup(
         target_id=link_id,
         kind=LINK_CLICK,
-        grain=QUARTER,
+        writer=1,
         start=start,
         people=1,
         bots=0,

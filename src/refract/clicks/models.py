@@ -179,18 +179,53 @@ class ClickRollup(Model):
     tops: Mapped[bytes | None] = mapped_column(long_bytes())
 
 
+class OpenRollup(Model):
+    """The clicks of one target in a quarter hour that are in no `ClickRollup` yet.
+
+    Each writer has rows of its own; a job adds them to all grains after the end of the hour. The
+    columns mean the same as there.
+    """
+
+    __tablename__ = "open_rollups"
+
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    kind: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    start: Mapped[datetime] = mapped_column(UtcSeconds, primary_key=True, autoincrement=False)
+    writer: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    people: Mapped[int]
+    bots: Mapped[int]
+    private: Mapped[int]
+    uniques: Mapped[int]
+    visitors: Mapped[bytes | None] = mapped_column(long_bytes())
+    parts: Mapped[bytes | None] = mapped_column(long_bytes())
+
+
+class RollupWriter(Model):
+    """A number under which one process at a time writes open roll-ups.
+
+    A process that changes rows with this number holds its lock.
+    """
+
+    __tablename__ = "rollup_writers"
+
+    number: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    holder: Mapped[int]  # a random number of the process that wrote last
+    # Incremented by every change of its rows, so that a process notices other changes.
+    turn: Mapped[int]
+    # No row of this number begins before this.
+    oldest: Mapped[datetime] = mapped_column(UtcSeconds)
+
+
 class RollupState(Model):
-    """The single row whose lock every writer of roll-ups holds, with the progress of each step."""
+    """The single row whose lock every writer of `ClickRollup` holds, with the steps' progress."""
 
     __tablename__ = "rollup_state"
 
     id: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
     # Incremented by every change of roll-ups, so that a writer notices other writers.
     turn: Mapped[int]
-    # Hours before this are also in hours, six hours, days and months.
+    # Clicks from this hour on are only in open roll-ups.
     closed_until: Mapped[datetime] = mapped_column(UtcSeconds)
-    # Targets of the hour at `closed_until` up to this one are closed as well.
-    closed_target: Mapped[int]
     # Nothing is kept before these three.
     quarters_from: Mapped[datetime] = mapped_column(UtcSeconds)
     days_from: Mapped[datetime] = mapped_column(UtcSeconds)

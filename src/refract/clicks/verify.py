@@ -6,16 +6,14 @@ from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Table, and_, case, delete, func, or_, select
+from sqlalchemy import ColumnElement, Table, case, delete, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.archive.service import summarize_archive
-from refract.clicks.models import ClickEvent, ClickRollup, SpoolCheckpoint, Verification
+from refract.clicks.models import ClickEvent, ClickRollup, OpenRollup, SpoolCheckpoint, Verification
 from refract.clicks.rollups.granularity import (
     DAY,
-    GRAIN_SECONDS,
-    HOUR,
     MONTH,
     QUARTER,
     end_of,
@@ -39,6 +37,7 @@ from refract.core.runtime import Runtime
 from refract.links.models import LinkTotals
 
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
+_OPEN: Table = OpenRollup.__table__  # type: ignore[assignment]
 _SLICE_SIZE = 5_000
 """Links that are compared at a time, which bounds memory."""
 
@@ -51,24 +50,16 @@ class DayDifference(NamedTuple):
     rolled_up: int
 
 
-def build_once_filter(
-    state: RollupProgress, grain: ColumnElement[int] = _ROLLUPS.c.grain
-) -> ColumnElement[bool]:
-    """Select the rows that hold every click once: months, and quarter hours not closed yet."""
-    hour = to_datetime(state.closed_until)
-    after = to_datetime(state.closed_until + GRAIN_SECONDS[HOUR])
-    still_open = or_(
-        _ROLLUPS.c.start >= after,
-        and_(_ROLLUPS.c.start >= hour, _ROLLUPS.c.target_id > state.closed_target),
-    )
-    return or_(grain == MONTH, and_(grain == QUARTER, still_open))
-
-
 async def count_rolled_up(session: ReadSession, state: RollupProgress) -> int:
-    clicks = await session.scalar(
-        select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(build_once_filter(state))
-    )
-    return int(clicks or 0) + state.outlived
+    """Count every click once: in months or open roll-ups, or in none any more."""
+    months = select(_sum_clicks(_ROLLUPS)).where(_ROLLUPS.c.grain == MONTH)
+    clicks = await session.scalar(months)
+    still_open = await session.scalar(select(_sum_clicks(_OPEN)))
+    return int(clicks or 0) + int(still_open or 0) + state.outlived
+
+
+def _sum_clicks(table: Table) -> ColumnElement[int]:
+    return func.sum(table.c.people + table.c.bots)
 
 
 async def find_day_differences(
@@ -85,10 +76,11 @@ async def find_day_differences(
     events = await _count_by_day(session, ClickEvent.at, func.count(), first)
     for day, count in archived.items():
         events[day] = events.get(day, 0) + count
-    clicks = func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)
     kept = await _count_by_day(
-        session, _ROLLUPS.c.start, clicks, first, _ROLLUPS.c.grain == QUARTER
+        session, _ROLLUPS.c.start, _sum_clicks(_ROLLUPS), first, _ROLLUPS.c.grain == QUARTER
     )
+    for day, count in (await _count_open_by_day(session, state.quarters_from)).items():
+        kept[day] = kept.get(day, 0) + count
     differ = sorted(
         day for day in events.keys() | kept.keys() if events.get(day, 0) != kept.get(day, 0)
     )
@@ -121,7 +113,17 @@ async def _count_by_day(
     return found
 
 
-async def count_differing_links(session: ReadSession, state: RollupProgress) -> int:
+async def _count_open_by_day(session: ReadSession, first: int) -> dict[int, int]:
+    """Return the clicks in open roll-ups for each UTC day. There are few of them."""
+    rows = await session.execute(select(_OPEN.c.start, _sum_clicks(_OPEN)).group_by(_OPEN.c.start))
+    found: dict[int, int] = {}
+    for start, clicks in rows:
+        day = start_of(DAY, to_seconds(start))
+        found[day] = found.get(day, 0) + int(clicks)
+    return {day: clicks for day, clicks in found.items() if day >= first}
+
+
+async def count_differing_links(session: ReadSession) -> int:
     """Count the links whose roll-ups and totals differ, in slices of links by id.
 
     Valid only while no roll-up has been dropped permanently.
@@ -133,7 +135,7 @@ async def count_differing_links(session: ReadSession, state: RollupProgress) -> 
             link_ids.order_by(LinkTotals.link_id).offset(_SLICE_SIZE - 1).limit(1)
         )
         totals = await _load_totals(session, after, last)
-        sums = await _sum_rollups(session, state, after, last)
+        sums = await _sum_rollups(session, after, last)
         differing += sum(
             totals.get(link_id) != sums.get(link_id) for link_id in totals.keys() | sums.keys()
         )
@@ -154,19 +156,28 @@ async def _load_totals(
 
 
 async def _sum_rollups(
-    session: ReadSession, state: RollupProgress, after: int, last: int | None
+    session: ReadSession, after: int, last: int | None
 ) -> dict[int, tuple[int, int]]:
     """Return the same by the roll-ups."""
-    target = _ROLLUPS.c.target_id
-    query = select(target, func.sum(_ROLLUPS.c.people), func.sum(_ROLLUPS.c.bots))
     # A sum has no index: otherwise SQLite would read all months for every slice.
-    once = build_once_filter(state, _ROLLUPS.c.grain + 0)
-    query = query.where(target > after, _ROLLUPS.c.kind == LINK_CLICK, once)
-    query = query if last is None else query.where(target <= last)
-    return {
-        link_id: (int(people), int(bots))
-        for link_id, people, bots in await session.execute(query.group_by(target))
-    }
+    months = select(_ROLLUPS.c.target_id, _ROLLUPS.c.people, _ROLLUPS.c.bots).where(
+        _ROLLUPS.c.kind == LINK_CLICK, _ROLLUPS.c.grain + 0 == MONTH
+    )
+    still_open = select(_OPEN.c.target_id, _OPEN.c.people, _OPEN.c.bots).where(
+        _OPEN.c.kind == LINK_CLICK
+    )
+    found: dict[int, tuple[int, int]] = {}
+    for query in (months, still_open):
+        rows = query.subquery()
+        target = rows.c.target_id
+        totals = select(target, func.sum(rows.c.people), func.sum(rows.c.bots))
+        totals = totals.where(target > after).group_by(target)
+        for link_id, people, bots in await session.execute(
+            totals if last is None else totals.where(target <= last)
+        ):
+            before = found.get(link_id, (0, 0))
+            found[link_id] = before[0] + int(people), before[1] + int(bots)
+    return found
 
 
 # Accepted clicks are stored, pending or dropped; every drift is reported.
@@ -321,7 +332,7 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
             "totals": int(totals or 0),
             "rolled_up": await count_rolled_up(session, state),
             "days": await find_day_differences(session, state),
-            "links": 0 if state.outlived else await count_differing_links(session, state),
+            "links": 0 if state.outlived else await count_differing_links(session),
         }
     return Reconciliation(
         stored=sum(row.stored for row in places.values()),

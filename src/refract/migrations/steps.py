@@ -5,6 +5,7 @@ work done already. Every step therefore checks first. Types come from `refract.c
 mean the same on three databases.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import sqlalchemy as sa
@@ -16,6 +17,7 @@ __all__ = [
     "UtcDateTime",
     "accept_older_code",
     "add_column",
+    "change_rows",
     "create_index",
     "create_table",
     "create_trigram_index",
@@ -92,6 +94,11 @@ def drop_column(table: str, column: str) -> None:
     if column in {existing["name"] for existing in _inspect().get_columns(table)}:
         # In place on SQLite too: recreating the table would lose the rows that refer to it.
         op.drop_column(table, column)
+
+
+def change_rows(change: Callable[[sa.Connection], None]) -> None:
+    """Change rows by a function, which must be able to run again."""
+    change(op.get_bind())
 
 
 def refuse_older_code(revision: str, version: str) -> None:

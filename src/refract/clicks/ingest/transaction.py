@@ -16,7 +16,6 @@ from sqlalchemy import select, update
 from refract.clicks.ingest.batch import EventGatherer, RollupDelta, RollupSlot, sum_totals
 from refract.clicks.ingest.event_rows import EventRows, insert_events
 from refract.clicks.models import SpoolCheckpoint
-from refract.clicks.rollups.state import lock_progress, save_progress
 from refract.clicks.rollups.store import add_totals
 from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.spool.reader import SpoolBatch, SpoolPosition, SpoolState
@@ -86,9 +85,11 @@ async def store_batch(
 async def store_sums(
     session: WriteSession, tallies: Mapping[RollupSlot, RollupDelta], updater: RollupUpdater
 ) -> None:
-    """Add the sums of a run to roll-ups and totals. From here to the commit there is one writer."""
-    state = await lock_progress(session)
-    await save_progress(session, await updater.add_clicks(session, state, tallies))
+    """Add the sums of a run to roll-ups and totals.
+
+    Totals come last: until the commit, other runs wait for the links they have in common.
+    """
+    await updater.add_clicks(session, tallies)
     await add_totals(session, "link_totals", "link_id", sum_totals(tallies, of_links=True))
     await add_totals(session, "list_totals", "target_id", sum_totals(tallies, of_links=False))
 

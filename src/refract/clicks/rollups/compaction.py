@@ -1,24 +1,23 @@
 """Compaction and retention of roll-ups.
 
-Hours that are over are added to coarser periods, and expired roll-ups are dropped. Both work in
-batches under the lock of the state, so that concurrent writers know exactly what is done.
+Open roll-ups of hours that are over are folded into those of all grains, and expired ones are
+dropped. Both work in batches under the lock of the state, which ingesters do not need.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Table, delete, func, select
+from sqlalchemy import ColumnElement, Table, and_, delete, func, or_, select
 
-from refract.clicks.ingest.batch import RollupDelta, RollupSlot
-from refract.clicks.models import ClickRollup
-from refract.clicks.rollups.breakdowns import add_counts, decode_counts
+from refract.clicks.models import ClickRollup, OpenRollup
 from refract.clicks.rollups.finalization import finalize_days
+from refract.clicks.rollups.folding import RollupFolder
 from refract.clicks.rollups.granularity import (
     DAY,
-    GRAIN_SECONDS,
     HOUR,
     MONTH,
     QUARTER,
@@ -27,115 +26,124 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
-from refract.clicks.rollups.sketches import VisitorSketch
+from refract.clicks.rollups.rows import decode_delta
 from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
-from refract.clicks.rollups.updater import RollupUpdater
+from refract.clicks.rollups.writers import list_writers, lock_writer, save_writer
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
-from refract.jobs.slices import run_in_slices, write_in_slices
+from refract.jobs.slices import run_in_slices
 
 CLOSE_GRACE_SECONDS: Final = 120
 """Seconds that an hour stays open after its end: nearly all clicks have arrived by then."""
-BATCH_SIZE: Final = 100
-"""Targets of a busy hour that are closed in one transaction."""
-WINDOW_ROWS: Final = 500
-"""Quarter hours in one transaction, of as many whole hours as they fill."""
-_HOUR_SECONDS: Final = GRAIN_SECONDS[HOUR]
+BATCH_SIZE: Final = 500
+"""Rows in one transaction."""
+MAX_LISTED_TARGETS: Final = 20_000
+"""Targets with open rows that are listed at once."""
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
+_OPEN: Table = OpenRollup.__table__  # type: ignore[assignment]
 
 
 async def close_hours(rt: Runtime) -> int:
-    """Close every hour that is over and finalize the days; return the number of batches."""
-    updater = RollupUpdater()  # days and months stay decoded from one batch to the next
-
-    async def close_batch(session: WriteSession) -> bool:
-        until = start_of(HOUR, to_seconds(rt.clock.now()) - CLOSE_GRACE_SECONDS)
-        state = await lock_progress(session)
-        after = await _close_batch(session, state, until, updater)
-        if after != state:
-            await save_progress(session, after)
-        return after != state
-
-    return await write_in_slices(rt, close_batch) + await finalize_days(rt)
+    """Fold the rows of hours that are over, finalize days; return the number of batches."""
+    return await fold_hours(rt) + await finalize_days(rt)
 
 
-async def _close_batch(
-    session: WriteSession, state: RollupProgress, until: int, updater: RollupUpdater
-) -> RollupProgress:
-    """Close whole hours, or a batch of targets of a busy hour; return the same state if none."""
-    if state.closed_until >= until:
-        return state
-    if state.closed_target < 0:
-        after = await _close_whole_hours(session, state, until, updater)
-        if after != state:
-            return after
-    return await _close_targets(session, state, updater)
+async def fold_hours(rt: Runtime) -> int:
+    """Fold the open rows of every hour that is over; return the number of batches.
 
-
-async def _close_whole_hours(
-    session: WriteSession, state: RollupProgress, until: int, updater: RollupUpdater
-) -> RollupProgress:
-    """Close the next hours that have few rows; hours without clicks cost nothing.
-
-    Returns the same state if the next hour has too many rows.
+    Hours without clicks cost nothing.
     """
-    waiting = select(_ROLLUPS).where(
-        _ROLLUPS.c.grain == QUARTER,
-        _ROLLUPS.c.start >= to_datetime(state.closed_until),
-        _ROLLUPS.c.start < to_datetime(until),
-    )
-    rows = (await session.execute(waiting.order_by(_ROLLUPS.c.start).limit(WINDOW_ROWS))).all()
-    end = until
-    if len(rows) == WINDOW_ROWS:  # perhaps not all rows of the last hour
-        end = start_of(HOUR, to_seconds(rows[-1].start))
-        rows = [row for row in rows if to_seconds(row.start) < end]
-    if rows:
-        state = await updater.close_hours(session, state, _sum_quarters(rows))
-    return replace(state, closed_until=end)
+    until, numbers = await _close_until_now(rt)
+    folder = RollupFolder()  # days and months stay decoded from one batch to the next
+    batches = 0
+    for number in numbers:
+        sweep = WriterSweep(folder, number, until)
+        batches += await run_in_slices(rt, partial(sweep.fold_next, rt))
+    return batches
 
 
-async def _close_targets(
-    session: WriteSession, state: RollupProgress, updater: RollupUpdater
-) -> RollupProgress:
-    """Close a batch of targets of the current hour."""
-    hour = state.closed_until
-    within = (
-        _ROLLUPS.c.grain == QUARTER,
-        _ROLLUPS.c.start >= to_datetime(hour),
-        _ROLLUPS.c.start < to_datetime(hour + _HOUR_SECONDS),
-    )
-    pending = (
-        select(_ROLLUPS.c.target_id)
-        .where(*within, _ROLLUPS.c.target_id > state.closed_target)
-        .distinct()
-    )
-    targets = (
-        await session.scalars(pending.order_by(_ROLLUPS.c.target_id).limit(BATCH_SIZE))
-    ).all()
-    if targets:
-        rows = await session.execute(
-            select(_ROLLUPS).where(*within, _ROLLUPS.c.target_id.in_(targets))
-        )
-        state = await updater.close_hours(session, state, _sum_quarters(rows.all()))
-    if len(targets) < BATCH_SIZE:
-        return replace(state, closed_until=hour + _HOUR_SECONDS, closed_target=-1)
-    return replace(state, closed_target=targets[-1])
+async def _close_until_now(rt: Runtime) -> tuple[int, list[int]]:
+    """Save that hours which are over may be folded; return their end and the writers with rows."""
+    until = start_of(HOUR, to_seconds(rt.clock.now()) - CLOSE_GRACE_SECONDS)
+    async with rt.db.write() as session:
+        state = await lock_progress(session)
+        if state.closed_until < until:
+            await save_progress(session, replace(state, closed_until=until))
+        until = max(until, state.closed_until)
+        return until, await list_writers(session, until)
 
 
-def _sum_quarters(rows: Iterable[Any]) -> dict[RollupSlot, RollupDelta]:
-    """Return the sums of each target's quarter hours, by hour."""
-    found: dict[RollupSlot, RollupDelta] = {}
-    for row in rows:
-        hour = start_of(HOUR, to_seconds(row.start))
-        tally = found.setdefault((row.target_id, row.kind, hour), RollupDelta())
-        tally.people += row.people
-        tally.bots += row.bots
-        tally.private += row.private
-        add_counts(tally.parts, decode_counts(row.parts))
-        if row.visitors:
-            tally.sketch = tally.sketch or VisitorSketch()
-            tally.sketch.merge(VisitorSketch.from_bytes(row.visitors))
-    return found
+class WriterSweep:
+    """Folds the rows of one writer, target by target."""
+
+    def __init__(self, folder: RollupFolder, number: int, until: int) -> None:
+        self._folder = folder
+        self._number = number
+        self._until = until
+        self._targets: deque[tuple[int, int]] = deque()  # and their numbers of rows
+        self._is_done = False
+
+    async def fold_next(self, rt: Runtime) -> bool:
+        """Fold a batch of rows; return False if there is none."""
+        if self._is_done:
+            return False
+        async with rt.db.write() as session:
+            state = await lock_progress(session)
+            writer = await lock_writer(session, self._number)
+            if not self._targets:
+                await self._list_targets(session)
+            rows = await self._load_batch(session)
+            if rows:
+                quarters = {
+                    (row.target_id, row.kind, to_seconds(row.start)): decode_delta(row)
+                    for row in rows
+                }
+                state = await self._folder.add_quarters(session, state, quarters)
+                await save_progress(session, state)
+                await self._delete_batch(session, rows)
+            is_last = not self._targets and not await self._has_more(session)
+            await save_writer(session, writer, self._until if is_last else writer.oldest)
+        self._is_done = is_last
+        return bool(rows)
+
+    async def _list_targets(self, session: WriteSession) -> None:
+        """List the next targets at once: PostgreSQL may sort all rows to find them."""
+        counted = select(_OPEN.c.target_id, func.count()).where(*self._condition)
+        grouped = counted.group_by(_OPEN.c.target_id).order_by(_OPEN.c.target_id)
+        found = await session.execute(grouped.limit(MAX_LISTED_TARGETS))
+        self._targets.extend((row[0], row[1]) for row in found)
+
+    async def _load_batch(self, session: WriteSession) -> Sequence[Any]:
+        """Return the rows of the next targets, or some rows of one that has very many."""
+        chosen: list[int] = []
+        number = 0
+        while self._targets and (not chosen or number + self._targets[0][1] <= BATCH_SIZE):
+            target, rows = self._targets.popleft()
+            chosen.append(target)
+            number += rows
+        if number > BATCH_SIZE:
+            self._targets.appendleft((chosen[0], number - BATCH_SIZE))
+        found = select(_OPEN).where(*self._condition, _OPEN.c.target_id.in_(chosen))
+        ordered = found.order_by(_OPEN.c.target_id, _OPEN.c.kind, _OPEN.c.start)
+        return (await session.execute(ordered.limit(BATCH_SIZE))).all()
+
+    async def _delete_batch(self, session: WriteSession, rows: Sequence[Any]) -> None:
+        last = rows[-1]
+        targets = sorted({row.target_id for row in rows})
+        chosen = and_(*self._condition, _OPEN.c.target_id.in_(targets))
+        if len(rows) == BATCH_SIZE:  # perhaps not all rows of the last target
+            before = and_(_OPEN.c.kind == last.kind, _OPEN.c.start <= last.start)
+            whole = _OPEN.c.target_id < last.target_id
+            chosen = and_(chosen, or_(whole, _OPEN.c.kind < last.kind, before))
+        await session.execute(delete(_OPEN).where(chosen))
+
+    async def _has_more(self, session: WriteSession) -> bool:
+        one = select(_OPEN.c.target_id).where(*self._condition).limit(1)
+        return await session.scalar(one) is not None
+
+    @property
+    def _condition(self) -> tuple[ColumnElement[bool], ...]:
+        return _OPEN.c.writer == self._number, _OPEN.c.start < to_datetime(self._until)
 
 
 async def drop_expired_rollups(rt: Runtime) -> int:
@@ -179,7 +187,7 @@ async def _drop_batch(rt: Runtime, grain: int) -> int:
         rows = list(
             (
                 await session.execute(
-                    oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(BATCH_SIZE * 5)
+                    oldest.order_by(_ROLLUPS.c.start, _ROLLUPS.c.target_id).limit(BATCH_SIZE)
                 )
             ).all()
         )

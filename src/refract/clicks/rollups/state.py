@@ -9,7 +9,6 @@ from sqlalchemy import Table, select, update
 from refract.clicks.models import RollupState
 from refract.clicks.rollups.granularity import (
     DAY,
-    GRAIN_SECONDS,
     HOUR,
     MONTH,
     QUARTER,
@@ -33,17 +32,12 @@ class RollupProgress:
 
     turn: int = 0
     closed_until: int = 0
-    closed_target: int = -1
     quarters_from: int = 0
     days_from: int = 0
     months_from: int = 0
     outlived: int = 0
     settled_until: int = 0
     settled_target: int = -1
-
-    def get_closed_until(self, target: int) -> int:
-        """Return the time before which hours are also in coarser roll-ups of this target."""
-        return self.closed_until + (GRAIN_SECONDS[HOUR] if target <= self.closed_target else 0)
 
     def get_kept_from(self, grain: int) -> int:
         """Return the time before which roll-ups of this grain are dropped, or about to be."""
@@ -64,15 +58,14 @@ class GrainRange(NamedTuple):
     end: int
 
 
-def plan_ranges(state: RollupProgress, begin: int, end: int, *, closed: int) -> list[GrainRange]:
+def plan_ranges(state: RollupProgress, begin: int, end: int) -> list[GrainRange]:
     """Return the fewest rows that cover [begin, end), which lie on quarter hours, in order of time.
 
-    Before `quarters_from` the range is rounded outwards to whole UTC days, before `days_from` to
-    whole months; before `months_from` there is nothing. `closed` comes from
-    `RollupProgress.get_closed_until`.
+    Open roll-ups are not among them. Before `quarters_from` the range is rounded outwards to whole
+    UTC days, before `days_from` to whole months; before `months_from` there is nothing.
     """
     found: list[GrainRange] = []
-    for grain, at, until in _iter_ranges(state, max(begin, state.months_from), end, closed):
+    for grain, at, until in _iter_ranges(state, max(begin, state.months_from), end):
         if found and found[-1].grain == grain and found[-1].end == at:
             found[-1] = GrainRange(grain, found[-1].begin, until)
         else:
@@ -80,32 +73,41 @@ def plan_ranges(state: RollupProgress, begin: int, end: int, *, closed: int) -> 
     return found
 
 
-def _iter_ranges(state: RollupProgress, begin: int, end: int, closed: int) -> Iterator[GrainRange]:
-    at = begin
-    while at < end:
-        if at >= max(closed, state.quarters_from):
-            yield GrainRange(QUARTER, at, end)  # there is nothing coarser from here on
-            return
-        grain = _choose_grain(state, at, end, closed)
-        at = start_of(grain, at)
-        yield GrainRange(grain, at, end_of(grain, at))
-        # A coarse row that is still growing holds only clicks before `closed`.
-        at = end_of(grain, at) if grain == QUARTER else min(end_of(grain, at), closed)
+def round_range(state: RollupProgress, begin: int, end: int) -> tuple[int, int]:
+    """Return a range as `plan_ranges` rounds it."""
+    begin = max(begin, state.months_from)
+    return (
+        start_of(_get_finest_grain(state, begin), begin),
+        end_of(last := _get_finest_grain(state, end - 1), start_of(last, end - 1)),
+    )
 
 
-def _choose_grain(state: RollupProgress, at: int, end: int, closed: int) -> int:
+def _get_finest_grain(state: RollupProgress, at: int) -> int:
     if at < state.days_from:
         return MONTH
-    if at < state.quarters_from:
-        return DAY
-    if at < closed:
+    return DAY if at < state.quarters_from else QUARTER
+
+
+def _iter_ranges(state: RollupProgress, begin: int, end: int) -> Iterator[GrainRange]:
+    at, end = begin, min(end, state.closed_until)  # there is nothing from there on
+    while at < end:
+        grain = _choose_grain(state, at, end)
+        at = start_of(grain, at)
+        yield GrainRange(grain, at, end_of(grain, at))
+        at = end_of(grain, at)
+
+
+def _choose_grain(state: RollupProgress, at: int, end: int) -> int:
+    finest = _get_finest_grain(state, at)
+    if finest == QUARTER:
         for grain in _GRAINS_DESCENDING:
-            if start_of(grain, at) == at and min(end_of(grain, at), closed) <= end:
+            # A row that is still growing holds only clicks before `closed_until`.
+            if start_of(grain, at) == at and min(end_of(grain, at), state.closed_until) <= end:
                 return grain
-    return QUARTER
+    return finest
 
 
-# The lock that every writer of roll-ups holds. A sketch cannot be updated in SQL: it is read,
+# The lock that every writer of `ClickRollup` holds. A sketch cannot be updated in SQL: it is read,
 # changed and written back, and two concurrent writers would lose visitors.
 
 _STATE_ID: Final = 1

@@ -10,20 +10,11 @@ from refract.core.db.session import WriteSession
 from refract.core.db.upsert import build_conflict_clause
 
 _KEY_COLUMNS: Final = ("target_id", "kind", "grain", "start")
+_OPEN_KEY_COLUMNS: Final = ("writer", "target_id", "kind", "start")
 _VALUE_COLUMNS: Final = ("people", "bots", "private", "uniques", "visitors", "parts")
-_COLUMNS: Final = (*_KEY_COLUMNS, *_VALUE_COLUMNS)
-_TYPES: Final = (
-    "bigint",
-    "smallint",
-    "smallint",
-    "bigint",
-    "bigint",
-    "bigint",
-    "bigint",
-    "bigint",
-    "bytea",
-    "bytea",
-)
+_VALUE_TYPES: Final = ("bigint", "bigint", "bigint", "bigint", "bytea", "bytea")
+_TYPES: Final = ("bigint", "smallint", "smallint", "bigint", *_VALUE_TYPES)
+_OPEN_TYPES: Final = ("smallint", "bigint", "smallint", "bigint", *_VALUE_TYPES)
 
 ROWS_PER_STATEMENT: Final = (500, 50)
 """Rows in a statement: as many as fit, in few sizes, so that prepared statements are reused.
@@ -33,7 +24,6 @@ SQLite takes 32,766 values in one statement.
 
 _KEYS_PER_STATEMENT: Final = 500
 _LOADED_COLUMNS: Final = ", ".join(("start", "target_id", *_VALUE_COLUMNS))
-_SELECT_ROLLUPS: Final = f"SELECT {_LOADED_COLUMNS} FROM click_rollups"  # noqa: S608 - our words
 
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
@@ -43,11 +33,30 @@ async def load_rollups(
     session: WriteSession, kind: int, grain: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     """Return the rows of these starts and targets: start and target, then the counts."""
+    return await _load_rows(session, "click_rollups", {"kind": kind, "grain": grain}, keys)
+
+
+async def load_open_rollups(
+    session: WriteSession, writer: int, kind: int, keys: Sequence[tuple[int, int]]
+) -> list[tuple[Any, ...]]:
+    """Return the open rows of a writer like `load_rollups`."""
+    return await _load_rows(session, "open_rollups", {"kind": kind, "writer": writer}, keys)
+
+
+async def _load_rows(
+    session: WriteSession, table: str, same: Mapping[str, int], keys: Sequence[tuple[int, int]]
+) -> list[tuple[Any, ...]]:
+    names = list(same)
     if session.dialect == "postgresql":
         driver, arrays = await get_driver_connection(session), zip(*keys, strict=True)
-        wanted = "SELECT * FROM unnest($3::bigint[], $4::bigint[])"
-        statement = f"{_build_join(wanted)} AND kind = $1 AND grain = $2"
-        return [tuple(row) for row in await driver.fetch(statement, kind, grain, *arrays)]
+        # Row by row, along the primary key: a join would follow statistics that are out of date.
+        statement = (
+            f"SELECT {_LOADED_COLUMNS} FROM unnest($3::bigint[], $4::bigint[])"  # noqa: S608 - ours
+            " AS wanted (its_start, its_target) CROSS JOIN LATERAL"
+            f" (SELECT * FROM {table} WHERE target_id = its_target AND start = its_start"
+            f" AND {names[0]} = $1 AND {names[1]} = $2 LIMIT 1) AS found"
+        )
+        return [tuple(row) for row in await driver.fetch(statement, *same.values(), *arrays)]
     connection, mark = await session.connection(), _get_placeholder(session)
     rows: list[tuple[Any, ...]] = []
     for batch in iter_batches(keys, _KEYS_PER_STATEMENT):
@@ -56,16 +65,18 @@ async def load_rollups(
         wanted = " UNION ALL ".join([f"SELECT {mark}, {mark}"] * len(batch))
         if session.dialect == "sqlite":
             wanted = f"VALUES {', '.join(['(?, ?)'] * len(batch))}"
-        statement = f"{_build_join(wanted)} AND kind = {mark} AND grain = {mark}"
-        values = (*chain.from_iterable(batch), kind, grain)
+        join = _build_join(table, wanted)
+        statement = f"{join} AND {names[0]} = {mark} AND {names[1]} = {mark}"
+        values = (*chain.from_iterable(batch), *same.values())
         rows += [tuple(row) for row in await connection.exec_driver_sql(statement, values)]
     return rows
 
 
-def _build_join(wanted: str) -> str:
+def _build_join(table: str, wanted: str) -> str:
     """Return a query that looks up each wanted row in the index."""
     return (
-        f"WITH wanted (its_start, its_target) AS ({wanted}) {_SELECT_ROLLUPS}"
+        f"WITH wanted (its_start, its_target) AS ({wanted})"  # noqa: S608 - our words
+        f" SELECT {_LOADED_COLUMNS} FROM {table}"
         " JOIN wanted ON start = its_start AND target_id = its_target"
     )
 
@@ -75,11 +86,25 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
 
     The caller must hold the lock of the state and have read what it overwrites.
     """
-    end = build_conflict_clause(
-        session.dialect, "click_rollups", _KEY_COLUMNS, dict.fromkeys(_VALUE_COLUMNS, "{new}")
-    )
-    insert = f"INSERT INTO click_rollups ({', '.join(_COLUMNS)})"
-    await _insert_rows(session, insert, rows, end, _TYPES)
+    await _save_rows(session, "click_rollups", _KEY_COLUMNS, rows, _TYPES)
+
+
+async def save_open_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert or overwrite open rows, for the holder of their writer's lock."""
+    await _save_rows(session, "open_rollups", _OPEN_KEY_COLUMNS, rows, _OPEN_TYPES)
+
+
+async def _save_rows(
+    session: WriteSession,
+    table: str,
+    key: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+    types: Sequence[str],
+) -> None:
+    changes = dict.fromkeys(_VALUE_COLUMNS, "{new}")
+    end = build_conflict_clause(session.dialect, table, key, changes)
+    insert = f"INSERT INTO {table} ({', '.join((*key, *_VALUE_COLUMNS))})"
+    await _insert_rows(session, insert, rows, end, types)
 
 
 async def add_totals(

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
@@ -19,7 +19,7 @@ from sqlalchemy import (
     union_all,
 )
 
-from refract.clicks.models import ClickRollup
+from refract.clicks.models import ClickRollup, OpenRollup
 from refract.clicks.rollups import day_cumulatives
 from refract.clicks.rollups.granularity import (
     DAY,
@@ -31,7 +31,7 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
-from refract.clicks.rollups.state import GrainRange, RollupProgress, plan_ranges
+from refract.clicks.rollups.state import GrainRange, RollupProgress, plan_ranges, round_range
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.session import ReadSession
 from refract.links.models import LinkOwner
@@ -39,6 +39,10 @@ from refract.links.models import LinkOwner
 MIN_CLICK_TIME: Final = 1_704_067_200  # 2024, when ids begin: no click is older
 _MAX_STARTS: Final = 5_000
 _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
+_OPEN: Final = 0
+"""The grain of open roll-ups in results: quarter hours that are in no other row."""
+
+RollupTable = type[ClickRollup] | type[OpenRollup]
 
 
 class StatsRow(NamedTuple):
@@ -67,20 +71,22 @@ class PartialDay(NamedTuple):
 
 @dataclass(slots=True)
 class TargetGroup:
-    """Targets that are closed up to the same hour, and their loaded rows."""
+    """Targets, and their loaded rows."""
 
-    condition: ColumnElement[bool]
-    closed_until: int
+    build_condition: Callable[[RollupTable], ColumnElement[bool]]
+    """Return the condition that selects these targets in a table."""
     is_single: bool
     """Whether it is one target: then the row of a closed day is sufficient for its visitors."""
     rows: dict[int, list[StatsRow]] = field(default_factory=lambda: defaultdict(list))
     starts: dict[int, list[int]] = field(default_factory=dict)
     partial_days: set[int] = field(default_factory=set)
     """Days whose cumulatives are needed."""
+    late_days: set[int] = field(default_factory=set)
+    """Closed days with open rows: their own rows are not sufficient for their visitors."""
 
     def copy_empty(self) -> "TargetGroup":
         """Return the same targets without rows."""
-        return TargetGroup(self.condition, self.closed_until, self.is_single)
+        return TargetGroup(self.build_condition, self.is_single)
 
     def add_row(self, row: StatsRow) -> None:
         self.rows[row.grain].append(row)
@@ -127,6 +133,7 @@ class RollupQuery:
         self._ranges: set[tuple[int, int, bool]] = set()
         self._requested: set[tuple[int, int, int]] = set()
         self._unfinalized: set[tuple[int, int]] = set()
+        self._is_open_loaded = False
 
     def add_range(self, begin: int, end: int, *, parts: bool = False) -> None:
         self._ranges.add((begin, end, parts))
@@ -136,12 +143,13 @@ class RollupQuery:
     ) -> None:
         """Load the rows of all ranges in one query.
 
-        One more query is needed where clicks came late to a day and its cumulatives are not
-        recomputed yet. With `tops`, days with very many values come with their top values alone,
-        instead of their breakdowns.
+        One more query is needed where clicks came late to a day, until they are folded and its
+        cumulatives are recomputed. With `tops`, days with very many values come with their top
+        values alone, instead of their breakdowns.
         """
         await self._load_rows(session, visitors=visitors, tops=tops)
-        self._unfinalized = {
+        self._find_late_days()
+        self._unfinalized |= {
             (number, row.start)
             for number, group in enumerate(self._groups)
             for row in group.rows[DAY]
@@ -151,6 +159,18 @@ class RollupQuery:
             await self._load_rows(session, visitors=visitors, tops=tops)
         for group in self._groups:
             group.sort()
+
+    def _find_late_days(self) -> None:
+        """Let closed days that have open rows be loaded again, with their sketches."""
+        today = start_of(DAY, self.state.closed_until)
+        for number, group in enumerate(self._groups):
+            if not group.is_single:  # has all sketches
+                continue
+            days = {start_of(DAY, row.start) for row in group.rows[_OPEN]}
+            group.late_days = {day for day in days if day < today}
+            self._unfinalized |= {(number, day) for day in group.late_days}
+            self._requested -= {(number, DAY, day) for day in group.late_days}
+            group.rows[DAY] = [row for row in group.rows[DAY] if row.start not in group.late_days]
 
     @property
     def row_count(self) -> int:
@@ -164,14 +184,17 @@ class RollupQuery:
             ends, stretches = self._split_range(number, begin, end, parts)
             found += [row for edge in ends for row in group.select_partial_day(edge)]
             found += [row for stretch in stretches for row in group.select_range(stretch)]
+            found += group.select_range(GrainRange(_OPEN, *self._round_range(begin, end)))
         return found
 
     async def _load_rows(self, session: ReadSession, *, visitors: bool, tops: bool) -> None:
+        today = start_of(DAY, self.state.closed_until)
         branches = [
-            _build_branch(number, group, grain, starts, visitors=visitors, parts=parts, tops=tops)
+            _build_branch(number, group, today, needed, visitors=visitors, tops=tops)
             for number, group in enumerate(self._groups)
-            for grain, starts, parts in self._iter_starts(number)
+            for needed in self._iter_starts(number)
         ]
+        branches += self._build_open_branches(visitors=visitors)
         if not branches:
             return
         question: Any = union_all(*branches) if len(branches) > 1 else branches[0]
@@ -179,6 +202,22 @@ class RollupQuery:
             values: tuple[Any, ...] = tuple(found)
             row = StatsRow._make((*values[1:3], to_seconds(values[3]), *values[4:]))
             self._groups[values[0]].add_row(row)
+
+    def _build_open_branches(self, *, visitors: bool) -> list[Any]:
+        """Return queries of the open roll-ups of all ranges; none the second time."""
+        if self._is_open_loaded or not self._ranges:
+            return []
+        self._is_open_loaded = True
+        rounded = [self._round_range(begin, end) for begin, end, _ in self._ranges]
+        begin, end = min(begin for begin, _ in rounded), max(end for _, end in rounded)
+        parts = any(parts for _, _, parts in self._ranges)
+        return [
+            _build_open_branch(number, group, begin, end, visitors=visitors, parts=parts)
+            for number, group in enumerate(self._groups)
+        ]
+
+    def _round_range(self, begin: int, end: int) -> tuple[int, int]:
+        return round_range(self.state, max(begin, MIN_CLICK_TIME), min(end, self._until))
 
     def _split_range(
         self, number: int, begin: int, end: int, parts: bool
@@ -200,9 +239,7 @@ class RollupQuery:
             if begin <= last < end and self._is_finalized(number, last):
                 ends.append(PartialDay(last, (end - last) // GRAIN_SECONDS[QUARTER], is_end=False))
                 end = last
-        return ends, (
-            plan_ranges(self.state, begin, end, closed=group.closed_until) if begin < end else []
-        )
+        return ends, plan_ranges(self.state, begin, end) if begin < end else []
 
     def _is_finalized(self, number: int, day: int) -> bool:
         return (
@@ -210,7 +247,7 @@ class RollupQuery:
             and (number, day) not in self._unfinalized
         )
 
-    def _iter_starts(self, number: int) -> Iterator[tuple[int, list[int], bool]]:
+    def _iter_starts(self, number: int) -> Iterator["_NeededStarts"]:
         """Yield the starts of the needed rows by grain and by need of breakdowns; no row twice."""
         needed: dict[tuple[int, bool], set[int]] = defaultdict(set)
         for begin, end, parts in self._ranges:
@@ -228,84 +265,107 @@ class RollupQuery:
             }
             self._requested |= {(number, grain, start) for start in starts}
             if starts:
-                yield grain, sorted(starts), parts
+                yield _NeededStarts(grain, sorted(starts), parts)
 
 
-def group_target(state: RollupProgress, target: int, kind: int) -> list[TargetGroup]:
+def group_target(target: int, kind: int) -> list[TargetGroup]:
     """Return the group of one target of any kind: a link, a list's page, an entry."""
-    chosen = and_(ClickRollup.target_id == target, ClickRollup.kind == kind)
-    return [TargetGroup(chosen, state.get_closed_until(target), is_single=True)]
-
-
-def group_owned_links(state: RollupProgress, user_id: int) -> list[TargetGroup]:
-    """Return the groups of all links that a user owns or co-owns.
-
-    While an hour is being closed, some of them are an hour ahead of the others.
-    """
-    mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id)
-    owned = (ClickRollup.target_id.in_(mine), ClickRollup.kind == LINK_CLICK)
-    if state.closed_target < 0:
-        return [TargetGroup(and_(*owned), state.closed_until, is_single=False)]
-    ahead, behind = (
-        ClickRollup.target_id <= state.closed_target,
-        ClickRollup.target_id > state.closed_target,
-    )
     return [
         TargetGroup(
-            and_(*owned, ahead), state.get_closed_until(state.closed_target), is_single=False
-        ),
-        TargetGroup(and_(*owned, behind), state.closed_until, is_single=False),
+            lambda table: and_(table.target_id == target, table.kind == kind), is_single=True
+        )
     ]
+
+
+def group_owned_links(user_id: int) -> list[TargetGroup]:
+    """Return the group of all links that a user owns or co-owns."""
+    mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id)
+    return [
+        TargetGroup(
+            lambda table: and_(table.target_id.in_(mine), table.kind == LINK_CLICK), is_single=False
+        )
+    ]
+
+
+_NO_BYTES: Final = cast(null(), LargeBinary)  # PostgreSQL takes a bare NULL for text
+
+
+class _NeededStarts(NamedTuple):
+    """Rows of one grain that a request needs, with or without breakdowns."""
+
+    grain: int
+    starts: list[int]
+    parts: bool
 
 
 def _build_branch(
     number: int,
     group: TargetGroup,
-    grain: int,
-    starts: list[int],
+    today: int,
+    needed: _NeededStarts,
     *,
     visitors: bool,
-    parts: bool,
     tops: bool,
 ) -> Any:
-    none = cast(null(), LargeBinary)  # PostgreSQL takes a bare NULL for text
-    sketch: ColumnElement[Any] = none
+    grain, starts, parts = needed
+    sketch: ColumnElement[Any] = _NO_BYTES
     if visitors and grain != MONTH:
         sketch = ClickRollup.visitors.expression
         if group.is_single and grain == DAY:
             # A closed day has one row, whose `uniques` equals the count of its sketch.
-            sketch = case(
-                (ClickRollup.start < to_datetime(start_of(DAY, group.closed_until)), none),
-                else_=sketch,
-            )
+            late = [to_datetime(day) for day in sorted(group.late_days)]
+            is_closed = and_(ClickRollup.start < to_datetime(today), ClickRollup.start.not_in(late))
+            sketch = case((is_closed, _NO_BYTES), else_=sketch)
     # Values that were computed from fewer clicks are invalid.
     settled = ClickRollup.settled_clicks == ClickRollup.people + ClickRollup.bots
-    its_parts: ColumnElement[Any] = ClickRollup.parts.expression if parts else none
+    its_parts: ColumnElement[Any] = ClickRollup.parts.expression if parts else _NO_BYTES
     if parts and tops and grain == DAY:
         its_parts = case(
             (and_(settled, ClickRollup.tops.is_not(None)), ClickRollup.tops.expression),
             else_=its_parts,
         )
-    its_edges = (
-        case((settled, ClickRollup.edges.expression), else_=none)
-        if grain == DAY and group.partial_days
-        else none
+    its_edges: ColumnElement[Any] = _NO_BYTES
+    if grain == DAY and group.partial_days:
+        its_edges = case((settled, ClickRollup.edges.expression), else_=_NO_BYTES)
+    chosen = (group.build_condition(ClickRollup), ClickRollup.grain == grain)
+    return _select_rows(number, ClickRollup, ClickRollup.grain, sketch, its_parts, its_edges).where(
+        *chosen, _build_start_filter(grain, starts)
     )
-    columns = (
+
+
+def _build_open_branch(
+    number: int, group: TargetGroup, begin: int, end: int, *, visitors: bool, parts: bool
+) -> Any:
+    sketch = OpenRollup.visitors.expression if visitors else _NO_BYTES
+    its_parts = OpenRollup.parts.expression if parts else _NO_BYTES
+    return _select_rows(number, OpenRollup, literal(_OPEN), sketch, its_parts, _NO_BYTES).where(
+        group.build_condition(OpenRollup),
+        OpenRollup.start >= to_datetime(begin),
+        OpenRollup.start < to_datetime(end),
+    )
+
+
+def _select_rows(
+    number: int,
+    table: RollupTable,
+    grain: Any,
+    visitors: ColumnElement[Any],
+    parts: ColumnElement[Any],
+    edges: ColumnElement[Any],
+) -> Any:
+    """Return a query of the columns of `StatsRow`, after the number of the group."""
+    return select(
         literal(number).label("number"),
-        ClickRollup.target_id,
-        ClickRollup.grain,
-        ClickRollup.start,
-        ClickRollup.people,
-        ClickRollup.bots,
-        ClickRollup.private,
-        ClickRollup.uniques,
-        sketch.label("visitors"),
-        its_parts.label("parts"),
-        its_edges.label("edges"),
-    )
-    return select(*columns).where(
-        group.condition, ClickRollup.grain == grain, _build_start_filter(grain, starts)
+        table.target_id,
+        grain.label("grain"),
+        table.start,
+        table.people,
+        table.bots,
+        table.private,
+        table.uniques,
+        visitors.label("visitors"),
+        parts.label("parts"),
+        edges.label("edges"),
     )
 
 

@@ -82,7 +82,7 @@ async def get_link_stats(
     Two queries.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(state, link_id, kind), stats_query, now)
+    plan = _StatsPlan(state, group_target(link_id, kind), stats_query, now)
     await plan.query.read(session)
     return await _compute(plan, plan.build_stats)
 
@@ -100,7 +100,7 @@ async def get_link_breakdown(
     """Return the clicks of one link by the values of a dimension. Two queries."""
     state = await load_progress(session)
     plan = _StatsPlan(
-        state, group_target(state, link_id, kind), stats_query, now, series=False, parts=True
+        state, group_target(link_id, kind), stats_query, now, series=False, parts=True
     )
     await plan.query.read(session, visitors=False)
     return await _compute(plan, lambda: plan.build_breakdown(dimension, limit))
@@ -138,7 +138,7 @@ async def get_dashboard(
     Two queries; up to four after late clicks, or if top values are not sufficient.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(state, link_id, kind), stats_query, now, parts=True)
+    plan = _StatsPlan(state, group_target(link_id, kind), stats_query, now, parts=True)
     await plan.query.read(session, tops=True)
     found, breakdowns = await _compute(
         plan, lambda: (plan.build_stats(), plan.build_certain_breakdowns())
@@ -162,7 +162,7 @@ async def get_overview(
     Two queries.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_owned_links(state, user_id), stats_query, now)
+    plan = _StatsPlan(state, group_owned_links(user_id), stats_query, now)
     await plan.query.read(session)
     return await _compute(
         plan, lambda: replace(plan.build_stats(), links=aggregation.rank_links(plan.rows, links))
@@ -184,9 +184,7 @@ async def get_overview_breakdown(
     Two queries.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(
-        state, group_owned_links(state, user_id), stats_query, now, series=False, parts=True
-    )
+    plan = _StatsPlan(state, group_owned_links(user_id), stats_query, now, series=False, parts=True)
     await plan.query.read(session, visitors=False)
     return await _compute(
         plan,
