@@ -77,9 +77,9 @@ def _read_pss(pid: int) -> float:
 
 def _name(pid: int) -> str:
     command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    for module in ("child", "background", "extraction"):
-        if f"refract.server.{module} " in command or f".{module}" in command:
-            return {"child": "serving"}.get(module, module)
+    for kind in ("serving", "background", "fork server", "extraction"):
+        if command.startswith(f"refract: {kind}") or f".{kind}" in command:
+            return kind.replace(" ", "_")
     return "parent"
 
 

@@ -60,21 +60,21 @@ class Served:
     @property
     def children(self) -> list[int]:
         """The serving processes that are alive."""
-        return self._find_children("refract.server.child ")
+        return self._find_children("refract: serving")
 
     @property
     def background(self) -> int | None:
         """The process that stores clicks and runs jobs, if it has started."""
-        found = self._find_children("refract.server.background ")
+        found = self._find_children("refract: background")
         return found[0] if found else None
 
-    def _find_children(self, module: str) -> list[int]:
+    def _find_children(self, title: str) -> list[int]:
         found = []
-        for child in psutil.Process(self.process.pid).children():
+        for child in psutil.Process(self.process.pid).children(recursive=True):
             with contextlib.suppress(
                 psutil.NoSuchProcess
             ):  # gone between being listed and being asked, or not yet buried
-                if module in " ".join(child.cmdline()):
+                if title in " ".join(child.cmdline()):
                     found.append(child.pid)
         return found
 

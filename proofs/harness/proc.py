@@ -75,7 +75,7 @@ def command(pid: int) -> str:
 
 def is_child(pid: int) -> bool:
     """Return whether this process serves or does background work for a parent."""
-    return any(f"refract.server.{module} " in command(pid) for module in ("child", "background"))
+    return command(pid).startswith(("refract: serving", "refract: background"))
 
 
 def working_for(data: Path) -> list[int]:

@@ -181,7 +181,7 @@ class Site:
             return []
         if self.workers == 1 and not self._has_background:
             return [self.pid]
-        return self._children("child")
+        return self._children("serving")
 
     def background(self) -> list[int] | None:
         """The process that stores clicks and runs jobs, if it is alive; None if servers do that."""
@@ -199,10 +199,11 @@ class Site:
             and environment.get("REFRACT_BACKGROUND", "process") == "process"
         )
 
-    def _children(self, module: str) -> list[int]:
-        wanted = f"refract.server.{module} "
+    def _children(self, kind: str) -> list[int]:
         children = proc.children(self.pid) if self.alive else []
-        return [pid for pid in children if wanted in proc.command(pid)]
+        # A fork server is between them until it ends.
+        below = [*children, *(pid for child in children for pid in proc.children(child))]
+        return [pid for pid in below if proc.command(pid).startswith(f"refract: {kind}")]
 
     def listening(self) -> list[int]:
         """Those server processes that wait for connections by now."""

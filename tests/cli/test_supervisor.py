@@ -14,42 +14,53 @@ from typing import Literal
 import pytest
 
 from refract.core.settings.model import Settings
-from refract.server import process_slot, supervisor
+from refract.server import fork_client, process_slot, supervisor
 from refract.server.supervisor import ProcessSupervisor
 from tests.waiting import PATIENCE, eventually
 
 CHILD = """
 import os, signal, sys, time
-told, held = int(sys.argv[2]), int(sys.argv[3])
-behaviour = open(os.environ["BEHAVIOUR"]).read().split()
-born = len(open(os.environ["BORN"]).readlines())
-with open(os.environ["BORN"], "a") as file:
-    file.write(f"{os.getpid()}\\n")
-with open(f"{os.environ['BORN']}-{os.getpid()}", "w") as file:
-    file.write(f"{sys.argv[5]}")
-wish = behaviour[min(born, len(behaviour) - 1)]
-if wish == "dies":
-    sys.exit(3)
-if wish == "needs-schema":
-    sys.exit(75)
-if not os.read(held, 1):
-    sys.exit(4)
-with open(os.environ["BORN"] + "-going", "a") as file:
-    file.write(f"{os.getpid()}\\n")
-if wish == "slow":
-    time.sleep(1.5)
-stopping = []
+from pathlib import Path
 
-def leave(*_):
-    stopping.append(time.monotonic())
-    with open(os.environ["BORN"] + "-leaving", "a") as file:
-        file.write(f"{os.getpid()}\\n")
+def serve(arguments, descriptors):
+    told, held, *_ = descriptors
+    births = Path(os.environ["BORN"])
+    note = lambda suffix: open(f"{births}{suffix}", "a").write(f"{os.getpid()}\\n")
+    behaviour = Path(os.environ["BEHAVIOUR"]).read_text().split()
+    born = len(births.read_text().splitlines())
+    note("")
+    Path(f"{births}-{os.getpid()}").write_text(arguments[1])
+    wish = behaviour[min(born, len(behaviour) - 1)]
+    if wish == "dies":
+        sys.exit(3)
+    if wish == "needs-schema":
+        sys.exit(75)
+    if not os.read(held, 1):
+        sys.exit(4)
+    note("-going")
+    if wish == "slow":
+        time.sleep(1.5)
+    stopping = []
 
-signal.signal(signal.SIGTERM, leave)
-os.write(told, b"1")
-os.close(told)
-while not stopping or (wish == "lingers" and time.monotonic() < stopping[0] + 3):
-    time.sleep(0.01)
+    def leave(*_):
+        stopping.append(time.monotonic())
+        note("-leaving")
+
+    signal.signal(signal.SIGTERM, leave)
+    os.write(told, b"1")
+    os.close(told)
+    while not stopping or (wish == "lingers" and time.monotonic() < stopping[0] + 3):
+        time.sleep(0.01)
+
+def prepare(arguments, descriptors):
+    births = Path(os.environ["BORN"])
+    open(f"{births}-prepared", "a").write("1\\n")
+    sys.exit(int(births.with_name("prepare-status").read_text()))
+"""
+FORK_SERVER = """
+from refract.server import fork_server
+fork_server.load_code = lambda role: None
+fork_server.main()
 """
 
 
@@ -61,13 +72,9 @@ class Nursery:
         self.births = home / "born"
         self.births.touch()
 
-    def prepare_by(self, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+    def prepare_by(self, code: int) -> None:
         """Let the process that prepares the database note that it ran, and end with this status."""
-        note = (
-            f"open({str(self.births.with_name('born-prepared'))!r}, 'a').write('1\\n'); raise"
-            f" SystemExit({code})"
-        )
-        monkeypatch.setattr(supervisor, "PREPARE_COMMAND", (sys.executable, "-c", note))
+        self.births.with_name("prepare-status").write_text(str(code))
 
     @property
     def prepared(self) -> int:
@@ -110,14 +117,16 @@ def _alive(pid: int) -> bool:
 
 @pytest.fixture
 def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
-    script = tmp_path / "child.py"
-    script.write_text(CHILD)
+    (tmp_path / "scripted.py").write_text(CHILD)
     made = Nursery(tmp_path)
     monkeypatch.setenv("BEHAVIOUR", str(made.behaviour))
     monkeypatch.setenv("BORN", str(made.births))
-    for command in ("CHILD_COMMAND", "BACKGROUND_COMMAND"):
-        monkeypatch.setattr(supervisor, command, (sys.executable, str(script)))
-    made.prepare_by(monkeypatch, 0)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    for name in ("SERVING_ENTRY_POINT", "BACKGROUND_ENTRY_POINT"):
+        monkeypatch.setattr(supervisor, name, "scripted:serve")
+    monkeypatch.setattr(supervisor, "PREPARE_ENTRY_POINT", "scripted:prepare")
+    monkeypatch.setattr(fork_client, "FORK_SERVER_COMMAND", (sys.executable, "-c", FORK_SERVER))
+    made.prepare_by(0)
     return made
 
 
@@ -260,17 +269,17 @@ async def test_asked_again_during_a_replacement_it_replaces_again(
 
 
 async def test_the_database_is_prepared_by_the_new_code_before_anybody_is_replaced(
-    tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, nursery: Nursery
 ) -> None:
     """SIGHUP started new code on the old schema: `prepare` ran only when the parent started."""
     nursery.plan("serves")
-    nursery.prepare_by(monkeypatch, 2)
+    nursery.prepare_by(2)
     async with _supervised(tmp_path, 2):
         await eventually(lambda: len(nursery.living) == 2)
         first = set(nursery.living)
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(lambda: nursery.prepared == 1)
-        nursery.prepare_by(monkeypatch, 0)
+        nursery.prepare_by(0)
         assert set(nursery.born) == first  # none was started before the database was prepared
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(

@@ -4,13 +4,11 @@ With several processes, the first one starts while another prepares the database
 """
 
 import asyncio
-import contextlib
 import errno
 import gc
 import os
 import signal
 import socket
-import sys
 from typing import Annotated
 
 import typer
@@ -23,11 +21,7 @@ from refract.core.settings.model import Settings
 from refract.server.supervisor import ProcessSupervisor
 from refract.server.systemd import notify_ready
 
-PREPARE_COMMAND = (
-    sys.executable,
-    "-c",
-    "import gc; gc.disable(); from refract.cli import commands, serve; commands.run(serve.prepare)",
-)
+PREPARE_ENTRY_POINT = "refract.cli.serve:run_prepare"
 
 
 def serve(
@@ -129,7 +123,7 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
     supervisor = ProcessSupervisor(settings, listener)
     serving, preparing = (
         asyncio.create_task(supervisor.run()),
-        asyncio.create_task(_prepare_in_process(supervisor.build_environment())),
+        asyncio.create_task(_prepare_in_process(supervisor)),
     )
     try:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
@@ -144,25 +138,21 @@ async def _serve_supervised(settings: Settings, listener: socket.socket) -> None
         await asyncio.gather(preparing, serving, return_exceptions=True)
 
 
-async def _prepare_in_process(environment: dict[str, str]) -> None:
-    """Prepare the database in a process of its own.
-
-    This one lives as long as the server, and needs half the memory without that code.
-    """
-    process = await asyncio.create_subprocess_exec(*PREPARE_COMMAND, env=environment)
-    try:
-        code = await process.wait()
-    except asyncio.CancelledError:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        await process.wait()
-        raise
+async def _prepare_in_process(supervisor: ProcessSupervisor) -> None:
+    """Prepare the database in a process of its own: this one never loads that code."""
+    code = await supervisor.run_to_end("refract: preparing", PREPARE_ENTRY_POINT)
     if code != 0:
         raise typer.Exit(code if code > 0 else 1)  # it has said why
 
 
-def prepare() -> None:
+def run_prepare(_arguments: list[str], _descriptors: list[int]) -> None:
     """Prepare the database and greet the owner, for a parent with the same environment."""
+    from refract.cli import commands  # noqa: PLC0415 - imports this module, too
+
+    commands.run(_prepare)
+
+
+def _prepare() -> None:
     from refract.server.startup import prepare_server  # noqa: PLC0415 - loads the database's code
 
     os.umask(0o077)

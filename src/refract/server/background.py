@@ -158,7 +158,7 @@ async def run_background_process(settings: Settings, link: ChildLink) -> None:
             await stop_requested.wait()
 
 
-def main() -> None:
+def main(arguments: list[str], descriptors: list[int]) -> None:
     """Run the background process of a supervisor, after those that serve in getting a core."""
     os.nice(NICENESS)
-    run_child(run_background_process)
+    run_child(ChildLink(arguments, descriptors), run_background_process)

@@ -4,12 +4,12 @@ import socket
 
 from refract.core.settings.model import Settings
 from refract.server.child_link import ChildLink, run_child
-from refract.server.process import load_node_class, serve_process
+from refract.server.process import serve_process
 
 
-def main() -> None:
-    """Serve on the parent's socket. Slow modules are loaded immediately."""
-    run_child(_serve, load=lambda settings: load_node_class(settings.role))
+def main(arguments: list[str], descriptors: list[int]) -> None:
+    """Serve on the parent's socket."""
+    run_child(ChildLink(arguments, descriptors), _serve)
 
 
 async def _serve(settings: Settings, link: ChildLink) -> None:

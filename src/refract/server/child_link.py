@@ -1,8 +1,8 @@
 """A child's connection to the supervisor that started it.
 
-Arguments: LISTENER READY LIFELINE DIRECTORY NAME. The first three are file descriptors; the last
-two are where the processes of this node find each other. The first byte on the lifeline means that
-the database is prepared, and its end that the parent is gone.
+Its arguments are the directory where the processes of this node find each other, and its name
+there; its descriptors are to report readiness, the lifeline and, if it serves, the socket. The
+first byte on the lifeline means that the database is prepared, and its end that the parent is gone.
 """
 
 import asyncio
@@ -27,10 +27,10 @@ from refract.server.supervisor import EXIT_SCHEMA_TOO_OLD
 class ChildLink:
     """The parent's end of two pipes, and this process's name among its siblings."""
 
-    def __init__(self, arguments: list[str]) -> None:
-        self.listener_fd, self._ready_fd, self._lifeline_fd = map(int, arguments[:3])
-        self.directory = Path(arguments[3])
-        self.name = arguments[4]
+    def __init__(self, arguments: list[str], descriptors: list[int]) -> None:
+        self.directory, self.name = Path(arguments[0]), arguments[1]
+        self._ready_fd, self._lifeline_fd, *rest = descriptors
+        self.listener_fd = rest[0] if rest else -1
 
     def wait_until_prepared(self) -> bool:
         """Wait until the database can be used; return False if the parent is gone instead."""
@@ -57,17 +57,15 @@ class ChildLink:
 
 
 def run_child(
+    link: ChildLink,
     work: Callable[[Settings, ChildLink], Coroutine[Any, Any, None]],
-    load: Callable[[Settings], object] = bool,
 ) -> None:
-    """Load slow modules, wait for the database to be prepared, and work until stopped."""
-    import uvloop  # noqa: PLC0415 - a process without a parent has loaded it already
+    """Wait for the database to be prepared, and work until stopped."""
+    import uvloop  # noqa: PLC0415 - loaded already, but not in the supervisor
 
     os.umask(0o077)
     settings = load_settings()
     configure_logging(settings)
-    link = ChildLink(sys.argv[1:])
-    load(settings)
     if not link.wait_until_prepared():
         return
     try:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from refract.server.fork_client import ForkedProcess
+
 MIN_LIFETIME_SECONDS = 2.0
 MIN_RESTART_SECONDS = 0.25
 MAX_RESTART_SECONDS = 10.0
@@ -20,7 +22,7 @@ class ChildProcess:
     orphan outlives the parent.
     """
 
-    process: asyncio.subprocess.Process
+    process: ForkedProcess
     lifeline: int
     started_at: float
     ready: bool

@@ -78,7 +78,7 @@ async def prepare_database(settings: Settings) -> None:
         await db.close()
 
 
-def main() -> None:
+def main(_arguments: list[str], _descriptors: list[int]) -> None:
     """Prepare the database with the installed code, before processes of older code are replaced."""
     os.umask(0o077)
     settings = load_settings()

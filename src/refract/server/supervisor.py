@@ -12,7 +12,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import tempfile
 import time
 from functools import partial
@@ -21,26 +20,15 @@ from pathlib import Path
 import structlog
 
 from refract.core.settings.model import Settings
+from refract.server.fork_client import ForkedProcess, ForkServer
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
 from refract.server.process_slot import ChildProcess, ProcessSlot
 from refract.server.systemd import notify_ready
 from refract.server.terminal import is_terminal_closed
 
-CHILD_COMMAND = (
-    sys.executable,
-    "-c",
-    "import gc; gc.disable(); from refract.server.child import main; main()",
-)
-BACKGROUND_COMMAND = (
-    sys.executable,
-    "-c",
-    "import gc; gc.disable(); from refract.server.background import main; main()",
-)
-PREPARE_COMMAND = (
-    sys.executable,
-    "-c",
-    "import gc; gc.disable(); from refract.server.startup import main; main()",
-)
+SERVING_ENTRY_POINT = "refract.server.child:main"
+BACKGROUND_ENTRY_POINT = "refract.server.background:main"
+PREPARE_ENTRY_POINT = "refract.server.startup:main"
 EXIT_SCHEMA_TOO_OLD = 75
 """The exit status of a server process whose code needs a newer schema."""
 START_TIMEOUT = 30.0
@@ -68,6 +56,7 @@ class ProcessSupervisor:
         self._stop_requested = asyncio.Event()
         self._replace_requested = asyncio.Event()
         self._prepare_lock = asyncio.Lock()
+        self._fork_server = ForkServer(self.build_environment())
         self._log = structlog.get_logger("refract.supervisor")
 
     def mark_prepared(self) -> None:
@@ -120,6 +109,7 @@ class ProcessSupervisor:
 
         Return False if one of them fails.
         """
+        await self._fork_server.retire()
         if not await self._prepare_database():
             return False
         # The background process first: the new one knows the jobs of the old serving processes.
@@ -131,15 +121,7 @@ class ProcessSupervisor:
     async def _prepare_database(self) -> bool:
         """Migrate in a separate process, without a timeout: the old processes go on serving."""
         async with self._prepare_lock:
-            process = await asyncio.create_subprocess_exec(
-                *PREPARE_COMMAND, env=self.build_environment()
-            )
-            try:
-                code = await process.wait()
-            except asyncio.CancelledError:
-                process.terminate()
-                await process.wait()
-                raise
+            code = await self.run_to_end("refract: preparing", PREPARE_ENTRY_POINT)
         if code != 0:
             self._log.error(
                 "database_preparation_failed",
@@ -148,9 +130,21 @@ class ProcessSupervisor:
             )
         return code == 0
 
+    async def run_to_end(self, title: str, entry_point: str) -> int:
+        """Run an entry point in a separate process, and return its exit status."""
+        process = await self._fork_server.fork(title, entry_point)
+        try:
+            return await process.wait()
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError):
+                process.send_signal(signal.SIGTERM)
+            await process.wait()
+            raise
+
     async def close(self) -> None:
         """Stop every process and close the socket."""
         await asyncio.gather(*(self._stop_child(child) for child in list(self._children)))
+        await self._fork_server.retire()
         self._listener.close()
         shutil.rmtree(self._peers_dir, ignore_errors=True)
 
@@ -178,13 +172,12 @@ class ProcessSupervisor:
         lifeline_reader, lifeline = os.pipe()
         serves = name != BACKGROUND_NAME
         # Without the socket: while a job ends, connections must not wait in its queue.
-        listener = self._listener.fileno() if serves else -1
-        words = map(str, (listener, ready_writer, lifeline_reader, self._peers_dir, name))
-        process = await asyncio.create_subprocess_exec(
-            *(CHILD_COMMAND if serves else BACKGROUND_COMMAND),
-            *words,
-            env=self.build_environment(),
-            pass_fds=(ready_writer, lifeline_reader, *((listener,) if serves else ())),
+        listener = (self._listener.fileno(),) if serves else ()
+        process = await self._fork_server.fork(
+            f"refract: serving {name}" if serves else "refract: background",
+            SERVING_ENTRY_POINT if serves else BACKGROUND_ENTRY_POINT,
+            (str(self._peers_dir), name),
+            (ready_writer, lifeline_reader, *listener),
         )
         os.close(ready_writer)
         os.close(lifeline_reader)
@@ -213,7 +206,7 @@ class ProcessSupervisor:
         }
 
     @staticmethod
-    async def _wait_for_ready(ready_reader: int, process: asyncio.subprocess.Process) -> bool:
+    async def _wait_for_ready(ready_reader: int, process: ForkedProcess) -> bool:
         """Wait for the byte that the child writes when it serves; its death closes the pipe."""
         loop = asyncio.get_running_loop()
         is_ready: asyncio.Future[bool] = loop.create_future()
