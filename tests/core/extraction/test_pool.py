@@ -71,6 +71,24 @@ async def test_one_process_is_started_when_needed_and_kept(pool: ExtractionPool)
     assert pids(pool) == first
 
 
+async def test_an_idle_process_ends_and_the_next_task_gets_another(
+    pool: ExtractionPool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("refract.core.extraction.pool.IDLE_SECONDS", 0.05)
+    await pool.run(ECHO, b"one", owner="ada")
+    (first,) = pids(pool)
+
+    await eventually(lambda: not pids(pool))
+    with pytest.raises(ProcessLookupError):
+        await eventually(lambda: os.kill(first, 0))
+
+    monkeypatch.setattr("refract.core.extraction.pool.IDLE_SECONDS", 60.0)
+    assert await pool.run(ECHO, b"two", owner="ada") == [b"two"]
+    second = pids(pool)
+    assert await pool.run(ECHO, b"three", owner="ada") == [b"three"]
+    assert pids(pool) == second
+
+
 @pytest.mark.parametrize(
     ("task", "body", "ending"),
     [

@@ -22,7 +22,7 @@ CONNECT_TIMEOUT = 3
 READER_LIFETIME = 3600
 """Seconds after which SQLite's readers are opened anew. Only then they use new statistics."""
 WRITER_CACHE_KIB = 16_000
-READER_CACHE_KIB = 4_000
+READER_CACHE_KIB = 2_000
 """SQLite's own cache of a reading connection, of which each process has four.
 
 What it does not hold comes from the system's cache, which all of them share.

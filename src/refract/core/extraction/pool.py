@@ -39,18 +39,22 @@ ANONYMOUS_OWNER = "strangers"
 MAX_TASKS_PER_PROCESS = 1_000
 """Tasks after which an extraction process is replaced, to bound what its libraries accumulate."""
 
+IDLE_SECONDS = 15.0
+"""How long an extraction process waits for its next task before it is ended."""
+
 
 class ExtractionPool:
     """The extraction processes of this server process.
 
-    Started with the first task, replaced when a task goes wrong. Nothing that they return is
-    trusted: its size is bounded, and callers check the content.
+    Started when a task needs one, ended when idle, replaced when a task goes wrong. Nothing that
+    they return is trusted: its size is bounded, and callers check the content.
     """
 
     def __init__(self, rt: Runtime) -> None:
         self._semaphore = FairSemaphore(rt.settings.extraction_processes, MAX_WAITING_PER_OWNER)
         self._idle: list[_WorkerProcess] = []
         self._workers: set[_WorkerProcess] = set()
+        self._ending: set[asyncio.Task[None]] = set()
         self._log = structlog.get_logger("refract.extraction")
         tasks = rt.metrics.counter(
             "refract_extraction_tasks", "Tasks of the extraction processes", ("kind", "outcome")
@@ -89,6 +93,7 @@ class ExtractionPool:
         """End all processes."""
         for child in list(self._workers):
             await self._end_worker(child)
+        await asyncio.gather(*self._ending)
 
     async def _run(
         self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]
@@ -108,14 +113,27 @@ class ExtractionPool:
             raise ExtractionCrashed from exc
         finally:
             if healthy and child.tasks < MAX_TASKS_PER_PROCESS:
-                self._idle.append(child)
+                self._keep_idle(child)
             else:
                 await asyncio.shield(self._end_worker(child))
         return pieces
 
+    def _keep_idle(self, child: "_WorkerProcess") -> None:
+        """Keep a process for the next task. Its libraries take up to 60 MB, so not for long."""
+        self._idle.append(child)
+        loop = asyncio.get_running_loop()
+        child.idle_timer = loop.call_later(IDLE_SECONDS, self._end_idle, child)
+
+    def _end_idle(self, child: "_WorkerProcess") -> None:
+        self._idle.remove(child)  # now: no task may take it while it ends
+        ending = asyncio.get_running_loop().create_task(self._end_worker(child))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
+
     def _take_idle(self) -> "_WorkerProcess | None":
         while self._idle:
             child = self._idle.pop()
+            child.cancel_idle_timer()
             if child.is_alive:
                 return child
             self._workers.discard(child)
@@ -146,6 +164,7 @@ class ExtractionPool:
 
     async def _end_worker(self, child: "_WorkerProcess") -> None:
         self._workers.discard(child)
+        child.cancel_idle_timer()
         with contextlib.suppress(ValueError):
             self._idle.remove(child)
         code = await child.kill()
@@ -158,10 +177,15 @@ class _WorkerProcess:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.tasks = 0
+        self.idle_timer: asyncio.TimerHandle | None = None
 
     @property
     def is_alive(self) -> bool:
         return self._process.returncode is None
+
+    def cancel_idle_timer(self) -> None:
+        if self.idle_timer is not None:
+            self.idle_timer.cancel()
 
     async def run_task(
         self, task: ExtractionTask, body: bytes, arguments: dict[str, Any]
