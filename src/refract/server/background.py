@@ -158,7 +158,17 @@ async def run_background_process(settings: Settings, link: ChildLink) -> None:
             await stop_requested.wait()
 
 
+def yield_to_serving_processes() -> None:
+    """Get a core after processes that serve, and never take one from them when waking up.
+
+    A thread that loses its core in the middle may hold the interpreter that a redirect waits for.
+    """
+    os.nice(NICENESS)
+    with contextlib.suppress(AttributeError, OSError):  # Linux has this policy
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
+
+
 def main(arguments: list[str], descriptors: list[int]) -> None:
     """Run the background process of a supervisor, after those that serve in getting a core."""
-    os.nice(NICENESS)
+    yield_to_serving_processes()
     run_child(ChildLink(arguments, descriptors), run_background_process)

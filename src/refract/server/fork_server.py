@@ -57,6 +57,8 @@ def main() -> None:
 
 def load_code(role: str) -> None:
     """Import what the processes of a role have in common, and what first responses need."""
+    # Structlog would load it for tracebacks in a terminal: 5 MB, and 0.1 s of a start.
+    sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # "not there", to the importer
     for module in PRELOADED_MODULES:
         import_module(module)
     sys.modules["refract.server.process"].load_node_class(role)

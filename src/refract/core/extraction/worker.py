@@ -37,8 +37,9 @@ def main() -> None:
     # MacOS has no such limit; the time limits apply there as well.
     with suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    with suppress(OSError):
+    with suppress(AttributeError, OSError):
         os.nice(NICENESS)
+        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))  # wakes up without haste
     with suppress(OSError):  # Linux: when memory runs out, this process is killed before the server
         Path("/proc/self/oom_score_adj").write_text("1000")
     parent = os.getppid()
