@@ -6,71 +6,9 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-import nh3
-
 from refract.library.models import Item, SavedPage
+from refract.library.sanitizer import sanitize_html
 
-_TAGS = {
-    "a",
-    "abbr",
-    "b",
-    "blockquote",
-    "br",
-    "caption",
-    "cite",
-    "code",
-    "dd",
-    "del",
-    "dl",
-    "dt",
-    "em",
-    "figcaption",
-    "figure",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-    "hr",
-    "i",
-    "ins",
-    "kbd",
-    "li",
-    "mark",
-    "ol",
-    "p",
-    "pre",
-    "q",
-    "s",
-    "samp",
-    "small",
-    "strong",
-    "sub",
-    "sup",
-    "table",
-    "tbody",
-    "td",
-    "tfoot",
-    "th",
-    "thead",
-    "tr",
-    "u",
-    "ul",
-    "var",
-}
-_REMOVED_TAGS = {
-    "script",
-    "style",
-    "template",
-    "noscript",
-    "title",
-    "textarea",
-    "svg",
-    "math",
-    "iframe",
-    "object",
-}
 _WORDS_PER_MINUTE = 230
 """Reading speed; for scripts without spaces, twice as many characters."""
 _WORDS = re.compile(
@@ -111,27 +49,6 @@ def build_reader_view(item: Item, page: SavedPage | None) -> ReaderView:
         html=body,
         words=words,
         minutes=max(1, math.ceil(words / _WORDS_PER_MINUTE)),
-    )
-
-
-def sanitize_html(markup: str) -> str:
-    """Return structured text in which nothing runs, loads, frames or styles.
-
-    Links send no referrer.
-    """
-    return nh3.clean(
-        markup,
-        tags=_TAGS,
-        clean_content_tags=_REMOVED_TAGS,
-        attributes={
-            "a": {"href"},
-            "ol": {"start"},
-            "td": {"colspan", "rowspan"},
-            "th": {"colspan", "rowspan"},
-        },
-        url_schemes={"http", "https"},
-        link_rel="noopener noreferrer nofollow",
-        strip_comments=True,
     )
 
 

@@ -11,7 +11,7 @@ from refract.core.runtime import open_runtime
 from refract.core.settings.model import NodeRole, Settings
 from refract.jobs.queue import JOBS_TOPIC
 from refract.migrations.schema_state import require_matching_schema
-from refract.server.child_link import ChildLink
+from refract.server.child_link import ChildLink, run_child
 from refract.server.handover import ListenerHandover
 from refract.server.node import ServerNode
 from refract.server.peers import MetricsPeers
@@ -20,6 +20,17 @@ from refract.server.wakeups import open_wakeup_sender
 
 SWITCH_INTERVAL = 0.0005
 """Seconds that a thread may keep the interpreter while the event loop wants it."""
+
+
+def main(arguments: list[str], descriptors: list[int]) -> None:
+    """Serve on the socket of a supervisor."""
+    run_child(ChildLink(arguments, descriptors), _serve_child)
+
+
+async def _serve_child(settings: Settings, link: ChildLink) -> None:
+    listener = socket.socket(fileno=link.listener_fd)
+    listener.setblocking(False)
+    await serve_process(settings, listener, link.notify_ready, link)
 
 
 async def serve_process(

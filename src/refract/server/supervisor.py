@@ -26,7 +26,7 @@ from refract.server.process_slot import ChildProcess, ProcessSlot
 from refract.server.systemd import notify_ready
 from refract.server.terminal import is_terminal_closed
 
-SERVING_ENTRY_POINT = "refract.server.child:main"
+SERVING_ENTRY_POINT = "refract.server.process:main"
 BACKGROUND_ENTRY_POINT = "refract.server.background:main"
 PREPARE_ENTRY_POINT = "refract.server.startup:main"
 EXIT_SCHEMA_TOO_OLD = 75

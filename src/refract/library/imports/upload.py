@@ -4,9 +4,8 @@ They are megabytes of untrusted HTML, CSV or JSON. The process writes two lines 
 server reads a piece at a time and parses no more than it needs.
 """
 
-import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -21,20 +20,17 @@ from refract.core.extraction.tasks import (
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt
 from refract.library.imports.decisions import ClassifiedRow, classify_row
-from refract.library.imports.formats import BookmarkFileFormat, open_rows
+from refract.library.imports.formats import BookmarkFileFormat
 from refract.library.imports.rows import BookmarkRow
-from refract.library.imports.stored_rows import StoredRow, to_stored_row
+from refract.library.imports.stored_rows import StoredRow, write_rows
 from refract.library.models import ItemType
 from refract.library.recognition import RecognisedText
 from refract.records.errors import UnreadableFile
 from refract.records.reader import MAX_SHOWN
 
-MAX_UPLOAD_ROWS = 100_000
-"""Rows of an uploaded file. Four megabytes of real bookmarks have thirty thousand."""
-
 STORE_ROWS_TASK = ExtractionTask(
     "import",
-    "refract.library.imports.upload:write_stored_rows",
+    "refract.library.imports.stored_rows:write_stored_rows",
     cpu_seconds=30,
     wall_seconds=120.0,
     max_output=128 * 1024 * 1024,
@@ -45,7 +41,6 @@ CLASSIFY_ROWS_TASK = replace(
     kind="import_trial",
     function="refract.library.imports.upload:write_classified_rows",
 )
-_CHUNK_BYTES = 64 * 1024
 
 
 class ImportsBusy(Unavailable):
@@ -116,44 +111,9 @@ async def read_upload(
         raise UnreadableFile(problem=problem) from exc
 
 
-def write_stored_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
-    """Yield rows to store. Runs in the extraction process."""
-    return _write_rows(body, kind, _format_stored_row)
-
-
 def write_classified_rows(body: bytes, *, kind: str) -> Iterator[bytes]:
     """Yield rows of a dry run. Runs in the extraction process."""
-    return _write_rows(body, kind, _format_classified_row)
-
-
-def _write_rows(
-    body: bytes, kind: str, write: Callable[[BookmarkRow], tuple[str, str]]
-) -> Iterator[bytes]:
-    piece = b""
-    try:
-        rows = open_rows(io.BytesIO(body), BookmarkFileFormat(kind))
-        for number, row in enumerate(rows):
-            if number == MAX_UPLOAD_ROWS:
-                raise TaskRefused(
-                    "TOO_MANY_ROWS",
-                    problem=(
-                        f"The file has more than {MAX_UPLOAD_ROWS:,} rows."
-                        " Split it and import the parts."
-                    ),
-                )
-            piece += "{}\n{}\n".format(*write(row)).encode()
-            if len(piece) > _CHUNK_BYTES:
-                yield piece
-                piece = b""
-    except UnreadableFile as exc:
-        raise TaskRefused(exc.code, problem=exc.message) from exc
-    yield piece
-    yield json.dumps(rows.kind).encode()
-
-
-def _format_stored_row(row: BookmarkRow) -> tuple[str, str]:
-    place, text, why, content = to_stored_row(row)
-    return json.dumps([place, text, why]), content or ""
+    return write_rows(body, kind, _format_classified_row)
 
 
 def _format_classified_row(row: BookmarkRow) -> tuple[str, str]:
