@@ -122,7 +122,7 @@ def report(files: list[Asked], host: str | None) -> bool:
 @contextmanager
 def sample_server() -> Iterator[str]:
     """The gallery of the browser tests, when no server is given."""
-    from tests.browser.gallery import (  # noqa: PLC0415 - a real server is measured without the tests being there
+    from tests.browser.gallery import (  # noqa: PLC0415 - a real server needs no tests
         gallery,
     )
 

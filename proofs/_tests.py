@@ -95,7 +95,8 @@ def run_tests(
 
 
 def _judge(report: Report, record: Path) -> None:
-    cases = list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314 - written by pytest just now
+    # It was written by pytest just now.
+    cases = list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314
     outcomes = Counter(map(outcome_of, cases))
     passed = Counter(
         found[0]

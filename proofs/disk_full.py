@@ -93,7 +93,8 @@ async def fill(made: Site, small: SmallDisk, size: Size, watch: Watch) -> None:
         status, said = await ask(made, "/ready")
         watch.ready_when_full.append(f"{status} {said['status']}")
     freed = time.monotonic()
-    while (await ask(made, "/ready"))[0] != 200 and time.monotonic() < freed + 30:  # noqa: ASYNC110 - another process sends no event
+    # Another process sends no event.
+    while (await ask(made, "/ready"))[0] != 200 and time.monotonic() < freed + 30:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     watch.ready_again.append(time.monotonic() - freed)
     watch.windows.append((began, freed + 1.0))

@@ -127,7 +127,8 @@ async def staged(home: Path, dialect: str, workers: int) -> AsyncIterator[tuple[
 async def heard_again(listeners: list[Ear]) -> None:
     """Every process follows the changes once more."""
     for ear in listeners:
-        while await metric(ear, "refract_changes_unheard"):  # noqa: ASYNC110 - another process sends us no event
+        # Another process sends us no event.
+        while await metric(ear, "refract_changes_unheard"):  # noqa: ASYNC110 - see above
             await asyncio.sleep(0.1)
 
 

@@ -92,7 +92,8 @@ def explore(
         data_dir = Path(folder) / "data"
         settings = {**UNLIMITED, **({"database_url": database} if database else {})}
         with serving(data_dir, **settings) as served:
-            keys = asyncio.run(_keys(Settings(data_dir=data_dir, **settings)))  # type: ignore[arg-type]
+            known = Settings(data_dir=data_dir, **settings)  # type: ignore[arg-type]
+            keys = asyncio.run(_keys(known))
             document = f"{served.url}/api/openapi.json"
             with urlopen(document, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
                 answer.read()  # schemathesis waits for 10 s, and the first request builds it

@@ -129,7 +129,8 @@ def _run(bar: Bar, seed: int) -> list[ET.Element]:
             cwd=ROOT,
             check=False,
         )
-        return list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314 - written by pytest just now
+        # It was written by pytest just now.
+        return list(ET.parse(record).iter("testcase")) if record.exists() else []  # noqa: S314
 
 
 def _judge(report: Report, cases: list[ET.Element]) -> None:

@@ -22,10 +22,9 @@ async def dump(rt: Runtime) -> str:
             for name in await session.scalars(
                 text("SELECT name FROM sqlite_master WHERE name LIKE '%_search_fts_%'")
             ):
-                lines += [
-                    f"{name}: {_legible(row)!r}"
-                    for row in (await session.execute(text(f"SELECT * FROM {name}"))).all()  # noqa: S608 - a name of ours
-                ]
+                everything = text(f"SELECT * FROM {name}")  # noqa: S608 - a name of ours
+                rows = (await session.execute(everything)).all()
+                lines += [f"{name}: {_legible(row)!r}" for row in rows]
     return "\n".join(lines)
 
 

@@ -9,7 +9,7 @@ group. The outcome of the last run is kept in pytest's cache for `tools.flaky`.
 """
 
 import signal
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Sequence
 from pathlib import Path
 from typing import Any
@@ -172,12 +172,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 @pytest.hookimpl(trylast=True)
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     counts: Counter[str] = Counter()
-    seconds: Counter[str] = Counter()
+    seconds: defaultdict[str, float] = defaultdict(float)
     for report in _reports(terminalreporter, "", "passed", "failed", "error", "skipped"):
         group = dict(report.user_properties).get("group")
         if isinstance(group, str):
             counts[group] += report.when == "call"
-            seconds[group] += report.duration  # type: ignore[assignment]  # a Counter adds floats as well
+            seconds[group] += report.duration
     if counts:
         figures = " · ".join(
             f"{group} {counts[group]:,} in {seconds[group]:,.0f} s"

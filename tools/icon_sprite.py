@@ -108,8 +108,12 @@ ICONS = [
 ]
 
 # Our own mark: one beam in, a prism, three beams out. Everything else is lucide's.
-MARK = """<symbol id="refract" viewBox="0 0 24 24"><path d="M11 4.2 3.6 18.4h14.8z"/><path d="M1 14.4l5.2-1.2"/>\
-<path d="M15 11.9l7.6-2.6"/><path d="M15.6 13.1l7.4.1" opacity=".75"/><path d="M16.2 14.3l6.4 2.9" opacity=".5"/></symbol>"""
+MARK = (
+    '<symbol id="refract" viewBox="0 0 24 24"><path d="M11 4.2 3.6 18.4h14.8z"/>'
+    '<path d="M1 14.4l5.2-1.2"/><path d="M15 11.9l7.6-2.6"/>'
+    '<path d="M15.6 13.1l7.4.1" opacity=".75"/>'
+    '<path d="M16.2 14.3l6.4 2.9" opacity=".5"/></symbol>'
+)
 
 DRAWING = re.compile(r"<svg[^>]*>(.*)</svg>", re.DOTALL)
 

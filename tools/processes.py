@@ -32,7 +32,8 @@ def alive(pid: int) -> bool:
 
 
 def _pids() -> Iterator[int]:
-    return (int(entry) for entry in os.listdir("/proc") if entry.isdigit())  # noqa: PTH208 - a Path for every process would be waste
+    entries = os.listdir("/proc")  # noqa: PTH208 - a Path for every process would be waste
+    return (int(entry) for entry in entries if entry.isdigit())
 
 
 def children_of(parent: int) -> list[int]:

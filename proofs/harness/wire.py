@@ -96,7 +96,8 @@ class Wire(asyncio.Protocol):
 
     # -- the transport's side
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # TCP has no other kind
+    # TCP has no other kind of transport.
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:

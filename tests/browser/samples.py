@@ -115,7 +115,8 @@ def link(
 LINKS = [
     link(
         "roadmap",
-        "https://docs.example.com/teams/platform/2026/planning/q3-roadmap-final-v7?tab=timeline&view=wide",
+        "https://docs.example.com/teams/platform/2026/planning/q3-roadmap-final-v7"
+        "?tab=timeline&view=wide",
         "Q3 roadmap",
         clicks=1284,
     ),

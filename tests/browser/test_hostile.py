@@ -166,14 +166,20 @@ def _hostile_page(payload: str) -> bytes:
         ]
         * 8
     )
-    return f"""<html lang="en"><head><title>{said}</title><meta property="og:title" content="{said}">
-    <meta property="og:description" content="{said}"><meta name="description" content="{said}"><meta name="author" content="{said}">
+    return f"""<html lang="en"><head><title>{said}</title>
+    <meta property="og:title" content="{said}"><meta property="og:description" content="{said}">
+    <meta name="description" content="{said}"><meta name="author" content="{said}">
     <meta property="og:site_name" content="{said}"><meta name="keywords" content="{said}">
-    <meta property="og:image" content="javascript:window.ran=1"></head><body onload="window.ran=1"><article><h1>{said}</h1>
-    <p>{words}</p><p>{said}</p>{payload}<p><a href="javascript:window.ran=1">press</a><img src="x" onerror="window.ran=1">{words}</p>
-    <iframe srcdoc="&lt;script&gt;parent.ran=1&lt;/script&gt;"></iframe><form action="https://elsewhere.example"><input autofocus
-    onfocus="window.ran=1"></form><style>@import url(https://elsewhere.example/x.css);</style><math><mtext><img src=x
-    onerror=window.ran=1></mtext></math><object data="javascript:window.ran=1"></object><p>{words}</p></article></body></html>""".encode()
+    <meta property="og:image" content="javascript:window.ran=1"></head>
+    <body onload="window.ran=1"><article><h1>{said}</h1>
+    <p>{words}</p><p>{said}</p>{payload}<p><a href="javascript:window.ran=1">press</a>
+    <img src="x" onerror="window.ran=1">{words}</p>
+    <iframe srcdoc="&lt;script&gt;parent.ran=1&lt;/script&gt;"></iframe>
+    <form action="https://elsewhere.example"><input autofocus onfocus="window.ran=1"></form>
+    <style>@import url(https://elsewhere.example/x.css);</style>
+    <math><mtext><img src=x onerror=window.ran=1></mtext></math>
+    <object data="javascript:window.ran=1"></object><p>{words}</p>
+    </article></body></html>""".encode()
 
 
 async def test_what_foreign_pages_say_of_themselves(visit: Visit, web: Site) -> None:

@@ -238,7 +238,12 @@ def test_the_front_sends_everybody_where_they_belong(tmp_path: Path) -> None:
                 "base_url": f"https://127.0.0.1:{secure}",
                 "headers": {"host": "go.example.com"},
             }
-            client = httpx.Client(verify=False, trust_env=False, timeout=PATIENCE, **where)  # noqa: S501 - our own certificate
+            client = httpx.Client(
+                verify=False,  # noqa: S501 - our own certificate
+                trust_env=False,
+                timeout=PATIENCE,
+                **where,
+            )
             with client:
                 moved = client.get(f"http://127.0.0.1:{port}/here")
                 assert (moved.status_code, moved.headers["location"]) == (

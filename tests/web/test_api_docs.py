@@ -49,7 +49,8 @@ async def test_the_example_for_the_terminal_is_whole(app: WebNode) -> None:
 
     assert create.curl == (
         """curl -X POST -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' """
-        """-d '{"name": "Blog automation", "expires_at": "2027-01-31T12:00:00Z"}' http://go.test/api/v1/keys"""
+        """-d '{"name": "Blog automation", "expires_at": "2027-01-31T12:00:00Z"}' """
+        "http://go.test/api/v1/keys"
     )
     assert create.scope == "account"
 
