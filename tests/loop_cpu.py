@@ -17,16 +17,18 @@ import asyncio
 import gc
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CoroutineType
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 MAX_CALLBACK_SECONDS = 0.020
 """CPU seconds that one callback may use on behalf of a stranger (SPEC-2, section 14)."""
 
+MAX_ATTEMPTS = 5
+Result = TypeVar("Result")
 _KEPT = 5
 
 
@@ -102,6 +104,23 @@ def measure_loop_cpu() -> Iterator[LoopCpu]:
             measured.add(time.thread_time() - began, "the end of the block")
     finally:
         gc.unfreeze()
+
+
+async def repeat_until_below(
+    act: Callable[[], Awaitable[Result]], seconds: float = MAX_CALLBACK_SECONDS
+) -> Result:
+    """Do the same again until each of its callbacks stays below `seconds`; return the result.
+
+    It fails after `MAX_ATTEMPTS`. The work is the same each time, and a busy machine (caches that
+    others have filled) can only add to its CPU time.
+    """
+    for attempt in range(1, MAX_ATTEMPTS + 1):
+        with measure_loop_cpu() as cpu:
+            result = await act()
+        if cpu.longest <= seconds or attempt == MAX_ATTEMPTS:
+            break
+    cpu.assert_below(seconds)
+    return result
 
 
 def _describe(callback: Any) -> str:

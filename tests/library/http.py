@@ -106,12 +106,14 @@ GOOD = {
 class Model:
     """A model behind a socket.
 
-    `says` has its next responses, the last of which is repeated; a number is a pause in seconds.
+    `says` has its next responses, the last of which is repeated. A question with the field
+    `unknown_field` gets 400.
     """
 
     server: Server
     says: list[Answer]
     pause: float = 0.0
+    unknown_field: str | None = None
 
     @property
     def questions(self) -> list[dict[str, Any]]:
@@ -120,9 +122,11 @@ class Model:
 
 @asynccontextmanager
 async def a_model() -> AsyncIterator[Model]:
-    async def respond(_path: str, _body: bytes) -> Answer:
+    async def respond(_path: str, body: bytes) -> Answer:
         if model.pause:
             await asyncio.sleep(model.pause)
+        if model.unknown_field in json.loads(body):
+            return (400, "application/json", b'{"error": "unknown field"}')
         return model.says.pop(0) if len(model.says) > 1 else model.says[0]
 
     async with serving(respond) as server:

@@ -158,7 +158,7 @@ async def test_a_wrong_answer_may_be_put_right_once(
 async def test_an_endpoint_without_structured_answers_is_asked_without(
     work: JobWorker, save: Save, look: Look, model: Model
 ) -> None:
-    model.says = [(400, "application/json", b'{"error": "response_format"}'), completion(GOOD)]
+    model.unknown_field = "response_format"
     first, second = await save("A thought about engines."), await save("Another about engines.")
 
     await work.run_due_jobs()
