@@ -18,6 +18,7 @@ from refract.core.ids import SnowflakeGenerator
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.migrations.tables import metadata
+from tests.compiled import share_compiled_statements
 from tests.conftest import START, make_settings
 
 Result = TypeVar("Result")
@@ -30,6 +31,7 @@ class Ground:
         self.runner = asyncio.Runner()
         self._settings = make_settings(data_dir, database_url=database)
         self.db = Database(self._settings)
+        share_compiled_statements(self.db)
 
     def run(self, work: Coroutine[Any, Any, Result]) -> Result:
         return self.runner.run(work)

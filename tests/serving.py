@@ -14,6 +14,7 @@ from pathlib import Path
 import httpx
 import psutil
 
+from tests.commands import run_command
 from tests.waiting import PATIENCE
 from tools.servers import free_port
 
@@ -22,15 +23,7 @@ ROOT = Path(__file__).parents[1]
 
 def refract(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run a command to its end."""
-    return subprocess.run(
-        [sys.executable, "-m", "refract", *arguments],
-        capture_output=True,
-        text=True,
-        env=_environment(environment),
-        cwd=ROOT,
-        timeout=2 * PATIENCE,
-        check=False,
-    )
+    return run_command(*arguments, environment=_environment(environment), timeout=2 * PATIENCE)
 
 
 def _environment(extra: dict[str, str]) -> dict[str, str]:
@@ -103,7 +96,11 @@ def serving(
 ) -> Iterator[Served]:
     """Start a server on a free port; whatever happens in the block, nothing of it is left
     afterwards.
+
+    It is one process, which takes half of the CPU time of the three that are the default:
+    tests of processes set `REFRACT_BACKGROUND="process"`.
     """
+    environment = {"REFRACT_BACKGROUND": "inline", **environment}
     chosen = port or free_port()
     output = data_dir.with_name(f"{data_dir.name}-{chosen}.log")
     with output.open("a") as sink:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import run_command
 from tools.serving import command, environment
 
 NOBODY = 65_534
@@ -24,9 +25,12 @@ def _run(
 ) -> "subprocess.CompletedProcess[str]":
     """A command as a person would run it; it must end by itself."""
     where = ["--data-dir", str(data_dir)] if data_dir else []
+    given = environment(**(settings or {}))
+    if not prefix:
+        return run_command(*words, *where, environment=given, timeout=60)
     return subprocess.run(
         [*prefix, *command(*words), *where],
-        env=environment(**(settings or {})),
+        env=given,
         capture_output=True,
         text=True,
         timeout=60,

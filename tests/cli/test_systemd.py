@@ -21,7 +21,10 @@ def test_readiness_is_reported_by_the_main_process_once_it_serves(
         manager.settimeout(PATIENCE)
         manager.bind(str(address))
         with serving(
-            tmp_path / "data", REFRACT_WORKERS=workers, NOTIFY_SOCKET=str(address)
+            tmp_path / "data",
+            REFRACT_BACKGROUND="process",
+            REFRACT_WORKERS=workers,
+            NOTIFY_SOCKET=str(address),
         ) as served:
             message, credentials, _, _ = manager.recvmsg(64, socket.CMSG_SPACE(12))
             sender = int.from_bytes(credentials[0][2][:4], "little")

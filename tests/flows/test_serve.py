@@ -14,7 +14,7 @@ from tests.waiting import PATIENCE, eventually_blocking
 
 
 def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path: Path) -> None:
-    with serving(tmp_path / "data") as server:
+    with serving(tmp_path / "data", REFRACT_BACKGROUND="process") as server:
         assert (
             "text/html"
             in httpx.get(
@@ -33,7 +33,7 @@ def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path
         assert server.wait() == 0
         assert "Traceback" not in server.output
 
-    with serving(tmp_path / "data", port=server.port) as again:
+    with serving(tmp_path / "data", port=server.port, REFRACT_BACKGROUND="process") as again:
         assert again.output.count("Sign in (one-time link):") == 1  # only the first start offers it
         assert (
             httpx.get(
@@ -47,7 +47,7 @@ def test_it_answers_stops_on_ctrl_c_and_starts_again_with_the_same_data(tmp_path
 
 
 def test_data_and_database_are_private(tmp_path: Path) -> None:
-    with serving(tmp_path / "data"):
+    with serving(tmp_path / "data", REFRACT_BACKGROUND="process"):
         modes = {
             path.name: path.stat().st_mode & 0o077
             for path in [tmp_path / "data", *(tmp_path / "data").rglob("*")]
@@ -72,7 +72,7 @@ def test_the_key_command_prints_the_key_and_only_that(tmp_path: Path) -> None:
 def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(
     tmp_path: Path,
 ) -> None:
-    with serving(tmp_path / "data", "--workers", "2") as server:
+    with serving(tmp_path / "data", "--workers", "2", REFRACT_BACKGROUND="process") as server:
         eventually_blocking(lambda: len(server.children) == 2)
         before = set(server.children)
         server.signal(signal.SIGHUP)
@@ -85,7 +85,7 @@ def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(
 
 
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
-    with serving(tmp_path / "data", "--workers", "2") as server:
+    with serving(tmp_path / "data", "--workers", "2", REFRACT_BACKGROUND="process") as server:
         eventually_blocking(lambda: len(server.children) == 2)
         children = [psutil.Process(pid) for pid in server.children]
         server.signal(signal.SIGKILL)
@@ -100,7 +100,7 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
 
 
 def test_several_processes_are_measured_together(tmp_path: Path) -> None:
-    with serving(tmp_path / "data", "--workers", "2") as server:
+    with serving(tmp_path / "data", "--workers", "2", REFRACT_BACKGROUND="process") as server:
 
         def metrics() -> str:
             return httpx.get(f"{server.url}/metrics", timeout=PATIENCE).text
@@ -121,7 +121,7 @@ def test_the_background_process_is_followed_and_no_click_is_lost(tmp_path: Path)
     data = tmp_path / "data"
     outside = Outside(data)
     with (
-        serving(data) as server,
+        serving(data, REFRACT_BACKGROUND="process") as server,
         httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")
@@ -141,7 +141,7 @@ def test_the_background_process_is_followed_and_no_click_is_lost(tmp_path: Path)
 def test_a_serving_process_is_followed_while_the_background_process_stays(tmp_path: Path) -> None:
     data = tmp_path / "data"
     outside = Outside(data)
-    with serving(data) as server:
+    with serving(data, REFRACT_BACKGROUND="process") as server:
         link = outside.link(name="n")
         eventually_blocking(lambda: server.background is not None)
         assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
