@@ -2,6 +2,7 @@
 
 import atexit
 import gc
+import os
 
 
 def main() -> None:
@@ -12,6 +13,8 @@ def main() -> None:
     """
     gc.disable()
     atexit.register(gc.freeze)
+    # Pydantic would look for plugins in the metadata of every installed package.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     from refract.cli.commands import run  # noqa: PLC0415 - after the collector is off
 
     run()
