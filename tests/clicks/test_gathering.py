@@ -17,6 +17,7 @@ from refract.clicks.ingest.batch import EventGathererClass, PythonEventGatherer,
 from refract.clicks.ingest.event_rows import EVENT_COLUMNS, build_shape, format_second
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
+from refract.clicks.rollups import breakdowns
 from refract.clicks.spool import format as frame_format
 from refract.clicks.spool.format import (
     LINK_CLICK,
@@ -161,6 +162,56 @@ def test_rows_and_sums_are_the_same(
     for frames in batches:
         days = gathering._collect_days(frames, NOW)
         assert compiled.collect_days(frames, NOW) == days
+
+
+COUNTS = st.dictionaries(
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=9), st.integers(0, 2**62), max_size=9
+)
+
+
+@given(COUNTS)
+@example({"dü\x7f\u2028 😀": 10**17, "a": 0})
+@example({'quoted " and \\': 1})
+def test_breakdowns_are_stored_in_the_same_bytes(
+    compiled: ModuleType, counts: dict[str, int]
+) -> None:
+    expected = breakdowns._encode_json(counts).encode()
+
+    assert (compiled.encode_json(counts) or expected) == expected
+    assert (compiled.decode_json(expected) or counts) == counts
+
+
+def test_usual_breakdowns_are_encoded_and_decoded_by_compiled_code(compiled: ModuleType) -> None:
+    counts = {"amobile": 3, "csite.example": 10**12, "dDE": 1}
+
+    data = compiled.encode_json(counts)
+
+    assert data == b'{"amobile":3,"csite.example":1000000000000,"dDE":1}'
+    assert compiled.decode_json(data) == counts
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"", b"{", b"{}", b'{"a":1', b'{"a":1,}', b'{"a":1}}', b'{"a": 1}', b'{"a":-1}', b'{"a":}',
+        b'{"a\\"":1}', b'{"a":1.5}', b'["a",1]', b'{"a":12345678901234567890}', b'{"a":1,"b',
+    ],
+)  # fmt: skip
+def test_other_json_is_left_to_the_json_module(compiled: ModuleType, data: bytes) -> None:
+    assert compiled.decode_json(data) is None
+
+
+@given(COUNTS, COUNTS)
+def test_breakdowns_are_added_alike(
+    compiled: ModuleType, into: dict[str, int], more: dict[str, int]
+) -> None:
+    expected, found, unchanged = dict(into), dict(into), dict(more)
+
+    breakdowns._add_counts(expected, more)
+    compiled.add_counts(found, more)
+
+    assert list(found.items()) == list(expected.items())
+    assert more == unchanged
 
 
 def list_gatherers() -> Iterator[EventGathererClass]:

@@ -409,7 +409,7 @@ async def test_runs_grow_with_a_backlog_and_a_busy_machine_does_not_shorten_them
 
     assert ingester._run_size == 40
     assert gc.isenabled()
-    ingester._adapt_run_size(40, ingesting.MAX_LOCK_SECONDS * 1.1)
+    ingester._adapt_run_size(40, ingesting.TARGET_LOCK_SECONDS * 2)
     assert ingester._run_size == 20
 
 

@@ -3,12 +3,16 @@ from collections.abc import Callable
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
 from refract.clicks.ingest.event_rows import EventRows, RowShape
 from refract.clicks.ingest.facts import FactsExtractor
+from refract.clicks.rollups.breakdowns import BreakdownCounts
 from refract.clicks.spool.format import FrameScan
 
 SOURCE_DIGEST: str
 
 def scan_frames(data: bytes, limit: int) -> FrameScan: ...
 def collect_days(frames: bytes, received: int) -> set[int]: ...
+def add_counts(into: BreakdownCounts, more: BreakdownCounts) -> None: ...
+def encode_json(counts: BreakdownCounts) -> bytes | None: ...
+def decode_json(data: bytes) -> BreakdownCounts | None: ...
 
 class EventGatherer:
     tallies: dict[RollupSlot, RollupDelta]

@@ -10,7 +10,7 @@ from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
 from cpython.list cimport PyList_Append
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
-from cpython.unicode cimport PyUnicode_DecodeASCII
+from cpython.unicode cimport PyUnicode_DecodeASCII, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -372,6 +372,71 @@ cdef int count_keys(dict counts, tuple keys) except -1:
         found = PyDict_GetItem(counts, key)
         PyDict_SetItem(counts, key, one if found == NULL else <object>found + 1)
     return 0
+
+
+# Breakdowns as they are stored: an object of JSON with numbers as values.
+
+def add_counts(dict into not None, dict more not None):
+    """Add breakdowns to others, leaving `more` unchanged."""
+    cdef PyObject *found
+    for key, clicks in more.items():
+        found = PyDict_GetItem(into, key)
+        PyDict_SetItem(into, key, clicks if found == NULL else <object>found + clicks)
+
+
+def encode_json(dict counts not None):
+    """Return counts as JSON; None if there are none or a key must be escaped."""
+    cdef Py_ssize_t room = 2, size, at
+    cdef const char *text
+    cdef bytes written
+    cdef uint8_t *out
+    cdef uint8_t *begin
+    if not counts:
+        return None
+    for key in counts:
+        text = PyUnicode_AsUTF8AndSize(key, &size)
+        for at in range(size):
+            if 0 <= text[at] < 32 or text[at] == 34 or text[at] == 92:  # " and \
+                return None
+        room += size + 24  # quotes, colon, comma and up to 20 characters of a number
+    written = PyBytes_FromStringAndSize(NULL, room)
+    begin = out = <uint8_t *>PyBytes_AS_STRING(written)
+    for key, clicks in counts.items():
+        out[0] = 44 if out != begin else 123  # , or {
+        out[1] = 34  # "
+        text = PyUnicode_AsUTF8AndSize(key, &size)
+        out = put_text(out + 2, text, size)
+        out = put_number(put_text(out, b'":', 2), clicks)
+    out[0] = 125  # }
+    return written[: out - begin + 1]
+
+
+def decode_json(bytes data not None):
+    """Return the counts of `encode_json`; None if they are written in any other way."""
+    cdef const char *at = PyBytes_AS_STRING(data)
+    cdef const char *end = at + PyBytes_GET_SIZE(data)
+    cdef const char *text
+    cdef int64_t clicks
+    cdef int digits
+    cdef dict counts = {}
+    # Every loop stops at the nul behind the bytes.
+    while at[0] == (44 if counts else 123) and at[1] == 34:  # , or {, and "
+        text = at = at + 2
+        while at[0] != 34 and at[0] != 92 and at[0] != 0:
+            at += 1
+        if at[0] != 34 or at[1] != 58:  # " and :
+            return None
+        key = PyUnicode_DecodeUTF8(text, at - text, NULL)
+        at += 2
+        clicks = digits = 0
+        while 48 <= at[0] <= 57 and digits < 18:
+            clicks = clicks * 10 + at[0] - 48
+            digits += 1
+            at += 1
+        if not digits:
+            return None
+        counts[key] = clicks
+    return counts if counts and at[0] == 125 and at + 1 == end else None
 
 
 cdef class EventGatherer:

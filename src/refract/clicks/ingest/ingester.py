@@ -51,13 +51,17 @@ MAX_RUN_CLICKS: Final = 48_000
 On a database server a run blocks other writers only when it writes its roll-ups, at its end. SQLite
 blocks all writers from the beginning of a transaction, so all events are ready before.
 """
-MAX_RUN_SECONDS = 1.0
-"""How long a run may go on: its clicks are not counted before its end."""
+MAX_RUN_SECONDS = 3.0
+"""How long a run may go on by the clock: its clicks are not counted before its end.
+
+Three times what a run takes on an idle machine, since a busy one must not make runs shorter.
+"""
 MAX_LOCK_SECONDS = 0.3
 """CPU time for which a run may block other writers: all on SQLite, else those of roll-ups.
 
 By the clock, a busy machine would make runs shorter, each click dearer and the machine busier.
 """
+TARGET_LOCK_SECONDS = 0.25
 CLICKS_PER_TURN = 100
 """Clicks that are read without yielding: redirects of the same process wait at most for these."""
 POLL_INTERVAL = 0.2
@@ -253,12 +257,11 @@ class Ingester:
 
     def _adapt_run_size(self, clicks: int, cpu_seconds: float) -> None:
         """Use longer runs during a backlog, shorter ones after blocking others too long."""
+        fitting = round(clicks * TARGET_LOCK_SECONDS / max(cpu_seconds, 1e-6))
         if cpu_seconds > MAX_LOCK_SECONDS:
-            self._run_size = max(BATCH_SIZE, self._run_size // 2)
+            self._run_size = max(BATCH_SIZE, min(fitting, self._run_size))
         elif clicks >= self._run_size:
-            fitting = round(clicks * MAX_LOCK_SECONDS * 0.8 / cpu_seconds)
-            grown = min(MAX_RUN_CLICKS, self._run_size * 2, fitting)
-            self._run_size = max(BATCH_SIZE, grown)
+            self._run_size = max(BATCH_SIZE, min(fitting, self._run_size * 2, MAX_RUN_CLICKS))
 
     async def _get_tools(self) -> IngestTools:
         if self._tools is None:

@@ -9,7 +9,10 @@ dimension: one dict costs an eighth of eight, and the garbage collector skips it
 
 import json
 import zlib
-from typing import Final
+from collections.abc import Callable
+from typing import Final, cast
+
+from refract.clicks import compiled
 
 DIMENSIONS: Final = (
     "devices",
@@ -38,14 +41,29 @@ _encode_json = json.JSONEncoder(
 ).encode
 
 
+def _do_slowly(_counts: object) -> None:
+    """Leave it to the JSON module, where nothing was compiled."""
+
+
+_encode_quickly: Callable[[BreakdownCounts], bytes | None] = compiled.choose(
+    _do_slowly, "encode_json"
+)
+_decode_quickly: Callable[[bytes], BreakdownCounts | None] = compiled.choose(
+    _do_slowly, "decode_json"
+)
+
+
 def build_breakdown_key(dimension: str, value: str) -> str:
     return _DIMENSION_LETTERS[dimension] + value
 
 
-def add_counts(into: BreakdownCounts, more: BreakdownCounts) -> None:
+def _add_counts(into: BreakdownCounts, more: BreakdownCounts) -> None:
     """Add breakdowns to others, leaving `more` unchanged."""
     for value, clicks in more.items():
         into[value] = into.get(value, 0) + clicks
+
+
+add_counts = compiled.choose(_add_counts, "add_counts")
 
 
 def limit_values(parts: BreakdownCounts) -> BreakdownCounts:
@@ -70,15 +88,15 @@ def encode_counts(parts: BreakdownCounts, *, pack: bool = False) -> bytes | None
     """
     if not parts:
         return None
-    plain = _encode_json(parts).encode()
+    plain = _encode_quickly(parts) or _encode_json(parts).encode()
     return zlib.compress(plain, 6) if pack and len(plain) > _MIN_PACKED_BYTES else plain
 
 
 def decode_counts(data: bytes | None) -> BreakdownCounts:
     if not data:
         return {}
-    parts: BreakdownCounts = json.loads(data if data[:1] == b"{" else zlib.decompress(data))
-    return parts
+    plain = data if data[:1] == b"{" else zlib.decompress(data)
+    return _decode_quickly(plain) or cast("BreakdownCounts", json.loads(plain.decode()))
 
 
 def group_by_dimension(parts: BreakdownCounts) -> BreakdownsByDimension:
