@@ -8,6 +8,12 @@ spread, so other lines have 100 links, and ten clicks per link over 60 days (a t
 with the cost of closing their hours and the bytes of their roll-ups. On database servers, two
 processes store at once.
 
+What a second process adds is measured twice, because a process works while the server stores: on
+two cores, one process and the server already use more than one. "One core" is a process and the
+server confined to a core, by CPU affinity; "two cores" are two processes and the server confined to
+two. Their ratio is what twice the machine gives, and the bar. The plain ratio, on all cores, cannot
+reach it on a machine that has only two.
+
 The clock stops when the spools are empty. A rate is by the clock of this machine and its load. CPU
 per click is that of the ingesting processes and that of the database server, background processes
 included: a server that others use too costs more. The statistics of the planner are as users have
@@ -26,15 +32,16 @@ import random
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sqlalchemy import make_url, text
 
-from bench._common import busy, cpu_seconds, table, write
+from bench._common import busy, cpu_seconds, table, tree, write
 from refract import migrations
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.compaction import close_hours
@@ -210,24 +217,50 @@ async def _ingest(settings: Settings, root: Path, start: Barrier | None) -> Shar
         return Share(stored, began, time.monotonic(), time.process_time() - spent)
 
 
-def _ingest_in_child(settings: Settings, root: Path, start: Barrier, result: Connection) -> None:
+def _ingest_in_child(
+    settings: Settings, root: Path, cores: set[int], start: Barrier, result: Connection
+) -> None:
+    os.sched_setaffinity(0, cores)
     result.send(asyncio.run(_ingest(settings, root, start)))
 
 
-def _ingest_at_once(settings: Settings, roots: list[Path]) -> list[Share]:
-    """Ingest each directory in a process of its own, all at the same time."""
+@contextmanager
+def _confine(pid: int | None, cores: set[int]) -> Iterator[None]:
+    """Let a server and its processes run on these cores only."""
+    usual = os.sched_getaffinity(0)
+    _set_affinity(pid, cores)
+    try:
+        yield
+    finally:
+        _set_affinity(pid, usual)
+
+
+def _set_affinity(pid: int | None, cores: set[int]) -> None:
+    if pid is None:
+        return
+    for process in tree(pid):
+        for thread in Path(f"/proc/{process}/task").iterdir():
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(int(thread.name), cores)
+
+
+def _ingest_at_once(settings: Settings, roots: list[Path], cores: set[int]) -> list[Share]:
+    """Ingest each directory in a process of its own, all at the same time, on these cores."""
     spawn = multiprocessing.get_context("spawn")
     start, receivers = spawn.Barrier(len(roots)), []
     for root in roots:
         receiver, sender = spawn.Pipe(duplex=False)
-        child = spawn.Process(target=_ingest_in_child, args=(settings, root, start, sender))
+        child = spawn.Process(target=_ingest_in_child, args=(settings, root, cores, start, sender))
         child.start()
         sender.close()  # so that a child that dies ends the wait
         receivers.append(receiver)
     return [receiver.recv() for receiver in receivers]
 
 
-async def measure(dialect: str, clicks: int, spread: Spread, processes: int = 1) -> Figures:
+async def measure(
+    dialect: str, clicks: int, spread: Spread, processes: int = 1, core_count: int | None = None
+) -> Figures:
+    cores = set(sorted(os.sched_getaffinity(0))[:core_count])
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(
             data_dir=Path(folder), database_url=await _database(dialect, Path(folder))
@@ -240,7 +273,8 @@ async def measure(dialect: str, clicks: int, spread: Spread, processes: int = 1)
         for seed, root in enumerate(roots, 5):
             fill(root, clicks, spread, seed)
         before = _server_seconds(server)
-        shares = await asyncio.to_thread(_ingest_at_once, settings, roots)
+        with _confine(server, cores):
+            shares = await asyncio.to_thread(_ingest_at_once, settings, roots, cores)
         spent, total = _server_seconds(server) - before, clicks * processes
         seconds = max(share.ended for share in shares) - min(share.began for share in shares)
         figures = Figures(
@@ -295,13 +329,16 @@ async def _profile_ingest(dialect: str, clicks: int) -> None:
 
 def _measure_all(dialect: str, clicks: int) -> dict[str, Figures]:
     sparse = max(1, clicks // 10)
-    cases = {
+    cases: dict[str, tuple[Any, ...]] = {
         "5,000 links": (clicks, Spread(5_000), 1),
         "100 links": (clicks, Spread(100), 1),
         "sparse": (sparse, Spread.sparse(sparse), 1),
     }
     if dialect != "sqlite":  # one process writes to SQLite at a time
         cases["5,000 links, two processes"] = (clicks, Spread(5_000), 2)
+    if dialect == "postgresql" and len(os.sched_getaffinity(0)) > 1:
+        cases["one core"] = (clicks, Spread(5_000), 1, 1)
+        cases["two cores, two processes"] = (clicks, Spread(5_000), 2, 2)
     return {
         f"{dialect}, {name}": asyncio.run(measure(dialect, *case)) for name, case in cases.items()
     }
@@ -319,11 +356,15 @@ def _is_held(dialect: str, found: dict[str, Figures]) -> bool:
     two = found.get(f"{dialect}, 5,000 links, two processes")
     fast = one >= BARS[dialect]
     print(f"bar: {BARS[dialect]:,} clicks a second on {dialect}: {'held' if fast else 'MISSED'}")
-    if dialect != "postgresql" or two is None:
+    if two is not None:
+        print(f"two processes on {dialect}: {two.clicks_per_second / one:.2f} times one")
+    confined = found.get(f"{dialect}, one core")
+    if confined is None:
         return fast
-    ratio = two.clicks_per_second / one
+    pair = found[f"{dialect}, two cores, two processes"]
+    ratio = pair.clicks_per_second / confined.clicks_per_second
     print(
-        f"bar: two processes {PAIR_BAR} times one on {dialect}: {ratio:.2f},"
+        f"bar: two processes on two cores {PAIR_BAR} times one on one core, {dialect}: {ratio:.2f},"
         f" {'held' if ratio >= PAIR_BAR else 'MISSED'}"
     )
     return fast and ratio >= PAIR_BAR

@@ -45,6 +45,8 @@ BATCH_SIZE = 2000
 """Clicks in a run while no more are waiting."""
 MAX_BATCH_SIZE = 8000
 """Clicks that are read at once while there is a backlog."""
+MIN_BACKLOG_BYTES: Final = 1 << 20
+"""Bytes in a batch that show a backlog, whatever the number of clicks: more were not read."""
 MAX_RUN_CLICKS: Final = 48_000
 """Clicks in a run while there is a backlog: a roll-up is written once per run.
 
@@ -163,7 +165,7 @@ class Ingester:
         while True:
             run = self._begin_run(spool, position)
             with pause_gc():
-                batch = await self._read_batch(spool, position)
+                batch = await self._read_batch(run, position)
                 if batch.next == position:
                     break
                 try:
@@ -184,13 +186,10 @@ class Ingester:
     def _begin_run(self, spool: SpoolState, position: SpoolPosition) -> IngestRun:
         return IngestRun(spool, position, self._rt.clock.monotonic())
 
-    async def _read_batch(self, spool: SpoolState, position: SpoolPosition) -> SpoolBatch:
-        """Read a batch in a thread: thousands of frames take longer than a redirect may wait."""
-        return await asyncio.to_thread(read_batch, spool, position, self._batch_size)
-
-    @property
-    def _batch_size(self) -> int:
-        return min(self._run_size, MAX_BATCH_SIZE)
+    async def _read_batch(self, run: IngestRun, position: SpoolPosition) -> SpoolBatch:
+        """Read a batch in a thread, since the disk may be slow."""
+        limit = min(self._run_size - run.gathered, MAX_BATCH_SIZE)
+        return await asyncio.to_thread(read_batch, run.spool, position, limit)
 
     async def _apply_run(self, run: IngestRun, batch: SpoolBatch, *, follow: bool = True) -> None:
         """Apply a batch, and with `follow` the ones behind it, in one transaction."""
@@ -240,7 +239,11 @@ class Ingester:
 
     def _should_continue(self, run: IngestRun, batch: SpoolBatch) -> bool:
         """Return whether the batch after this one belongs to the same run."""
-        has_backlog = batch.click_count >= self._batch_size or batch.next.segment > batch.segment
+        has_backlog = (
+            batch.click_count >= MAX_BATCH_SIZE
+            or len(batch.frames) >= MIN_BACKLOG_BYTES
+            or batch.next.segment > batch.segment
+        )
         return (
             has_backlog
             and run.gathered < self._run_size
@@ -248,7 +251,7 @@ class Ingester:
         )
 
     async def _read_ahead(self, run: IngestRun, position: SpoolPosition) -> PreparedBatch:
-        return await self._prepare_batch(run, await self._read_batch(run.spool, position))
+        return await self._prepare_batch(run, await self._read_batch(run, position))
 
     def _quarantine_damage(self, spool: SpoolState, batch: SpoolBatch) -> None:
         if batch.damage is not None:
