@@ -198,6 +198,10 @@ class Ingester:
             while self._should_continue(run, ready[-1].batch):
                 ready.append(await self._read_ahead(run, ready[-1].batch.next))
         try:
+            if run.gatherer is not None and self._rt.db.dialect == "sqlite":
+                updater = (await self._get_tools()).updater
+                async with self._rt.db.read() as reader:
+                    await updater.prepare_clicks(reader, run.gatherer.tallies)
             async with self._rt.db.write() as session:
                 begun = time.process_time()  # on SQLite there is one writer from here on
                 await self._store_batches(session, run, ready, follow=follow)

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from refract.clicks.ingest.batch import TotalsDelta, make_time_formatter
 from refract.core.db.bulk import get_driver_connection, iter_batches
-from refract.core.db.session import WriteSession
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import build_conflict_clause
 
 _KEY_COLUMNS: Final = ("target_id", "kind", "grain", "start")
@@ -30,21 +30,21 @@ RollupKey = tuple[int, int, int, int]
 
 
 async def load_rollups(
-    session: WriteSession, kind: int, grain: int, keys: Sequence[tuple[int, int]]
+    session: ReadSession, kind: int, grain: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     """Return the rows of these starts and targets: start and target, then the counts."""
     return await _load_rows(session, "click_rollups", {"kind": kind, "grain": grain}, keys)
 
 
 async def load_open_rollups(
-    session: WriteSession, writer: int, kind: int, keys: Sequence[tuple[int, int]]
+    session: ReadSession, writer: int, kind: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     """Return the open rows of a writer like `load_rollups`."""
     return await _load_rows(session, "open_rollups", {"kind": kind, "writer": writer}, keys)
 
 
 async def _load_rows(
-    session: WriteSession, table: str, same: Mapping[str, int], keys: Sequence[tuple[int, int]]
+    session: ReadSession, table: str, same: Mapping[str, int], keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     names = list(same)
     if session.dialect == "postgresql":
@@ -170,7 +170,7 @@ def _split_rows(rows: Sequence[tuple[Any, ...]]) -> Iterator[Sequence[tuple[Any,
         yield rows[done:]
 
 
-def _get_placeholder(session: WriteSession) -> str:
+def _get_placeholder(session: ReadSession) -> str:
     return "?" if session.dialect == "sqlite" else "%s"
 
 

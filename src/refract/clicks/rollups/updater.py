@@ -7,16 +7,19 @@ quarter hours of past hours into the roll-ups of all grains, see `refract.clicks
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
 from refract.clicks.rollups.rows import RollupRow, decode_row
 from refract.clicks.rollups.store import load_open_rollups, save_open_rollups
 from refract.clicks.rollups.writers import WriterClaim
-from refract.core.db.session import WriteSession
+from refract.core.db.session import ReadSession, WriteSession
 
-MAX_CACHED_ROWS: Final = 8192
+MAX_CACHED_ROWS: Final = 16_384
 _ROWS_PER_TURN: Final = 128
+
+EncodedRow = tuple[Any, ...]
+"""A slot and the values of its row."""
 
 
 class RollupUpdater:
@@ -28,34 +31,58 @@ class RollupUpdater:
     def __init__(self) -> None:
         self._rows: dict[RollupSlot, RollupRow] = {}
         self._claim = WriterClaim()
+        self._prepared: list[EncodedRow] | None = None
 
     def reset(self) -> None:
         """Drop the cache, after a transaction that failed or whose outcome is unknown."""
         self._rows.clear()
+        self._prepared = None
         self._claim = WriterClaim()
+
+    async def prepare_clicks(
+        self, session: ReadSession, tallies: Mapping[RollupSlot, RollupDelta]
+    ) -> None:
+        """Do the work of `add_clicks` before its transaction, which then only saves the rows.
+
+        If others change the rows until then, `add_clicks` does it again.
+        """
+        if self._claim.number is not None:
+            self._prepared = await self._merge_deltas(session, self._claim.number, tallies)
 
     async def add_clicks(
         self, session: WriteSession, tallies: Mapping[RollupSlot, RollupDelta]
     ) -> None:
         """Add deltas of clicks. Call it late in a transaction, since it holds a lock until then."""
         writer = await self._claim.lock(session)
-        if not self._claim.is_current(writer) or len(self._rows) > MAX_CACHED_ROWS:
+        rows, self._prepared = self._prepared, None
+        if not self._claim.is_current(writer):
+            self._rows.clear()
+            rows = None
+        if rows is None:
+            rows = await self._merge_deltas(session, writer.number, tallies)
+        await save_open_rollups(session, [(writer.number, *row) for row in rows])
+        await self._claim.save(session, writer, min(start for _, _, start in tallies))
+
+    async def _merge_deltas(
+        self, session: ReadSession, writer: int, tallies: Mapping[RollupSlot, RollupDelta]
+    ) -> list[EncodedRow]:
+        """Add deltas to the cached rows; return the rows to save, in the order of their keys."""
+        if len(self._rows) > MAX_CACHED_ROWS:
             self._rows.clear()
         slots = sorted(tallies)
-        await self._load_rows(session, writer.number, slots)
-        stored = []
+        await self._load_rows(session, writer, slots)
+        rows = []
         for number, slot in enumerate(slots, 1):
             row, delta = self._rows[slot], tallies[slot]
             row.add_clicks(delta)
             row.add_visitors(delta)
-            stored.append((writer.number, *slot, *row.encode(pack=False)))
+            rows.append((*slot, *row.encode(pack=False)))
             if number % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)  # let requests be answered
-        await save_open_rollups(session, stored)
-        await self._claim.save(session, writer, min(start for _, _, start in slots))
+        return rows
 
     async def _load_rows(
-        self, session: WriteSession, writer: int, slots: Iterable[RollupSlot]
+        self, session: ReadSession, writer: int, slots: Iterable[RollupSlot]
     ) -> None:
         missing: dict[int, list[tuple[int, int]]] = defaultdict(list)
         for slot in slots:

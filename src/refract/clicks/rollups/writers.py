@@ -44,6 +44,11 @@ class WriterClaim:
         self._number: int | None = None
         self._turn = -1
 
+    @property
+    def number(self) -> int | None:
+        """Return the number that this process used last."""
+        return self._number
+
     async def lock(self, session: WriteSession) -> LockedWriter:
         """Lock this process's number, or another one, until the transaction ends."""
         if self._number is not None:

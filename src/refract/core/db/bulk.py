@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 from sqlalchemy import Column, CursorResult, Insert, Result, Table, insert
 from sqlalchemy import Dialect as Driver
 
-from refract.core.db.session import WriteSession
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.types import Model
 
 MAX_PARAMETERS = 1_000
@@ -48,7 +48,7 @@ def get_rowcount(result: Result[Any]) -> int:
     return cast("CursorResult[Any]", result).rowcount
 
 
-async def get_driver_connection(session: WriteSession) -> Any:
+async def get_driver_connection(session: ReadSession) -> Any:
     """Return the driver's own connection, inside the transaction of this session."""
     raw = await (await session.connection()).get_raw_connection()
     return raw.driver_connection
