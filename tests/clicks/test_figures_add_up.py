@@ -142,12 +142,11 @@ class Figures(Machine):
         for target in TARGETS:
             for kind in KINDS:
                 for since, until in ranges:
-                    begin = max(since, MIN_CLICK_TIME)
-                    if begin < until:
-                        self._compare_breakdowns(target, kind, begin, until)
-                self._compare_series(
-                    target, kind, StatsQuery(to_datetime(edges[0]), to_datetime(end), tz=zone)
-                )
+                    oldest = max(since, MIN_CLICK_TIME)
+                    if oldest < until:
+                        self._compare_breakdowns(target, kind, oldest, until)
+                begin = to_datetime(min(edges[0], end - 900))
+                self._compare_series(target, kind, StatsQuery(begin, to_datetime(end), tz=zone))
                 self._compare_series(
                     target, kind, StatsQuery(to_datetime(MIN_CLICK_TIME), to_datetime(end), tz=zone)
                 )
