@@ -8,6 +8,7 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
+import pytest
 from sqlalchemy import func, select
 
 from refract import migrations
@@ -199,3 +200,41 @@ async def test_a_process_whose_number_was_taken_over_overwrites_nothing(rt: Runt
     async with rt.db.write() as session:
         await stalled.add_clicks(session, _delta(1))
     assert await _count_people(rt) == others + 2
+
+
+async def test_rows_that_are_prepared_are_saved_without_reading_them_again(rt: Runtime) -> None:
+    updater = RollupUpdater()
+    statements: list[str] = []
+    for _ in range(3):
+        async with rt.db.read() as reader:
+            await updater.prepare_clicks(reader, _delta(1))
+        statements.clear()  # the first time, there is nothing to prepare
+        stop = count_statements(rt.db.engine, statements.append)
+        async with rt.db.write() as session:
+            await updater.add_clicks(session, _delta(1))
+        stop()
+    assert not any(text.startswith("WITH wanted") for text in statements)
+    assert await _count_people(rt) == 3
+
+
+@pytest.mark.parametrize("change", ["folded", "taken over"])
+async def test_rows_that_change_after_they_were_prepared_are_read_again(
+    rt: Runtime, clock: ManualClock, change: str
+) -> None:
+    clock.advance((MORNING + timedelta(hours=8) - clock.now()).total_seconds())
+    updater, others = RollupUpdater(), MAX_WRITERS[rt.db.dialect] * 2
+    async with rt.db.write() as session:
+        await updater.add_clicks(session, _delta(1))
+    async with rt.db.read() as reader:
+        await updater.prepare_clicks(reader, _delta(1))
+    if change == "folded":
+        await compaction.fold_hours(rt)
+    else:
+        for _ in range(others):
+            async with rt.db.write() as session:
+                await RollupUpdater().add_clicks(session, _delta(1))
+
+    async with rt.db.write() as session:
+        await updater.add_clicks(session, _delta(1))
+
+    assert await _count_people(rt) == (1 if change == "folded" else others + 2)
