@@ -1,6 +1,6 @@
 """P14: redirects beside ingest, dashboards, imports and merges, against the same load without them.
 
-    python -m bench beside [--rounds N] [--seconds S] [--rate R]
+    python -m bench beside [--rounds N] [--seconds S] [--rate R] [--only WORK]
 
 Two servers on SQLite take turns: one with the role `redirect`, which stores nothing, and one with
 the role `all`, which stores the clicks and meanwhile gets one kind of work. A process of its own
@@ -186,13 +186,15 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog="bench beside", description=(__doc__ or "").splitlines()[0]
     )
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=8.0)
     parser.add_argument("--rate", type=float, default=1000.0)
+    parser.add_argument("--only", choices=WORKS, action="append", help="a kind of work")
     options = parser.parse_args(arguments)
     load_before = busy()
     with tempfile.TemporaryDirectory(prefix="refract-bench-") as directory:
-        found = run_rounds(Path(directory), options.rounds, options.rate, options.seconds)
+        works = {name: WORKS[name] for name in options.only or WORKS}
+        found = run_rounds(Path(directory), works, options.rounds, options.rate, options.seconds)
     print()
     table(
         ["beside", "p50 ms", "p99 ms", "p99 of redirect alone", "ratio"],
@@ -204,12 +206,12 @@ def main(arguments: list[str]) -> int:
 
 
 def run_rounds(
-    directory: Path, rounds: int, rate: float, seconds: float
+    directory: Path, works: dict[str, Work | None], rounds: int, rate: float, seconds: float
 ) -> dict[str, dict[str, float]]:
     """Return the figures of each kind of work."""
     data = prepare(directory / "all", LINKS)
     shutil.copytree(data.data_dir, directory / "redirect")
-    measured: dict[str, list[tuple[Latency, Latency]]] = {name: [] for name in WORKS}
+    measured: dict[str, list[tuple[Latency, Latency]]] = {name: [] for name in works}
     settings = {**SETTINGS, "secret_key": SECRET, "cached_links": LINKS}
     with (
         serving(directory / "redirect", role="redirect", **settings) as alone,
@@ -218,7 +220,7 @@ def run_rounds(
         for server in (alone, served):  # everything cached and loaded
             measure(server, rate, LINKS / rate)
         for _ in range(rounds):
-            for name, work in WORKS.items():
+            for name, work in works.items():
                 quiet = measure(alone, rate, seconds)
                 with working(served, data, work):
                     measured[name].append((measure(served, rate, seconds), quiet))

@@ -5,8 +5,8 @@
 A server on SQLite with everything at its default gets 50 redirects a second on connections that
 change, about five requests a second for pages and the API, captures, an import and merges. Memory
 is the sum of the proportional set sizes (PSS) of all its processes: a page that two of them share
-counts once. The first third of the time is warm-up; from then on nothing may grow. Thirty minutes
-are the full size.
+counts once; the sum of resident sizes is shown beside it. The first third of the time is warm-up;
+from then on nothing may grow. Thirty minutes are the full size.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench._common import ask, busy, table, tree, write
+from bench._common import ask, busy, resident_mb, table, tree, write
 from bench.beside import WorkClient, import_bookmarks, merge_tags, open_dashboards
 from bench.requests import SECRET, SETTINGS, BenchData, prepare
 from tools.serving import Served, serving
@@ -35,12 +35,16 @@ REDIRECT_PAUSE = 2.0
 """Seconds between two connections: fifty redirects a second."""
 
 
+_COLUMNS = ("memory_mb", "resident_mb", "files", "threads", "spool_mb")
+
+
 @dataclass(frozen=True)
 class Sample:
     """The whole server at one moment."""
 
     minute: float
     memory_mb: float
+    resident_mb: float
     files: int
     threads: int
     spool_mb: float
@@ -54,6 +58,7 @@ def take_sample(served: Served, began: float) -> Sample:
     return Sample(
         (time.monotonic() - began) / 60,
         sum(memory.values()),
+        resident_mb(served.process.pid),
         sum(len(list(Path(f"/proc/{pid}/fd").iterdir())) for pid in pids),
         sum(len(list(Path(f"/proc/{pid}/task").iterdir())) for pid in pids),
         spool / 1e6,
@@ -63,7 +68,7 @@ def take_sample(served: Served, began: float) -> Sample:
 
 def flatten(sample: Sample) -> dict[str, float]:
     """Return a sample as one row, with the memory of the processes by kind."""
-    row = {name: getattr(sample, name) for name in ("memory_mb", "files", "threads", "spool_mb")}
+    row = {name: getattr(sample, name) for name in _COLUMNS}
     for name, size in sample.processes.items():
         kind = f"{name.split()[0]}_mb"
         row[kind] = row.get(kind, 0.0) + size
@@ -155,7 +160,7 @@ def main(arguments: list[str]) -> int:
         for name in ("memory_mb", "files")
     }
     print()
-    names = ("minute", "memory_mb", "files", "threads", "spool_mb")
+    names = ("minute", *_COLUMNS)
     shown = samples[:: max(1, len(samples) // 12)]
     table(
         [*names, "PSS of each process in MB"],

@@ -59,7 +59,7 @@ def prepare(arguments, descriptors):
 """
 FORK_SERVER = """
 from refract.server import fork_server
-fork_server.load_code = lambda role: None
+fork_server.load_code = fork_server.load_features = lambda role: None
 fork_server.main()
 """
 

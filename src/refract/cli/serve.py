@@ -121,10 +121,9 @@ def _serve_single(settings: Settings, listener: socket.socket) -> None:
 async def _serve_supervised(settings: Settings, listener: socket.socket) -> None:
     """Start the first process while the database is being prepared."""
     supervisor = ProcessSupervisor(settings, listener)
-    serving, preparing = (
-        asyncio.create_task(supervisor.run()),
-        asyncio.create_task(_prepare_in_process(supervisor)),
-    )
+    # Forked before the others, which share what is loaded meanwhile.
+    preparing = asyncio.create_task(_prepare_in_process(supervisor))
+    serving = asyncio.create_task(supervisor.run())
     try:
         await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
         if preparing.done():  # else the server was stopped meanwhile

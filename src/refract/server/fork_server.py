@@ -22,7 +22,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-IDLE_SECONDS = 10.0
+IDLE_SECONDS = 60.0
+"""Longer than a start takes on a busy machine: the last process shares the code with the first."""
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_DESCRIPTORS = 8
 PRELOADED_MODULES = ("uvloop", "refract.server.background", "refract.server.process")
@@ -38,8 +39,10 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes processes that ended
     set_process_title("refract: fork server")
     connection = socket.socket(fileno=int(sys.argv[1]))
-    load_code(os.environ.get("REFRACT_ROLE", "all"))
+    role = os.environ.get("REFRACT_ROLE", "all")
+    load_code(role)
     gc.freeze()
+    has_features = False
     while select.select([connection], [], [], IDLE_SECONDS)[0]:
         request, descriptors, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, MAX_DESCRIPTORS)
         if not request:
@@ -53,6 +56,11 @@ def main() -> None:
             os.close(descriptor)
         with contextlib.suppress(BrokenPipeError):  # the supervisor is gone
             connection.sendall(b"%d\n" % pid)
+        if not has_features:
+            # The first process prepares the database, and the others wait for it anyway.
+            load_features(role)
+            gc.freeze()
+            has_features = True
 
 
 def load_code(role: str) -> None:
@@ -62,6 +70,12 @@ def load_code(role: str) -> None:
     for module in PRELOADED_MODULES:
         import_module(module)
     sys.modules["refract.server.process"].load_node_class(role)
+
+
+def load_features(role: str) -> None:
+    """Import what jobs and the web app have in common, where a node has both."""
+    if role == "all":
+        import_module("refract.registry").list_jobs()
 
 
 def run_forked(request: dict[str, Any], descriptors: list[int]) -> None:

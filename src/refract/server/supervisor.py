@@ -203,6 +203,8 @@ class ProcessSupervisor:
             "REFRACT_ROLE": self._settings.role,
             # Memory that one thread has freed is used by the next, instead of one pool for each.
             "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
+            # Large blocks go back to the system at once. By default the limit grows with them.
+            "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", "262144"),
         }
 
     @staticmethod
