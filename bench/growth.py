@@ -30,11 +30,18 @@ from bench._common import busy, table, write
 from bench._growth_data import RARE_WORD, DataSet, GrowthFiller
 from refract import migrations
 from refract.app import WebNode
-from refract.clicks.jobs import VerifyClicks, verify_clicks
+from refract.clicks.jobs import (
+    BuildGroup,
+    VerifyClicks,
+    build_group,
+    enqueue_group_build,
+    verify_clicks,
+)
 from refract.core.db.session import Database
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from refract.jobs.cleanup import UpdateStatistics, update_statistics
+from refract.links.models import USER_LINKS
 from tests.client import by_cookie, by_key
 
 BAR = 1.5
@@ -192,7 +199,7 @@ async def open_instance(
         async with open_runtime(settings) as rt:
             filler = GrowthFiller(rt, links)
             data = await filler.fill()
-            await run_maintenance(rt)
+            await run_maintenance(rt, data)
         print(f"{dialect}: {links:,} links in {time.perf_counter() - begun:.0f} s", flush=True)
         verified = measure_verify(settings.data_dir) if dialect == "sqlite" else {}
         rt = await stack.enter_async_context(open_runtime(settings))
@@ -205,8 +212,12 @@ async def open_instance(
             app.engine.spool.close()
 
 
-async def run_maintenance(rt: Runtime) -> None:
-    """Run the maintenance jobs that the product runs within a day."""
+async def run_maintenance(rt: Runtime, data: DataSet) -> None:
+    """Run the jobs that the product runs within a day, and after a first look at statistics."""
+    for user_id in (data.ada, data.bob):
+        async with rt.db.write() as session:
+            await enqueue_group_build(session, rt, USER_LINKS, user_id)
+        await build_group(rt, BuildGroup(group_kind=USER_LINKS, group_id=user_id))
     await update_statistics(rt, UpdateStatistics())
     await verify_clicks(rt, VerifyClicks())
     if rt.db.dialect == "postgresql":

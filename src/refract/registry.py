@@ -69,6 +69,7 @@ def build_worker(rt: "Runtime") -> "JobWorker":
 
 def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
     """Return every feature's share in a user's data, for its export and for account deletion."""
+    from refract.clicks import personal_data as click_data
     from refract.library import personal_data as library_data
     from refract.links import personal_data as link_data
     from refract.lists import personal_data as list_data
@@ -78,6 +79,7 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
         report_data.PERSONAL_DATA_HOOK,
         link_data.PERSONAL_DATA_HOOK,
         link_data.INVITATION_DATA_HOOK,
+        click_data.PERSONAL_DATA_HOOK,
         list_data.PERSONAL_DATA_HOOK,
         library_data.PERSONAL_DATA,
     )

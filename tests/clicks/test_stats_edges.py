@@ -173,7 +173,7 @@ async def test_a_dashboard_takes_few_questions_at_any_size(rt: Runtime, ada: Use
             await questions(
                 lambda session, asked=asked: stats.get_overview(session, ada.id, asked, now)
             )
-            == 2
+            == 3
         )
         assert (
             await questions(
@@ -181,7 +181,7 @@ async def test_a_dashboard_takes_few_questions_at_any_size(rt: Runtime, ada: Use
                     session, ada.id, "countries", asked, now
                 )
             )
-            == 2
+            == 3
         )
 
 

@@ -34,9 +34,6 @@ RESOLUTION = 10
 MIN_STEPS = 5_000
 """Steps below which a difference does not matter."""
 GROWING = (
-    # Statistics of all own links read a row per link and day.
-    r"\w+ /api/v1/stats",
-    r"\w+ /$",
     # None of Bob's links is among the most clicked ones.
     r"bob .*links\?.*sort=(clicks|last_click)",
     # Many links are disabled, and few of them are among the most clicked ones.

@@ -256,7 +256,7 @@ cdef class SaltedHash:
 cdef class ClickTally:
     """The same as `RollupDelta`."""
 
-    cdef public int64_t people, bots, private, last
+    cdef public int64_t people, bots, private, uniques, last
     cdef public list visitors
     cdef public dict parts
     cdef public object sketch

@@ -1,11 +1,11 @@
-"""Jobs of click data: close hours, drop old roll-ups, destroy salts, verify all clicks."""
+"""Jobs of click data: roll-ups and their retention, salts, verification."""
 
 from datetime import time
 from typing import ClassVar
 
 from refract.clicks import verify
 from refract.clicks.ingest import salts
-from refract.clicks.rollups import compaction
+from refract.clicks.rollups import compaction, group_builder
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
@@ -38,6 +38,31 @@ class VerifyClicks(JobPayload):
     kind: ClassVar[str] = "analytics.verify"
 
 
+class BuildGroup(JobPayload):
+    """Sum up the clicks of a group of links, which is too large to be summed up when asked for."""
+
+    kind: ClassVar[str] = "analytics.build_group"
+    group_kind: int
+    group_id: int
+
+
+class DropGroup(JobPayload):
+    """Drop the roll-ups of a group of links."""
+
+    kind: ClassVar[str] = "analytics.drop_group"
+    group_kind: int
+    group_id: int
+
+
+async def enqueue_group_build(
+    session: WriteSession, rt: Runtime, group_kind: int, group_id: int
+) -> None:
+    """Let a group of links have roll-ups of its own."""
+    await group_builder.request_group(session, group_kind, group_id)
+    payload = BuildGroup(group_kind=group_kind, group_id=group_id)
+    await enqueue(session, rt, payload, dedup=f"{BuildGroup.kind}:{group_kind}:{group_id}")
+
+
 async def enqueue_verification(session: WriteSession, rt: Runtime) -> bool:
     """Start a verification; return whether none was waiting or running already."""
     kind = VerifyClicks.kind
@@ -66,7 +91,17 @@ async def verify_clicks(rt: Runtime, _job: VerifyClicks) -> None:
         await verify.store_verification(session, found, rt.clock.now())
 
 
-HANDLERS = (close_hours, drop_old_rollups, destroy_salts, verify_clicks)
+@handles(BuildGroup)
+async def build_group(rt: Runtime, job: BuildGroup) -> None:
+    await group_builder.build_group(rt, job.group_kind, job.group_id)
+
+
+@handles(DropGroup)
+async def drop_group(rt: Runtime, job: DropGroup) -> None:
+    await group_builder.drop_group(rt, job.group_kind, job.group_id)
+
+
+HANDLERS = (close_hours, drop_old_rollups, destroy_salts, verify_clicks, build_group, drop_group)
 PERIODIC = (
     PeriodicJob(CloseHours(), seconds=300),
     PeriodicJob(DropOldRollups(), daily=time(3, 0)),

@@ -235,6 +235,8 @@ class RollupState(Model):
     settled_until: Mapped[datetime | None] = mapped_column(UtcSeconds)
     # Targets of the day at `settled_until` up to this one are finalized as well.
     settled_target: Mapped[int | None]
+    # Incremented when the roll-ups of a group of links begin, continue or end; 0 if there are none.
+    groups_turn: Mapped[int | None]
 
 
 class VisitorSalt(Model):

@@ -21,6 +21,7 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
+from refract.clicks.rollups.groups import MEMBERS, MIN_GROUP_KIND, list_complete_groups
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.spool.reader import (
@@ -53,8 +54,9 @@ class DayDifference(NamedTuple):
 async def count_rolled_up(session: ReadSession, state: RollupProgress) -> int:
     """Count every click once: in months or open roll-ups, or in none any more."""
     months = select(_sum_clicks(_ROLLUPS)).where(_ROLLUPS.c.grain == MONTH)
-    clicks = await session.scalar(months)
-    still_open = await session.scalar(select(_sum_clicks(_OPEN)))
+    clicks = await session.scalar(months.where(_ROLLUPS.c.kind < MIN_GROUP_KIND))
+    quarters = select(_sum_clicks(_OPEN)).where(_OPEN.c.kind < MIN_GROUP_KIND)
+    still_open = await session.scalar(quarters)
     return int(clicks or 0) + int(still_open or 0) + state.outlived
 
 
@@ -76,9 +78,9 @@ async def find_day_differences(
     events = await _count_by_day(session, ClickEvent.at, func.count(), first)
     for day, count in archived.items():
         events[day] = events.get(day, 0) + count
-    kept = await _count_by_day(
-        session, _ROLLUPS.c.start, _sum_clicks(_ROLLUPS), first, _ROLLUPS.c.grain == QUARTER
-    )
+    quarters = _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.kind < MIN_GROUP_KIND
+    clicks = _sum_clicks(_ROLLUPS)
+    kept = await _count_by_day(session, _ROLLUPS.c.start, clicks, first, *quarters)
     for day, count in (await _count_open_by_day(session, state.quarters_from)).items():
         kept[day] = kept.get(day, 0) + count
     differ = sorted(
@@ -115,11 +117,12 @@ async def _count_by_day(
 
 async def _count_open_by_day(session: ReadSession, first: int) -> dict[int, int]:
     """Return the clicks in open roll-ups for each UTC day. There are few of them."""
-    rows = await session.execute(select(_OPEN.c.start, _sum_clicks(_OPEN)).group_by(_OPEN.c.start))
+    clicks = select(_OPEN.c.start, _sum_clicks(_OPEN)).where(_OPEN.c.kind < MIN_GROUP_KIND)
+    rows = await session.execute(clicks.group_by(_OPEN.c.start))
     found: dict[int, int] = {}
-    for start, clicks in rows:
+    for start, number in rows:
         day = start_of(DAY, to_seconds(start))
-        found[day] = found.get(day, 0) + int(clicks)
+        found[day] = found.get(day, 0) + int(number)
     return {day: clicks for day, clicks in found.items() if day >= first}
 
 
@@ -180,6 +183,27 @@ async def _sum_rollups(
     return found
 
 
+async def count_differing_groups(session: ReadSession) -> int:
+    """Count the groups whose roll-ups differ from those of their links, group by group."""
+    differing = 0
+    for group in await list_complete_groups(session):
+        group_id, link_id = MEMBERS[group.kind]
+        own, links = [0, 0], [0, 0]
+        for table in (_ROLLUPS, _OPEN):
+            sums = select(func.sum(table.c.people), func.sum(table.c.bots))
+            if table is _ROLLUPS:
+                sums = sums.where(table.c.grain + 0 == MONTH)  # as above
+            of_group = sums.where(table.c.target_id == group.id, table.c.kind == group.kind)
+            of_links = sums.join(link_id.class_, link_id == table.c.target_id).where(
+                group_id == group.id, table.c.kind == LINK_CLICK
+            )
+            for query, into in ((of_group, own), (of_links, links)):
+                for place, number in enumerate((await session.execute(query)).one()):
+                    into[place] += int(number or 0)
+        differing += own != links
+    return differing
+
+
 # Accepted clicks are stored, pending or dropped; every drift is reported.
 
 
@@ -207,6 +231,8 @@ class Reconciliation:
     """Days whose events and roll-ups differ."""
     links: int = 0
     """Number of links whose roll-ups and totals differ."""
+    groups: int = 0
+    """Number of users whose roll-ups and those of their links differ."""
     absent: tuple[str, ...] = ()
     """Archive files that are missing."""
     acknowledged: tuple[int, ...] = ()
@@ -256,6 +282,12 @@ class Reconciliation:
                 "The roll-ups of {n} link don't add up to its total.",
                 "The roll-ups of {n} links don't add up to their totals.",
                 self.links,
+            )
+        if self.groups:
+            yield CountPhrase(
+                "The roll-ups of {n} user don't add up to those of their links.",
+                "The roll-ups of {n} users don't add up to those of their links.",
+                self.groups,
             )
         for name in self.absent:
             yield Phrase("The archive file {name} is missing.", name=name)
@@ -333,6 +365,7 @@ async def reconcile(rt: Runtime, root: Path | None = None) -> Reconciliation:
             "rolled_up": await count_rolled_up(session, state),
             "days": await find_day_differences(session, state),
             "links": 0 if state.outlived else await count_differing_links(session),
+            "groups": await count_differing_groups(session),
         }
     return Reconciliation(
         stored=sum(row.stored for row in places.values()),

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     JSON,
@@ -269,6 +269,32 @@ def _copy_from_link(_mapper: Mapper[LinkOwner], connection: Connection, owner: L
     row = connection.execute(columns.where(Link.id == owner.link_id)).one_or_none()
     if row is not None:
         owner.status, owner.visibility, owner.updated_at = row
+
+
+USER_LINKS: Final = 101
+"""The kind of the group of all links that a user owns or co-owns."""
+
+
+class LinkGroup(Model):
+    """A group of links whose clicks are also summed up together.
+
+    A row exists once such sums were requested. `version` is incremented by every change of the
+    links in the group, except for new links, which have no clicks (`record_group_changes`). The
+    other columns belong to `clicks.rollups.groups`.
+    """
+
+    __tablename__ = "link_groups"
+
+    kind: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    version: Mapped[int]
+    # The version that the roll-ups of the group belong to; NULL if there are none.
+    built_version: Mapped[int | None]
+    # The roll-ups have all clicks since `built_from`, in seconds since 1970, and from `window_from`
+    # on those of links up to `built_link`. Both times are 0 when they have all clicks.
+    built_from: Mapped[int]
+    window_from: Mapped[int]
+    built_link: Mapped[int]
 
 
 class LinkShare(Model):

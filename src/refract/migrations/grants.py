@@ -14,6 +14,8 @@ DATABASE_ACCOUNTS: tuple[DatabaseAccount, ...] = ("web", "redirect", "ingest")
 
 SCHEMA_TABLES = ("alembic_version", "schema_requirements")
 """Tables that every role reads to compare its code with the schema."""
+INGEST_READ_TABLES = ("link_owners", "link_groups")
+"""Tables that the ingester only reads, to add up the clicks of all links of a user."""
 READ_WRITE = "SELECT, INSERT, UPDATE, DELETE"
 
 
@@ -104,7 +106,7 @@ class DatabaseGrants:
     def _list_readable_tables(self, account: DatabaseAccount) -> Sequence[str]:
         chosen = {
             "web": self.tables,
-            "ingest": self.ingest_tables,
+            "ingest": [*self.ingest_tables, *INGEST_READ_TABLES],
             "redirect": self.redirect_tables,
         }[account]
         return [*chosen, *(table for table in SCHEMA_TABLES if table not in chosen)]

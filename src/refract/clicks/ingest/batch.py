@@ -28,12 +28,13 @@ RollupSlot = tuple[int, int, int]
 class RollupDelta:
     """The clicks to be added to the roll-ups of one slot."""
 
-    __slots__ = ("bots", "last", "parts", "people", "private", "sketch", "visitors")
+    __slots__ = ("bots", "last", "parts", "people", "private", "sketch", "uniques", "visitors")
 
     def __init__(self) -> None:
         self.people = 0
         self.bots = 0
         self.private = 0
+        self.uniques = 0  # of months, which have no sketch
         self.last = 0
         self.visitors: list[bytes] = []
         self.sketch: VisitorSketch | None = None

@@ -31,6 +31,9 @@ _MIN_PACKED_BYTES: Final = 400
 
 _DIMENSION_LETTERS: Final = {name: chr(ord("a") + place) for place, name in enumerate(DIMENSIONS)}
 
+LINKS_LETTER: Final = "L"
+"""The letter of the links, by which groups of links are broken down besides."""
+
 BreakdownCounts = dict[str, int]
 """Clicks by value, each value prefixed by the letter of its dimension."""
 BreakdownsByDimension = dict[str, dict[str, int]]

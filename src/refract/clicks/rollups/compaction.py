@@ -26,6 +26,7 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
+from refract.clicks.rollups.groups import MIN_GROUP_KIND, restart_builds
 from refract.clicks.rollups.rows import decode_delta
 from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
 from refract.clicks.rollups.writers import list_writers, lock_writer, save_writer
@@ -155,6 +156,7 @@ async def drop_expired_rollups(rt: Runtime) -> int:
         state = await lock_progress(session)
         after = _advance_horizons(rt, state)
         if after != state:
+            after = await restart_builds(session, after)
             await save_progress(session, after)
     dropped = 0
     for grain in (QUARTER, HOUR, SIX_HOURS, DAY, MONTH):
@@ -205,7 +207,9 @@ async def _drop_batch(rt: Runtime, grain: int) -> int:
         )
         if grain == MONTH:
             clicks = await session.scalar(
-                select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(*gone)
+                select(func.sum(_ROLLUPS.c.people + _ROLLUPS.c.bots)).where(
+                    *gone, _ROLLUPS.c.kind < MIN_GROUP_KIND
+                )
             )
             await save_progress(session, replace(state, outlived=state.outlived + int(clicks or 0)))
         await session.execute(delete(_ROLLUPS).where(*gone))

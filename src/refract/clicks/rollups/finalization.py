@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import Table, bindparam, func, or_, select, update
+from sqlalchemy import ColumnElement, Table, bindparam, func, or_, select, update
 
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import day_cumulatives, top_values
@@ -76,6 +76,35 @@ async def _finalize_batch(rt: Runtime) -> bool:
     return True
 
 
+async def finalize_target(rt: Runtime, target: int, kind: int) -> None:
+    """Finalize the days of one target, of those days that all other targets have finalized."""
+    async with rt.db.read() as session:
+        progress = await load_progress(session)
+        query = select(_COLUMNS.start).where(
+            _COLUMNS.target_id == target,
+            _COLUMNS.kind == kind,
+            _COLUMNS.grain == DAY,
+            _COLUMNS.start >= to_datetime(progress.quarters_from),
+            _COLUMNS.start < to_datetime(progress.settled_until),
+            _is_changed(),
+        )
+        days = [to_seconds(start) for start in await session.scalars(query)]
+    for day in days:
+        async with rt.db.read() as session:
+            quarters = await _load_quarters(session, day, [target])
+            parts = await _load_breakdowns(session, day, [target])
+        updates = await asyncio.to_thread(_build_updates, day, quarters, parts)
+        async with rt.db.write() as session:
+            await lock_progress(session)
+            await _write_updates(session, updates)
+
+
+def _is_changed() -> ColumnElement[bool]:
+    """Select days that have got clicks since they were finalized."""
+    clicks = _COLUMNS.people + _COLUMNS.bots
+    return or_(_COLUMNS.settled_clicks.is_(None), _COLUMNS.settled_clicks != clicks)
+
+
 def _get_end(state: RollupProgress) -> int:
     return start_of(DAY, state.closed_until)
 
@@ -98,14 +127,13 @@ async def _find_next_targets(
     if day >= _get_end(state):
         return day, [], True
     clicks = _COLUMNS.people + _COLUMNS.bots
-    changed = or_(_COLUMNS.settled_clicks.is_(None), _COLUMNS.settled_clicks != clicks)
     pending = (
         select(_COLUMNS.target_id, func.sum(clicks).label("clicks"))
         .where(
             _COLUMNS.grain == DAY,
             _COLUMNS.start == to_datetime(day),
             _COLUMNS.target_id > state.settled_target,
-            changed,
+            _is_changed(),
         )
         .group_by(_COLUMNS.target_id)
         .order_by(_COLUMNS.target_id)

@@ -15,6 +15,7 @@ from refract.clicks.rollups.granularity import (
     QUARTER,
     start_of,
 )
+from refract.clicks.rollups.groups import MIN_GROUP_KIND
 from refract.clicks.rollups.rows import RollupRow, add_delta, decode_row
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.rollups.store import RollupKey, load_rollups, save_rollups
@@ -56,7 +57,7 @@ class RollupFolder:
         outlived = sum(
             delta.people + delta.bots
             for slot, delta in hours.items()
-            if start_of(MONTH, slot[2]) < state.months_from
+            if start_of(MONTH, slot[2]) < state.months_from and slot[1] < MIN_GROUP_KIND
         )
         state = replace(state, turn=self._turn, outlived=state.outlived + outlived)
         return _reopen_day(state, {start_of(DAY, slot[2]) for slot in hours})
@@ -98,7 +99,7 @@ class RollupFolder:
             row = self._rows[key]
             row.add_clicks(delta)
             if key[2] == MONTH:
-                row.uniques += more_in_day
+                row.uniques += more_in_day + delta.uniques
             else:
                 more = row.add_visitors(delta)
                 more_in_day = more if key[2] == DAY else more_in_day

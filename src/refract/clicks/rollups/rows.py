@@ -67,6 +67,7 @@ def add_delta(into: RollupDelta, more: RollupDelta) -> None:
     into.people += more.people
     into.bots += more.bots
     into.private += more.private
+    into.uniques += more.uniques
     add_counts(into.parts, more.parts)
     if more.sketch is not None:
         into.sketch = into.sketch or VisitorSketch()

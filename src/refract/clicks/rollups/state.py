@@ -38,6 +38,7 @@ class RollupProgress:
     outlived: int = 0
     settled_until: int = 0
     settled_target: int = -1
+    groups_turn: int = 0
 
     def get_kept_from(self, grain: int) -> int:
         """Return the time before which roll-ups of this grain are dropped, or about to be."""

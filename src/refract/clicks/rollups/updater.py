@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
+from refract.clicks.rollups.groups import GroupIndex
 from refract.clicks.rollups.rows import RollupRow, decode_row
 from refract.clicks.rollups.store import load_open_rollups, save_open_rollups
 from refract.clicks.rollups.writers import WriterClaim
@@ -32,6 +33,7 @@ class RollupUpdater:
         self._rows: dict[RollupSlot, RollupRow] = {}
         self._claim = WriterClaim()
         self._prepared: list[EncodedRow] | None = None
+        self._groups = GroupIndex()
 
     def reset(self) -> None:
         """Drop the cache, after a transaction that failed or whose outcome is unknown."""
@@ -52,10 +54,15 @@ class RollupUpdater:
     async def add_clicks(
         self, session: WriteSession, tallies: Mapping[RollupSlot, RollupDelta]
     ) -> None:
-        """Add deltas of clicks. Call it late in a transaction, since it holds a lock until then."""
+        """Add deltas of clicks, also to groups of links.
+
+        Call it late in a transaction, since it holds a lock until then.
+        """
         writer = await self._claim.lock(session)
         rows, self._prepared = self._prepared, None
-        if not self._claim.is_current(writer):
+        if not self._claim.is_current(writer) or (
+            rows and not await self._groups.is_current(session)
+        ):
             self._rows.clear()
             rows = None
         if rows is None:
@@ -69,6 +76,7 @@ class RollupUpdater:
         """Add deltas to the cached rows; return the rows to save, in the order of their keys."""
         if len(self._rows) > MAX_CACHED_ROWS:
             self._rows.clear()
+        tallies = await self._groups.add_groups(session, tallies)
         slots = sorted(tallies)
         await self._load_rows(session, writer, slots)
         rows = []

@@ -10,7 +10,7 @@ written itself: `turn` tells whether its rows have changed since.
 
 import secrets
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from sqlalchemy import Table, select, update
 
@@ -78,6 +78,19 @@ async def lock_writer(session: WriteSession, number: int) -> LockedWriter:
     return writer
 
 
+async def lock_all_writers(session: WriteSession) -> list[LockedWriter]:
+    """Wait for the locks of all numbers, which excludes all writers of open roll-ups.
+
+    The caller holds the lock of the state, since folding locks a number after it.
+    """
+    query = select(_TABLE).order_by(_TABLE.c.number).with_for_update()
+    rows = (await session.execute(query)).all()
+    if len(rows) < MAX_WRITERS[session.dialect]:
+        await _create_numbers(session)
+        rows = (await session.execute(query)).all()
+    return [_to_writer(row) for row in rows]
+
+
 async def save_writer(
     session: WriteSession, writer: LockedWriter, oldest: int, *, holder: int | None = None
 ) -> None:
@@ -97,8 +110,10 @@ async def list_writers(session: ReadSession, before: int) -> list[int]:
 async def _lock(session: WriteSession, number: int, *, skip: bool) -> LockedWriter | None:
     query = select(_TABLE).where(_TABLE.c.number == number).with_for_update(skip_locked=skip)
     row = (await session.execute(query)).one_or_none()
-    if row is None:
-        return None
+    return None if row is None else _to_writer(row)
+
+
+def _to_writer(row: Any) -> LockedWriter:
     return LockedWriter(row.number, row.holder, row.turn, to_seconds(row.oldest))
 
 

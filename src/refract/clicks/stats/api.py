@@ -16,6 +16,7 @@ from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoi
 from refract.clicks.stats.events import CAMPAIGN_COLUMNS
 from refract.clicks.stats.export import ClickExportFormat, stream_export
 from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals
+from refract.clicks.stats.overview import load_overview, load_overview_breakdown
 from refract.clicks.stats.schemas import (
     BreakdownOut,
     DateOrTime,
@@ -260,10 +261,7 @@ async def my_stats(
 
     My links are those that I own or co-own.
     """
-    async with rt.db.read() as session:
-        found = await stats.get_overview(
-            session, actor.user.id, stats_query, rt.clock.now(), links=links
-        )
+    found = await load_overview(rt, actor.user.id, stats_query, rt.clock.now(), links=links)
     return OverviewOut.model_validate(found)
 
 
@@ -277,8 +275,7 @@ async def my_breakdown(
     links: LinkLimitParam = 50,
 ) -> OverviewBreakdownOut:
     """Get the clicks on all my links by a dimension, and the most clicked links."""
-    async with rt.db.read() as session:
-        found = await stats.get_overview_breakdown(
-            session, actor.user.id, dimension, stats_query, rt.clock.now(), limit=limit, links=links
-        )
+    found = await load_overview_breakdown(
+        rt, actor.user.id, dimension, stats_query, rt.clock.now(), limit=limit, links=links
+    )
     return OverviewBreakdownOut.model_validate(found)

@@ -15,6 +15,7 @@ from refract.clicks.rollups.granularity import DAY
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery, StatsResult
 from refract.clicks.stats.calendar import parse_zone
+from refract.clicks.stats.overview import load_overview
 from refract.clicks.stats.results import Breakdown, ValueShare
 from refract.core.clock import format_utc
 from refract.core.db.session import ReadSession
@@ -212,14 +213,13 @@ async def load_sparklines(
 async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str, Any]:
     """Return today's clicks on all own links by hour, and those by this time yesterday.
 
-    Two queries.
+    Three queries.
     """
     now = rt.clock.now()
     zone = get_time_zone(request, actor)
     midnight = now.astimezone(parse_zone(zone)).date()
     question = StatsQuery(midnight - timedelta(days=1), now, Granularity.HOUR, zone)
-    async with rt.db.read() as session:
-        found = await stats.get_overview(session, actor.user.id, question, now, links=1)
+    found = await load_overview(rt, actor.user.id, question, now, links=0)
     local = [(point.at.astimezone(parse_zone(zone)), point.clicks) for point in found.series]
     now_hour = now.astimezone(parse_zone(zone)).hour
     hours = [

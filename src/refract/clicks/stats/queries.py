@@ -31,10 +31,11 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
+from refract.clicks.rollups.groups import load_group
 from refract.clicks.rollups.state import GrainRange, RollupProgress, plan_ranges, round_range
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.session import ReadSession
-from refract.links.models import LinkOwner
+from refract.links.models import USER_LINKS, LinkOwner
 
 MIN_CLICK_TIME: Final = 1_704_067_200  # 2024, when ids begin: no click is older
 _MAX_STARTS: Final = 5_000
@@ -277,8 +278,11 @@ def group_target(target: int, kind: int) -> list[TargetGroup]:
     ]
 
 
-def group_owned_links(user_id: int) -> list[TargetGroup]:
-    """Return the group of all links that a user owns or co-owns."""
+async def group_user_links(session: ReadSession, user_id: int) -> list[TargetGroup]:
+    """Return the group of all links that a user owns or co-owns: one target if it has roll-ups."""
+    group = await load_group(session, USER_LINKS, user_id)
+    if group is not None and group.is_complete:
+        return group_target(user_id, USER_LINKS)
     mine = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id)
     return [
         TargetGroup(

@@ -59,6 +59,8 @@ class StatsResult:
     series: list[SeriesPoint]
     links: list[LinkClicks] = field(default_factory=list)
     """The most clicked links; only for results of several links."""
+    is_costly: bool = field(default=False, compare=False)
+    """Whether many roll-ups of single links were summed up: the group should have its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,7 @@ class Breakdown:
     `total` and these add up to all clicks.
     """
     links: list[LinkClicks] = field(default_factory=list)
+    is_costly: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,16 @@ from refract.clicks.stats.queries import (
     RollupQuery,
     StatsRow,
     TargetGroup,
-    group_owned_links,
     group_target,
+    group_user_links,
 )
-from refract.clicks.stats.results import Breakdown, LinkDashboard, PreviousPeriod, StatsResult
+from refract.clicks.stats.results import (
+    Breakdown,
+    LinkClicks,
+    LinkDashboard,
+    PreviousPeriod,
+    StatsResult,
+)
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
@@ -41,6 +47,8 @@ from refract.links.models import Link
 from refract.links.queries import view_link
 
 MAX_LINKS: Final = 50
+MAX_ROWS: Final = 300
+"""Roll-ups of single links that are read for a sum over all of them; more are costly."""
 _THREAD_THRESHOLD: Final = 300
 """Number of roll-ups beyond which they are counted in a thread, to keep the event loop free."""
 ComputedResult = TypeVar("ComputedResult")
@@ -159,14 +167,18 @@ async def get_overview(
 ) -> StatsResult:
     """Return totals, a series and the most clicked of all links that a user owns or co-owns.
 
-    Two queries.
+    Three queries; up to five after late clicks, or if top values are not sufficient.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_owned_links(user_id), stats_query, now)
-    await plan.query.read(session)
-    return await _compute(
-        plan, lambda: replace(plan.build_stats(), links=aggregation.rank_links(plan.rows, links))
-    )
+    groups = await group_user_links(session, user_id)
+    is_grouped = groups[0].is_single
+    plan = _StatsPlan(state, groups, stats_query, now, parts=is_grouped and links > 0)
+    await plan.query.read(session, tops=True)
+    found, ranked = await _compute(plan, lambda: (plan.build_stats(), plan.rank_links(links)))
+    if ranked is None:
+        await plan.read_in_full(session)
+        ranked = await _compute(plan, lambda: plan.rank_links(links))
+    return replace(found, links=ranked or [], is_costly=plan.size > MAX_ROWS and not is_grouped)
 
 
 async def get_overview_breakdown(
@@ -181,17 +193,17 @@ async def get_overview_breakdown(
 ) -> Breakdown:
     """Return the clicks on all links that a user owns or co-owns by the values of a dimension.
 
-    Two queries.
+    Three queries.
     """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_owned_links(user_id), stats_query, now, series=False, parts=True)
+    groups = await group_user_links(session, user_id)
+    plan = _StatsPlan(state, groups, stats_query, now, series=False, parts=True)
     await plan.query.read(session, visitors=False)
-    return await _compute(
-        plan,
-        lambda: replace(
-            plan.build_breakdown(dimension, limit), links=aggregation.rank_links(plan.rows, links)
-        ),
+    found, ranked = await _compute(
+        plan, lambda: (plan.build_breakdown(dimension, limit), plan.rank_links(links))
     )
+    is_costly = plan.size > MAX_ROWS and not groups[0].is_single
+    return replace(found, links=ranked or [], is_costly=is_costly)
 
 
 class _StatsPlan:
@@ -268,6 +280,12 @@ class _StatsPlan:
 
     def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:
         return aggregation.build_breakdown(dimension, self.rows, self._begin, self._end, limit)
+
+    def rank_links(self, limit: int) -> list[LinkClicks] | None:
+        """Return the most clicked links, or None if the rows are not sufficient."""
+        if self._groups[0].is_single:
+            return aggregation.rank_grouped_links(self.rows, limit)
+        return aggregation.rank_links(self.rows, limit)
 
     def build_certain_breakdowns(self) -> dict[str, Breakdown] | None:
         return aggregation.build_certain_breakdowns(self.rows, self._begin, self._end)

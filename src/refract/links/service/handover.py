@@ -17,6 +17,7 @@ from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkSta
 from refract.links.queries.cards import load_tag_names
 from refract.links.service.lifecycle import mark_deleted
 from refract.links.service.locked_link import LockedLink
+from refract.links.service.people import record_group_changes
 from refract.names.models import NameTarget
 from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
@@ -57,6 +58,7 @@ async def hand_over_links(
         )
         await adjust_usage(session, {tag_id: -count for tag_id, count in fallen.items()}, now)
         await feed.publish_changes(session, [change for change in changes if change is not None])
+    await record_group_changes(session, [user.id] if heir is None else [user.id, heir.id])
     await session.execute(delete(LinkShare).where(LinkShare.user_id == user.id))
 
 

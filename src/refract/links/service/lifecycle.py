@@ -30,6 +30,7 @@ from refract.links.queries.cards import load_tag_names
 from refract.links.service.create import reject_past_expiry
 from refract.links.service.edit import clear_expired_mark
 from refract.links.service.locked_link import LockedLink, lock_link
+from refract.links.service.people import record_group_changes
 from refract.names.models import Name, NameTarget
 from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
@@ -256,6 +257,8 @@ async def _purge_rows(
     tombstones = [{"link_id": link_id, "purged_at": now} for link_id in ids]
     await insert_if_absent(session, LinkTombstone, tombstones)
     await session.execute(delete(Name).where(Name.kind == NameTarget.LINK, Name.target_id.in_(ids)))
+    owners = select(LinkOwner.user_id).where(LinkOwner.link_id.in_(ids)).distinct()
+    await record_group_changes(session, sorted(await session.scalars(owners)))
     children: tuple[Any, ...] = (LinkTag, LinkShare, LinkInvitation, LinkOwner, LinkChange)
     for child in children:
         await session.execute(

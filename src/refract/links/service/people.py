@@ -1,5 +1,6 @@
 """Owners and shares. A link has exactly one primary owner, who changes only by a transfer."""
 
+from collections.abc import Iterable
 from datetime import datetime
 
 from sqlalchemy import delete, update
@@ -20,7 +21,7 @@ from refract.links.errors import (
     ShareNotFound,
 )
 from refract.links.history import LinkChangeAction
-from refract.links.models import LinkInvitation, LinkOwner, LinkShare
+from refract.links.models import USER_LINKS, LinkGroup, LinkInvitation, LinkOwner, LinkShare
 from refract.links.service.locked_link import LockedLink, lock_link
 
 ADDRESSES_PER_HOUR = 100
@@ -72,6 +73,7 @@ async def make_owner(locked: LockedLink, user_id: int, *, added_by: int) -> None
             created_at=locked.now,
         )
     )
+    await record_group_changes(session, [user_id])
     await locked.record_version(LinkChangeAction.OWNER_ADDED, {"owners": {"added": str(user_id)}})
 
 
@@ -86,6 +88,7 @@ async def remove_owner(
     if owner.is_primary:
         raise PrimaryOwnerProtected
     await session.delete(owner)
+    await record_group_changes(session, [user_id])
     await locked.record_version(
         LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user_id)}}
     )
@@ -182,6 +185,17 @@ async def set_primary_owner(
             )
         )
         await session.flush()
+        await record_group_changes(session, [user_id])
+
+
+async def record_group_changes(session: WriteSession, user_ids: Iterable[int]) -> None:
+    """Record that these users own other links than before, apart from new ones.
+
+    Sums over all their links are invalid from here on, until they are computed again.
+    """
+    groups = update(LinkGroup).where(LinkGroup.kind == USER_LINKS, LinkGroup.id.in_(user_ids))
+    changed = groups.values(version=LinkGroup.version + 1)
+    await session.execute(changed.execution_options(synchronize_session=False))
 
 
 async def _get_owner(session: WriteSession, link_id: int, user_id: int) -> LinkOwner | None:
