@@ -91,13 +91,16 @@ def build_page_hooks() -> dict[str, object]:
     from refract.identity.dependencies import authorize_before_body
     from refract.identity.pages.settings import BudgetLoader
     from refract.library import pages as library_pages
-    from refract.links.pages.link_rows import LinkStatsSource
+    from refract.library.queries import items as library_items
+    from refract.links.pages.link_rows import LinkStatsSource, SavedItemFinder
 
     load_budget: BudgetLoader = library_pages.load_quota_summary
+    find_saved_items: SavedItemFinder = library_items.find_saved_items
     return {
         "admit": authorize_before_body,
         "link_stats": LinkStatsSource(stats_pages.build_link_figures, stats_pages.load_sparklines),
         "load_budget": load_budget,
+        "find_saved_items": find_saved_items,
         "parts": list_personal_data_hooks(),
     }
 

@@ -264,6 +264,8 @@ ROWS: dict[str, Row] = {
     "GET /app/library/{item_id}": Row(PRIVATE_READ),
     "POST /app/library/{item_id}": Row(PRIVATE_WRITE, form={"title": "From the matrix"}),
     "POST /app/library/{item_id}/discard": Row(PRIVATE_WRITE),
+    "POST /app/library/{item_id}/restore": Row(PRIVATE_WRITE),
+    "POST /app/library/{item_id}/erase": Row(PRIVATE_WRITE),
     "GET /app/review": Row(SIGNED_IN_READ),
     "GET /app/review/waiting": Row(SIGNED_IN_READ),
     "POST /app/review/{item_id}": Row(PRIVATE_WRITE, form={"act": "discard"}),
@@ -366,6 +368,8 @@ ROWS: dict[str, Row] = {
         PRIVATE_WRITE, json={"accept": [], "reject": []}
     ),
     "POST /api/v1/items/{item_id}/discard": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/restore": Row(PRIVATE_WRITE),
+    "POST /api/v1/items/{item_id}/erase": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/retry": Row(PRIVATE_WRITE),
     "POST /api/v1/items/{item_id}/undo": Row(PRIVATE_WRITE),
     "GET /api/v1/me/quota": Row(SIGNED_IN_READ),

@@ -378,6 +378,17 @@ async def a_failed_item(world: World) -> str:
     return str(await _item(world, failed=True))
 
 
+@object_for("/api/v1/items/{item_id}/restore#item_id")
+@object_for("/api/v1/items/{item_id}/erase#item_id")
+@object_for("/app/library/{item_id}/restore#item_id")
+@object_for("/app/library/{item_id}/erase#item_id")
+async def a_discarded_item(world: World) -> str:
+    number = await _item(world, failed=False)
+    async with world.rt.db.write() as session:
+        await items.discard_item(await items.lock_item(session, world.rt, world.owner.id, number))
+    return str(number)
+
+
 async def _item(world: World, *, failed: bool) -> int:
     async with world.rt.db.write() as session:
         item = (

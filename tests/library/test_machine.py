@@ -105,7 +105,7 @@ class Review(Machine):
         kept: dict[str, Any] = {"title": title} if title else {}
         if tags is not None:
             kept |= {"tag_ids": [], "new_tags": sorted(tags)}
-        allowed = believed.now.status in ("READY_TO_CONFIRM", "FAILED")
+        allowed = believed.now.status in ("ENRICHING", "READY_TO_CONFIRM", "FAILED")
 
         self._expect(
             None if allowed else InvalidStateTransition,

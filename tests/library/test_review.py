@@ -157,7 +157,6 @@ async def test_tag_ids_are_the_full_set_and_undo_brings_all_back(
     assert {one["status"] for one in undone["suggestions"]} == {"PENDING"}
     async with rt.db.read() as session:
         assert {tag.name: tag.usage_count for tag in await session.scalars(select(Tag))} == {
-            "Engines": 0,
             "Old": 1,
             "Older": 1,
         }

@@ -197,3 +197,22 @@ async def delete_alias(session: WriteSession, user_id: int, tag_id: int, name: s
     result = await session.execute(statement.execution_options(synchronize_session=False))
     if not get_rowcount(result):
         raise AliasNotFound
+
+
+async def delete_unused_tags(
+    session: WriteSession, tag_ids: Collection[int], *, created_since: datetime
+) -> None:
+    """Delete those of the tags that are new and unused: what created them was undone."""
+    if not tag_ids:
+        return
+    aliased = select(TagAlias.tag_id).where(TagAlias.tag_id.in_(tag_ids))
+    named = set(await session.scalars(aliased))
+    await session.execute(
+        delete(Tag)
+        .where(
+            Tag.id.in_(sorted(set(tag_ids) - named)),
+            Tag.usage_count == 0,
+            Tag.created_at >= created_since,
+        )
+        .execution_options(synchronize_session=False)
+    )

@@ -61,9 +61,32 @@ async def decide_suggestions(
 async def discard_item(
     item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
 ) -> ItemOut:
-    """Discard an item and stop its processing. It can be undone within 24 hours."""
+    """Discard an item and stop its processing. It can be restored at any time."""
     async with lock_own_item(rt, actor, item_id, if_match) as locked:
         return await render_item(await service.discard_item(locked), response)
+
+
+@router.post("/restore", responses=problems(*ITEM_ERRORS))
+async def restore_item(
+    item_id: Id, actor: WriteCaller, rt: Rt, response: Response, if_match: IfMatchHeader = None
+) -> ItemOut:
+    """Bring a discarded item back, at any time.
+
+    Within 24 hours it is as it was. Later its tags are gone, and it is saved if it was saved
+    before, else ready to review.
+    """
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        return await render_item(await service.restore_item(locked), response)
+
+
+@router.post("/erase", status_code=204, responses=problems(*ITEM_ERRORS))
+async def erase_item(
+    item_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
+) -> Response:
+    """Erase a discarded item for good. This can't be undone."""
+    async with lock_own_item(rt, actor, item_id, if_match) as locked:
+        await service.erase_item(locked)
+    return Response(status_code=204)
 
 
 @router.post("/retry", responses=problems(*ITEM_ERRORS))

@@ -1,6 +1,5 @@
 """Roll-back of an import: its items, and the tags that it created and nothing uses."""
 
-from collections.abc import Collection
 from datetime import datetime
 from typing import Any
 
@@ -12,10 +11,9 @@ from refract.library.errors import ImportClosed
 from refract.library.imports.importer import stop_running_import
 from refract.library.imports.models import ImportRow, ImportStatus, LibraryImport
 from refract.library.models import Item, ItemTag
-from refract.library.service import storage
+from refract.library.service.erasure import delete_items
 from refract.tags import personal_tags
 from refract.tags.models import Tag, TagAlias
-from refract.tags.service import adjust_usage
 
 BATCH_SIZE = 200
 _NO_SYNC: dict[str, Any] = {"synchronize_session": False}
@@ -64,24 +62,6 @@ async def roll_back_batch(rt: Runtime, import_id: int) -> bool:
         )
         library_import.status, library_import.finished_at = ImportStatus.ROLLED_BACK, rt.clock.now()
         return False
-
-
-async def delete_items(
-    session: WriteSession, rt: Runtime, user_id: int, item_ids: Collection[int]
-) -> None:
-    """Delete items with everything that belongs to them, and adjust the counts of their tags."""
-    tag_ids = select(ItemTag.tag_id).where(ItemTag.item_id.in_(item_ids))
-    await personal_tags.lock_tags(session, user_id, set(await session.scalars(tag_ids)))
-    counts = (
-        select(ItemTag.tag_id, func.count())
-        .where(ItemTag.item_id.in_(item_ids))
-        .group_by(ItemTag.tag_id)
-    )
-    changes = {tag_id: -number for tag_id, number in (await session.execute(counts)).all()}
-    freed = await storage.measure_usage(session, user_id, item_ids)
-    await session.execute(delete(Item).where(Item.id.in_(item_ids)).execution_options(**_NO_SYNC))
-    await adjust_usage(session, changes, rt.clock.now())
-    await storage.adjust_usage(session, user_id, storage.StorageUsage(-freed.items, -freed.bytes))
 
 
 async def _delete_tags(session: WriteSession, rt: Runtime, library_import: LibraryImport) -> None:

@@ -22,6 +22,8 @@ from refract.library.queries.serializers import serialize_item
 from refract.library.reader_view import build_reader_view
 from refract.library.schemas import ItemPatch
 from refract.library.search.similar import find_similar_items
+from refract.links.queries import load_cards
+from refract.links.service.new_links import find_links_to
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
@@ -91,6 +93,30 @@ async def discard_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     return response
 
 
+@router.post("/app/library/{item_id}/restore")
+async def restore_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
+    """Bring a discarded item back."""
+    async with lock_own_item(rt, actor, item_id) as locked:
+        await service.restore_item(locked)
+        title, is_pending = locked.item.title or locked.item.text, locked.item.pending
+    response = RedirectResponse(
+        f"/app/review?item={item_id}" if is_pending else f"/app/library/{item_id}", 303
+    )
+    flash.add(response, rt, gettext("Restored “{title}”", title=title[:80]))
+    return response
+
+
+@router.post("/app/library/{item_id}/erase")
+async def erase_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
+    """Erase a discarded item for good."""
+    async with lock_own_item(rt, actor, item_id) as locked:
+        title = locked.item.title or locked.item.text
+        await service.erase_item(locked)
+    response = RedirectResponse("/app/library?discarded=true", 303)
+    flash.add(response, rt, gettext("Erased “{title}”", title=title[:80]))
+    return response
+
+
 async def _render_item(
     request: Request, actor: Caller, rt: Runtime, item_id: int, *, status: int = 200, **context: Any
 ) -> Response:
@@ -99,6 +125,8 @@ async def _render_item(
         card = await serialize_item(session, item)
         page = await session.get(SavedPage, item_id)
         similar = await find_similar_items(session, item, MAX_SIMILAR_ITEMS)
+        links = await find_links_to(session, actor.user.id, item.url, rt.clock.now())
+        names = await load_cards(session, links)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     # a saved page may have a megabyte, which is sanitised and compressed
     threads = rt.singleton(WorkThreadPool)
@@ -118,6 +146,14 @@ async def _render_item(
                 "site": neighbour.site,
             }
             for neighbour, _ in similar
+        ],
+        links=[
+            {
+                "id": str(card.link.id),
+                "name": card.names[0] if card.names else card.link.code,
+                "short_url": card.to_schema(rt.settings.public_url, rt.clock.now()).short_url,
+            }
+            for card in names
         ],
         review_waiting=waiting,
         **context,

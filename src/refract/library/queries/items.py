@@ -6,8 +6,10 @@ from sqlalchemy import func, select, union_all
 
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.pagination import CursorCodec, Page, build_after_clause
+from refract.core.urls import BadUrl, parse_web_url
 from refract.library.errors import ItemNotFound
 from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion, TagRule
+from refract.library.recognition import compute_url_digest
 
 
 async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item:
@@ -124,3 +126,26 @@ async def list_tag_rules(session: ReadSession, user_id: int) -> Sequence[TagRule
 
 async def get_undo(session: ReadSession, item_id: int) -> ItemUndo | None:
     return await session.scalar(select(ItemUndo).where(ItemUndo.item_id == item_id))
+
+
+MAX_SAVED_ITEMS = 5
+
+
+async def find_saved_items(session: ReadSession, user_id: int, url: str) -> list[dict[str, str]]:
+    """Return the user's items of a page, for the page of a link that leads there."""
+    try:
+        digest = compute_url_digest(parse_web_url(url))
+    except BadUrl:
+        return []
+    query = (
+        select(Item.id, Item.title, Item.text)
+        .where(
+            Item.user_id == user_id,
+            Item.url_digest == digest,
+            Item.status != ItemStatus.DISCARDED,
+        )
+        .order_by(Item.id)
+        .limit(MAX_SAVED_ITEMS)
+    )
+    rows = await session.execute(query)
+    return [{"id": str(number), "title": title or text[:80]} for number, title, text in rows]

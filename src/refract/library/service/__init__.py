@@ -13,12 +13,14 @@ from refract.library.service.enrichment import (
     refund_enrichment,
     store_page,
 )
+from refract.library.service.erasure import erase_item
 from refract.library.service.lock import LockedItem, lock_item
 from refract.library.service.review import (
     auto_confirm_item,
     confirm_item,
     decide_suggestions,
     discard_item,
+    restore_item,
     retry_item,
     undo_item,
 )
@@ -37,11 +39,13 @@ __all__ = [
     "discard_item",
     "edit_item",
     "enqueue_enrichment",
+    "erase_item",
     "lock_item",
     "lock_item_for_job",
     "mark_failed",
     "refund_enrichment",
     "replace_rules",
+    "restore_item",
     "retry_item",
     "store_page",
     "undo_item",

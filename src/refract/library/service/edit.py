@@ -16,6 +16,7 @@ from refract.library.errors import (
 from refract.library.models import FieldSource, ItemStatus, Suggestion
 from refract.library.recognition import recognize_text
 from refract.library.schemas import MAX_TAGS, ItemPatch, get_given_fields
+from refract.library.service import storage
 from refract.library.service.lock import LockedItem
 from refract.tags import personal_tags
 from refract.tags.queries import find_tags_by_id
@@ -32,7 +33,7 @@ async def edit_item(locked: LockedItem, changes: ItemPatch) -> LockedItem:
     named = get_given_fields(changes)
     set_own_fields(locked, named)
     if named.get("text") is not None:
-        _replace_text(locked, named["text"])
+        await _replace_text(locked, named["text"])
     if named.get("tag_ids") is not None or named.get("new_tags"):
         await apply_tags(locked, named.get("tag_ids"), named.get("new_tags", []))
     await locked.save("changed")
@@ -65,10 +66,11 @@ async def apply_tags(locked: LockedItem, tag_ids: list[int] | None, names: list[
     await locked.set_tags(chosen if tag_ids is not None else locked.tag_ids | chosen)
 
 
-def _replace_text(locked: LockedItem, text: str) -> None:
+async def _replace_text(locked: LockedItem, text: str) -> None:
     item, seen = locked.item, recognize_text(text)
-    if seen.url_digest != item.url_digest:
-        item.canonical_digest = None  # it belonged to another page
+    if seen.url_digest != item.url_digest:  # what was fetched belonged to another page
+        item.canonical_digest = None
+        await storage.delete_page(locked.session, item)
     item.text, item.type, item.url, item.url_digest, item.site = (
         text,
         seen.type.value,

@@ -18,11 +18,11 @@ from refract.library.service import storage as service_storage
 
 UNDO_WINDOW = timedelta(hours=24)
 ALLOWED_ACTIONS: dict[ItemStatus, Phrase] = {
-    ItemStatus.ENRICHING: Phrase("edit, discard"),
+    ItemStatus.ENRICHING: Phrase("confirm, edit, discard"),
     ItemStatus.READY_TO_CONFIRM: Phrase("confirm, edit, discard"),
     ItemStatus.FAILED: Phrase("confirm, retry, edit, discard"),
     ItemStatus.ARCHIVED: Phrase("edit, discard"),
-    ItemStatus.DISCARDED: Phrase("undo"),
+    ItemStatus.DISCARDED: Phrase("restore, erase"),
 }
 STATUS_LABELS: dict[ItemStatus, Phrase] = {
     ItemStatus.ENRICHING: Phrase("being fetched"),

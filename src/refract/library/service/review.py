@@ -31,6 +31,7 @@ from refract.library.service.lock import (
     LockedItem,
     lock_item,
 )
+from refract.tags import personal_tags
 
 _SUGGESTION_LABELS: dict[SuggestionStatus, Phrase] = {
     SuggestionStatus.PENDING: Phrase("pending"),
@@ -40,8 +41,16 @@ _SUGGESTION_LABELS: dict[SuggestionStatus, Phrase] = {
 
 
 async def confirm_item(locked: LockedItem, confirmation: ItemConfirmation) -> LockedItem:
-    """Save an item to the library with the given fields. Other suggestions stay pending."""
-    locked.require_status(Phrase("confirmed"), ItemStatus.READY_TO_CONFIRM, ItemStatus.FAILED)
+    """Save an item to the library with the given fields. Other suggestions stay pending.
+
+    One whose page is still being fetched need not wait for it: its job may not write any more.
+    """
+    locked.require_status(
+        Phrase("confirmed"),
+        ItemStatus.ENRICHING,
+        ItemStatus.READY_TO_CONFIRM,
+        ItemStatus.FAILED,
+    )
     named = {
         name: value for name, value in get_given_fields(confirmation).items() if value is not None
     }
@@ -121,6 +130,22 @@ async def discard_item(locked: LockedItem) -> LockedItem:
     return locked
 
 
+async def restore_item(locked: LockedItem) -> LockedItem:
+    """Bring a discarded item back: as it was within 24 hours, later with what is left of it.
+
+    An item that was saved before is saved again, any other one waits for review.
+    """
+    locked.require_status(Phrase("restored"), ItemStatus.DISCARDED)
+    last = await get_undo(locked.session, locked.item.id)
+    if last is not None and last.action == "discarded":
+        await _restore_item(locked, last)
+    else:
+        is_saved = locked.item.confirmed_at is not None
+        locked.item.set_status(ItemStatus.ARCHIVED if is_saved else ItemStatus.READY_TO_CONFIRM)
+    await locked.save_without_undo()
+    return locked
+
+
 async def retry_item(locked: LockedItem) -> LockedItem:
     """Enrich a failed item again. It is not charged a second time."""
     locked.require_status(Phrase("retried"), ItemStatus.FAILED)
@@ -179,12 +204,15 @@ async def undo_item(locked: LockedItem) -> LockedItem:
 
 
 async def _restore_item(locked: LockedItem, last: ItemUndo) -> None:
-    before = last.before
+    before, removed = last.before, set(locked.tag_ids)
     for name in CONTENT_FIELDS:
         setattr(locked.item, name, before[name])
     await _restore_suggestions(locked, before["suggestions"])
     # a tag merged since is replaced by its target, a deleted one left out
     await locked.set_tags({int(tag_id) for tag_id in before["tags"]})
+    await personal_tags.delete_unused_tags(
+        locked.session, removed - locked.tag_ids, created_since=last.at
+    )
     if last.action in {"confirmed", "discarded"}:
         # no other change affects the status, which may have changed since
         await _restore_status(locked, before)

@@ -7,7 +7,7 @@ one lock order prevents deadlocks.
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, func, select, update
+from sqlalchemy import ColumnElement, LargeBinary, delete, func, select, update
 from sqlalchemy import cast as sql_cast
 
 from refract.core.db.bulk import get_rowcount
@@ -113,6 +113,16 @@ async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None
         query = query.where(Item.id.in_(item_ids))
     items, texts, pages = (await session.execute(query)).one()
     return StorageUsage(items, int(texts or 0) + int(pages or 0))
+
+
+async def delete_page(session: WriteSession, item: Item) -> None:
+    """Delete what was fetched for an item, and free its storage."""
+    before = await measure_usage(session, item.user_id, [item.id])
+    page = delete(SavedPage).where(SavedPage.item_id == item.id)
+    await session.execute(page.execution_options(synchronize_session=False))
+    after = await measure_usage(session, item.user_id, [item.id])
+    if before != after:
+        await adjust_usage(session, item.user_id, StorageUsage(bytes=after.bytes - before.bytes))
 
 
 async def reconcile_usage(session: WriteSession, user_id: int) -> StorageUsage | None:

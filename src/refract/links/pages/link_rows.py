@@ -30,6 +30,10 @@ class LinkStatsSource:
     """Return clicks per day of each link, oldest day first."""
 
 
+SavedItemFinder = Callable[[ReadSession, int, str], Awaitable[list[dict[str, str]]]]
+"""Return the user's library items of a URL: `id` and `title`. `refract.registry` names it."""
+
+
 def get_stats_source(request: Request) -> LinkStatsSource:
     """Return the source that the app was composed with."""
     source: LinkStatsSource = request.app.state.link_stats

@@ -7,10 +7,12 @@ from datetime import datetime
 
 from sqlalchemy import select
 
-from refract.core.db.session import WriteSession
+from refract.core.db.session import ReadSession, WriteSession
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
+from refract.core.urls import BadUrl, parse_web_url
 from refract.identity.models import User
+from refract.links.models import Link
 from refract.links.queries.cards import LinkCard, load_cards
 from refract.links.queries.links import find_live_links
 from refract.links.safety.service import CheckedDestination, check_destinations
@@ -83,6 +85,17 @@ def _checked(
 def digest(href: str) -> str:
     """Return the digest by which a URL is indexed. The URL itself may be too long for an index."""
     return hashlib.blake2b(href.encode(), digest_size=16).hexdigest()
+
+
+async def find_links_to(
+    session: ReadSession, user_id: int, url: str | None, now: datetime
+) -> list[Link]:
+    """Return a user's live links to exactly this URL, oldest first."""
+    try:
+        href = parse_web_url(url or "").href
+    except BadUrl:
+        return []
+    return await find_live_links(session, user_id, {digest(href)}, now)
 
 
 async def find_existing(
