@@ -243,3 +243,24 @@ async def test_a_removed_entry_comes_back_and_the_typed_title_stays(visit: Visit
         for entry in (await visit.ask("GET", f"/api/v1/lists/{number}")).json()["entries"]
     ]
     assert urls == ["https://example.com/one", "https://example.com/two"]
+
+
+async def test_on_a_phone_buttons_and_panels_are_on_the_screen(visit: Visit) -> None:
+    page = visit.page
+    await page.set_viewport_size({"width": 320, "height": 640})
+    try:
+        await page.goto("/app/links/new")
+        button = page.get_by_role("button", name="Create link")
+        bar = page.locator(".rail")
+        lower = await bar.evaluate("(element) => element.getBoundingClientRect().top")
+        assert await button.evaluate("(e) => e.getBoundingClientRect().bottom") <= lower
+
+        number = await _new_list(visit, "On a phone", "https://example.com/one")
+        await page.goto(f"/app/lists/{number}")
+        await page.locator("summary", has_text="Delete list").click()
+        panel = page.locator(".confirm[open] .confirm-panel")
+        assert await panel.evaluate(IN_VIEW)
+        assert await panel.evaluate("(e) => e.getBoundingClientRect().right <= innerWidth")
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    finally:
+        await page.set_viewport_size({"width": 1280, "height": 800})

@@ -19,6 +19,7 @@ from refract.links.errors import (
     OwnerExists,
     OwnerNotFound,
     PrimaryOwnerProtected,
+    PrimaryOwnerRequired,
     ShareExists,
     ShareNotFound,
 )
@@ -75,7 +76,7 @@ async def test_seed_002_a_co_owner_is_added_by_email_and_may_do_everything_but_t
             session, make.space(rt), make.who(bob), link.id, LinkPatch(title="ours")
         )
         await service.disable_link(session, make.who(cleo), link.id, rt.clock.now())
-    with pytest.raises(NotOwner):
+    with pytest.raises(PrimaryOwnerRequired):
         await _call(rt, service.transfer_link, bob, link, bob.email)
 
 

@@ -211,3 +211,14 @@ async def test_with_an_account_published_lists_are_deleted_and_drafts_erased(
         }
     assert states == {first.id: True, second.id: True, foreign.id: False}
     assert draft.id not in states
+
+
+async def test_the_draft_of_a_new_edition_says_what_it_replaces(client: AsyncClient) -> None:
+    me = creator()
+    first = await published(client, me, "reading", "https://example.com/a")
+    draft = (await client.post(f"/api/v1/lists/{first['id']}/editions", headers=me)).json()
+
+    assert draft["replaces"] == "http://go.test/reading"
+    assert first["replaces"] is None
+    shown = await client.get("/app/lists", headers=me | {"Accept": "text/html"})
+    assert "Draft of a new edition of /reading" in shown.text

@@ -3,21 +3,24 @@
 from typing import Annotated, Any
 
 from fastapi import Query, Request
+from sqlalchemy import or_, select
 from starlette.responses import Response
 
 from refract.clicks.stats.pages import build_today
+from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.home import api_docs, browser_integration, omnibox
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalReadCaller
 from refract.identity.responses import render_response
+from refract.library.models import Item
 from refract.library.queries.items import count_pending_items
 from refract.links import pages as link_pages
 from refract.links.queries import count_invitations
 from refract.lists.access import ListCaller
 from refract.lists.draft_owners import list_claimable_titles
-from refract.lists.models import ListStatus
+from refract.lists.models import LinkList, ListStatus
 from refract.lists.queries import load_lists_page
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext
@@ -70,8 +73,10 @@ async def _load_home(
             cursor=None,
             status=ListStatus.DRAFT,
         )
+        is_new = not (links or waiting or drafts.items) and not await _has_content(session, actor)
     return {
         "links": links,
+        "is_new": is_new,
         "created": made,
         "today": counted,
         "waiting": waiting,
@@ -83,6 +88,13 @@ async def _load_home(
             for draft, count, _ in drafts.items
         ],
     }
+
+
+async def _has_content(session: ReadSession, actor: Caller) -> bool:
+    """Return whether a user without links has a list or an item: they know their way already."""
+    has_list = select(LinkList.id).where(LinkList.owner_id == actor.user.id).exists()
+    has_item = select(Item.id).where(Item.user_id == actor.user.id).exists()
+    return bool(await session.scalar(select(or_(has_list, has_item))))
 
 
 ROUTERS = (

@@ -23,7 +23,7 @@ from sqlalchemy import (
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRelation, AccessRight, is_allowed
-from refract.links.errors import LinkNotFound, NotOwner
+from refract.links.errors import LinkNotFound, NotOwner, PrimaryOwnerRequired
 from refract.links.models import Link, LinkOwner, LinkShare, LinkState, Visibility
 
 
@@ -54,10 +54,14 @@ class LinkAccess:
     def require(self, right: AccessRight) -> None:
         """Raise an error if the user may not do this.
 
-        `LinkNotFound` if they may not see the link, else `NotYours`.
+        `LinkNotFound` if they may not see the link, `PrimaryOwnerRequired` if they co-own it, else
+        `NotOwner`.
         """
-        if not self.allows(right):
-            raise NotOwner if self.allows(AccessRight.VIEW) else LinkNotFound
+        if self.allows(right):
+            return
+        if not self.allows(AccessRight.VIEW):
+            raise LinkNotFound
+        raise PrimaryOwnerRequired if self.owns else NotOwner
 
 
 async def load_access(session: ReadSession, caller: LinkCaller, link: Link) -> LinkAccess:

@@ -51,6 +51,10 @@ class NotOwner(Forbidden):
     """You can view this link, but only its owners can do this."""
 
 
+class PrimaryOwnerRequired(Forbidden):
+    """You co-own this link, but only its primary owner can do this."""
+
+
 class ChangedByAdmin(Forbidden):
     """An administrator did this, so only an administrator can undo it."""
 

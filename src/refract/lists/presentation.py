@@ -166,6 +166,11 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
         "slug": found.slug,
         "status": ListStatus(found.status),
         "on_hold": found.on_hold,
+        "replaces": (
+            f"{base_url}/{found.slug}"
+            if found.status == ListStatus.DRAFT and found.family_id != found.id
+            else None
+        ),
         "edition": found.edition,
         "created_at": found.created_at,
         "updated_at": found.updated_at,

@@ -157,6 +157,9 @@ class ListSummary(OutputSchema):
     status: ListStatus
     on_hold: bool = Field(description="The owner's account is suspended, so the page returns 410.")
     edition: int | None
+    replaces: str | None = Field(
+        default=None, description="The URL whose page a draft of a new edition will replace."
+    )
     created_at: datetime
     updated_at: datetime
     published_at: datetime | None

@@ -124,9 +124,8 @@ def _parse_query(request: Request, zone: str, now: datetime) -> tuple[str, Stats
     """Return the preset, or the two chosen dates, both of them included."""
     params = request.query_params
     try:
-        begin, end = (
-            date.fromisoformat(params.get("from", "")),
-            date.fromisoformat(params.get("to", "")),
+        begin, end = sorted(  # in either order, as two ends of a range may be picked
+            date.fromisoformat(params.get(name, "")) for name in ("from", "to")
         )
         step = Granularity(params.get("by", "day"))
         return "", StatsQuery(begin, end + timedelta(days=1), step, zone)

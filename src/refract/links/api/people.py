@@ -19,6 +19,7 @@ from refract.links.errors import (
     OwnerExists,
     OwnerNotFound,
     PrimaryOwnerProtected,
+    PrimaryOwnerRequired,
     ShareExists,
     ShareNotFound,
     TooManyInvitations,
@@ -53,6 +54,7 @@ _PEOPLE = (
     InvalidStateTransition,
 )
 _OFFERED = problems(*_PEOPLE, TooManyInvitations)
+_TRANSFERRED = problems(*_PEOPLE, PrimaryOwnerRequired, TooManyInvitations)
 _DONE = {"model": LinkOut, "description": "Assigned by an administrator, without an invitation."}
 
 
@@ -99,7 +101,7 @@ async def remove_owner(link_id: Id, user_id: Id, actor: WriteCaller, rt: Rt) -> 
     return Response(status_code=204)
 
 
-@router.post("/transfer", status_code=202, responses=_OFFERED | {200: _DONE})
+@router.post("/transfer", status_code=202, responses=_TRANSFERRED | {200: _DONE})
 async def transfer_link(
     link_id: Id, person: PersonIn, actor: WriteCaller, rt: Rt, response: Response
 ) -> InvitationCreated | LinkOut:

@@ -17,6 +17,7 @@ from refract.links.errors import (
     LinkNotFound,
     NotOwner,
     OwnerExists,
+    PrimaryOwnerRequired,
     TooManyInvitations,
 )
 from refract.links.models import InvitedRole, LinkInvitation, LinkOwner
@@ -103,7 +104,7 @@ async def accept_invitation(
         locked = await lock_link(
             session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role]
         )
-    except (LinkNotFound, NotOwner) as exc:
+    except (LinkNotFound, NotOwner, PrimaryOwnerRequired) as exc:
         raise InvitationNotFound from exc
     locked.require_not_deleted(Phrase("accepted"))
     locked.caller = LinkCaller(user_id)  # they make the change, by the rights of the sender
