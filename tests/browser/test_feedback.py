@@ -264,3 +264,19 @@ async def test_on_a_phone_buttons_and_panels_are_on_the_screen(visit: Visit) -> 
         assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     finally:
         await page.set_viewport_size({"width": 1280, "height": 800})
+
+
+async def test_a_key_without_permissions_is_refused(visit: Visit) -> None:
+    page = visit.page
+    await page.goto("/app/settings")
+    form = page.locator("form[action='/app/settings/keys']")
+    await form.get_by_label("Name").fill("Nothing allowed")
+    for box in await form.get_by_role("checkbox").all():
+        await box.uncheck()
+    await form.get_by_role("button", name="Create key").click()
+
+    error = page.locator(".field-error")
+    await expect(error).to_have_text("Select at least one permission.")
+    await expect(error).to_be_focused()
+    assert await error.evaluate(IN_VIEW)
+    _expect_refusal(visit, 422)

@@ -148,7 +148,7 @@ class KeyCreate(InputSchema):
     """A new API key."""
 
     name: KeyName = Field(examples=["Blog automation"])
-    scopes: Annotated[list[Scope], Field(max_length=len(Scope))] = Field(
+    scopes: Annotated[list[Scope], Field(min_length=1, max_length=len(Scope))] = Field(
         default_factory=lambda: [Scope.READ, Scope.WRITE]
     )
     expires_at: AwareDatetime | None = Field(

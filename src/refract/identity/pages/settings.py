@@ -214,7 +214,7 @@ def _describe_key_errors(exc: ValidationError) -> dict[str, str]:
     """Return what is wrong with each field of the form for a new key."""
     known = {
         "name": gettext("Enter a name of at most 100 characters."),
-        "scopes": gettext("Select permissions from the list."),
+        "scopes": gettext("Select at least one permission."),
     }
     found = list_field_errors(exc.errors())
     return {

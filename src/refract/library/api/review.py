@@ -83,7 +83,7 @@ async def restore_item(
 async def erase_item(
     item_id: Id, actor: WriteCaller, rt: Rt, if_match: IfMatchHeader = None
 ) -> Response:
-    """Erase a discarded item for good. This can't be undone."""
+    """Erase a discarded item permanently. This can't be undone."""
     async with lock_own_item(rt, actor, item_id, if_match) as locked:
         await service.erase_item(locked)
     return Response(status_code=204)

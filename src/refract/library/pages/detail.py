@@ -108,7 +108,7 @@ async def restore_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
 
 @router.post("/app/library/{item_id}/erase")
 async def erase_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
-    """Erase a discarded item for good."""
+    """Erase a discarded item permanently."""
     async with lock_own_item(rt, actor, item_id) as locked:
         title = locked.item.title or locked.item.text
         await service.erase_item(locked)

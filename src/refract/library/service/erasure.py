@@ -16,7 +16,7 @@ from refract.tags.service import adjust_usage
 
 
 async def erase_item(locked: LockedItem) -> None:
-    """Erase a discarded item with its page, for good."""
+    """Erase a discarded item with its page permanently."""
     locked.require_status(Phrase("erased"), ItemStatus.DISCARDED)
     item = locked.item
     locked.session.expunge(item)

@@ -19,7 +19,7 @@ from refract.links.access import LinkAccess
 from refract.links.dependencies import Space, to_link_caller
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS, preview_expansion
 from refract.links.pages.history import build_version
-from refract.links.pages.link_rows import SavedItemFinder, get_stats_source
+from refract.links.pages.link_rows import find_saved_items, get_stats_source
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
 from refract.web import flash
@@ -90,8 +90,7 @@ async def render_link(
         colors = await queries.load_tag_colors(session, card.tags)
         versions = await _load_versions(session, card, access)
         people = await _load_people(session, rt, link_id, access)
-        find_items: SavedItemFinder = request.app.state.find_saved_items
-        saved = await find_items(session, actor.user.id, link.destination)
+        people["saved_items"] = await find_saved_items(request, session, actor, link)
     out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
@@ -121,7 +120,6 @@ async def render_link(
         visibility_label=VISIBILITY_LABELS[out.visibility],
         redirect_label=REDIRECT_LABELS[out.redirect_status],
         shown=figures,
-        saved_items=saved,
         **people,
         **context,
     )

@@ -34,6 +34,13 @@ SavedItemFinder = Callable[[ReadSession, int, str], Awaitable[list[dict[str, str
 """Return the user's library items of a URL: `id` and `title`. `refract.registry` names it."""
 
 
+async def find_saved_items(
+    request: Request, session: ReadSession, actor: Caller, link: Link
+) -> list[dict[str, str]]:
+    find: SavedItemFinder = request.app.state.find_saved_items
+    return await find(session, actor.user.id, link.destination)
+
+
 def get_stats_source(request: Request) -> LinkStatsSource:
     """Return the source that the app was composed with."""
     source: LinkStatsSource = request.app.state.link_stats
