@@ -24,7 +24,7 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
     data = tmp_path / "data"
     outside = Outside(data)
     with (
-        serving(data, "--role", role) as server,
+        serving(data, "--role", role, REFRACT_BACKGROUND="process") as server,
         httpx.Client(base_url=server.url, headers=PERSON, timeout=PATIENCE) as client,
     ):
         link = outside.link("https://example.com/landing?x=1", name="road-map")
