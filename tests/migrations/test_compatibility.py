@@ -4,6 +4,7 @@ Findings: `/ready` was green on a schema older than the code; old code did not s
 schema; nothing said what going back loses.
 """
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,8 @@ from refract.migrations.losses import rehearse_downgrade
 from refract.migrations.schema_state import SchemaTooNew
 from tests import make
 from tests.serving import refract
+from tests.waiting import PATIENCE
+from tools.serving import command, environment
 
 BEFORE = migrations.list_revisions()[-2]
 
@@ -63,7 +66,15 @@ async def test_readiness_compares_schema_and_code(client: AsyncClient, rt: Runti
 
 
 def _by(version: Version, data: Path, *words: str) -> tuple[int, str]:
-    done = refract(*words, "--data-dir", str(data), PYTHONPATH=str(version.path))
+    """Run a command of another version, which only a new interpreter can load."""
+    done = subprocess.run(
+        [*command(*words), "--data-dir", str(data)],
+        env=environment() | {"PYTHONPATH": str(version.path)},
+        capture_output=True,
+        text=True,
+        timeout=2 * PATIENCE,
+        check=False,
+    )
     return done.returncode, done.stdout + done.stderr
 
 
