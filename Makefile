@@ -56,7 +56,8 @@ $(READY): requirements.lock requirements-dev.lock tools/environment.py $(NATIVE)
 # Without --dist the tests are distributed by file (tests/groups_plugin.py), long ones first.
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --durations 15
 
-test: check model  ## Everything: make check, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
+test: $(READY)  ## Everything: make check, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
+	$(MAKE) --no-print-directory -j2 check model
 	$(WITH_SERVICES) -- $(PYTEST) $(ARGS)
 
 # The same tests in groups that share nothing, so that they can run in parallel: make -j2 test-unit test-faults
