@@ -47,6 +47,8 @@ CLICK_DAYS = 3
 CLICKS_PER_DAY = 3
 SLICE = 5_000
 NODE = "bench"
+MIN_TAGS = 120
+"""Enough to fill a page of tags, at any size."""
 RARE_WORD = "quokkas"
 """In the titles of a few links and items, however many there are."""
 _VOCABULARY = 20_000
@@ -121,8 +123,8 @@ class GrowthFiller:
                 self._data.cookies[name] = await make.cookie(session, self._rt, user)
 
     async def _add_tags(self) -> None:
-        self._shared = self._rt.ids.next_ids(max(20, self._links // 100))
-        self._personal = self._rt.ids.next_ids(max(20, self._links // 1000))
+        self._shared = self._rt.ids.next_ids(max(MIN_TAGS, self._links // 100))
+        self._personal = self._rt.ids.next_ids(max(MIN_TAGS, self._links // 1000))
         rows = [
             build_tag_row(number, None, f"tag-{place}", f"Tag {place}", self._now)
             for place, number in enumerate(self._shared)
@@ -154,7 +156,9 @@ class GrowthFiller:
             self._data.link_id = link_id if owner == self._data.ada else self._data.link_id
             tags = {self._shared[0]} if dice < 300 else set()
             tags |= {self._shared[number % len(self._shared)]} if dice % 3 == 0 else set()
-            rows[LinkTag] += [{"link_id": link_id, "tag_id": tag} for tag in sorted(tags)]
+            rows[LinkTag] += [
+                {"link_id": link_id, "tag_id": tag, "owner_id": owner} for tag in sorted(tags)
+            ]
             if dice < 600:
                 self._add_clicks(rows, number, link_id)
         return rows

@@ -41,6 +41,7 @@ from refract.core.db.session import Database
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from refract.jobs.cleanup import UpdateStatistics, update_statistics
+from refract.links.jobs import AssignOwners, assign_owners
 from refract.links.models import USER_LINKS
 from tests.client import by_cookie, by_key
 
@@ -218,6 +219,7 @@ async def run_maintenance(rt: Runtime, data: DataSet) -> None:
         async with rt.db.write() as session:
             await enqueue_group_build(session, rt, USER_LINKS, user_id)
         await build_group(rt, BuildGroup(group_kind=USER_LINKS, group_id=user_id))
+    await assign_owners(rt, AssignOwners())
     await update_statistics(rt, UpdateStatistics())
     await verify_clicks(rt, VerifyClicks())
     if rt.db.dialect == "postgresql":

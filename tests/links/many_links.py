@@ -67,6 +67,10 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
         for name in COPIED_COLUMNS:
             own = f"(SELECT {name} FROM links WHERE links.id = link_owners.link_id)"  # noqa: S608
             await session.execute(text(f"UPDATE link_owners SET {name} = {own}"))  # noqa: S608
+        for table in ("link_totals", "link_tags"):
+            own = f"FROM link_owners WHERE primary_link_id = {table}.link_id"
+            copied = f"UPDATE {table} SET owner_id = (SELECT user_id {own})"  # noqa: S608
+            await session.execute(text(copied))
         await _names(session, rt, first)
     await gather_statistics(
         rt,

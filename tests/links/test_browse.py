@@ -11,8 +11,9 @@ from refract.core.pagination import CursorCodec, InvalidCursor
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
+from refract.links.jobs import AssignOwners, assign_owners
 from refract.links.models import Link, LinkState, LinkTotals
-from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, browse, candidates
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, candidates
 from refract.links.schemas import LinkPatch
 from tests import make
 
@@ -21,7 +22,6 @@ from tests import make
 def bound(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let three links be many, so that they are read in order instead of being sorted."""
     monkeypatch.setattr(candidates, "MAX_CANDIDATES", request.param)
-    monkeypatch.setattr(browse, "CLICK_WINDOW", request.param)
 
 
 async def _all(
@@ -293,6 +293,74 @@ async def test_a_cursor_belongs_to_one_question_of_one_person(
             if broken:
                 with pytest.raises(InvalidCursor):
                     await page(ada, broken)
+
+
+@pytest.mark.usefixtures("bound")
+async def test_own_links_by_clicks_and_tags_include_those_without_copies(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
+    """Co-owned links, and those that were clicked for the first time a moment ago."""
+    own = await _links(rt, ada, clock, "abcd", tags=["x"])
+    other = await _links(rt, bob, clock, "efg", tags=["x"])
+    clicks = {"a": 5, "b": 0, "c": 9, "e": 7, "f": 8}
+    every = own | other
+    async with rt.db.write() as session:
+        await service.add_owner(session, make.who(bob), other["e"].id, ada.email, clock.now())
+        for title in "abef":
+            at = clock.now() + timedelta(minutes=clicks[title])
+            session.add(
+                LinkTotals(
+                    link_id=every[title].id,
+                    total_clicks=clicks[title],
+                    bot_clicks=0,
+                    last_clicked_at=at if clicks[title] else None,
+                )
+            )
+    for limit in (1, 2, 200):
+        for sort in queries.CLICK_SORTS:
+            assert await _all(rt, ada, limit, sort=sort) == list("eadcb")
+    await assign_owners(rt, AssignOwners())
+    async with rt.db.write() as session:
+        at = clock.now() + timedelta(minutes=9)
+        session.add(
+            LinkTotals(link_id=own["c"].id, total_clicks=9, bot_clicks=0, last_clicked_at=at)
+        )
+    for limit in (1, 2, 200):
+        for sort in queries.CLICK_SORTS:
+            for asked in ({}, {"tags": ("x",)}, {"status": LinkState.ACTIVE}):
+                assert await _all(rt, ada, limit, sort=sort, **asked) == list("ceadb")
+        assert await _all(rt, ada, limit, tags=("x",)) == list("edcba")
+        assert await _all(rt, ada, limit, tags=("x",), sort=LinkSort.UPDATED) == list("edcba")
+
+
+async def test_counts_of_states_are_what_the_filters_show(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
+    soon = clock.now() + timedelta(hours=1)
+    own = await _links(rt, ada, clock, "abcd")
+    await _links(rt, ada, clock, "ef", expires_at=soon)
+    held = await _links(rt, bob, clock, "ghi")
+    held |= await _links(rt, bob, clock, "j", expires_at=soon)
+    async with rt.db.write() as session:
+        for link in held.values():
+            await service.add_owner(session, make.who(bob), link.id, ada.email, clock.now())
+        await service.disable_link(session, make.who(ada), own["b"].id, clock.now())
+        await service.delete_link(session, make.who(ada), own["c"].id, clock.now())
+        await service.disable_link(session, make.who(bob), held["h"].id, clock.now())
+        await service.delete_link(session, make.who(bob), held["i"].id, clock.now())
+    shown: dict[str, int] = {}
+    for held_at in (None, clock.now()):
+        async with rt.db.write() as session:
+            (await session.get_one(User, bob.id)).held_at = held_at
+        for late in (False, True):
+            clock.advance(3600 * late)
+            shown = {state.value: len(await _all(rt, ada, status=state)) for state in LinkState}
+            async with rt.db.read() as session:
+                assert await queries.count_states(session, ada.id, clock.now()) == shown
+    async with rt.db.write() as session:
+        assert await service.mark_expired(session, clock.now()) == 3
+    async with rt.db.read() as session:
+        assert await queries.count_states(session, ada.id, clock.now()) == shown
 
 
 @pytest.mark.parametrize("sort", list(LinkSort))

@@ -1,4 +1,4 @@
-"""Owners' rows repeat what their links are filtered and sorted by."""
+"""Owners' rows repeat columns of links; totals and tags repeat the primary owner."""
 
 from datetime import timedelta
 
@@ -7,8 +7,16 @@ from sqlalchemy import select, update
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.links import service
-from refract.links.jobs import RepairCopies, repair_copies
-from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, Visibility
+from refract.links.jobs import AssignOwners, RepairCopies, assign_owners, repair_copies
+from refract.links.models import (
+    COPIED_COLUMNS,
+    NO_OWNER,
+    Link,
+    LinkOwner,
+    LinkTag,
+    LinkTotals,
+    Visibility,
+)
 from refract.links.schemas import LinkPatch
 from tests import make
 
@@ -72,3 +80,54 @@ async def test_a_job_repairs_copies_that_an_older_version_did_not_write(rt: Runt
     assert await _differing(rt) == {second}
     await repair_copies(rt, RepairCopies())
     assert await _differing(rt) == set()
+
+
+async def _owners(rt: Runtime, link_id: int) -> tuple[set[int | None], set[int | None]]:
+    """Return the owners that the totals and the tags of a link repeat."""
+    async with rt.db.read() as session:
+        found = [
+            set(await session.scalars(select(model.owner_id).where(model.link_id == link_id)))
+            for model in (LinkTotals, LinkTag)
+        ]
+    return found[0], found[1]
+
+
+async def test_totals_and_tags_follow_the_primary_owner(rt: Runtime, clock: ManualClock) -> None:
+    async with rt.db.write() as session:
+        ada, bob = [await make.person(session, rt, name) for name in ("ada", "bob")]
+        link = await make.link(session, rt, ada, tags=["x"])
+        session.add(LinkTotals(link_id=link.id, total_clicks=3, bot_clicks=0))
+    assert await _owners(rt, link.id) == ({None}, {ada.id})  # the ingester knows no owners
+    await assign_owners(rt, AssignOwners())
+    assert await _owners(rt, link.id) == ({ada.id}, {ada.id})
+
+    async with rt.db.write() as session:
+        await service.transfer_link(session, make.who(ada), link.id, bob.email, clock.now())
+        patch = LinkPatch(tags=["y"])
+        await service.edit_link(session, make.space(rt), make.who(bob), link.id, patch)
+    assert await _owners(rt, link.id) == ({bob.id}, {bob.id})
+
+    async with rt.db.write() as session:
+        await service.hand_over_links(session, bob, clock.now())
+    assert await _owners(rt, link.id) == ({ada.id}, {ada.id})
+
+    async with rt.db.write() as session:
+        await service.delete_link(session, make.who(ada), link.id, clock.now())
+        clock.advance(3600)
+        assert await service.purge_links(session, clock.now(), timedelta(minutes=1)) == 1
+    assert await _owners(rt, link.id) == ({NO_OWNER}, set())
+
+
+async def test_a_job_repairs_owners_that_an_older_version_did_not_write(rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        ada = await make.person(session, rt, "ada")
+        missing, wrong = [await make.link(session, rt, ada, tags=["x"]) for _ in range(2)]
+        session.add(LinkTotals(link_id=wrong.id, owner_id=7, total_clicks=3, bot_clicks=0))
+        for link, owner_id in ((missing, None), (wrong, 7)):
+            rows = update(LinkTag).where(LinkTag.link_id == link.id)
+            await session.execute(rows.values(owner_id=owner_id))
+    await assign_owners(rt, AssignOwners())
+    assert await _owners(rt, missing.id) == (set(), {ada.id})
+    assert await _owners(rt, wrong.id) == ({7}, {7})
+    await repair_copies(rt, RepairCopies())
+    assert await _owners(rt, wrong.id) == ({ada.id}, {ada.id})

@@ -56,8 +56,8 @@ def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
         )
     return found | {
         "seed_001 dashboard (idx_urls_creator)": page(who),
-        "mine with a tag": page(who, tag="T3"),
-        "all with a tag": page(admin, owner=OwnerFilter.ALL, tag="T3"),
+        "mine with a tag": page(who, tags=("T3",)),
+        "all with a tag": page(admin, owner=OwnerFilter.ALL, tags=("T3",)),
         "mine, searched": page(who, q="words 12"),
         "public, searched": page(who, owner=OwnerFilter.PUBLIC, q="words 12"),
         "mine of a day": page(who, created_after=now, created_before=now + timedelta(days=1)),

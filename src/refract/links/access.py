@@ -120,21 +120,22 @@ _LINK_WITH_ACCESS = {
 
 
 def is_owned_by(user_id: int) -> ColumnElement[bool]:
-    return (
-        select(LinkOwner.link_id)
-        .where(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
-        .correlate(Link)
-        .exists()
+    """Return the condition for links of a user.
+
+    Not with EXISTS: PostgreSQL would read all links of the user to look at some.
+    """
+    row = select(LinkOwner.link_id).where(
+        LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id
     )
+    return row.correlate(Link).scalar_subquery().is_not(None)
 
 
 def is_shared_with(user_id: int) -> ColumnElement[bool]:
-    return (
-        select(LinkShare.link_id)
-        .where(LinkShare.link_id == Link.id, LinkShare.user_id == user_id)
-        .correlate(Link)
-        .exists()
+    """Return the condition for links that are shared with a user."""
+    row = select(LinkShare.link_id).where(
+        LinkShare.link_id == Link.id, LinkShare.user_id == user_id
     )
+    return row.correlate(Link).scalar_subquery().is_not(None)
 
 
 def is_visible_to(caller: LinkCaller | None) -> ColumnElement[bool]:

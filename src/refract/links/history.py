@@ -123,14 +123,15 @@ def restore_fields(link: Link, snapshot: Mapping[str, Any], *, with_state: bool)
 
 
 def build_search_text(link: Link, names: Sequence[str]) -> str:
-    """Return the text that searches match, also without accents. Names match with `-` or `_`."""
+    """Return the text that searches match, also without accents. Names match with `-` or `_`.
+
+    The host is added where it is written differently, as in reports and blocklists.
+    """
     spelled = {form for name in names for form in (fold_text(name), name_key(name))}
-    return "\n".join(
-        [
-            *sorted(spelled),
-            *(fold_for_search(text) for text in (link.title, link.notes, link.destination) if text),
-        ]
-    )
+    texts = [fold_for_search(text) for text in (link.title, link.notes, link.destination) if text]
+    if link.destination_host not in texts[-1]:
+        texts.append(link.destination_host)
+    return "\n".join([*sorted(spelled), *texts])
 
 
 def _to_api_value(field: str, snapshot: Mapping[str, Any]) -> Any:

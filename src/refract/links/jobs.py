@@ -31,10 +31,21 @@ class PurgeInvitations(JobPayload):
     kind: ClassVar[str] = "links.forget_invitations"
 
 
+class AssignOwners(JobPayload):
+    """Fill in the owners of links that were clicked for the first time."""
+
+    kind: ClassVar[str] = "links.assign_owners"
+
+
 class RepairCopies(JobPayload):
-    """Correct what the rows of owners repeat of their links, after a rolling upgrade."""
+    """Correct what rows of owners, totals and tags repeat, after a rolling upgrade."""
 
     kind: ClassVar[str] = "links.repair_copies"
+
+
+@handles(AssignOwners)
+async def assign_owners(rt: Runtime, _job: AssignOwners) -> None:
+    await write_in_slices(rt, service.assign_owners)
 
 
 @handles(RepairCopies)
@@ -70,6 +81,7 @@ async def purge_links(rt: Runtime, _job: PurgeLinks) -> None:
 
 
 HANDLERS = (
+    assign_owners,
     repair_copies,
     mark_expired,
     purge_links,
@@ -80,6 +92,7 @@ HANDLERS = (
 )
 PERIODIC = (
     PeriodicJob(MarkExpired(), seconds=60),
+    PeriodicJob(AssignOwners(), seconds=60),
     PeriodicJob(PurgeLinks(), daily=time(2, 0)),
     PeriodicJob(PurgeInvitations(), daily=time(2, 15)),
     PeriodicJob(RepairCopies(), daily=time(2, 45)),

@@ -153,14 +153,13 @@ class Link(Model):
     version: Mapped[int]
     search_text: Mapped[str] = mapped_column(Text)  # folded: names, title, notes, destination
     on_hold: Mapped[bool] = column_property(
-        select(_USERS.c.id)
+        # Not with EXISTS: PostgreSQL would read all links on hold to look at one.
+        select(_USERS.c.held_at)
         .join(_OWNERS, _OWNERS.c.user_id == _USERS.c.id)
-        .where(
-            _OWNERS.c.primary_link_id == id,  # noqa: A003 - the column above
-            _USERS.c.held_at.is_not(None),
-        )
+        .where(_OWNERS.c.primary_link_id == id)  # noqa: A003 - the column above
         .correlate_except(_OWNERS, _USERS)
-        .exists(),
+        .scalar_subquery()
+        .is_not(None),
         expire_on_flush=False,
     )
 
@@ -193,17 +192,28 @@ class Link(Model):
         )
 
 
+NO_OWNER = 0
+"""The `owner_id` of a row whose link is purged. NULL means not looked up yet."""
+
+
 class LinkTotals(Model):
-    """Clicks of a link; no row means none. Only the ingester writes it; purges keep it."""
+    """Clicks of a link; no row means none. The ingester counts; purges keep the row.
+
+    `owner_id` repeats the primary owner, so that a user's links are sorted along an index. The
+    ingester does not know owners: a job fills it in (`links.service.assign_owners`).
+    """
 
     __tablename__ = "link_totals"
     __table_args__ = (
         Index("ix_link_totals_total_clicks", "total_clicks", "link_id"),
         Index("ix_link_totals_last_clicked_at", "last_clicked_at", "link_id"),
+        Index("ix_link_totals_owner_clicks", "owner_id", "total_clicks", "link_id"),
+        Index("ix_link_totals_owner_last", "owner_id", "last_clicked_at", "link_id"),
         TABLE_OPTIONS,
     )
 
     link_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    owner_id: Mapped[int | None]
     total_clicks: Mapped[int] = mapped_column(default=0)
     bot_clicks: Mapped[int] = mapped_column(default=0)
     last_clicked_at: Mapped[datetime | None]
@@ -336,10 +346,14 @@ class LinkInvitation(Model):
 
 
 class LinkTag(Model):
-    """A shared tag on a link."""
+    """A shared tag on a link. `owner_id` repeats the primary owner, as in `LinkTotals`."""
 
     __tablename__ = "link_tags"
-    __table_args__ = (Index("ix_link_tags_tag", "tag_id", "link_id"), TABLE_OPTIONS)
+    __table_args__ = (
+        Index("ix_link_tags_tag", "tag_id", "link_id"),
+        Index("ix_link_tags_owner", "owner_id", "tag_id", "link_id"),
+        TABLE_OPTIONS,
+    )
 
     link_id: Mapped[int] = mapped_column(
         ForeignKey("links.id"), primary_key=True, autoincrement=False
@@ -347,6 +361,7 @@ class LinkTag(Model):
     tag_id: Mapped[int] = mapped_column(
         ForeignKey("tags.id"), primary_key=True, autoincrement=False
     )
+    owner_id: Mapped[int | None]
 
 
 class LinkChange(Model):

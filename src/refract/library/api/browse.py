@@ -86,10 +86,10 @@ class TypeCount(OutputSchema):
 
 
 class LibraryFilters(OutputSchema):
-    """The number of items that each further filter would leave, among the newest 2,000."""
+    """The number of items that each further filter would leave, among the newest 1,000."""
 
     total: int = Field(
-        description="At most 2,001, which means more than 2,000: then all numbers are minimums."
+        description="At most 1,001, which means more than 1,000: then all numbers are minimums."
     )
     types: list[TypeCount]
     tags: list[LibraryTagCount] = Field(

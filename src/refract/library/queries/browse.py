@@ -10,7 +10,21 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, false, func, or_, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    String,
+    and_,
+    cast,
+    false,
+    func,
+    null,
+    or_,
+    select,
+    union_all,
+)
 
 from refract.core.db.bulk import MAX_PARAMETERS, iter_batches
 from refract.core.db.session import ReadSession
@@ -35,7 +49,7 @@ from refract.tags.models import Tag, TagAlias
 from refract.tags.personal_tags import find_tags_by_key
 
 MAX_FACETS = 50
-MAX_COUNTED = 2_000
+MAX_COUNTED = 1_000
 """Items over which filters are counted, at most, so that a large library costs no more."""
 
 
@@ -121,39 +135,52 @@ class LibraryFacets:
 
 
 async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> LibraryFacets:
-    """Count the filters over the newest items that match, by four queries."""
+    """Count the filters over the newest items that match, by two queries."""
     query = await _build_query(session, library_filter)
     if query is None:
         return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [])
-    newest = _select_newest(session, query).subquery("newest")
-    by_type = select(newest.c.type, func.count()).group_by(newest.c.type)
-    types = dict.fromkeys(ItemType, 0) | {
-        ItemType(kind): count for kind, count in (await session.execute(by_type)).all()
-    }
-    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == newest.c.id).exists()
-    untagged = await session.scalar(select(func.count()).select_from(newest).where(bare)) or 0
-    count = func.count().label("items")
-    tag_counts = (
-        select(ItemTag.tag_id, count)
-        .select_from(newest)
-        .join(ItemTag, ItemTag.item_id == newest.c.id)
-        .group_by(ItemTag.tag_id)
-    )
-    found = await session.execute(
-        tag_counts.order_by(count.desc(), ItemTag.tag_id).limit(MAX_FACETS)
-    )
-    counts = {row.tag_id: row.items for row in found.all()}
-    tags = (
-        {tag.id: tag for tag in await session.scalars(select(Tag).where(Tag.id.in_(list(counts))))}
-        if counts
-        else {}
-    )
+    types: dict[str, int] = dict.fromkeys(ItemType, 0)
+    by_tag: dict[int, int] = {}
+    untagged = 0
+    for kind, tag_id, count in await session.execute(_select_counts(session, query)):
+        if kind is not None:
+            types[ItemType(kind)] = count
+        elif tag_id is not None:
+            by_tag[tag_id] = count
+        else:
+            untagged = count
+    named = select(Tag).where(Tag.id.in_(list(by_tag)))
+    tags = {tag.id: tag for tag in await session.scalars(named)} if by_tag else {}
+    most_used = sorted(by_tag.items(), key=lambda pair: (-pair[1], pair[0]))
     return LibraryFacets(
         sum(types.values()),
         {str(kind): number for kind, number in types.items()},
         untagged,
-        [(tags[tag_id], number) for tag_id, number in counts.items()],
+        [(tags[tag_id], number) for tag_id, number in most_used],
     )
+
+
+def _select_counts(session: ReadSession, query: _LibraryQuery) -> CompoundSelect[Any]:
+    """Select numbers of items: of each type, without tags, and of the most used tags.
+
+    In one statement, so that the items are found once.
+    """
+    newest = _select_newest(session, query).cte("newest")
+    count = func.count().label("counted")
+    no_type, no_tag = cast(null(), String).label("type"), cast(null(), BigInteger).label("tag_id")
+    by_type = select(newest.c.type, no_tag, count).group_by(newest.c.type)
+    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == newest.c.id).exists()
+    untagged = select(no_type, no_tag, count).select_from(newest).where(bare)
+    tagged = (
+        select(ItemTag.tag_id, count)
+        .select_from(newest)
+        .join(ItemTag, ItemTag.item_id == newest.c.id)
+        .group_by(ItemTag.tag_id)
+        .order_by(count.desc(), ItemTag.tag_id)
+        .limit(MAX_FACETS)
+        .subquery("tagged")
+    )
+    return union_all(by_type, untagged, select(no_type, tagged.c.tag_id, tagged.c.counted))
 
 
 async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:

@@ -1,12 +1,6 @@
 """Queries about links."""
 
-from refract.links.queries.browse import (
-    CLICK_SORTS,
-    LinkFilter,
-    LinkSort,
-    OwnerFilter,
-    load_links_page,
-)
+from refract.links.queries.browse import LinkFilter, OwnerFilter, load_links_page
 from refract.links.queries.bulk import (
     ExistingLink,
     find_existing_links,
@@ -43,6 +37,7 @@ from refract.links.queries.links import (
     suggest_similar_names,
     view_link,
 )
+from refract.links.queries.ordering import CLICK_SORTS, LinkSort
 
 __all__ = [
     "CLICK_SORTS",

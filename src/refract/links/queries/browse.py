@@ -1,9 +1,8 @@
 """Pages of links: filters, search and four sort orders, each along an index.
 
-Ids are in order of creation. A filter that leaves few links is evaluated first (`candidates`), so
-that no page reads all links to find them. Sorting many links by clicks has two segments: links with
-clicks, along the index of totals, then those without, by creation. So links need no row of totals,
-and a list of all links needs no sorting.
+A filter that leaves few links is evaluated first (`candidates`), so that no page reads all links to
+find them: their ids are sorted, then the links of a page are loaded. What an index of copies does
+not have yet is sorted in the same way, and merged into the page.
 """
 
 from collections.abc import Sequence
@@ -12,14 +11,13 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, func, or_, select
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy import ColumnElement, Select, and_, null, select
 
 from refract.core.db.session import ReadSession
 from refract.core.ids import get_min_id
 from refract.core.pagination import CursorCodec, Page
 from refract.core.text import fold_text
-from refract.links.access import LinkCaller, is_visible_to
+from refract.links.access import LinkCaller, is_owned_by, is_shared_with, is_visible_to
 from refract.links.errors import UnsupportedSort
 from refract.links.models import (
     Link,
@@ -32,19 +30,23 @@ from refract.links.models import (
 )
 from refract.links.queries import candidates
 from refract.links.queries.links import is_in_state
+from refract.links.queries.ordering import (
+    CLICK_SORTS,
+    LinkRow,
+    LinkSort,
+    SortColumn,
+    SortColumns,
+    get_click_column,
+    get_click_value,
+    get_position,
+    has_clicks,
+    merge_rows,
+    sort_keys,
+)
 from refract.tags.grammar import slugify
 from refract.tags.queries import find_shared_tags
 
 MAX_QUERY_WORDS = 8
-CLICK_WINDOW = 1_000
-"""The most clicked links among which own ones are looked for first."""
-
-
-class LinkSort(StrEnum):
-    CREATED = "created"
-    UPDATED = "updated"
-    CLICKS = "clicks"
-    LAST_CLICK = "last_click"
 
 
 class OwnerFilter(StrEnum):
@@ -52,9 +54,6 @@ class OwnerFilter(StrEnum):
     SHARED = "shared"
     PUBLIC = "public"
     ALL = "all"  # administrators only
-
-
-CLICK_SORTS = (LinkSort.CLICKS, LinkSort.LAST_CLICK)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +71,38 @@ class LinkFilter:
 
 
 @dataclass(frozen=True, slots=True)
-class _SortSegment:
-    """A segment of a sort order: its columns, its condition, and the positions within it."""
-
-    columns: Sequence[InstrumentedAttribute[Any] | ColumnElement[Any]]
-    condition: ColumnElement[bool] | None = None
-    joins_totals: bool = False  # needs the totals' row
-    includes_unclicked: bool = False
-    """Whether links without totals are included, as the last ones."""
-
-
-@dataclass(frozen=True, slots=True)
 class _LinkQuery:
-    """A `LinkFilter` whose words and tag have been looked up."""
+    """A `LinkFilter` whose words and tag have been looked up, and how to find its links."""
 
     caller: LinkCaller
     filters: LinkFilter
     now: datetime
     words: Sequence[str]
     tag_ids: Sequence[int]
-    few: Sequence[int] | None = None
+    few: Select[int] | None = None
     """All links that can match, if they are few."""
-    all_marked: bool = True
-    """Whether all expired links are marked so, which a job does every minute."""
+    extra_ids: Sequence[int] = ()
+    """Links that the copies do not lead to yet, or not at all."""
+    knows_late: bool = True
+    """Whether all expired links are marked so, or among the extra ones."""
+    knows_owners: bool = True
+    """Whether all clicked links have the copy of their owner, or are among the extra ones."""
+
+    @property
+    def is_own(self) -> bool:
+        return self.filters.owner == OwnerFilter.ME
+
+    @property
+    def has_range(self) -> bool:
+        return bool(self.filters.created_after or self.filters.created_before)
+
+
+@dataclass(frozen=True, slots=True)
+class _LinkKeys:
+    """A query of the ids of links, and the columns of its order."""
+
+    statement: Select[Any]
+    columns: SortColumns
 
 
 async def load_links_page(
@@ -109,7 +117,7 @@ async def load_links_page(
 ) -> Page[Link]:
     """Return a page of links, newest or most first.
 
-    At most three queries for the links, and one more for each filter. Raises `UnsupportedSort` for
+    At most four queries for the links, and one more for each filter. Raises `UnsupportedSort` for
     public links by clicks, because their order would reveal counts that only owners may see.
     """
     if filters.owner == OwnerFilter.PUBLIC and filters.sort in CLICK_SORTS:
@@ -120,107 +128,170 @@ async def load_links_page(
     if tag_ids is None:
         return Page([], None)
     words = fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
-    query = _LinkQuery(caller, filters, now, words, tag_ids)
-    query = replace(query, few=await _find_few(session, query))
-    if filters.status == LinkState.EXPIRED and query.few is None:
-        late = await candidates.find_late_ids(session, now)
-        query = replace(query, all_marked=late == [])
-    rows = await _read_rows(session, query, position, limit + 1) if query.few != [] else []
-    page = cursors.build_page(bound, rows, limit, lambda row: _cursor_position(row, filters.sort))
+    query = await _plan(session, _LinkQuery(caller, filters, now, words, tag_ids))
+    if query.few is not None:
+        rows = await _read_few(session, query, query.few, position, limit + 1)
+    else:
+        rows = await _read_along_index(session, query, position, limit + 1)
+    if query.extra_ids:
+        extra = candidates.select_ids(query.extra_ids)
+        others = await _read_few(session, query, extra, position, limit + 1)
+        rows = merge_rows(rows, others, limit + 1)
+    page = cursors.build_page(bound, rows, limit, lambda row: get_position(row, filters.sort))
     return Page([link for link, _ in page.items], page.next_cursor)
 
 
-async def _find_few(session: ReadSession, query: _LinkQuery) -> Sequence[int] | None:
-    """Return all links that can match, if an index shows that they are few."""
-    for candidates_query in _list_candidate_queries(session, query):
-        found = await candidates.find_few_links(session, candidates_query)
-        if found is not None and query.filters.status == LinkState.EXPIRED:
-            late = await candidates.find_late_ids(session, query.now)
-            found = None if late is None else list({*found, *late})
-        if found is not None and len(found) <= candidates.MAX_CANDIDATES:
-            return found
-    return None
+async def _plan(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
+    """Find out whether few links can match, and which links the copies do not lead to."""
+    late: Sequence[int] | None = ()
+    if query.filters.status == LinkState.EXPIRED:
+        late = await candidates.find_late_ids(session, query.now)
+        query = replace(query, knows_late=late is not None, extra_ids=late or ())
+    if _is_in_order(query):
+        return query
+    for found in _list_candidates(query):
+        if await candidates.are_few(session, found):
+            return replace(query, few=found)
+    if query.is_own and (query.tag_ids or query.filters.sort in CLICK_SORTS):
+        query = await _plan_by_owner(session, query)
+    if query.few is None and query.words:
+        query = replace(query, few=await candidates.find_matching(session, query.words))
+    return query
 
 
-def _list_candidate_queries(session: ReadSession, query: _LinkQuery) -> list[Select[int]]:
-    """Return queries each of which finds all links that can match, by rising cost."""
+async def _plan_by_owner(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
+    """Use the copies of owners in tags and totals, if few links are without them."""
+    ids = await candidates.find_ids_without_copies(session, query.caller.user_id)
+    if ids is None:
+        return replace(query, knows_owners=False)
+    query = replace(query, extra_ids=[*query.extra_ids, *ids])
+    for tag_id in query.tag_ids:
+        tagged = candidates.select_tagged(tag_id, query.caller.user_id)
+        if await candidates.are_few(session, tagged):
+            return replace(query, few=tagged)
+    return query
+
+
+def _is_in_order(query: _LinkQuery) -> bool:
+    """Return whether an index has exactly the links of a filter, in the order of the list."""
+    filters = query.filters
+    if filters.sort != LinkSort.CREATED or query.words or query.tag_ids:
+        return False
+    if filters.status == LinkState.ON_HOLD:
+        return False
+    return filters.status is None or filters.visibility is None
+
+
+def _list_candidates(query: _LinkQuery) -> list[Select[int]]:
+    """Return queries each of which finds all links that can match."""
     filters, own = query.filters, query.caller.user_id
     found: list[Select[int]] = []
-    if filters.owner == OwnerFilter.ME:
-        if filters.status is not None:
+    if query.is_own:
+        if filters.status is not None and query.knows_late:
             found.append(candidates.select_own(own, filters.status))
         if filters.visibility is not None:
             found.append(candidates.select_own(own, visibility=filters.visibility))
-        if not found and not query.tag_ids and (query.words or filters.sort in CLICK_SORTS):
+        if not found:
             found.append(candidates.select_own(own))
-    found += [candidates.select_tagged(tag_id) for tag_id in query.tag_ids]
+    elif filters.owner == OwnerFilter.SHARED:
+        found.append(candidates.select_shared(own))
+    elif filters.status in (LinkState.DISABLED, LinkState.EXPIRED, LinkState.DELETED):
+        found.append(candidates.select_in_state(filters.status))
+    elif query.has_range:
+        found.append(candidates.select_all())
+    found = [_narrow_range(query, candidate) for candidate in found]
+    if not query.is_own:
+        found += [candidates.select_tagged(tag_id) for tag_id in query.tag_ids]
     if filters.status == LinkState.ON_HOLD:
         found.append(candidates.select_held())
-    if query.words and filters.owner in (OwnerFilter.ME, OwnerFilter.ALL):
-        matching = candidates.select_matching(
-            session, query.words, hosts=filters.owner == OwnerFilter.ALL
-        )
-        found += [] if matching is None else [matching]
     return found
 
 
-async def _read_rows(
-    session: ReadSession, query: _LinkQuery, position: Sequence[Any] | None, limit: int
-) -> list[tuple[Link, Any]]:
-    sort = query.filters.sort
-    rows: list[tuple[Link, Any]] = []
-    segments = _sort_segments(query)
-    first = (
-        len(segments) - 1 if position is not None and not position[0] and sort in CLICK_SORTS else 0
-    )
-    for number, segment in enumerate(segments[first:], start=first):
-        resumed = position if number == first else None
-        rows += await _read_segment(session, query, segment, resumed, limit - len(rows))
-        if len(rows) >= limit:
+def _narrow_range(query: _LinkQuery, found: Select[int]) -> Select[int]:
+    return found.where(*_build_range(query.filters, found.selected_columns[0]))
+
+
+def _build_range(filters: LinkFilter, link_id: SortColumn) -> list[ColumnElement[bool]]:
+    """Return the conditions for the time of creation, which is inside the id."""
+    conditions: list[ColumnElement[bool]] = []
+    if filters.created_after is not None:
+        conditions.append(link_id >= get_min_id(filters.created_after))
+    if filters.created_before is not None:
+        conditions.append(link_id < get_min_id(filters.created_before))
+    return conditions
+
+
+async def _read_few(
+    session: ReadSession,
+    query: _LinkQuery,
+    few: Select[int],
+    position: Sequence[Any] | None,
+    limit: int,
+) -> list[LinkRow]:
+    """Sort the ids of candidates, and load links by these until the page is full."""
+    keys = _sort_few(query, few)
+    rows: list[LinkRow] = []
+    wanted = limit
+    while len(rows) < limit:
+        statement = _load_by_keys(keys, position, wanted, _build_conditions(query))
+        found = sort_keys(await session.execute(statement))
+        rows += [(link, value) for _, value, link in found if link is not None]
+        if len(found) < wanted:
             break
-    return rows
+        link_id, value, _ = found[-1]
+        position = [link_id] if query.filters.sort == LinkSort.CREATED else [value, link_id]
+        wanted *= 4
+    return rows[:limit]
 
 
-def _sort_segments(query: _LinkQuery) -> list[_SortSegment]:
-    """Return the segments, by the columns of owners' rows where these are read along an index."""
-    sort, owns = query.filters.sort, query.filters.owner == OwnerFilter.ME and query.few is None
-    id_column = LinkOwner.link_id if owns else Link.id
-    if sort == LinkSort.CREATED:
-        return [_SortSegment([id_column])]
-    if sort == LinkSort.UPDATED:
-        return [_SortSegment([LinkOwner.updated_at if owns else Link.updated_at, id_column])]
-    column = LinkTotals.total_clicks if sort == LinkSort.CLICKS else LinkTotals.last_clicked_at
-    has = LinkTotals.total_clicks > 0 if sort == LinkSort.CLICKS else column.is_not(None)
-    if query.few is not None:
-        known = func.nullif(column, 0) if sort == LinkSort.CLICKS else column
-        columns = [known, Link.id]
-        return [_SortSegment(columns, joins_totals=True, includes_unclicked=True)]
-    never = ~select(LinkTotals.link_id).where(LinkTotals.link_id == Link.id, has).exists()
-    return [
-        _SortSegment([column, LinkTotals.link_id], has, joins_totals=True),
-        _SortSegment([id_column], never),
-    ]
+def _sort_few(query: _LinkQuery, few: Select[int]) -> _LinkKeys:
+    # The limit changes nothing: it keeps query planners from starting elsewhere.
+    found = few.limit(candidates.MAX_CANDIDATES + 1).subquery("few")
+    link_id, sort = found.c[0], query.filters.sort
+    value: SortColumn | None = None
+    statement: Select[Any] = select(found)
+    if query.is_own:
+        own = and_(LinkOwner.link_id == link_id, LinkOwner.user_id == query.caller.user_id)
+        statement = statement.join(LinkOwner, own)
+        value = LinkOwner.updated_at if sort == LinkSort.UPDATED else None
+    elif sort == LinkSort.UPDATED:
+        statement, value = statement.join(Link, Link.id == link_id), Link.updated_at
+    if sort in CLICK_SORTS:
+        statement = statement.outerjoin(LinkTotals, LinkTotals.link_id == link_id)
+        value = get_click_value(sort)
+    return _LinkKeys(statement, SortColumns(value, link_id, nulls_last=sort in CLICK_SORTS))
 
 
-def _build_query(query: _LinkQuery, segment: _SortSegment) -> Select[Any]:
+def _load_by_keys(
+    keys: _LinkKeys,
+    position: Sequence[Any] | None,
+    limit: int,
+    conditions: Sequence[ColumnElement[bool]] = (),
+) -> Select[Any]:
+    """Select the first ids after a position with their sort values and links, in any order.
+
+    There is no link where one does not meet the conditions.
+    """
+    columns = keys.columns
+    value = null() if columns.value is None else columns.value
+    statement = keys.statement.with_only_columns(
+        columns.link_id.label("link_id"), value.label("value")
+    )
+    if position is not None:
+        statement = statement.where(columns.is_after(position))
+    first = statement.order_by(*columns.order).limit(limit).subquery("first")
+    loaded = select(first.c.link_id, first.c.value, Link)
+    return loaded.outerjoin(Link, and_(Link.id == first.c.link_id, *conditions))
+
+
+def _build_conditions(query: _LinkQuery) -> list[ColumnElement[bool]]:
+    """Return the conditions of all filters on the links' own columns."""
     filters = query.filters
-    statement: Select[Any] = select(Link, segment.columns[0])
-    if segment.joins_totals:
-        statement = statement.join(
-            LinkTotals, LinkTotals.link_id == Link.id, isouter=segment.includes_unclicked
-        )
-    statement = _filter_by_owner(statement, query.caller, filters.owner)
-    conditions = [] if filters.owner == OwnerFilter.ME else [is_visible_to(query.caller)]
+    conditions = [*_build_owner_conditions(query), *_build_range(filters, Link.id)]
     for tag_id in query.tag_ids:
-        # Not by a join: SQLite would start from all links with the tag, and sort them.
+        # Not by a join or EXISTS: databases would start from all links with the tag.
         tagged = (LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id)
-        conditions.append(select(LinkTag.link_id).where(*tagged).exists())
-    if query.few is not None:
-        conditions.append(Link.id.in_(candidates.pad_ids(query.few)))
-    else:
-        conditions += _narrow(query)
-    if segment.condition is not None:
-        conditions.append(segment.condition)
+        conditions.append(select(LinkTag.link_id).where(*tagged).scalar_subquery().is_not(None))
     conditions.append(
         is_in_state(filters.status, query.now)
         if filters.status
@@ -232,104 +303,103 @@ def _build_query(query: _LinkQuery, segment: _SortSegment) -> Select[Any]:
             Link.visibility == stored,
             Link.audience.is_(None) if audience is None else Link.audience == audience,
         ]
-    if filters.created_after is not None:
-        conditions.append(segment.columns[-1] >= get_min_id(filters.created_after))
-    if filters.created_before is not None:
-        conditions.append(segment.columns[-1] < get_min_id(filters.created_before))
-    hosts = filters.owner == OwnerFilter.ALL
-    conditions += [candidates.has_word(word, hosts=hosts) for word in query.words]
-    return statement.where(*conditions)
+    return [*conditions, *(candidates.has_word(word) for word in query.words)]
+
+
+def _build_owner_conditions(query: _LinkQuery) -> list[ColumnElement[bool]]:
+    if query.is_own:
+        return [is_owned_by(query.caller.user_id)]
+    visible = is_visible_to(query.caller)
+    if query.filters.owner == OwnerFilter.SHARED:
+        return [visible, is_shared_with(query.caller.user_id)]
+    if query.filters.owner == OwnerFilter.PUBLIC:
+        return [visible, Link.visibility == Visibility.PUBLIC]
+    return [visible]
+
+
+async def _read_along_index(
+    session: ReadSession, query: _LinkQuery, position: Sequence[Any] | None, limit: int
+) -> list[LinkRow]:
+    """Read links in the order of the list until the page is full.
+
+    By clicks in two steps: those with clicks, then those without, unless a page begins there.
+    """
+    sort = query.filters.sort
+    if sort not in CLICK_SORTS:
+        return await _read_keys(session, _select_keys(query), position, limit)
+    rows: list[LinkRow] = []
+    if position is None or position[0]:
+        rows = await _read_keys(session, _select_clicked_keys(query), position, limit)
+        position = None
+    if len(rows) < limit:
+        keys = _select_keys(query, by_update=False)
+        clicked = select(LinkTotals.link_id).where(
+            LinkTotals.link_id == keys.columns.link_id, has_clicks(sort)
+        )
+        unclicked = replace(keys, statement=keys.statement.where(~clicked.exists()))
+        after = position and position[1:]
+        rows += await _read_keys(session, unclicked, after, limit - len(rows))
+    return rows
+
+
+async def _read_keys(
+    session: ReadSession, keys: _LinkKeys, position: Sequence[Any] | None, limit: int
+) -> list[LinkRow]:
+    found = sort_keys(await session.execute(_load_by_keys(keys, position, limit)))
+    return [(link, value) for _, value, link in found if link is not None]
+
+
+def _select_keys(query: _LinkQuery, *, by_update: bool | None = None) -> _LinkKeys:
+    """Select links by the rows that have the order of ids and of updates."""
+    by_update = query.filters.sort == LinkSort.UPDATED if by_update is None else by_update
+    if query.is_own:
+        columns = SortColumns(LinkOwner.updated_at if by_update else None, LinkOwner.link_id)
+        own = select(LinkOwner).where(LinkOwner.user_id == query.caller.user_id, *_narrow(query))
+        return _LinkKeys(_keep_matching(own, query, LinkOwner.link_id), columns)
+    if query.filters.owner == OwnerFilter.SHARED and not by_update:
+        shared = select(LinkShare).where(LinkShare.user_id == query.caller.user_id)
+        shared = _keep_matching(shared, query, LinkShare.link_id)
+        return _LinkKeys(shared, SortColumns(None, LinkShare.link_id))
+    columns = SortColumns(Link.updated_at if by_update else None, Link.id)
+    return _LinkKeys(select(Link).where(*_build_conditions(query), *_narrow(query)), columns)
+
+
+def _select_clicked_keys(query: _LinkQuery) -> _LinkKeys:
+    """Select links with clicks, by the index of their totals."""
+    sort, user_id = query.filters.sort, query.caller.user_id
+    totals: Select[Any] = select(LinkTotals).where(has_clicks(sort))
+    if query.is_own and query.knows_owners:
+        totals = totals.where(LinkTotals.owner_id == user_id)
+    elif query.is_own:
+        own = and_(LinkOwner.link_id == LinkTotals.link_id, LinkOwner.user_id == user_id)
+        totals = totals.join(LinkOwner, own)
+    totals = totals.where(*_build_range(query.filters, LinkTotals.link_id))
+    columns = SortColumns(get_click_column(sort), LinkTotals.link_id)
+    return _LinkKeys(_keep_matching(totals, query, LinkTotals.link_id), columns)
+
+
+def _keep_matching(keys: Select[Any], query: _LinkQuery, link_id: SortColumn) -> Select[Any]:
+    """Keep keys whose link meets all conditions.
+
+    By a scalar subquery: as a join or with EXISTS, a planner that expects few such links would read
+    and sort all of them, instead of following the index until the page is full.
+    """
+    passing = select(Link.id).where(Link.id == link_id, *_build_conditions(query))
+    ranged = _build_range(query.filters, link_id)
+    return keys.where(*ranged, passing.scalar_subquery().is_not(None))
 
 
 def _narrow(query: _LinkQuery) -> list[ColumnElement[bool]]:
     """Return conditions that follow from the filters and have an index in the order of ids."""
     filters = query.filters
-    has_status = filters.status is not None and query.all_marked
-    if filters.owner != OwnerFilter.ME:
-        is_expired = has_status and filters.status == LinkState.EXPIRED
+    if not query.is_own:
+        is_expired = filters.status == LinkState.EXPIRED and query.knows_late
         return [Link.status == LinkState.EXPIRED] if is_expired else []
-    if filters.status is not None and has_status:
+    if filters.status is not None and query.knows_late:
         return [candidates.is_copy_in_state(filters.status)]
     if filters.visibility is not None:
         return [LinkOwner.visibility == filters.visibility.columns[0]]
     return []
-
-
-def _filter_by_owner(query: Select[Any], caller: LinkCaller, owner: OwnerFilter) -> Select[Any]:
-    if owner == OwnerFilter.ME:
-        return query.join(
-            LinkOwner, and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
-        )
-    if owner == OwnerFilter.SHARED:
-        return query.join(
-            LinkShare, and_(LinkShare.link_id == Link.id, LinkShare.user_id == caller.user_id)
-        )
-    if owner == OwnerFilter.PUBLIC:
-        return query.where(Link.visibility == Visibility.PUBLIC)
-    return query
-
-
-async def _read_segment(
-    session: ReadSession,
-    query: _LinkQuery,
-    segment: _SortSegment,
-    position: Sequence[Any] | None,
-    limit: int,
-) -> list[tuple[Link, Any]]:
-    """Return the next rows of a segment.
-
-    Own links by clicks are looked for among the most clicked of all links first: those who own
-    many links own some of these. Only if these are too few, all own links are sorted.
-    """
-    after = None if position is None else _is_after(segment, position)
-    statement = _build_query(query, segment)
-    order = [column.desc() for column in segment.columns]
-    if segment.includes_unclicked:
-        order.insert(0, segment.columns[0].is_(None).asc())
-    statement = (statement if after is None else statement.where(after)).order_by(*order)
-    found: Sequence[Any] = ()
-    if segment.condition is not None and segment.joins_totals and _owns_many(query):
-        top = select(LinkTotals.link_id).where(
-            segment.condition, *([] if after is None else [after])
-        )
-        window = top.order_by(*order).limit(CLICK_WINDOW).subquery("top_links")
-        narrowed = statement.join(window, window.c.link_id == LinkTotals.link_id)
-        found = (await session.execute(narrowed.limit(limit))).all()
-    if len(found) < limit:
-        found = (await session.execute(statement.limit(limit))).all()
-    return [(link, _get_cursor_value(query, segment, value)) for link, value in found]
-
-
-def _owns_many(query: _LinkQuery) -> bool:
-    return query.few is None and query.filters.owner == OwnerFilter.ME
-
-
-def _get_cursor_value(query: _LinkQuery, segment: _SortSegment, value: Any) -> Any:
-    """Return the sort value that a cursor holds: 0 or None for links without clicks."""
-    if len(segment.columns) == 1 or value is None:
-        return 0 if query.filters.sort == LinkSort.CLICKS else None
-    return value
-
-
-def _is_after(segment: _SortSegment, position: Sequence[Any]) -> ColumnElement[bool]:
-    """Return the condition for rows after a position.
-
-    The first bound follows from the rest, but lets every query planner start in the middle of
-    the index.
-    """
-    if len(segment.columns) == 1:
-        return and_(segment.columns[0] < position[-1])
-    (first, second), (value, number) = segment.columns, position
-    if segment.includes_unclicked:
-        if not value:
-            return and_(first.is_(None), second < number)
-        return or_(first.is_(None), first < value, and_(first == value, second < number))
-    return and_(first <= value, or_(first < value, second < number))
-
-
-def _cursor_position(row: tuple[Link, Any], sort: LinkSort) -> tuple[Any, ...]:
-    link, value = row
-    return (link.id,) if sort == LinkSort.CREATED else (value, link.id)
 
 
 async def _find_tag_ids(session: ReadSession, tags: Sequence[str]) -> list[int] | None:

@@ -9,12 +9,29 @@ from collections.abc import Sequence
 from datetime import datetime
 from itertools import repeat
 
-from sqlalchemy import ColumnElement, Select, column, literal_column, or_, select, table
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    column,
+    func,
+    literal_column,
+    select,
+    table,
+    union_all,
+)
 
 from refract.core.db.bulk import MAX_PARAMETERS
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
-from refract.links.models import Link, LinkOwner, LinkState, LinkTag, Visibility
+from refract.links.models import (
+    Link,
+    LinkOwner,
+    LinkShare,
+    LinkState,
+    LinkTag,
+    LinkTotals,
+    Visibility,
+)
 
 MAX_CANDIDATES = MAX_PARAMETERS
 """Links that are sorted for a page, at most."""
@@ -23,16 +40,24 @@ _MAX_TRIGRAMS = 12
 _TRIGRAM_TABLE = table("link_search_fts", column("rowid"))
 
 
+async def are_few(session: ReadSession, query: Select[int]) -> bool:
+    """Return whether a query finds at most `MAX_CANDIDATES` links."""
+    found = query.limit(MAX_CANDIDATES + 1).subquery()
+    number = await session.scalar(select(func.count()).select_from(found)) or 0
+    return number <= MAX_CANDIDATES
+
+
 async def find_few_links(session: ReadSession, query: Select[int]) -> list[int] | None:
     """Return the ids that a query finds, or None if they are more than `MAX_CANDIDATES`."""
     ids = list(await session.scalars(query.limit(MAX_CANDIDATES + 1)))
     return ids if len(ids) <= MAX_CANDIDATES else None
 
 
-def pad_ids(ids: Sequence[int]) -> Sequence[int]:
-    """Repeat the last id up to a power of two, so that databases prepare few statements."""
+def select_ids(ids: Sequence[int]) -> Select[int]:
+    """Select links by id. Ids are repeated up to a power of two: databases prepare few queries."""
     size = min(1 << max(0, len(ids) - 1).bit_length(), max(MAX_CANDIDATES, len(ids)))
-    return [*ids, *repeat(ids[-1], size - len(ids))] if ids else ids
+    padded = [*ids, *repeat(ids[-1], size - len(ids))] if ids else ids
+    return select_all().where(Link.id.in_(padded))
 
 
 def select_own(
@@ -58,8 +83,23 @@ def is_copy_in_state(state: LinkState) -> ColumnElement[bool]:
     return LinkOwner.status == state
 
 
-def select_tagged(tag_id: int) -> Select[int]:
-    return select(LinkTag.link_id).where(LinkTag.tag_id == tag_id)
+def select_shared(user_id: int) -> Select[int]:
+    return select(LinkShare.link_id).where(LinkShare.user_id == user_id)
+
+
+def select_all() -> Select[int]:
+    return select(Link.id.label("link_id"))
+
+
+def select_in_state(state: LinkState) -> Select[int]:
+    """Select all links of a stored state."""
+    return select_all().where(Link.status == state)
+
+
+def select_tagged(tag_id: int, owner_id: int | None = None) -> Select[int]:
+    """Select links with a tag, of all users or of one primary owner."""
+    query = select(LinkTag.link_id).where(LinkTag.tag_id == tag_id)
+    return query if owner_id is None else query.where(LinkTag.owner_id == owner_id)
 
 
 def select_held() -> Select[int]:
@@ -76,26 +116,38 @@ async def find_late_ids(session: ReadSession, now: datetime) -> list[int] | None
     return await find_few_links(session, late)
 
 
-def select_matching(
-    session: ReadSession, words: Sequence[str], *, hosts: bool
-) -> Select[int] | None:
-    """Select links that may contain all words, by an index of trigrams; None without one.
+async def find_ids_without_copies(session: ReadSession, user_id: int) -> list[int] | None:
+    """Return links that the copies of owners in tags and totals do not lead to.
 
-    MariaDB has no such index. Words of fewer than three letters have no trigram.
+    A user's co-owned links, and all links that were clicked for the first time since the job ran
+    last. None if there are very many.
+    """
+    co_owned = select_own(user_id, LinkState.ON_HOLD).limit(MAX_CANDIDATES + 1).subquery()
+    unassigned = select(LinkTotals.link_id).where(LinkTotals.owner_id.is_(None))
+    recent = unassigned.limit(MAX_CANDIDATES + 1).subquery()
+    both = union_all(select(co_owned.c.link_id), select(recent.c.link_id)).subquery()
+    return await find_few_links(session, select(both.c.link_id))
+
+
+async def find_matching(session: ReadSession, words: Sequence[str]) -> Select[int] | None:
+    """Return a query of the links that may contain all words, or None if they are not few.
+
+    By an index of trigrams, which MariaDB does not have, nor words of fewer than three letters.
     """
     longest = max(words, key=len, default="")
     if len(longest) < MIN_TRIGRAM_LENGTH or session.dialect == "mysql":
         return None
     if session.dialect == "postgresql":
-        return select(Link.id).where(*(has_word(word, hosts=hosts) for word in words))
-    matches = literal_column("link_search_fts").op("MATCH", is_comparison=True)
-    return select(_TRIGRAM_TABLE.c.rowid).where(matches(_build_trigram_query(words)))
+        found = select_all().where(*(has_word(word) for word in words))
+    else:
+        matches = literal_column("link_search_fts").op("MATCH", is_comparison=True)
+        found = select(_TRIGRAM_TABLE.c.rowid).where(matches(_build_trigram_query(words)))
+    ids = await find_few_links(session, found)
+    return None if ids is None else select_ids(ids)
 
 
-def has_word(word: str, *, hosts: bool) -> ColumnElement[bool]:
-    """Match a word, with `hosts` also in the host in ASCII, as reports and blocklists have it."""
-    written = Link.search_text.contains(word, autoescape=True)
-    return or_(written, Link.destination_host.contains(word, autoescape=True)) if hosts else written
+def has_word(word: str) -> ColumnElement[bool]:
+    return Link.search_text.contains(word, autoescape=True)
 
 
 def _build_trigram_query(words: Sequence[str]) -> str:

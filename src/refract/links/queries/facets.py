@@ -4,13 +4,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ScalarSelect, func, select
+from sqlalchemy import ScalarSelect, Select, and_, func, not_, select
+from sqlalchemy.orm import aliased
 
 from refract.core.db.session import ReadSession
-from refract.links.access import is_owned_by
+from refract.identity.models import User
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag
-from refract.links.queries.candidates import is_copy_in_state
-from refract.links.queries.links import is_in_state
+from refract.links.queries.candidates import is_copy_in_state, select_own
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_COUNTED = 1_000
@@ -26,38 +26,69 @@ class LinkTagCount:
 
 
 async def count_states(session: ReadSession, user_id: int, now: datetime) -> dict[str, int]:
-    """Return a user's links by state, each up to one more than `MAX_COUNTED`. One query."""
-    counts = [_count_own(state, user_id, now) for state in LinkState]
+    """Return a user's links by state, each up to one more than `MAX_COUNTED`. Two queries.
+
+    The copies in owners' rows are counted along their index. They do not know of links that have
+    expired since the job ran last, nor of holds.
+    """
+    stored: list[LinkState] = [state for state in LinkState if state != LinkState.ON_HOLD]
+    counts = [_count_bounded(select_own(user_id, state), state.value) for state in stored]
+    query = select(*counts, _count_late(user_id, now))
+    *found, late = (await session.execute(query)).one()
+    by_state: dict[LinkState, int] = {
+        state: int(count) for state, count in zip(stored, found, strict=True)
+    }
+    held = await _count_held(session, user_id)
+    for state in stored:
+        if by_state[state] <= MAX_COUNTED and state != LinkState.DELETED:
+            by_state[state] -= held.get(state, 0)
+    if by_state[LinkState.ACTIVE] <= MAX_COUNTED:
+        by_state[LinkState.ACTIVE] -= late
+    by_state[LinkState.EXPIRED] += late
+    by_state[LinkState.ON_HOLD] = sum(held.values()) - held.get(LinkState.DELETED, 0)
+    return {state.value: min(max(0, by_state[state]), MAX_COUNTED + 1) for state in LinkState}
+
+
+def _count_bounded(query: Select[int], name: str) -> ScalarSelect[int]:
+    found = query.limit(MAX_COUNTED + 1).subquery(f"in_{name}")
+    return select(func.count()).select_from(found).scalar_subquery()
+
+
+def _count_late(user_id: int, now: datetime) -> ScalarSelect[int]:
+    """Count own links that have expired and are not marked so yet, and are not on hold."""
     late = (
         select(Link.id)
-        .where(Link.status == LinkState.ACTIVE, is_in_state(LinkState.EXPIRED, now))
-        .where(is_owned_by(user_id))
+        .where(Link.status == LinkState.ACTIVE, Link.expires_at <= now, not_(Link.on_hold))
         .limit(MAX_COUNTED + 1)
         .subquery("late")
     )
-    counts.append(select(func.count()).select_from(late).scalar_subquery())
-    *found, late_count = (await session.execute(select(*counts))).one()
-    by_state = {state.value: int(count) for state, count in zip(LinkState, found, strict=True)}
-    expired = by_state[LinkState.EXPIRED] + int(late_count)
-    return by_state | {LinkState.EXPIRED.value: min(expired, MAX_COUNTED + 1)}
+    own = and_(LinkOwner.link_id == late.c.id, LinkOwner.user_id == user_id)
+    return select(func.count()).select_from(late).join(LinkOwner, own).scalar_subquery()
 
 
-def _count_own(state: LinkState, user_id: int, now: datetime) -> ScalarSelect[int]:
-    """Count along the index of owners' rows. Links that the expiry job has not seen are missing."""
-    own = (
-        select(LinkOwner.link_id)
-        .join(Link, Link.id == LinkOwner.link_id)
-        .where(LinkOwner.user_id == user_id, is_copy_in_state(state), is_in_state(state, now))
+async def _count_held(session: ReadSession, user_id: int) -> dict[str, int]:
+    """Return own links on hold by stored state. They are co-owned with a suspended user."""
+    co_owned = (
+        select(LinkOwner.link_id, LinkOwner.status)
+        .where(LinkOwner.user_id == user_id, is_copy_in_state(LinkState.ON_HOLD))
         .limit(MAX_COUNTED + 1)
-        .subquery(f"in_{state.value}")
+        .subquery("co_owned")
     )
-    return select(func.count()).select_from(own).scalar_subquery()
+    primary = aliased(LinkOwner)
+    held = (
+        select(co_owned.c.status, func.count())
+        .join(primary, primary.primary_link_id == co_owned.c.link_id)
+        .join(User, User.id == primary.user_id)
+        .where(User.held_at.is_not(None))
+        .group_by(co_owned.c.status)
+    )
+    return {str(status): int(count) for status, count in await session.execute(held)}
 
 
 async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
     """Return the tags used most among a user's latest `MAX_COUNTED` links. One query."""
     latest = (
-        select(LinkOwner.link_id)
+        select(LinkOwner.link_id, LinkOwner.status)
         .where(LinkOwner.user_id == user_id)
         .order_by(LinkOwner.link_id.desc())
         .limit(MAX_COUNTED)
@@ -68,8 +99,7 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
     counted = (
         select(LinkTag.tag_id, number.label("links"))
         .join(latest, latest.c.link_id == LinkTag.link_id)
-        .join(Link, Link.id == LinkTag.link_id)
-        .where(Link.status != LinkState.DELETED)
+        .where(latest.c.status.is_distinct_from(LinkState.DELETED.value))
         .group_by(LinkTag.tag_id)
         .order_by(number.desc(), LinkTag.tag_id)
         .limit(2 * MAX_TAG_FACETS)

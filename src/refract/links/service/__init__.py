@@ -1,5 +1,6 @@
 """Changes of links. Callers open the transaction, and check destinations before."""
 
+from refract.links.service.copies import assign_owners, repair_copies
 from refract.links.service.create import CreatedLink, charge_trial, create_link, create_links
 from refract.links.service.edit import (
     UNDO_WINDOW,
@@ -27,7 +28,6 @@ from refract.links.service.lifecycle import (
     mark_expired,
     purge_links,
     renew_link,
-    repair_copies,
 )
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import KeptIdentity, NewLink, check_link, check_links, digest
@@ -51,6 +51,7 @@ __all__ = [
     "accept_invitation",
     "add_name",
     "add_owner",
+    "assign_owners",
     "charge_trial",
     "check_link",
     "check_links",

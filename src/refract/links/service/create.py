@@ -274,7 +274,7 @@ async def _insert_rows(
     """Insert the rows of new links, table by table."""
     links = [draft.card.link for draft in drafts]
     tagged = [
-        {"link_id": draft.card.link.id, "tag_id": tag_id}
+        {"link_id": draft.card.link.id, "tag_id": tag_id, "owner_id": owner_id}
         for draft in drafts
         for tag_id in draft.tags
     ]

@@ -15,6 +15,7 @@ from refract.links.access import LinkAccess, LinkCaller
 from refract.links.history import LinkChangeAction
 from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState
 from refract.links.queries.cards import load_tag_names
+from refract.links.service.copies import copy_primary_owners
 from refract.links.service.lifecycle import mark_deleted
 from refract.links.service.locked_link import LockedLink
 from refract.links.service.people import record_group_changes
@@ -53,6 +54,7 @@ async def hand_over_links(
             _hand_over_link(locked, user, owners[locked.link.id], heir) for locked in locked_links
         ]
         await session.flush()
+        await copy_primary_owners(session, batch)
         fallen = Counter(
             tag_id for locked in live if locked.state == LinkState.DELETED for tag_id in locked.tags
         )

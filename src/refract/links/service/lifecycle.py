@@ -6,7 +6,6 @@ from typing import Any
 
 from sqlalchemy import and_, delete, or_, select, update
 
-from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.phrases import Phrase
@@ -15,7 +14,6 @@ from refract.links.access import LinkCaller
 from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
 from refract.links.history import LinkChangeAction
 from refract.links.models import (
-    COPIED_COLUMNS,
     FlagReason,
     Link,
     LinkChange,
@@ -27,6 +25,7 @@ from refract.links.models import (
     LinkTombstone,
 )
 from refract.links.queries.cards import load_tag_names
+from refract.links.service.copies import BATCH_SIZE, copy_primary_owners, copy_to_owners
 from refract.links.service.create import reject_past_expiry
 from refract.links.service.edit import clear_expired_mark
 from refract.links.service.locked_link import LockedLink, lock_link
@@ -159,11 +158,6 @@ def mark_deleted(locked: LockedLink) -> None:
 
 # Work of background jobs: mark expired links, and purge those that ended long ago.
 
-BATCH_SIZE = 500
-"""Rows per transaction, few enough to hold the locks briefly."""
-COPY_SLICE = 5_000
-"""Links per transaction whose copies are compared. Few of them are changed."""
-
 
 async def mark_expired(session: WriteSession, now: datetime, limit: int = BATCH_SIZE) -> int:
     """Update the status of expired links. Nothing depends on it: states are computed from time."""
@@ -185,34 +179,6 @@ async def mark_expired(session: WriteSession, now: datetime, limit: int = BATCH_
         )
         await copy_to_owners(session, ids)
     return len(ids)
-
-
-async def copy_to_owners(session: WriteSession, link_ids: Sequence[int]) -> None:
-    """Repeat columns of links in the rows of their owners, after an update below the ORM."""
-    copies = {
-        name: select(getattr(Link, name)).where(Link.id == LinkOwner.link_id).scalar_subquery()
-        for name in COPIED_COLUMNS
-    }
-    owners = update(LinkOwner).where(LinkOwner.link_id.in_(link_ids))
-    await session.execute(owners.values(copies).execution_options(synchronize_session=False))
-
-
-async def repair_copies(session: WriteSession, after: int, limit: int = COPY_SLICE) -> int | None:
-    """Correct the copies of the next links after an id; return the last id, None at the end.
-
-    A version before revision 0028 that runs during an upgrade does not write them.
-    """
-    next_ids = select(LinkOwner.link_id).where(LinkOwner.link_id > after)
-    last = await session.scalar(next_ids.order_by(LinkOwner.link_id).offset(limit - 1).limit(1))
-    differs = or_(
-        *(getattr(LinkOwner, name).is_distinct_from(getattr(Link, name)) for name in COPIED_COLUMNS)
-    )
-    wrong = next_ids.join(Link, Link.id == LinkOwner.link_id).where(differs)
-    if last is not None:
-        wrong = wrong.where(LinkOwner.link_id <= last)
-    for batch in iter_batches(list(await session.scalars(wrong))):
-        await copy_to_owners(session, batch)
-    return last
 
 
 async def purge_links(
@@ -264,6 +230,7 @@ async def _purge_rows(
         await session.execute(
             delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False)
         )
+    await copy_primary_owners(session, ids)
     await session.execute(
         delete(Link).where(Link.id.in_(ids)).execution_options(synchronize_session=False)
     )

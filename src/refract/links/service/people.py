@@ -22,6 +22,7 @@ from refract.links.errors import (
 )
 from refract.links.history import LinkChangeAction
 from refract.links.models import USER_LINKS, LinkGroup, LinkInvitation, LinkOwner, LinkShare
+from refract.links.service.copies import copy_primary_owners
 from refract.links.service.locked_link import LockedLink, lock_link
 
 ADDRESSES_PER_HOUR = 100
@@ -186,6 +187,7 @@ async def set_primary_owner(
         )
         await session.flush()
         await record_group_changes(session, [user_id])
+    await copy_primary_owners(session, [link_id])
 
 
 async def record_group_changes(session: WriteSession, user_ids: Iterable[int]) -> None:

@@ -11,7 +11,7 @@ from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
 from refract.identity import audit
 from refract.links.errors import TooManyTags
-from refract.links.models import Link, LinkState, LinkTag
+from refract.links.models import Link, LinkOwner, LinkState, LinkTag
 from refract.links.schemas import MAX_TAGS
 from refract.tags import service as tags
 from refract.tags.errors import NothingToMerge, TagNotFound
@@ -43,11 +43,10 @@ async def replace_tags(
         await session.execute(
             delete(LinkTag).where(LinkTag.link_id == link_id, LinkTag.tag_id.in_(removed))
         )
-    await insert_rows(
-        session,
-        LinkTag,
-        [{"link_id": link_id, "tag_id": tag_id} for tag_id in sorted(added)],
-    )
+    if added:
+        primary = select(LinkOwner.user_id).where(LinkOwner.primary_link_id == link_id)
+        copied = {"link_id": link_id, "owner_id": await session.scalar(primary)}
+        await insert_rows(session, LinkTag, [{**copied, "tag_id": tag} for tag in sorted(added)])
     await tags.adjust_usage(session, dict.fromkeys(removed, -1) | dict.fromkeys(added, 1), now)
 
 
@@ -124,9 +123,11 @@ async def _lock_shared_tags(session: WriteSession, ids: Collection[int]) -> dict
 
 
 async def _move_links(session: WriteSession, target_id: int, source_ids: Sequence[int]) -> None:
-    tagged = select(LinkTag.link_id).where(LinkTag.tag_id.in_(source_ids)).distinct()
-    moved = list(await session.scalars(tagged))
-    rows = [{"link_id": link_id, "tag_id": target_id} for link_id in sorted(moved)]
+    tagged = select(LinkTag.link_id, LinkTag.owner_id).where(LinkTag.tag_id.in_(source_ids))
+    rows = [
+        {"link_id": link_id, "tag_id": target_id, "owner_id": owner_id}
+        for link_id, owner_id in await session.execute(tagged.distinct().order_by(LinkTag.link_id))
+    ]
     await insert_if_absent(session, LinkTag, rows)
     await session.execute(
         delete(LinkTag)
