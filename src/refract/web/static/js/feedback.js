@@ -53,7 +53,7 @@ document.addEventListener("htmx:afterSwap", (event) => emit("refract:shown", { w
 document.addEventListener("htmx:responseError", ({ detail }) =>
   showFailure(detail.xhr.status, detail.xhr.responseText),
 );
-document.addEventListener("htmx:sendError", () => reportFailure(new TypeError("no response")));
+document.addEventListener("htmx:sendError", () => reportFailure(new TypeError()));
 
 // ---- messages in view ---------------------------------------------------------------------------
 
