@@ -676,6 +676,7 @@ A_LIST: dict[str, Any] = {
     "slug": "reading",
     "palette": "cobalt",
     "status": "draft",
+    "replaces": None,
     "edition": None,
     "created_at": NOW,
     "updated_at": NOW,
@@ -688,6 +689,7 @@ A_LIST: dict[str, Any] = {
 PUBLISHED = A_LIST | {
     "id": "2",
     "status": "published",
+    "replaces": None,
     "edition": 3,
     "published_at": NOW,
     "url": "https://go.example.com/reading",
