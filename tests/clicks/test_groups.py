@@ -14,6 +14,7 @@ from hypothesis.stateful import precondition, rule
 from sqlalchemy import func, select
 
 from refract.clicks import stats
+from refract.clicks.ingest.batch import RollupDelta, RollupSlot
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.jobs import BuildGroup, DropGroup, enqueue_group_build
 from refract.clicks.jobs import build_group as build_group_job
@@ -25,6 +26,7 @@ from refract.clicks.rollups.granularity import to_datetime, to_seconds
 from refract.clicks.rollups.group_builder import GroupBuild, build_group
 from refract.clicks.rollups.groups import load_group
 from refract.clicks.rollups.state import RollupProgress, load_progress
+from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE
 from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.stats import Granularity, StatsQuery
@@ -447,3 +449,34 @@ async def test_a_purge_makes_sums_invalid(rt: Runtime, clock: ManualClock, ada: 
     assert group is not None
     assert not group.is_complete
     assert [link.id for link in found.links] == links[1:]
+
+
+async def test_a_build_that_advances_invalidates_prepared_rows(
+    rt: Runtime, clock: ManualClock, ada: User
+) -> None:
+    """Rows of a run are prepared before its transaction, in which a group may be further."""
+    async with rt.db.write() as session:
+        link_id = (await make.link(session, rt, ada)).id
+        await enqueue_group_build(session, rt, USER_LINKS, ada.id)
+    quarter = to_seconds(clock.now()) // 900 * 900
+    updater = RollupUpdater()
+
+    def count_one() -> dict[RollupSlot, RollupDelta]:
+        delta = RollupDelta()
+        delta.people = 1
+        return {(link_id, LINK_CLICK, quarter): delta}
+
+    async with rt.db.write() as session:
+        await GroupBuild(USER_LINKS, ada.id).add_slice(session)
+    async with rt.db.write() as session:
+        await updater.add_clicks(session, count_one())
+    async with rt.db.read() as reader:
+        await updater.prepare_clicks(reader, count_one())
+    await build_group(rt, USER_LINKS, ada.id)
+    async with rt.db.write() as session:
+        await updater.add_clicks(session, count_one())
+
+    async with rt.db.read() as reader:
+        found = await stats.get_overview(reader, ada.id, StatsQuery(), clock.now())
+    assert [(link.id, link.clicks) for link in found.links] == [(link_id, 2)]
+    assert (await reconcile(rt)).groups == 0

@@ -44,7 +44,7 @@ from refract.jobs.slices import write_in_slices
 from refract.links.models import LinkGroup
 
 LINKS_PER_SLICE: Final = 2_000
-ROWS_PER_SLICE: Final = 2_000
+ROWS_PER_SLICE: Final = 1_000
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 _OPEN: Table = OpenRollup.__table__  # type: ignore[assignment]
 
