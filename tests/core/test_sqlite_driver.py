@@ -5,10 +5,11 @@ import logging
 from typing import Any
 
 import pytest
-from sqlalchemy import text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Integer, column, literal, select, table, text
+from sqlalchemy.exc import IntegrityError, OperationalError
 
-from refract.core.db.sqlite_driver import SqliteConnection
+from refract.core.db.prepared import PreparedSelect
+from refract.core.db.sqlite_driver import MAX_DEFERRED_ROWS, DriverCall, SqliteConnection
 from refract.core.errors import StoreUnavailable
 from refract.core.runtime import Runtime
 from tests.client import on_sqlite
@@ -66,7 +67,7 @@ async def test_a_session_without_a_statement_makes_no_journey(rt: Runtime, journ
     assert journeys() == 0
 
 
-async def test_a_write_is_begin_its_statements_and_commit(rt: Runtime, journeys: Any) -> None:
+async def test_a_write_is_its_statements_and_commit(rt: Runtime, journeys: Any) -> None:
     async with rt.db.write() as session:
         await session.execute(text("CREATE TABLE t (id INTEGER PRIMARY KEY, x TEXT)"))
     journeys()
@@ -77,7 +78,94 @@ async def test_a_write_is_begin_its_statements_and_commit(rt: Runtime, journeys:
             text("INSERT INTO t (x) VALUES (:x)"), [{"x": "b"}, {"x": "c"}]
         )
         assert many.rowcount == 2  # type: ignore[attr-defined]
-    assert journeys() == 4
+    assert journeys() == 3
+
+
+async def _make_table(rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        await session.execute(text("CREATE TABLE t (x INTEGER PRIMARY KEY)"))
+
+
+def _insert(*values: int) -> DriverCall:
+    return DriverCall("INSERT INTO t VALUES (?)", [(value,) for value in values], many=True)
+
+
+async def _read(rt: Runtime) -> list[int]:
+    async with rt.db.read() as session:
+        return list(await session.scalars(text("SELECT x FROM t ORDER BY x")))
+
+
+async def test_statements_without_a_result_travel_with_the_commit(
+    rt: Runtime, journeys: Any
+) -> None:
+    await _make_table(rt)
+    journeys()
+    async with rt.db.write() as session:
+        await session.execute_later(_insert(1))
+        await session.execute_later(_insert(2, 3))
+    assert journeys() == 1
+    assert await _read(rt) == [1, 2, 3]
+
+
+async def test_a_deferred_statement_is_executed_before_the_next_one(
+    rt: Runtime, journeys: Any
+) -> None:
+    await _make_table(rt)
+    journeys()
+    async with rt.db.write() as session:
+        await session.execute_later(_insert(1))
+        assert await session.scalar(text("SELECT count(*) FROM t")) == 1
+        await session.execute_later(_insert(2))
+        async with session.begin_nested() as savepoint:
+            await session.execute_later(_insert(3))
+            await savepoint.rollback()
+    assert journeys() == 5  # the query, SAVEPOINT, insert, ROLLBACK TO and the commit
+    assert await _read(rt) == [1, 2]
+
+
+async def test_the_error_of_a_deferred_statement_rolls_everything_back(rt: Runtime) -> None:
+    await _make_table(rt)
+    with pytest.raises(IntegrityError) as caught:
+        async with rt.db.write() as session:
+            await session.execute_later(_insert(1))
+            await session.execute_later(_insert(1))
+    assert caught.value.orig is not None
+    assert caught.value.orig.__notes__ == ["In the deferred statement: INSERT INTO t VALUES (?)"]
+    with pytest.raises(IntegrityError):
+        async with rt.db.write() as session:
+            await session.execute_later(_insert(1, 1))
+            await session.fetch(PreparedSelect(lambda: select(literal(1))))
+    assert await _read(rt) == []
+
+
+async def test_nothing_deferred_survives_a_rollback(rt: Runtime, journeys: Any) -> None:
+    await _make_table(rt)
+    journeys()
+    with pytest.raises(ZeroDivisionError):
+        async with rt.db.write() as session:
+            await session.execute_later(_insert(1))
+            raise ZeroDivisionError
+    assert journeys() == 0
+    assert await _read(rt) == []
+
+
+async def test_many_rows_are_not_deferred(rt: Runtime, journeys: Any) -> None:
+    await _make_table(rt)
+    journeys()
+    async with rt.db.write() as session:
+        await session.execute_later(_insert(*range(MAX_DEFERRED_ROWS)))
+        assert journeys() == 0
+        await session.execute_later(_insert(MAX_DEFERRED_ROWS))
+        assert journeys() == 1
+    assert len(await _read(rt)) == MAX_DEFERRED_ROWS + 1
+
+
+async def test_a_prepared_select_sees_what_its_write_session_changed(rt: Runtime) -> None:
+    await _make_table(rt)
+    numbers = PreparedSelect(lambda: select(column("x", Integer)).select_from(table("t")))
+    async with rt.db.write() as session:
+        await session.execute_later(_insert(1))
+        assert [list(row) for row in await session.fetch(numbers)] == [[1]]
 
 
 async def test_a_cancelled_reader_keeps_its_connection_until_the_statement_ends(

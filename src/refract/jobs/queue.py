@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import func, insert, select, text, update
+from sqlalchemy import func, select, text, update
 
 from refract.core.clock import Clock, SystemClock
+from refract.core.db.bulk import insert_rows
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.types import UtcDateTime
 from refract.core.db.upsert import try_insert
@@ -60,7 +61,7 @@ async def enqueue(
     """
     row = _build_row(rt, payload, await get_database_time(session, rt.clock), run_at, share)
     if dedup is None:
-        await session.execute(insert(Job), [row])
+        await insert_rows(session, Job, [row])
     elif len(dedup) > MAX_DEDUP_LENGTH:
         problem = f"a dedup key has at most {MAX_DEDUP_LENGTH} characters: {dedup}"
         raise ValueError(problem)
@@ -83,7 +84,7 @@ async def enqueue_all(
         return []
     at = await get_database_time(session, rt.clock)
     rows = [_build_row(rt, payload, at, run_at, share) for payload in payloads]
-    await session.execute(insert(Job), rows)
+    await insert_rows(session, Job, rows)
     await wake_workers(session)
     return [int(row["id"]) for row in rows]
 

@@ -3,8 +3,10 @@
 from datetime import datetime
 from math import ceil
 
-from sqlalchemy import delete, select
+from sqlalchemy import bindparam, delete, select
 
+from refract.core.db.bulk import update_row
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.ip_addresses import get_network
@@ -41,21 +43,27 @@ async def charge_up_to(
     """
     if per_hour is None:
         return cost, 0
-    query = select(LimitBucket).where(LimitBucket.name == name).with_for_update()
-    bucket = await session.scalar(query)
-    if (
-        bucket is None
-    ):  # of two concurrent first callers, one inserts the row and the other waits for it
+    found = await session.fetch(_BUCKET, name=name)
+    if not found:  # of two concurrent first callers, one inserts the row, the other waits for it
         row = {"name": name, "tokens": float(per_hour), "updated_at": now}
         await insert_if_absent(session, LimitBucket, [row])
-        bucket = (await session.scalars(query)).one()
-    elapsed = max(0.0, (now - bucket.updated_at).total_seconds())
-    tokens = min(float(per_hour), bucket.tokens + elapsed * per_hour / HOUR_SECONDS)
+        found = await session.fetch(_BUCKET, name=name)
+    ((stored, updated_at),) = found
+    elapsed = max(0.0, (now - updated_at).total_seconds())
+    tokens = min(float(per_hour), stored + elapsed * per_hour / HOUR_SECONDS)
     granted = min(cost, int(tokens))
-    bucket.tokens = tokens - granted
-    bucket.updated_at = max(now, bucket.updated_at)
-    await session.flush()
-    return granted, int(bucket.tokens)
+    left = {"tokens": tokens - granted, "updated_at": max(now, updated_at)}
+    await update_row(session, LimitBucket, {"name": name}, left)
+    return granted, int(left["tokens"])
+
+
+_BUCKET = PreparedSelect(
+    lambda: (
+        select(LimitBucket.tokens, LimitBucket.updated_at)
+        .where(LimitBucket.name == bindparam("name"))
+        .with_for_update()
+    )
+)
 
 
 async def delete_idle_buckets(session: WriteSession, untouched_since: datetime) -> None:

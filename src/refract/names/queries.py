@@ -38,6 +38,19 @@ async def find_names(session: ReadSession, keys: Collection[str]) -> dict[str, N
     return found
 
 
+async def find_taken_keys(session: ReadSession, keys: Collection[str]) -> set[str]:
+    """Return the keys that are those of taken names."""
+    found: set[str] = set()
+    for batch in iter_batches(sorted(keys)):
+        found.update(key for (key,) in await session.fetch(_TAKEN_KEYS, keys=batch))
+    return found
+
+
+_TAKEN_KEYS = PreparedSelect(
+    lambda: select(Name.key).where(Name.key.in_(bindparam("keys", expanding=True)))
+)
+
+
 async def find_names_with_prefix(session: ReadSession, typed: str, limit: int) -> list[Name]:
     """Return names that begin with a text, by key.
 

@@ -9,10 +9,11 @@ from datetime import datetime, timedelta
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import bindparam, delete, select, update
 
 from refract.core.clock import Clock
 from refract.core.db.bulk import get_rowcount, iter_batches
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
@@ -181,7 +182,7 @@ async def check_availability(
     """Return whether a name is available now, and if not, the reason."""
     try:
         key = validate_name(name, kind, space.reserved)
-        if key in await queries.find_names(session, [key]) or key in await _find_code_clashes(
+        if key in await queries.find_taken_keys(session, [key]) or key in await _find_code_clashes(
             session, space, [key]
         ):
             raise SlugTaken(name=name)
@@ -198,7 +199,7 @@ async def allocate_ids(session: ReadSession, space: Namespace, count: int) -> li
             (name_key(encode_base62(number)), number)
             for number in space.ids.next_ids(count - len(found))
         ]
-        taken = await queries.find_names(session, {key for key, _ in fresh})
+        taken = await queries.find_taken_keys(session, {key for key, _ in fresh})
         found += [number for key, number in fresh if key not in taken and key not in space.reserved]
     return found
 
@@ -276,12 +277,13 @@ def _build_row(
 async def _load_holders(session: ReadSession, keys: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for batch in iter_batches(keys):
-        found |= dict(
-            (
-                await session.execute(select(Name.key, Name.target_id).where(Name.key.in_(batch)))
-            ).all()
-        )
+        found |= dict(map(tuple, await session.fetch(_HOLDERS, keys=batch)))
     return found
+
+
+_HOLDERS = PreparedSelect(
+    lambda: select(Name.key, Name.target_id).where(Name.key.in_(bindparam("keys", expanding=True)))
+)
 
 
 async def _reassign_names(

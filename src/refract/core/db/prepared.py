@@ -1,11 +1,13 @@
 """Selects of hot paths: built once, and on SQLite run at driver level on the event loop.
 
 There a point read takes microseconds, while SQLAlchemy and a thread journey take hundreds. Only
-statements that read a few rows by index may be prepared. In a write session, on database servers
-and wherever statements are observed, SQLAlchemy executes the same statement.
+statements that read a few rows by index may be prepared. In a write session they run at driver
+level in the connection's thread, unless they return instances. On database servers, and wherever
+statements are observed, SQLAlchemy executes the same statement.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Protocol
 
 from sqlalchemy import Dialect, Select, inspect
@@ -39,6 +41,12 @@ class PreparedSelect:
         if self._statement is None:
             self._statement = self._build()
         return self._statement
+
+    @cached_property
+    def has_entities(self) -> bool:
+        """Return whether the rows contain instances, not only values of columns."""
+        described = self.statement.column_descriptions
+        return any(isinstance(column["expr"], type) for column in described)
 
     async def fetch(
         self, reader: LoopReader, dialect: Dialect, values: Mapping[str, Any]

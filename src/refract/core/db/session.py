@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Seque
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import event, make_url
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
@@ -21,6 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from refract.core.db.engine import LOCK_TIMEOUT, create_server_engine, create_sqlite_engine
 from refract.core.db.errors import translate_db_error
 from refract.core.db.prepared import LoopReader, PreparedRow, PreparedSelect
+from refract.core.db.sqlite_driver import DriverCall, SqliteConnection
 from refract.core.errors import StoreDamaged, StoreFull
 from refract.core.ids import IdSource
 from refract.core.settings.model import Dialect, Settings
@@ -41,13 +42,21 @@ class ReadSession(AsyncSession):
 
         Instances may be detached from the session. They are those of the session if it writes.
         """
-        reader: LoopReader | None = self.info.get("loop_reader")
-        engine = self.get_bind()
-        # Those who observe statements (tracing, tests) see the ones of engines.
-        if reader is None or engine.dispatch.before_cursor_execute:
+        reader = await self._get_reader(prepared)
+        if reader is None:
             found = await self.execute(prepared.statement, values)
             return list(found.all())
-        return await prepared.fetch(reader, engine.dialect, values)
+        return await prepared.fetch(reader, self.get_bind().dialect, values)
+
+    async def _get_reader(self, prepared: PreparedSelect) -> LoopReader | None:  # noqa: ARG002
+        """Return what runs a prepared select below SQLAlchemy, if anything may."""
+        reader: LoopReader | None = self.info.get("loop_reader")
+        return None if self.is_observed else reader
+
+    @property
+    def is_observed(self) -> bool:
+        """Return whether someone observes statements (tracing, tests): those of SQLAlchemy."""
+        return bool(self.get_bind().dispatch.before_cursor_execute)
 
     @property
     def dialect(self) -> Dialect:
@@ -69,6 +78,49 @@ class WriteSession(ReadSession):
         ids: IdSource | None = self.info["ids"]
         assert ids is not None  # noqa: S101 - set by every runtime
         return ids
+
+    async def execute_later(self, call: DriverCall) -> None:
+        """Execute a statement at driver level whose result nobody reads.
+
+        On SQLite it may wait for the next statement or the commit, which then raises its errors:
+        a statement of its own would cost a thread journey.
+        """
+        driver = self._get_sqlite_connection()
+        if driver is None or not driver.defer(call):
+            connection = await self.connection()
+            parameters = call.parameters if call.many else tuple(call.parameters)
+            await connection.exec_driver_sql(call.operation, cast("Any", parameters))
+
+    async def _get_reader(self, prepared: PreparedSelect) -> LoopReader | None:
+        driver = self._get_sqlite_connection()
+        if driver is None or prepared.has_entities:  # those must be instances of this session
+            return None
+        if self.new or self.dirty or self.deleted:
+            await self.flush()
+        return driver
+
+    def _get_sqlite_connection(self) -> SqliteConnection | None:
+        """Return the connection below SQLAlchemy, if this session has one and nobody observes.
+
+        Not inside a savepoint, which SQLAlchemy creates with the first statement that it sees.
+        """
+        driver: SqliteConnection | None = self.info.get("driver")
+        if driver is None or self.is_observed or self.in_nested_transaction():
+            return None
+        return driver
+
+    async def begin_writing(self) -> None:
+        """Begin the transaction, with a connection of the pool."""
+        connection = await self.connection()
+        if self.dialect == "sqlite":
+            proxied = await connection.get_raw_connection()
+            self.info["driver"] = proxied.dbapi_connection
+
+    async def take_lock(self) -> None:
+        """Wait for SQLite's lock of writers now, not with the first statement."""
+        driver: SqliteConnection | None = self.info.get("driver")
+        if driver is not None:
+            await driver.fetch_rows("SELECT 1")
 
     def after_commit(self, hook: CommitHook) -> None:
         """Run the hook once, after the commit; not if the transaction fails."""
@@ -108,7 +160,8 @@ class JoinedTransaction:
     async def join(self) -> WriteSession:
         if self.session is None:
             self.session = self.db.open_write_session()
-            await self.session.connection()
+            await self.session.begin_writing()
+            await self.session.take_lock()  # the errors of `begin` are about its own statements
             await self._begin(self.session)
         return self.session
 
@@ -250,7 +303,7 @@ class Database:
         session = self.open_write_session()
         with _translate_errors(self, writing=True):
             try:
-                await session.connection()
+                await session.begin_writing()
                 yield session
                 await _shield(self._commit(session))
             except BaseException:

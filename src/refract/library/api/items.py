@@ -18,7 +18,11 @@ from refract.library.dependencies import (
 from refract.library.errors import ItemNotFound, StorageLimitReached
 from refract.library.models import ItemStatus
 from refract.library.queries import items as queries_items
-from refract.library.queries.serializers import serialize_item, serialize_items
+from refract.library.queries.serializers import (
+    serialize_bare_item,
+    serialize_item,
+    serialize_items,
+)
 from refract.library.schemas import ItemCreate, ItemOut, ItemPage, ItemPatch
 from refract.web.dependencies import (
     DEFAULT_PAGE_SIZE,
@@ -42,7 +46,8 @@ async def capture_item(new: ItemCreate, actor: WriteCaller, rt: Rt, response: Re
     """
     async with rt.db.write() as session:
         made = await service.capture_item(session, rt, actor.user, new)
-        out = await serialize_item(session, made.item)
+        serialize = serialize_item if made.has_tags else serialize_bare_item
+        out = await serialize(session, made.item)
     response.headers.update(
         {
             **made.quota.headers,

@@ -40,6 +40,12 @@ async def serialize_item(session: ReadSession, item: Item) -> ItemOut:
     return (await serialize_items(session, [item]))[0]
 
 
+async def serialize_bare_item(session: ReadSession, item: Item) -> ItemOut:
+    """Return a new item, which has neither tags nor suggestions yet."""
+    same = await queries_items.find_duplicates(session, item.user_id, [item])
+    return _build_item_out(item, [], [], set(), same.get(item.id))
+
+
 def _build_item_out(
     item: Item,
     tags: Sequence[Tag],

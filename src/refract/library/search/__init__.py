@@ -4,7 +4,7 @@
 them.
 """
 
-from refract.library.search.index import index_item, index_items
+from refract.library.search.index import index_bare_item, index_item, index_items
 from refract.library.search.match import build_match_clause, get_search_source
 from refract.library.search.terms import SearchTerms, parse_terms
 
@@ -12,6 +12,7 @@ __all__ = [
     "SearchTerms",
     "build_match_clause",
     "get_search_source",
+    "index_bare_item",
     "index_item",
     "index_items",
     "parse_terms",

@@ -3,14 +3,14 @@
 import asyncio
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ARRAY, ColumnElement, Insert, Text, bindparam, func, select
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession, WriteSession
-from refract.core.db.upsert import build_upsert
-from refract.core.settings.model import Dialect
+from refract.core.db.upsert import build_upsert, upsert
 from refract.core.words import encode_number, encode_texts
 from refract.library.models import Item, ItemTag, SavedPage
 from refract.library.search.models import ItemSearch
@@ -37,6 +37,15 @@ async def index_item(session: WriteSession, item: Item) -> None:
     await index_items(session, [item.id])
 
 
+async def index_bare_item(session: WriteSession, item: Item) -> None:
+    """Index a new item, which has no tags and no page yet. Nothing is read."""
+    if len(item.text) > MAX_INLINE_CHARACTERS:
+        rows = await asyncio.to_thread(_build_token_rows, [item], {}, {})
+    else:
+        rows = _build_token_rows([item], {}, {})
+    await write_tokens(session, rows)
+
+
 async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
     """Index several items, by four statements per two hundred. Deleted ones are left out."""
     for batch in iter_batches(sorted(item_ids), _BATCH_SIZE):
@@ -58,10 +67,13 @@ async def index_items(session: WriteSession, item_ids: Collection[int]) -> None:
 
 async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) -> None:
     """Insert or update tokens."""
-    if rows:
-        if session.dialect != "postgresql":
-            rows = [{"number": row["number"], "words": " ".join(row["words"])} for row in rows]
-        await (await session.connection()).execute(_build_upsert(session.dialect), rows)
+    if not rows:
+        return
+    if session.dialect == "postgresql":
+        await (await session.connection()).execute(_build_vector_upsert(), rows)
+    else:
+        texts = [{"item_id": row["number"], "tokens": " ".join(row["words"])} for row in rows]
+        await upsert(session, ItemSearch, texts, ["tokens"])
 
 
 def build_tokens(
@@ -122,9 +134,8 @@ async def _load_pages(session: ReadSession, item_ids: Sequence[int]) -> dict[int
     return {item_id: list(page) for item_id, *page in rows}
 
 
-def _build_upsert(dialect: Dialect) -> Insert:
-    is_postgresql = dialect == "postgresql"
-    words: ColumnElement[Any] = bindparam("words", type_=ARRAY(Text) if is_postgresql else Text())
-    tokens = func.array_to_tsvector(words) if is_postgresql else words
-    statement = build_upsert(dialect, ItemSearch, ["tokens"])
-    return statement.values(item_id=bindparam("number"), tokens=tokens)
+@cache
+def _build_vector_upsert() -> Insert:
+    words: ColumnElement[Any] = bindparam("words", type_=ARRAY(Text))
+    statement = build_upsert("postgresql", ItemSearch, ["tokens"])
+    return statement.values(item_id=bindparam("number"), tokens=func.array_to_tsvector(words))

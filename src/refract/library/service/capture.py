@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from refract.core.db.bulk import insert_instance, insert_rows
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -30,6 +31,7 @@ class CapturedItem:
 
     item: Item
     quota: quota.QuotaBalance
+    has_tags: bool
 
 
 async def capture_item(
@@ -64,15 +66,18 @@ async def capture_item(
     if new.enrich:
         job_id = await enqueue_enrichment(session, rt, item)
         await _charge_enrichment(session, rt, user, item, job_id)
-    session.add_all([item, ItemUndo(item_id=item.id, action="captured", at=now, before={})])
-    await session.flush()
+    await insert_instance(session, item)
+    undo = {"item_id": item.id, "action": "captured", "at": now, "before": {}}
+    await insert_rows(session, ItemUndo, [undo])
     if tag_ids:
         await set_item_tags(session, item, tag_ids, now)
-    await search.index_item(session, item)
+        await search.index_item(session, item)
+    else:
+        await search.index_bare_item(session, item)
     await storage.add_usage(
         session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text))
     )
-    return CapturedItem(item, await quota.get_balance(session, rt, user))
+    return CapturedItem(item, await quota.get_balance(session, rt, user), bool(tag_ids))
 
 
 async def _charge_enrichment(

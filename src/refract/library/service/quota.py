@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from refract.core.db.bulk import get_rowcount, get_table
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent, try_insert
 from refract.core.runtime import Runtime
@@ -55,14 +56,11 @@ def _get_today(rt: Runtime) -> tuple[date, datetime]:
 
 
 def _build_balance(
-    settings: Settings, user: User, row: QuotaDay | None, resets_at: datetime
+    settings: Settings, user: User, day: tuple[int, int | None], resets_at: datetime
 ) -> QuotaBalance:
-    limit = (
-        get_plan_limit(settings, user)
-        if row is None or row.limit_override is None
-        else row.limit_override
-    )
-    return QuotaBalance(limit, row.used if row else 0, resets_at)
+    used, override = day
+    limit = get_plan_limit(settings, user) if override is None else override
+    return QuotaBalance(limit, used, resets_at)
 
 
 def get_plan_limit(settings: Settings, user: User) -> int:
@@ -78,13 +76,23 @@ async def get_balances(
 ) -> dict[int, QuotaBalance]:
     """Return today's balance of several users, by one query."""
     today, resets_at = _get_today(rt)
-    query = select(QuotaDay).where(
-        QuotaDay.user_id.in_([user.id for user in users]), QuotaDay.day == today
-    )
-    rows = {row.user_id: row for row in await session.scalars(query)}
-    return {
-        user.id: _build_balance(rt.settings, user, rows.get(user.id), resets_at) for user in users
+    user_ids = [user.id for user in users]
+    rows = {
+        user_id: (used, override)
+        for user_id, used, override in await session.fetch(_DAYS, user_ids=user_ids, day=today)
     }
+    return {
+        user.id: _build_balance(rt.settings, user, rows.get(user.id, (0, None)), resets_at)
+        for user in users
+    }
+
+
+_DAYS = PreparedSelect(
+    lambda: select(QuotaDay.user_id, QuotaDay.used, QuotaDay.limit_override).where(
+        QuotaDay.user_id.in_(bindparam("user_ids", expanding=True)),
+        QuotaDay.day == bindparam("day"),
+    )
+)
 
 
 async def list_todays_entries(

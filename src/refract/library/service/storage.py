@@ -5,12 +5,23 @@ one lock order prevents deadlocks.
 """
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, LargeBinary, delete, func, select, update
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    LargeBinary,
+    Update,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 from sqlalchemy import cast as sql_cast
 
-from refract.core.db.bulk import get_rowcount
+from refract.core.db.bulk import get_table
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.runtime import Runtime
@@ -62,18 +73,17 @@ async def try_to_add_usage(
     session: WriteSession, rt: Runtime, user_id: int, more: StorageUsage
 ) -> bool:
     """Add usage, or return False if it does not fit. Usage that does not grow always fits."""
-    fits = _build_limit_clauses(rt.settings, more)
-    return await _change_usage(session, user_id, more, fits) or (
+    return await _change_usage(session, user_id, more, rt.settings) or (
         await _create_usage_row(session, user_id, more)
-        and await _change_usage(session, user_id, more, fits)
+        and await _change_usage(session, user_id, more, rt.settings)
     )
 
 
 async def adjust_usage(session: WriteSession, user_id: int, more: StorageUsage) -> None:
     """Change usage without a check of the limits, which the caller has made."""
-    if not await _change_usage(session, user_id, more, []):
+    if not await _change_usage(session, user_id, more):
         await _create_usage_row(session, user_id, more)
-        await _change_usage(session, user_id, more, [])
+        await _change_usage(session, user_id, more)
 
 
 async def has_free_storage(
@@ -146,13 +156,15 @@ def format_bytes(number: int) -> str:
     return f"{format_number(round(size, 1))} {units[0]}"
 
 
-def _build_limit_clauses(settings: Settings, more: StorageUsage) -> list[ColumnElement[bool]]:
-    fits: list[ColumnElement[bool]] = []
-    if settings.items_per_person is not None and more.items > 0:
-        fits.append(LibraryUsage.items + more.items <= settings.items_per_person)
-    if settings.storage_per_person is not None and more.bytes > 0:
-        fits.append(LibraryUsage.bytes + more.bytes <= settings.storage_per_person)
-    return fits
+@cache
+def _build_change(*, has_item_limit: bool, has_byte_limit: bool) -> Update:
+    items, size = bindparam("more_items", type_=BigInteger), bindparam("more", type_=BigInteger)
+    row = update(get_table(LibraryUsage)).where(LibraryUsage.user_id == bindparam("usage_of"))
+    if has_item_limit:
+        row = row.where(LibraryUsage.items + items <= bindparam("max_items", type_=BigInteger))
+    if has_byte_limit:
+        row = row.where(LibraryUsage.bytes + size <= bindparam("max_bytes", type_=BigInteger))
+    return row.values(items=LibraryUsage.items + items, bytes=LibraryUsage.bytes + size)
 
 
 async def _read_usage(session: WriteSession, user_id: int) -> StorageUsage:
@@ -161,16 +173,21 @@ async def _read_usage(session: WriteSession, user_id: int) -> StorageUsage:
 
 
 async def _change_usage(
-    session: WriteSession, user_id: int, more: StorageUsage, fits: list[ColumnElement[bool]]
+    session: WriteSession, user_id: int, more: StorageUsage, limits: Settings | None = None
 ) -> bool:
-    row = update(LibraryUsage).where(LibraryUsage.user_id == user_id, *fits)
-    counted = row.values(
-        items=LibraryUsage.items + more.items, bytes=LibraryUsage.bytes + more.bytes
+    """Change usage where it grows no further than the limits; return whether it was changed."""
+    values = {"usage_of": user_id, "more_items": more.items, "more": more.bytes}
+    max_items = limits.items_per_person if limits is not None and more.items > 0 else None
+    max_bytes = limits.storage_per_person if limits is not None and more.bytes > 0 else None
+    if max_items is not None:
+        values["max_items"] = max_items
+    if max_bytes is not None:
+        values["max_bytes"] = max_bytes
+    change = _build_change(
+        has_item_limit=max_items is not None, has_byte_limit=max_bytes is not None
     )
-    return (
-        get_rowcount(await session.execute(counted.execution_options(synchronize_session=False)))
-        == 1
-    )
+    connection = await session.connection()
+    return (await connection.execute(change, values)).rowcount == 1
 
 
 async def _create_usage_row(session: WriteSession, user_id: int, more: StorageUsage) -> bool:
