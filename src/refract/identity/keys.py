@@ -182,8 +182,20 @@ async def list_keys(
 ) -> list[ApiKey]:
     """Return the keys of a user, newest first."""
     statuses = [KeyStatus.ACTIVE, KeyStatus.REVOKED] if include_revoked else [KeyStatus.ACTIVE]
-    query = select(ApiKey).where(ApiKey.user_id == user.id, ApiKey.status.in_(statuses))
-    return list(await session.scalars(query.order_by(ApiKey.created_at.desc(), ApiKey.id.desc())))
+    rows = await session.fetch(_OWN_KEYS, user_id=user.id, statuses=statuses)
+    return [row[0] for row in rows]
+
+
+_OWN_KEYS = PreparedSelect(
+    lambda: (
+        select(ApiKey)
+        .where(
+            ApiKey.user_id == bindparam("user_id"),
+            ApiKey.status.in_(bindparam("statuses", expanding=True)),
+        )
+        .order_by(ApiKey.created_at.desc(), ApiKey.id.desc())
+    )
+)
 
 
 async def revoke_key(session: WriteSession, user: User, key_id: int) -> list[ApiKey]:

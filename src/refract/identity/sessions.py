@@ -175,15 +175,18 @@ async def extend_session(
 
 async def list_sessions(session: ReadSession, rt: Runtime, user: User) -> list[BrowserSession]:
     """Return the valid sessions of a user, newest first."""
-    own = (
+    rows = await session.fetch(_OWN_SESSIONS, user_id=user.id, **get_live_values(rt))
+    return [row[0] for row in rows]
+
+
+_OWN_SESSIONS = PreparedSelect(
+    lambda: (
         select(BrowserSession)
         .join(User, User.id == BrowserSession.user_id)
-        .where(BrowserSession.user_id == user.id)
+        .where(BrowserSession.user_id == bindparam("user_id"), build_live_condition())
+        .order_by(BrowserSession.created_at.desc(), BrowserSession.id.desc())
     )
-    live = own.where(build_live_condition()).order_by(
-        BrowserSession.created_at.desc(), BrowserSession.id.desc()
-    )
-    return list(await session.scalars(live, get_live_values(rt)))
+)
 
 
 async def end_session(session: WriteSession, token: str) -> None:

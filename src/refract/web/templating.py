@@ -25,6 +25,7 @@ from markupsafe import Markup
 from refract import __version__
 from refract.core.lookalikes import to_ascii_url
 from refract.core.phrases import Phrase
+from refract.web import template_compiler
 from refract.web.formats import (
     format_date,
     format_datetime,
@@ -44,6 +45,7 @@ from refract.web.i18n import (
     use_locale,
 )
 from refract.web.static_files import static
+from refract.web.template_compiler import TemplateEnvironment, remember
 
 
 def html_gettext(message: str, /, **values: object) -> Markup:
@@ -69,6 +71,7 @@ FUNCTIONS = {
     "ngettext_html": html_ngettext,
     "pgettext": pgettext,
     "locale": current_locale,
+    "remember": remember,
 }
 FILTERS = {
     "number": format_number,
@@ -113,7 +116,9 @@ class TemplateBytecodeCache(FileSystemBytecodeCache):
 
     def __init__(self, directory: Path = WEB_DIR / "__pycache__") -> None:
         super().__init__(str(directory), "template-%s.bytecode")
-        self._environment_digest = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+        sources = Path(__file__), Path(template_compiler.__file__)
+        code = b"".join(path.read_bytes() for path in sources)
+        self._environment_digest = hashlib.sha256(code).hexdigest()
 
     def get_source_checksum(self, source: str) -> str:
         return super().get_source_checksum(self._environment_digest + source)
@@ -145,7 +150,7 @@ class TemplateRenderer:
     """Renders the shared templates and those of the named features."""
 
     def __init__(self, public_url: str, *features: str) -> None:
-        self.environment = Environment(
+        self.environment = TemplateEnvironment(
             loader=template_loader(*features),
             autoescape=select_autoescape(default=True, default_for_string=True),
             undefined=StrictUndefined,

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 from urllib.parse import unquote, urlencode
 
-from sqlalchemy import select
+from sqlalchemy import bindparam, select
 from starlette.requests import Request
 
 from refract.clicks import stats
@@ -18,6 +18,7 @@ from refract.clicks.stats.calendar import parse_zone
 from refract.clicks.stats.overview import load_overview
 from refract.clicks.stats.results import Breakdown, ValueShare
 from refract.core.clock import format_utc
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
@@ -196,17 +197,22 @@ async def load_sparklines(
     """Return the clicks of people on each of the latest days, of many links in one query."""
     today = rt.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=SPARKLINE_DAYS)  # today is not over and would look like a drop
-    question = select(ClickRollup.target_id, ClickRollup.start, ClickRollup.people).where(
-        ClickRollup.target_id.in_(links),
-        ClickRollup.kind == LINK_CLICK,
-        ClickRollup.grain == DAY,
-        ClickRollup.start >= first,
-        ClickRollup.start < today,
-    )
     found: dict[int, list[int]] = {}
-    for target, start, people in await session.execute(question):
+    rows = await session.fetch(_DAYS, targets=list(links), first=first, today=today)
+    for target, start, people in rows:
         found.setdefault(target, [0] * SPARKLINE_DAYS)[(start - first).days] += people
     return found
+
+
+_DAYS: Final = PreparedSelect(
+    lambda: select(ClickRollup.target_id, ClickRollup.start, ClickRollup.people).where(
+        ClickRollup.target_id.in_(bindparam("targets", expanding=True)),
+        ClickRollup.kind == LINK_CLICK,
+        ClickRollup.grain == DAY,
+        ClickRollup.start >= bindparam("first"),
+        ClickRollup.start < bindparam("today"),
+    )
+)
 
 
 async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str, Any]:

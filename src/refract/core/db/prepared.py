@@ -12,11 +12,15 @@ from typing import Any, Protocol
 
 from sqlalchemy import Dialect, Select, inspect
 from sqlalchemy.orm import Mapper
+from sqlalchemy.orm.util import AliasedClass
 from sqlalchemy.sql.compiler import SQLCompiler
 
 PreparedRow = Sequence[Any]
 IN_LIST_SIZES = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000)
 """Sizes of IN lists, so that there are few shapes of a statement. Lists are padded."""
+
+
+_ENTITIES = (type, AliasedClass)
 
 
 class LoopReader(Protocol):
@@ -46,7 +50,7 @@ class PreparedSelect:
     def has_entities(self) -> bool:
         """Return whether the rows contain instances, not only values of columns."""
         described = self.statement.column_descriptions
-        return any(isinstance(column["expr"], type) for column in described)
+        return any(isinstance(column["expr"], _ENTITIES) for column in described)
 
     async def fetch(
         self, reader: LoopReader, dialect: Dialect, values: Mapping[str, Any]
@@ -83,8 +87,8 @@ class _DriverStatement:
         self._parts: list[_EntityBuilder | int] = []
         for described in statement.column_descriptions:
             entity = described["expr"]
-            if isinstance(entity, type):
-                builder = _EntityBuilder(inspect(entity), len(columns))
+            if isinstance(entity, _ENTITIES):
+                builder = _EntityBuilder(inspect(entity).mapper, len(columns))
                 self._parts.append(builder)
                 columns += [getattr(entity, key) for key in builder.keys]
             else:
@@ -129,10 +133,12 @@ class _EntityBuilder:
         ]
 
     def build(self, cells: list[Any]) -> Any:
+        values = dict(zip(self.keys, cells[self._columns], strict=True))
+        key = tuple(values[name] for name in self._primary_key)
+        if None in key:
+            return None  # of an outer join
         instance = self._mapper.class_manager.new_instance()
-        loaded = instance.__dict__
-        loaded.update(zip(self.keys, cells[self._columns], strict=True))
-        key = tuple(loaded[name] for name in self._primary_key)
+        instance.__dict__.update(values)
         inspect(instance).key = self._mapper.identity_key_from_primary_key(key)
         return instance
 

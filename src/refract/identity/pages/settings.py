@@ -3,7 +3,6 @@
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import Annotated, Any
-from zoneinfo import available_timezones
 
 from fastapi import Form, Request
 from pydantic import ValidationError
@@ -29,6 +28,7 @@ from refract.identity.schemas import (
     ProfilePatch,
     SessionOut,
     get_chosen_preferences,
+    list_time_zones,
 )
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
@@ -253,7 +253,7 @@ async def _render_settings(
         status=status,
         page_title=gettext("Settings"),
         profile=profile or Me.model_validate(actor.user).model_dump(),
-        time_zones=sorted(available_timezones()),
+        time_zones=list_time_zones(),
         languages=[(locale.tag, locale.name) for locale in LANGUAGES.values()],
         keys=[KeyOut.from_key(key, now) for key in own_keys],
         key_names={key.id: key.name for key in own_keys},

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import Integer, bindparam, func, select, update
 
 from refract.core.db.bulk import get_rowcount, get_table
 from refract.core.db.prepared import PreparedSelect
@@ -103,14 +103,19 @@ async def list_todays_entries(
     The title is None if the item is gone.
     """
     today, _ = _get_today(rt)
-    title_column = func.coalesce(Item.title, func.substr(Item.text, 1, 60))
-    query = select(LedgerEntry, title_column).outerjoin(Item, Item.id == LedgerEntry.item_id)
-    query = (
-        query.where(LedgerEntry.user_id == user_id, LedgerEntry.day == today)
+    rows = await session.fetch(_ENTRIES, user_id=user_id, day=today, limit=limit)
+    return [(entry, title) for entry, title in rows]
+
+
+_ENTRIES = PreparedSelect(
+    lambda: (
+        select(LedgerEntry, func.coalesce(Item.title, func.substr(Item.text, 1, 60)))
+        .outerjoin(Item, Item.id == LedgerEntry.item_id)
+        .where(LedgerEntry.user_id == bindparam("user_id"), LedgerEntry.day == bindparam("day"))
         .order_by(LedgerEntry.id.desc())
-        .limit(limit)
+        .limit(bindparam("limit", type_=Integer))
     )
-    return [(entry, title) for entry, title in await session.execute(query)]
+)
 
 
 async def charge_quota(

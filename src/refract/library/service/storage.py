@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy import cast as sql_cast
 
 from refract.core.db.bulk import get_table
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.runtime import Runtime
@@ -101,10 +102,15 @@ async def has_free_storage(
 
 async def get_usage(session: ReadSession, user_id: int) -> StorageUsage:
     """Return the usage of a user, which is measured now if it never was."""
-    row = await session.get(LibraryUsage, user_id)
-    return (
-        await measure_usage(session, user_id) if row is None else StorageUsage(row.items, row.bytes)
+    rows = await session.fetch(_USAGE, user_id=user_id)
+    return StorageUsage(*rows[0]) if rows else await measure_usage(session, user_id)
+
+
+_USAGE = PreparedSelect(
+    lambda: select(LibraryUsage.items, LibraryUsage.bytes).where(
+        LibraryUsage.user_id == bindparam("user_id")
     )
+)
 
 
 async def measure_usage(session: ReadSession, user_id: int, item_ids: Any = None) -> StorageUsage:

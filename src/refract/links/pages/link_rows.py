@@ -56,21 +56,22 @@ def build_row(
     spark: Sequence[int] = (),
 ) -> dict[str, Any]:
     """Return a link as the context of `link_row` in `links/_row.html`."""
-    out = card.to_schema(rt.settings.public_url, rt.clock.now())
+    link, names = card.link, card.names
+    name = names[0] if names else link.code
     return {
-        "id": str(out.id),
-        "name": out.names[0] if out.names else out.code,
-        "more_names": len(out.names) - 1 if len(out.names) > 1 else 0,
-        "href": f"/app/links/{out.id}",
-        "short_url": out.short_url,
-        "destination": to_ascii_url(out.destination),
-        "title": out.title,
-        "tags": [{"name": tag, "color": (colors or {}).get(tag)} for tag in out.tags],
-        "clicks": (out.total_clicks or 0) if stats else None,
+        "id": str(link.id),
+        "name": name,
+        "more_names": len(names) - 1 if len(names) > 1 else 0,
+        "href": f"/app/links/{link.id}",
+        "short_url": f"{rt.settings.public_url}/{name}",
+        "destination": to_ascii_url(link.destination),
+        "title": link.title,
+        "tags": [{"name": tag, "color": (colors or {}).get(tag)} for tag in card.tags],
+        "clicks": card.totals.people if stats else None,
         "spark": list(spark),
-        "state": str(out.status),
-        "visibility": str(out.visibility),
-        "created_at": out.created_at,
+        "state": str(link.state_at(rt.clock.now())),
+        "visibility": str(link.effective_visibility),
+        "created_at": link.created_at,
     }
 
 

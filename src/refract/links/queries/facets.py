@@ -4,9 +4,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import ScalarSelect, Select, and_, func, not_, select
+from sqlalchemy import ScalarSelect, Select, and_, bindparam, func, not_, select
 from sqlalchemy.orm import aliased
 
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag
@@ -122,9 +123,12 @@ async def load_tag_colors(session: ReadSession, names: Collection[str]) -> dict[
     """Return the colours of shared tags by name. One query for any page of links."""
     if not names:
         return {}
-    found = await session.execute(
-        select(Tag.name, Tag.color).where(
-            Tag.space == SHARED_SPACE, Tag.name.in_(sorted(set(names)))
-        )
-    )
+    found = await session.fetch(_COLORS, names=sorted(set(names)))
     return {str(name): str(color) for name, color in found}
+
+
+_COLORS = PreparedSelect(
+    lambda: select(Tag.name, Tag.color).where(
+        Tag.space == SHARED_SPACE, Tag.name.in_(bindparam("names", expanding=True))
+    )
+)

@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Row, Select, func, select
+from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.orm import aliased
 
+from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
 from refract.identity.models import User, UserStatus
@@ -47,9 +49,12 @@ class InvitationDetails:
 
 
 def _select_open(now: datetime) -> Select[LinkInvitation, Link, User, User]:
+    return _join_open(select(LinkInvitation, Link, _Inviter, _Invitee), now)
+
+
+def _join_open(query: Select[*tuple[Any, ...]], now: Any) -> Select[*tuple[Any, ...]]:
     return (
-        select(LinkInvitation, Link, _Inviter, _Invitee)
-        .join(Link, Link.id == LinkInvitation.link_id)
+        query.join(Link, Link.id == LinkInvitation.link_id)
         .join(_Inviter, _Inviter.id == LinkInvitation.inviter_id)
         .join(_Invitee, _Invitee.id == LinkInvitation.invitee_id)
         .where(
@@ -64,12 +69,17 @@ async def list_link_invitations(
     session: ReadSession, link_id: int, now: datetime
 ) -> list[InvitationDetails]:
     """Return the open invitations of a link, oldest first. Their number is bounded."""
-    rows = (
-        await session.execute(
-            _select_open(now).where(LinkInvitation.link_id == link_id).order_by(LinkInvitation.id)
-        )
-    ).all()
+    rows = await session.fetch(_OF_LINK, link_id=link_id, now=now)
     return await _load_details(session, rows)
+
+
+_OF_LINK = PreparedSelect(
+    lambda: (
+        _join_open(select(LinkInvitation, Link, _Inviter, _Invitee), bindparam("now"))
+        .where(LinkInvitation.link_id == bindparam("link_id"))
+        .order_by(LinkInvitation.id)
+    )
+)
 
 
 async def load_invitations_page(
@@ -96,8 +106,15 @@ async def load_invitations_page(
 
 
 async def count_invitations(session: ReadSession, user_id: int, now: datetime) -> int:
-    found = _select_open(now).where(LinkInvitation.invitee_id == user_id).subquery()
-    return await session.scalar(select(func.count()).select_from(found)) or 0
+    ((count,),) = await session.fetch(_COUNT, user_id=user_id, now=now)
+    return int(count)
+
+
+_COUNT = PreparedSelect(
+    lambda: _join_open(select(func.count()).select_from(LinkInvitation), bindparam("now")).where(
+        LinkInvitation.invitee_id == bindparam("user_id")
+    )
+)
 
 
 async def load_invitation(
@@ -109,8 +126,10 @@ async def load_invitation(
 
 
 async def _load_details(
-    session: ReadSession, rows: Sequence[Row[LinkInvitation, Link, User, User]]
+    session: ReadSession, rows: Sequence[Sequence[Any]]
 ) -> list[InvitationDetails]:
+    if not rows:
+        return []
     names = await list_names(session, NameTarget.LINK, [link.id for _, link, _, _ in rows])
     return [
         InvitationDetails(invitation, link, inviter, invitee, (names[link.id] or [link.code])[0])

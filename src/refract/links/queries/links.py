@@ -5,7 +5,18 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
-from sqlalchemy import BigInteger, ColumnElement, and_, bindparam, column, not_, or_, select, table
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Integer,
+    and_,
+    bindparam,
+    column,
+    not_,
+    or_,
+    select,
+    table,
+)
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
@@ -29,6 +40,7 @@ from refract.names.queries import find_names, find_names_with_prefix, find_simil
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_SUGGESTIONS = 3
+MAX_VERSION = 2**31 - 1
 _MAX_CANDIDATES = 200
 _LISTS = table("lists", column("id", BigInteger), column("owner_id", BigInteger))
 """The table of lists, which belongs to a feature above. Only their owners matter here."""
@@ -218,10 +230,8 @@ async def list_versions(
 
     With the link's `card`, a version that is not written yet needs no further query.
     """
-    query = select(LinkChange).where(LinkChange.link_id == link_id)
-    if before is not None:
-        query = query.where(LinkChange.version < before)
-    rows = list(await session.scalars(query.order_by(LinkChange.version.desc()).limit(limit)))
+    values = {"link_id": link_id, "before": before or MAX_VERSION, "limit": limit}
+    rows: list[LinkChange] = [row[0] for row in await session.fetch(_VERSIONS, **values)]
     if not rows and (before is None or before > 1):
         first = (
             _build_first_version(card)
@@ -230,6 +240,16 @@ async def list_versions(
         )
         return [first] if first is not None else []
     return rows
+
+
+_VERSIONS = PreparedSelect(
+    lambda: (
+        select(LinkChange)
+        .where(LinkChange.link_id == bindparam("link_id"), LinkChange.version < bindparam("before"))
+        .order_by(LinkChange.version.desc())
+        .limit(bindparam("limit", type_=Integer))
+    )
+)
 
 
 async def get_version(session: ReadSession, link_id: int, version: int) -> LinkChange:
