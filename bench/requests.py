@@ -5,22 +5,20 @@
 A server with SQLite and the role `all`, a real API key and a real session. The calls take turns on
 one connection; the figure is the lower quartile of the rounds, from schedstat of all threads of the
 server. Captures are measured with the role `web`, so that the processing of items in the background
-does not count. Statements are counted in a second pass by SQLite itself, in this process.
+does not count. Statements are counted in a second pass, in this process, as they go to the driver.
 """
 
 import argparse
 import asyncio
 import http.client
 import json
-import sqlite3
 import tempfile
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 from urllib.parse import urlsplit
 
 from httpx import AsyncClient
@@ -31,6 +29,7 @@ from refract.app import WebNode
 from refract.core.clock import SystemClock
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import Database
+from refract.core.db.session import count_statements as observe_statements
 from refract.core.ids import SnowflakeGenerator, get_creation_time
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
@@ -276,40 +275,24 @@ def measure_cpu(data: BenchData, calls: list[BenchCall], rounds: int) -> dict[st
 
 
 async def count_statements(data: BenchData, calls: list[BenchCall]) -> dict[str, int]:
-    """Return the statements of each call after a warm-up, except BEGIN, COMMIT and ROLLBACK."""
+    """Return the statements of each call after a warm-up."""
     seen: list[str] = []
     found: dict[str, int] = {}
-    with trace_connections(seen.append):
-        rt = build_runtime(data.data_dir)
-        async with open_client(rt) as client:
-            for call in calls:
-                for number in (9_000_000, 9_000_001):
-                    seen.clear()
-                    await client.request(
-                        call.method,
-                        call.path,
-                        json=call.body(number) if call.body else None,
-                        headers=data.build_headers(call),
-                    )
-                found[call.name] = sum(not statement.startswith(_ENDS) for statement in seen)
+    rt = build_runtime(data.data_dir)
+    for engine in (rt.db.engine, rt.db.read_engine):
+        observe_statements(engine, seen.append)
+    async with open_client(rt) as client:
+        for call in calls:
+            for number in (9_000_000, 9_000_001):
+                seen.clear()
+                await client.request(
+                    call.method,
+                    call.path,
+                    json=call.body(number) if call.body else None,
+                    headers=data.build_headers(call),
+                )
+            found[call.name] = len(seen)
     return found
-
-
-_ENDS = ("BEGIN", "COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE", "PRAGMA")
-
-
-@contextmanager
-def trace_connections(trace: Callable[[str], None]) -> Iterator[None]:
-    """Call `trace` with every statement of connections that are opened meanwhile."""
-    connect = sqlite3.connect
-
-    def connect_traced(*arguments: Any, **options: Any) -> sqlite3.Connection:
-        connection: sqlite3.Connection = connect(*arguments, **options)
-        connection.set_trace_callback(trace)
-        return connection
-
-    with patch.object(sqlite3, "connect", connect_traced):
-        yield
 
 
 def main(arguments: list[str]) -> int:

@@ -1,5 +1,5 @@
 """Users of the tests of home."""
 
-from tests.people import ada, bob, cleo, root
+from tests.people import ada, as_ada, bob, cleo, root
 
-__all__ = ["ada", "bob", "cleo", "root"]
+__all__ = ["ada", "as_ada", "bob", "cleo", "root"]
