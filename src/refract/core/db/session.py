@@ -55,7 +55,7 @@ class ReadSession(AsyncSession):
 
     @property
     def is_observed(self) -> bool:
-        """Return whether someone observes statements (tracing, tests): those of SQLAlchemy."""
+        """Return whether statements are observed (tracing, tests), which only SQLAlchemy allows."""
         return bool(self.get_bind().dispatch.before_cursor_execute)
 
     @property
@@ -80,7 +80,7 @@ class WriteSession(ReadSession):
         return ids
 
     async def execute_later(self, call: DriverCall) -> None:
-        """Execute a statement at driver level whose result nobody reads.
+        """Execute a statement at driver level, without its result.
 
         On SQLite it may wait for the next statement or the commit, which then raises its errors:
         a statement of its own would cost a thread journey.
@@ -100,7 +100,7 @@ class WriteSession(ReadSession):
         return driver
 
     def _get_sqlite_connection(self) -> SqliteConnection | None:
-        """Return the connection below SQLAlchemy, if this session has one and nobody observes.
+        """Return the connection below SQLAlchemy, if it may be used and statements are not observed.
 
         Not inside a savepoint, which SQLAlchemy creates with the first statement that it sees.
         """

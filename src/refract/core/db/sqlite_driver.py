@@ -2,7 +2,7 @@
 
 SQLAlchemy's adapter makes four (open a cursor, execute, fetch, close), and each costs more than a
 typical statement. A transaction begins in the journey of its first statement, and statements whose
-result nobody reads wait for the next one. Errors, cancellation and streaming are as in SQLAlchemy's
+result is not needed wait for the next one. Errors, cancellation and streaming are as in SQLAlchemy's
 adapter.
 """
 
@@ -128,7 +128,7 @@ def _execute_pending(connection: sqlite3.Connection, pending: Sequence[DriverCal
 class SqliteConnection(AsyncAdapt_aiosqlite_connection):
     """A connection whose transactions begin with their first statement.
 
-    SQLite takes its snapshot then in any case, and nobody needs the lock of a writer earlier.
+    SQLite takes its snapshot then in any case, and the lock of a writer is not needed earlier.
     """
 
     __slots__ = ("_is_abandoned", "_may_have_transaction", "_pending", "is_read_only")
