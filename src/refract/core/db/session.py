@@ -100,7 +100,7 @@ class WriteSession(ReadSession):
         return driver
 
     def _get_sqlite_connection(self) -> SqliteConnection | None:
-        """Return the connection below SQLAlchemy, if it may be used and statements are not observed.
+        """Return the connection below SQLAlchemy, if statements are not observed.
 
         Not inside a savepoint, which SQLAlchemy creates with the first statement that it sees.
         """

@@ -2,8 +2,8 @@
 
 SQLAlchemy's adapter makes four (open a cursor, execute, fetch, close), and each costs more than a
 typical statement. A transaction begins in the journey of its first statement, and statements whose
-result is not needed wait for the next one. Errors, cancellation and streaming are as in SQLAlchemy's
-adapter.
+result is not needed wait for the next one. Errors, cancellation and streaming are as in
+SQLAlchemy's adapter.
 """
 
 # ruff: noqa: SLF001 - aiosqlite has no public way to run a function in a connection's thread
@@ -177,18 +177,16 @@ class SqliteConnection(AsyncAdapt_aiosqlite_connection):
         pending, self._pending = self._pending, []
         return pending
 
-    def defer(self, call: DriverCall) -> bool:
+    def defer(self, deferred: DriverCall) -> bool:
         """Execute a statement of this transaction before the next one, or before the commit.
 
         Its errors are raised there. Return False if too much is deferred already.
         """
-        calls = [*self._pending, call]
-        rows = sum(
-            len(other.parameters) if other.many else bool(other.parameters) for other in calls
-        )
+        calls = [*self._pending, deferred]
+        rows = sum(len(call.parameters) if call.many else bool(call.parameters) for call in calls)
         if rows > MAX_DEFERRED_ROWS:
             return False
-        self._pending.append(call)
+        self._pending.append(deferred)
         return True
 
     def cursor(self, server_side: bool = False) -> Any:

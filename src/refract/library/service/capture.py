@@ -71,9 +71,7 @@ async def capture_item(
     await insert_rows(session, ItemUndo, [undo])
     if tag_ids:
         await set_item_tags(session, item, tag_ids, now)
-        await search.index_item(session, item)
-    else:
-        await search.index_bare_item(session, item)
+    await (search.index_item if tag_ids else search.index_bare_item)(session, item)
     await storage.add_usage(
         session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text))
     )
