@@ -322,6 +322,7 @@ class GrowthFiller:
             "id": item_id,
             "user_id": owner,
             "text": text,
+            "url_digest": None if plain else digest(f"https://example.com/{item_id}"),
             "title": title,
             "type": "NOTE" if plain or dice % 3 else "ARTICLE",
             "status": status,

@@ -34,16 +34,6 @@ RESOLUTION = 10
 MIN_STEPS = 5_000
 """Steps below which a difference does not matter."""
 GROWING = (
-    # None of Bob's links is among the most clicked ones.
-    r"bob .*links\?.*sort=(clicks|last_click)",
-    # Many links are disabled, and few of them are among the most clicked ones.
-    r"ada .*status=disabled&sort=(clicks|last_click)",
-    # About one step per own link, whose cause is not known yet.
-    r"bob /app/links\?status=expired",
-    # Very many links have this tag, and none of them is Bob's.
-    r"bob .*tag=tag-0",
-    # A page of tags has a hundred of them, and the smaller database fewer.
-    r"\w+ /app/tags",
     # Reads the lists of all users, or all tags, for a word.
     r"root /api/v1/admin/lists\?.*q=",
     r"bob /api/v1/tags\?.*q=",

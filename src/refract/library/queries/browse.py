@@ -156,7 +156,7 @@ async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> L
         sum(types.values()),
         {str(kind): number for kind, number in types.items()},
         untagged,
-        [(tags[tag_id], number) for tag_id, number in most_used],
+        [(tags[tag_id], number) for tag_id, number in most_used[:MAX_FACETS]],
     )
 
 
@@ -169,18 +169,17 @@ def _select_counts(session: ReadSession, query: _LibraryQuery) -> CompoundSelect
     count = func.count().label("counted")
     no_type, no_tag = cast(null(), String).label("type"), cast(null(), BigInteger).label("tag_id")
     by_type = select(newest.c.type, no_tag, count).group_by(newest.c.type)
-    bare = ~select(ItemTag.item_id).where(ItemTag.item_id == newest.c.id).exists()
-    untagged = select(no_type, no_tag, count).select_from(newest).where(bare)
-    tagged = (
+    # An outer join also counts items without tags, and no planner starts from all tags of items.
+    by_tag = (
         select(ItemTag.tag_id, count)
         .select_from(newest)
-        .join(ItemTag, ItemTag.item_id == newest.c.id)
+        .outerjoin(ItemTag, ItemTag.item_id == newest.c.id)
         .group_by(ItemTag.tag_id)
-        .order_by(count.desc(), ItemTag.tag_id)
-        .limit(MAX_FACETS)
-        .subquery("tagged")
+        .order_by(ItemTag.tag_id.is_(None).desc(), count.desc(), ItemTag.tag_id)
+        .limit(MAX_FACETS + 1)
+        .subquery("by_tag")
     )
-    return union_all(by_type, untagged, select(no_type, tagged.c.tag_id, tagged.c.counted))
+    return union_all(by_type, select(no_type, by_tag.c.tag_id, by_tag.c.counted))
 
 
 async def search_items(session: ReadSession, user_id: int, q: str, limit: int) -> list[Item]:

@@ -12,6 +12,7 @@ from refract.core.db.session import ReadSession
 from refract.identity.models import User
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag
 from refract.links.queries.candidates import is_copy_in_state, select_own
+from refract.tags.grammar import slugify
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_COUNTED = 1_000
@@ -123,12 +124,13 @@ async def load_tag_colors(session: ReadSession, names: Collection[str]) -> dict[
     """Return the colours of shared tags by name. One query for any page of links."""
     if not names:
         return {}
-    found = await session.fetch(_COLORS, names=sorted(set(names)))
-    return {str(name): str(color) for name, color in found}
+    keys = sorted({slugify(name) for name in names})
+    found = await session.fetch(_COLORS, keys=keys)
+    return {str(name): str(color) for name, color in found if name in names}
 
 
 _COLORS = PreparedSelect(
     lambda: select(Tag.name, Tag.color).where(
-        Tag.space == SHARED_SPACE, Tag.name.in_(bindparam("names", expanding=True))
+        Tag.space == SHARED_SPACE, Tag.name_key.in_(bindparam("keys", expanding=True))
     )
 )
