@@ -54,7 +54,7 @@ async def test_hours_with_few_clicks_are_closed_in_one_transaction(
     saved = [text for text in statements if text.startswith("UPDATE rollup_state")]
     # The end of the hours, their rows, and the days that are finalized.
     assert len(saved) == 3
-    assert len(statements) < 25  # for 79 rows of 20 hours
+    assert len(statements) < HOURS
 
 
 async def test_hours_without_clicks_cost_nothing(rt: Runtime, clock: ManualClock) -> None:
@@ -72,6 +72,7 @@ async def test_hours_without_clicks_cost_nothing(rt: Runtime, clock: ManualClock
     assert to_seconds(clock.now()) - closed < 2 * 3600
 
 
+@pytest.mark.usefixtures("no_packs")
 @pytest.mark.parametrize("batch", [500, 7, 1])
 async def test_every_grain_has_every_click_once_however_hours_are_divided(
     rt: Runtime,

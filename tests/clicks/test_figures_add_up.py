@@ -5,14 +5,16 @@ import shutil
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, precondition, rule
 
 from refract.clicks import stats
 from refract.clicks.ingest import salts
 from refract.clicks.ingest.ingester import Ingester
-from refract.clicks.rollups import compaction
+from refract.clicks.rollups import compaction, pack_updates
 from refract.clicks.rollups.granularity import to_datetime, to_seconds
+from refract.clicks.rollups.packs import MAX_PACK_BYTES
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, PRIVATE
 from refract.clicks.spool.writer import SpoolWriter, format_segment_name
@@ -239,6 +241,11 @@ class Figures(Machine):
         assert (figures.stored, figures.pending) == (len(self.counted), len(self.waiting))
 
 
-def test_figures_equal_a_count_by_hand(database: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("pack_bytes", [MAX_PACK_BYTES, 200])
+def test_figures_equal_a_count_by_hand(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pack_bytes: int
+) -> None:
+    """Of targets with few clicks, and of some whose packs get too large."""
+    monkeypatch.setattr(pack_updates, "MAX_PACK_BYTES", pack_bytes)
     (tmp_path / "data").mkdir()
-    run_machine(Figures, database, tmp_path / "data", examples=12, steps=14)
+    run_machine(Figures, database, tmp_path / "data", examples=8, steps=14)

@@ -25,6 +25,7 @@ from refract.identity.models import User
 from tests import make
 from tests.clicks.counting import between, click, count, events_of, moment, stored
 
+pytestmark = pytest.mark.usefixtures("no_packs")
 Counted = dict[int, tuple[int, int, set[int]]]
 NOW = datetime(2026, 6, 20, 12, 30, tzinfo=UTC)
 HERE = "Asia/Kolkata"

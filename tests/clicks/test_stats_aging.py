@@ -9,8 +9,9 @@ import pytest
 from httpx import AsyncClient
 
 from refract.clicks.models import ClickEvent
-from refract.clicks.rollups import compaction
+from refract.clicks.rollups import compaction, pack_updates
 from refract.clicks.rollups.folding import RollupFolder
+from refract.clicks.rollups.packs import MAX_PACK_BYTES
 from refract.clicks.rollups.state import lock_progress, save_progress
 from refract.clicks.rollups.writers import list_writers
 from refract.core.clock import ManualClock
@@ -28,10 +29,12 @@ async def world(
     return await populated(rt, clock, client, ada, bob, clicks=60)
 
 
+@pytest.mark.parametrize("pack_bytes", [MAX_PACK_BYTES, 200, 0])
 async def test_closing_hours_changes_no_figure(
-    world: World, clock: ManualClock, monkeypatch: Any
+    world: World, clock: ManualClock, monkeypatch: Any, pack_bytes: int
 ) -> None:
     """Queries in the middle of a day, while an hour is being closed, and with a later click."""
+    monkeypatch.setattr(pack_updates, "MAX_PACK_BYTES", pack_bytes)
     monkeypatch.setattr(compaction, "BATCH_SIZE", 1)
     chance = random.Random(5)
     link, others = world.ids[0], world.of(*world.ids[:3])

@@ -103,6 +103,7 @@ def test_a_value_that_was_left_out_of_one_day_is_not_shown_with_too_few_clicks(
     assert not _compared([usual, usual, usual, seldom], monkeypatch)
 
 
+@pytest.mark.usefixtures("no_packs")
 async def test_a_dashboard_with_many_values_shows_what_the_breakdowns_say(
     rt: Runtime, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,8 +17,9 @@ from refract.clicks.ingest import ingester as ingesting
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.models import OpenRollup
-from refract.clicks.rollups import compaction
+from refract.clicks.rollups import compaction, pack_updates
 from refract.clicks.rollups.granularity import to_seconds
+from refract.clicks.rollups.packs import MAX_PACK_BYTES
 from refract.clicks.rollups.updater import RollupUpdater
 from refract.clicks.rollups.writers import MAX_WRITERS
 from refract.clicks.spool.format import LINK_CLICK
@@ -157,7 +158,11 @@ async def test_writers_that_run_at_once_do_not_wait_for_each_other(rt: Runtime) 
     assert sorted(rows) == ([4] if rt.db.dialect == "sqlite" else [3, 4])
 
 
-async def test_old_and_new_schema_hold_the_same_clicks(rt: Runtime, clock: ManualClock) -> None:
+@pytest.mark.parametrize("pack_bytes", [MAX_PACK_BYTES, 400])
+async def test_old_and_new_schema_hold_the_same_clicks(
+    rt: Runtime, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, pack_bytes: int
+) -> None:
+    monkeypatch.setattr(pack_updates, "MAX_PACK_BYTES", pack_bytes)
     clock.advance((MORNING + timedelta(hours=8) - clock.now()).total_seconds())
     root = rt.settings.effective_spool_dir
     fill(root, 1)

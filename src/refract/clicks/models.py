@@ -200,6 +200,24 @@ class OpenRollup(Model):
     parts: Mapped[bytes | None] = mapped_column(long_bytes())
 
 
+class ClickPack(Model):
+    """The clicks of one target in a month, as long as they are few; see `clicks.rollups.packs`.
+
+    A UTC day of a target is either in a pack or in `ClickRollup`. A pack becomes a month when days
+    are no longer kept.
+    """
+
+    __tablename__ = "click_packs"
+
+    # The month. First, so that a month can be found and its rows are near each other.
+    start: Mapped[datetime] = mapped_column(UtcSeconds, primary_key=True, autoincrement=False)
+    target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    people: Mapped[int] = mapped_column(Integer)
+    bots: Mapped[int] = mapped_column(Integer)
+    kind: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)
+    data: Mapped[bytes] = mapped_column(long_bytes())
+
+
 class RollupWriter(Model):
     """A number under which one process at a time writes open roll-ups.
 

@@ -1,5 +1,6 @@
 """Reconciliation of clicks: roll-ups against events and totals."""
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, time
@@ -11,7 +12,14 @@ from sqlalchemy.orm import InstrumentedAttribute
 
 from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.archive.service import summarize_archive
-from refract.clicks.models import ClickEvent, ClickRollup, OpenRollup, SpoolCheckpoint, Verification
+from refract.clicks.models import (
+    ClickEvent,
+    ClickPack,
+    ClickRollup,
+    OpenRollup,
+    SpoolCheckpoint,
+    Verification,
+)
 from refract.clicks.rollups.granularity import (
     DAY,
     MONTH,
@@ -22,6 +30,7 @@ from refract.clicks.rollups.granularity import (
     to_seconds,
 )
 from refract.clicks.rollups.groups import MEMBERS, MIN_GROUP_KIND, list_complete_groups
+from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.spool.reader import (
@@ -39,6 +48,7 @@ from refract.links.models import LinkTotals
 
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 _OPEN: Table = OpenRollup.__table__  # type: ignore[assignment]
+_PACKS: Table = ClickPack.__table__  # type: ignore[assignment]
 _SLICE_SIZE = 5_000
 """Links that are compared at a time, which bounds memory."""
 
@@ -52,12 +62,14 @@ class DayDifference(NamedTuple):
 
 
 async def count_rolled_up(session: ReadSession, state: RollupProgress) -> int:
-    """Count every click once: in months or open roll-ups, or in none any more."""
+    """Count every click once: in months, packs or open roll-ups, or in none any more."""
     months = select(_sum_clicks(_ROLLUPS)).where(_ROLLUPS.c.grain == MONTH)
-    clicks = await session.scalar(months.where(_ROLLUPS.c.kind < MIN_GROUP_KIND))
-    quarters = select(_sum_clicks(_OPEN)).where(_OPEN.c.kind < MIN_GROUP_KIND)
-    still_open = await session.scalar(quarters)
-    return int(clicks or 0) + int(still_open or 0) + state.outlived
+    sums = (
+        months.where(_ROLLUPS.c.kind < MIN_GROUP_KIND),
+        select(_sum_clicks(_PACKS)),
+        select(_sum_clicks(_OPEN)).where(_OPEN.c.kind < MIN_GROUP_KIND),
+    )
+    return sum([int(await session.scalar(query) or 0) for query in sums], state.outlived)
 
 
 def _sum_clicks(table: Table) -> ColumnElement[int]:
@@ -81,8 +93,10 @@ async def find_day_differences(
     quarters = _ROLLUPS.c.grain == QUARTER, _ROLLUPS.c.kind < MIN_GROUP_KIND
     clicks = _sum_clicks(_ROLLUPS)
     kept = await _count_by_day(session, _ROLLUPS.c.start, clicks, first, *quarters)
-    for day, count in (await _count_open_by_day(session, state.quarters_from)).items():
-        kept[day] = kept.get(day, 0) + count
+    for found in (await _count_open_by_day(session), await _count_packed_by_day(session, first)):
+        for day, count in found.items():
+            if day >= state.quarters_from:
+                kept[day] = kept.get(day, 0) + count
     differ = sorted(
         day for day in events.keys() | kept.keys() if events.get(day, 0) != kept.get(day, 0)
     )
@@ -115,15 +129,42 @@ async def _count_by_day(
     return found
 
 
-async def _count_open_by_day(session: ReadSession, first: int) -> dict[int, int]:
+async def _count_open_by_day(session: ReadSession) -> dict[int, int]:
     """Return the clicks in open roll-ups for each UTC day. There are few of them."""
     clicks = select(_OPEN.c.start, _sum_clicks(_OPEN)).where(_OPEN.c.kind < MIN_GROUP_KIND)
     rows = await session.execute(clicks.group_by(_OPEN.c.start))
-    found: dict[int, int] = {}
+    found: dict[int, int] = defaultdict(int)
     for start, number in rows:
-        day = start_of(DAY, to_seconds(start))
-        found[day] = found.get(day, 0) + int(number)
-    return {day: clicks for day, clicks in found.items() if day >= first}
+        found[start_of(DAY, to_seconds(start))] += int(number)
+    return found
+
+
+async def _count_packed_by_day(session: ReadSession, first: datetime) -> dict[int, int]:
+    """Return the clicks in packs for each UTC day, by slices of a month's targets."""
+    found: dict[int, int] = defaultdict(int)
+    month = start_of(MONTH, to_seconds(first))
+    while (start := await _find_pack_month(session, month)) is not None:
+        month, after = to_seconds(start), -1
+        while True:
+            query = select(_PACKS.c.target_id, _PACKS.c.data).where(_PACKS.c.start == start)
+            query = query.where(_PACKS.c.target_id > after).order_by(_PACKS.c.target_id)
+            rows = (await session.execute(query.limit(_SLICE_SIZE))).all()
+            whole = [row for row in rows if row.target_id < rows[-1].target_id]
+            rows = rows if len(rows) < _SLICE_SIZE else whole  # perhaps not all kinds of the last
+            for row in rows:
+                for at, delta in iter_entries(month, row.data):
+                    found[start_of(DAY, at)] += delta.people + delta.bots
+            if not rows:
+                break
+            after = rows[-1].target_id
+        month = end_of(MONTH, month)
+    return found
+
+
+async def _find_pack_month(session: ReadSession, month: int) -> datetime | None:
+    following = select(func.min(_PACKS.c.start)).where(_PACKS.c.start >= to_datetime(month))
+    found: datetime | None = await session.scalar(following)
+    return found
 
 
 async def count_differing_links(session: ReadSession) -> int:
@@ -169,8 +210,11 @@ async def _sum_rollups(
     still_open = select(_OPEN.c.target_id, _OPEN.c.people, _OPEN.c.bots).where(
         _OPEN.c.kind == LINK_CLICK
     )
+    packed = select(_PACKS.c.target_id, _PACKS.c.people, _PACKS.c.bots).where(
+        _PACKS.c.kind == LINK_CLICK
+    )
     found: dict[int, tuple[int, int]] = {}
-    for query in (months, still_open):
+    for query in (months, packed, still_open):
         rows = query.subquery()
         target = rows.c.target_id
         totals = select(target, func.sum(rows.c.people), func.sum(rows.c.bots))
@@ -189,7 +233,7 @@ async def count_differing_groups(session: ReadSession) -> int:
     for group in await list_complete_groups(session):
         group_id, link_id = MEMBERS[group.kind]
         own, links = [0, 0], [0, 0]
-        for table in (_ROLLUPS, _OPEN):
+        for table in (_ROLLUPS, _PACKS, _OPEN):
             sums = select(func.sum(table.c.people), func.sum(table.c.bots))
             if table is _ROLLUPS:
                 sums = sums.where(table.c.grain + 0 == MONTH)  # as above

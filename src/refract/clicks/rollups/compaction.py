@@ -27,6 +27,7 @@ from refract.clicks.rollups.granularity import (
     to_seconds,
 )
 from refract.clicks.rollups.groups import MIN_GROUP_KIND, restart_builds
+from refract.clicks.rollups.pack_updates import expire_packs
 from refract.clicks.rollups.rows import decode_delta
 from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
 from refract.clicks.rollups.writers import list_writers, lock_writer, save_writer
@@ -150,7 +151,8 @@ class WriterSweep:
 async def drop_expired_rollups(rt: Runtime) -> int:
     """Advance the horizons, then delete the rows before them; return their number.
 
-    Quarter hours are dropped only if they are in days, and days only if they are in months.
+    Quarter hours are dropped only if they are in days, and days only if they are in months. Packs
+    become months when their days are no longer kept.
     """
     async with rt.db.write() as session:
         state = await lock_progress(session)
@@ -158,6 +160,7 @@ async def drop_expired_rollups(rt: Runtime) -> int:
         if after != state:
             after = await restart_builds(session, after)
             await save_progress(session, after)
+    await expire_packs(rt)
     dropped = 0
     for grain in (QUARTER, HOUR, SIX_HOURS, DAY, MONTH):
         dropped += await run_in_slices(rt, partial(_drop_batch, rt, grain))

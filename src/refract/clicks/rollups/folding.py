@@ -1,4 +1,8 @@
-"""Folding: adding open quarter hours to the roll-ups of all grains."""
+"""Folding: adding open quarter hours to packs, or to the roll-ups of all grains.
+
+A UTC day of a target is in the pack of its month while that has room. From then on it has rows of
+all grains.
+"""
 
 import asyncio
 from collections import defaultdict
@@ -16,6 +20,7 @@ from refract.clicks.rollups.granularity import (
     start_of,
 )
 from refract.clicks.rollups.groups import MIN_GROUP_KIND
+from refract.clicks.rollups.pack_updates import PackUpdate
 from refract.clicks.rollups.rows import RollupRow, add_delta, decode_row
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.rollups.store import RollupKey, load_rollups, save_rollups
@@ -42,9 +47,10 @@ class RollupFolder:
         state: RollupProgress,
         quarters: Mapping[RollupSlot, RollupDelta],
     ) -> RollupProgress:
-        """Add quarter hours to every grain that is kept; return the progress to be saved."""
+        """Add quarter hours where their days are; return the progress to be saved."""
         if state.turn != self._turn or len(self._rows) > MAX_CACHED_ROWS:
             self._rows.clear()
+        quarters = await self._pack_quarters(session, state, quarters)
         hours = _sum_by_hour(quarters)
         planned = [
             (delta, _list_kept_keys(state, slot, (QUARTER,))) for slot, delta in quarters.items()
@@ -61,6 +67,41 @@ class RollupFolder:
         )
         state = replace(state, turn=self._turn, outlived=state.outlived + outlived)
         return _reopen_day(state, {start_of(DAY, slot[2]) for slot in hours})
+
+    async def _pack_quarters(
+        self,
+        session: WriteSession,
+        state: RollupProgress,
+        quarters: Mapping[RollupSlot, RollupDelta],
+    ) -> dict[RollupSlot, RollupDelta]:
+        """Add quarter hours to packs; return those of days that have rows, or get them now.
+
+        Groups have many clicks, and no packs.
+        """
+        days: dict[RollupSlot, dict[int, RollupDelta]] = defaultdict(dict)
+        left: dict[RollupSlot, RollupDelta] = {}
+        for (target, kind, start), delta in quarters.items():
+            if kind >= MIN_GROUP_KIND or start_of(MONTH, start) < state.days_from:
+                left[target, kind, start] = delta
+            else:
+                days[target, kind, start_of(DAY, start)][start] = delta
+        rows = [(target, kind, DAY, day) for target, kind, day in days]
+        await self._load_rows(session, rows)
+        packs = PackUpdate()
+        await packs.load(session, days)
+        for (target, kind, day), deltas in days.items():
+            row = self._rows[target, kind, DAY, day]
+            has_rows = row.people + row.bots > 0
+            if not has_rows and packs.append(target, kind, day, deltas):
+                continue
+            removed = {} if has_rows else packs.remove(target, kind, day)
+            for start in deltas.keys() | removed.keys():
+                into = left[target, kind, start] = RollupDelta()
+                for source in (deltas, removed):
+                    if start in source:
+                        add_delta(into, source[start])
+        await packs.save(session)
+        return left
 
     async def _apply_deltas(
         self, session: WriteSession, planned: list[tuple[RollupDelta, list[RollupKey]]]

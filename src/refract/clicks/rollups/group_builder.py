@@ -12,13 +12,14 @@ from typing import Any, Final
 from sqlalchemy import Select, Table, delete, func, select
 
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
-from refract.clicks.models import ClickRollup, OpenRollup
+from refract.clicks.models import ClickPack, ClickRollup, OpenRollup
 from refract.clicks.rollups.finalization import finalize_target
 from refract.clicks.rollups.folding import RollupFolder
 from refract.clicks.rollups.granularity import (
     DAY,
     MONTH,
     QUARTER,
+    end_of,
     start_of,
     to_datetime,
     to_seconds,
@@ -32,6 +33,7 @@ from refract.clicks.rollups.groups import (
     save_group,
     select_members,
 )
+from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.rollups.rows import add_delta, decode_delta
 from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
 from refract.clicks.rollups.updater import RollupUpdater
@@ -47,6 +49,7 @@ LINKS_PER_SLICE: Final = 2_000
 ROWS_PER_SLICE: Final = 1_000
 _ROLLUPS: Table = ClickRollup.__table__  # type: ignore[assignment]
 _OPEN: Table = OpenRollup.__table__  # type: ignore[assignment]
+_PACKS: Table = ClickPack.__table__  # type: ignore[assignment]
 
 
 async def request_group(session: WriteSession, kind: int, group_id: int) -> None:
@@ -119,9 +122,11 @@ class GroupBuild:
             if begin is None:
                 return state, group._replace(built_from=0, window_from=0)
             group = group._replace(window_from=begin)
-        closed, still_open, last = await _load_rows(session, state, group)
-        if closed:
-            added = await self._folder.add_quarters(session, state, _sum_rows(group, closed))
+        closed, packs, still_open, last = await _load_rows(session, state, group)
+        if closed or packs:
+            quarters = _sum_rows(group, closed)
+            _add_packs(group, packs, quarters)
+            added = await self._folder.add_quarters(session, state, quarters)
             # Its days are finalized here, not by a second look at the days of all targets.
             state = replace(
                 added, settled_until=state.settled_until, settled_target=state.settled_target
@@ -173,6 +178,12 @@ async def _find_window(
         newest = select(func.max(_OPEN.c.start)).where(_OPEN.c.start < to_datetime(before))
         found.append(await session.scalar(newest))
     latest = max((to_seconds(start) for start in found if start is not None), default=None)
+    month = await session.scalar(
+        select(func.max(_PACKS.c.start)).where(_PACKS.c.start < to_datetime(before))
+    )
+    if month is not None:  # a pack does not say when its last click was
+        end = min(before, state.closed_until, end_of(MONTH, to_seconds(month)))
+        latest = max(end - 1, latest or 0)
     return None if latest is None else _get_window(state, latest)
 
 
@@ -185,10 +196,10 @@ def _get_window(state: RollupProgress, at: int) -> int:
 
 async def _load_rows(
     session: WriteSession, state: RollupProgress, group: GroupProgress
-) -> tuple[Sequence[Any], Sequence[Any], int | None]:
+) -> tuple[Sequence[Any], Sequence[Any], Sequence[Any], int | None]:
     """Return rows of the next links in the window, and the last link; None after the last one.
 
-    The rows are those of the window's grain, and open ones.
+    The rows are those of the window's grain, packs of its months, and open ones.
     """
     last = await session.scalar(
         select_members(group, after=group.built_link).offset(LINKS_PER_SLICE - 1).limit(1)
@@ -199,10 +210,28 @@ async def _load_rows(
     kept = _ROLLUPS.c.start >= to_datetime(state.get_kept_from(grain))
     query = _select_rows(_ROLLUPS, group).where(_ROLLUPS.c.grain == grain, kept)
     closed, last = await _load_first(session, query, group, last)
-    still_open, last_open = await _load_first(session, _select_rows(_OPEN, group), group, last)
-    if last_open != last:
-        closed = [row for row in closed if row.target_id <= last_open]
-    return closed, still_open, last_open
+    packs, last = await _load_first(session, _select_packs(group), group, last)
+    still_open, last = await _load_first(session, _select_rows(_OPEN, group), group, last)
+    if last is not None:
+        closed = [row for row in closed if row.target_id <= last]
+        packs = [row for row in packs if row.target_id <= last]
+    return closed, packs, still_open, last
+
+
+def _select_packs(group: GroupProgress) -> Select[Any]:
+    """Select the packs that may have clicks of the window."""
+    group_id, link_id = MEMBERS[group.kind]
+    month = to_datetime(start_of(MONTH, group.window_from))
+    within = _PACKS.c.start == month  # the window is a part of one month
+    if group.window_from == 0:
+        within = _PACKS.c.start < to_datetime(group.built_from)
+    return (
+        select(_PACKS)
+        .join(link_id.class_, link_id == _PACKS.c.target_id)
+        .where(group_id == group.id, link_id > group.built_link, within)
+        .where(_PACKS.c.kind == LINK_CLICK)
+        .order_by(link_id)
+    )
 
 
 def _select_rows(table: Table, group: GroupProgress) -> Select[Any]:
@@ -246,3 +275,15 @@ def _sum_rows(group: GroupProgress, rows: Iterable[Any]) -> dict[RollupSlot, Rol
         add_delta(into, delta)
         add_link_clicks(into, row.target_id, row.people)
     return found
+
+
+def _add_packs(
+    group: GroupProgress, packs: Iterable[Any], into: dict[RollupSlot, RollupDelta]
+) -> None:
+    """Add the quarter hours of packs that are in the window."""
+    for pack in packs:
+        for start, delta in iter_entries(to_seconds(pack.start), pack.data):
+            if group.window_from <= start < group.built_from:
+                total = into.setdefault((group.id, group.kind, start), RollupDelta())
+                add_delta(total, delta)
+                add_link_clicks(total, pack.target_id, delta.people)

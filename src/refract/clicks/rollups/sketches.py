@@ -78,7 +78,7 @@ class VisitorSketch:
 
     def to_bytes(self) -> bytes:
         if self.many is None:
-            return _EXACT_MARKER + b"".join(sorted(self.few))
+            return encode_visitors(self.few)
         data: bytes = self.many.serialize_compact()
         return data
 
@@ -92,6 +92,11 @@ class VisitorSketch:
         else:
             sketch.many = _load_library().hll_sketch.deserialize(data)
         return sketch
+
+
+def encode_visitors(visitors: Iterable[bytes]) -> bytes:
+    """Return the stored sketch of few visitors."""
+    return _EXACT_MARKER + b"".join(sorted(visitors))
 
 
 def merge_sketches(sketches: Iterable[VisitorSketch]) -> VisitorSketch:

@@ -23,7 +23,9 @@ SQLite takes 32,766 values in one statement.
 """
 
 _KEYS_PER_STATEMENT: Final = 500
-_LOADED_COLUMNS: Final = ", ".join(("start", "target_id", *_VALUE_COLUMNS))
+_PACK_KEY_COLUMNS: Final = ("start", "target_id", "kind")
+_PACK_VALUE_COLUMNS: Final = ("people", "bots", "data")
+_PACK_TYPES: Final = ("bigint", "bigint", "smallint", "integer", "integer", "bytea")
 
 RollupKey = tuple[int, int, int, int]
 """Target, kind, grain, start."""
@@ -33,30 +35,44 @@ async def load_rollups(
     session: ReadSession, kind: int, grain: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     """Return the rows of these starts and targets: start and target, then the counts."""
-    return await _load_rows(session, "click_rollups", {"kind": kind, "grain": grain}, keys)
+    same = {"kind": kind, "grain": grain}
+    return await _load_rows(session, "click_rollups", _VALUE_COLUMNS, same, keys)
 
 
 async def load_open_rollups(
     session: ReadSession, writer: int, kind: int, keys: Sequence[tuple[int, int]]
 ) -> list[tuple[Any, ...]]:
     """Return the open rows of a writer like `load_rollups`."""
-    return await _load_rows(session, "open_rollups", {"kind": kind, "writer": writer}, keys)
+    same = {"kind": kind, "writer": writer}
+    return await _load_rows(session, "open_rollups", _VALUE_COLUMNS, same, keys)
+
+
+async def load_packs(
+    session: ReadSession, kind: int, keys: Sequence[tuple[int, int]]
+) -> list[tuple[Any, ...]]:
+    """Return the packs of these months and targets: month, target, people, bots, data."""
+    return await _load_rows(session, "click_packs", _PACK_VALUE_COLUMNS, {"kind": kind}, keys)
 
 
 async def _load_rows(
-    session: ReadSession, table: str, same: Mapping[str, int], keys: Sequence[tuple[int, int]]
+    session: ReadSession,
+    table: str,
+    columns: Sequence[str],
+    same: Mapping[str, int],
+    keys: Sequence[tuple[int, int]],
 ) -> list[tuple[Any, ...]]:
-    names = list(same)
+    loaded = ", ".join(("start", "target_id", *columns))
     if session.dialect == "postgresql":
         driver, arrays = await get_driver_connection(session), zip(*keys, strict=True)
         # Row by row, along the primary key: a join would follow statistics that are out of date.
+        fixed = " AND ".join(f"{name} = ${place}" for place, name in enumerate(same, 3))
         statement = (
-            f"SELECT {_LOADED_COLUMNS} FROM unnest($3::bigint[], $4::bigint[])"  # noqa: S608 - ours
+            f"SELECT {loaded} FROM unnest($1::bigint[], $2::bigint[])"  # noqa: S608 - our words
             " AS wanted (its_start, its_target) CROSS JOIN LATERAL"
             f" (SELECT * FROM {table} WHERE target_id = its_target AND start = its_start"
-            f" AND {names[0]} = $1 AND {names[1]} = $2 LIMIT 1) AS found"
+            f" AND {fixed} LIMIT 1) AS found"
         )
-        return [tuple(row) for row in await driver.fetch(statement, *same.values(), *arrays)]
+        return [tuple(row) for row in await driver.fetch(statement, *arrays, *same.values())]
     connection, mark = await session.connection(), _get_placeholder(session)
     rows: list[tuple[Any, ...]] = []
     for batch in iter_batches(keys, _KEYS_PER_STATEMENT):
@@ -65,18 +81,18 @@ async def _load_rows(
         wanted = " UNION ALL ".join([f"SELECT {mark}, {mark}"] * len(batch))
         if session.dialect == "sqlite":
             wanted = f"VALUES {', '.join(['(?, ?)'] * len(batch))}"
-        join = _build_join(table, wanted)
-        statement = f"{join} AND {names[0]} = {mark} AND {names[1]} = {mark}"
+        fixed = " AND ".join(f"{name} = {mark}" for name in same)
+        statement = f"{_build_join(table, loaded, wanted)} AND {fixed}"
         values = (*chain.from_iterable(batch), *same.values())
         rows += [tuple(row) for row in await connection.exec_driver_sql(statement, values)]
     return rows
 
 
-def _build_join(table: str, wanted: str) -> str:
+def _build_join(table: str, loaded: str, wanted: str) -> str:
     """Return a query that looks up each wanted row in the index."""
     return (
         f"WITH wanted (its_start, its_target) AS ({wanted})"  # noqa: S608 - our words
-        f" SELECT {_LOADED_COLUMNS} FROM {table}"
+        f" SELECT {loaded} FROM {table}"
         " JOIN wanted ON start = its_start AND target_id = its_target"
     )
 
@@ -86,24 +102,31 @@ async def save_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -
 
     The caller must hold the lock of the state and have read what it overwrites.
     """
-    await _save_rows(session, "click_rollups", _KEY_COLUMNS, rows, _TYPES)
+    await _save_rows(session, "click_rollups", _KEY_COLUMNS, _VALUE_COLUMNS, rows, _TYPES)
 
 
 async def save_open_rollups(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
     """Insert or overwrite open rows, for the holder of their writer's lock."""
-    await _save_rows(session, "open_rollups", _OPEN_KEY_COLUMNS, rows, _OPEN_TYPES)
+    await _save_rows(session, "open_rollups", _OPEN_KEY_COLUMNS, _VALUE_COLUMNS, rows, _OPEN_TYPES)
+
+
+async def save_packs(session: WriteSession, rows: Sequence[tuple[Any, ...]]) -> None:
+    """Insert or overwrite packs, for the holder of the lock of the state."""
+    await _save_rows(
+        session, "click_packs", _PACK_KEY_COLUMNS, _PACK_VALUE_COLUMNS, rows, _PACK_TYPES
+    )
 
 
 async def _save_rows(
     session: WriteSession,
     table: str,
     key: Sequence[str],
+    columns: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
     types: Sequence[str],
 ) -> None:
-    changes = dict.fromkeys(_VALUE_COLUMNS, "{new}")
-    end = build_conflict_clause(session.dialect, table, key, changes)
-    insert = f"INSERT INTO {table} ({', '.join((*key, *_VALUE_COLUMNS))})"
+    end = build_conflict_clause(session.dialect, table, key, dict.fromkeys(columns, "{new}"))
+    insert = f"INSERT INTO {table} ({', '.join((*key, *columns))})"
     await _insert_rows(session, insert, rows, end, types)
 
 

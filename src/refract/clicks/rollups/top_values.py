@@ -91,10 +91,13 @@ def _can_overtake(
     return bool(missing) and clicks + missing >= least
 
 
-def sum_breakdowns(stored: Iterable[bytes | None]) -> BreakdownSum:
-    """Return the sum of stored breakdowns and of encoded top values."""
+def sum_breakdowns(stored: Iterable[bytes | BreakdownCounts | None]) -> BreakdownSum:
+    """Return the sum of breakdowns, stored or decoded, and of encoded top values."""
     whole = BreakdownSum()
     for data in stored:
+        if isinstance(data, dict):
+            add_counts(whole.counts, data)
+            continue
         if not data or data[:1] != _MARKER:
             add_counts(whole.counts, decode_counts(data))
             continue

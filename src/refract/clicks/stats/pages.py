@@ -1,17 +1,28 @@
 """Page contexts of statistics: one link in detail, sparklines of many, today against yesterday."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final
 from urllib.parse import unquote, urlencode
 
-from sqlalchemy import bindparam, select
+from sqlalchemy import (
+    BigInteger,
+    LargeBinary,
+    Select,
+    bindparam,
+    cast,
+    null,
+    select,
+    type_coerce,
+    union_all,
+)
 from starlette.requests import Request
 
 from refract.clicks import stats
-from refract.clicks.models import ClickRollup
-from refract.clicks.rollups.granularity import DAY
+from refract.clicks.models import ClickPack, ClickRollup
+from refract.clicks.rollups.granularity import DAY, to_datetime, to_seconds
+from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery, StatsResult
 from refract.clicks.stats.calendar import parse_zone
@@ -198,21 +209,48 @@ async def load_sparklines(
     today = rt.clock.now().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     first = today - timedelta(days=SPARKLINE_DAYS)  # today is not over and would look like a drop
     found: dict[int, list[int]] = {}
-    rows = await session.fetch(_DAYS, targets=list(links), first=first, today=today)
-    for target, start, people in rows:
-        found.setdefault(target, [0] * SPARKLINE_DAYS)[(start - first).days] += people
+    months = [to_seconds(moment.replace(day=1)) for moment in (first, today)]
+    rows = await session.fetch(
+        _DAYS, targets=list(links), first=first, today=today, months=months, packed=list(links)
+    )
+    for target, start, people, pack in rows:
+        quarters = [(start, people)] if pack is None else _iter_people(start, pack)
+        for at, clicks in quarters:
+            if first <= at < today:
+                found.setdefault(target, [0] * SPARKLINE_DAYS)[(at - first).days] += clicks
     return found
 
 
-_DAYS: Final = PreparedSelect(
-    lambda: select(ClickRollup.target_id, ClickRollup.start, ClickRollup.people).where(
-        ClickRollup.target_id.in_(bindparam("targets", expanding=True)),
-        ClickRollup.kind == LINK_CLICK,
-        ClickRollup.grain == DAY,
-        ClickRollup.start >= bindparam("first"),
-        ClickRollup.start < bindparam("today"),
-    )
-)
+def _iter_people(month: datetime, pack: bytes) -> Iterator[tuple[datetime, int]]:
+    """Yield time and clicks of people of the quarter hours in a pack."""
+    for start, delta in iter_entries(to_seconds(month), pack):
+        yield to_datetime(start), delta.people
+
+
+def _build_days() -> Select[*tuple[Any, ...]]:
+    days = union_all(
+        select(
+            ClickRollup.target_id,
+            ClickRollup.start,
+            ClickRollup.people,
+            cast(null(), LargeBinary).label("pack"),
+        ).where(
+            ClickRollup.target_id.in_(bindparam("targets", expanding=True)),
+            ClickRollup.kind == LINK_CLICK,
+            ClickRollup.grain == DAY,
+            ClickRollup.start >= bindparam("first"),
+            ClickRollup.start < bindparam("today"),
+        ),
+        select(ClickPack.target_id, ClickPack.start, ClickPack.people, ClickPack.data).where(
+            type_coerce(ClickPack.start, BigInteger).in_(bindparam("months", expanding=True)),
+            ClickPack.target_id.in_(bindparam("packed", expanding=True)),
+            ClickPack.kind == LINK_CLICK,
+        ),
+    ).subquery()
+    return select(days)
+
+
+_DAYS: Final = PreparedSelect(_build_days)
 
 
 async def build_today(request: Request, rt: Runtime, actor: Caller) -> dict[str, Any]:

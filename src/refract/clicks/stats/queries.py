@@ -19,8 +19,9 @@ from sqlalchemy import (
     union_all,
 )
 
-from refract.clicks.models import ClickRollup, OpenRollup
+from refract.clicks.models import ClickPack, ClickRollup, OpenRollup
 from refract.clicks.rollups import day_cumulatives
+from refract.clicks.rollups.breakdowns import BreakdownCounts
 from refract.clicks.rollups.granularity import (
     DAY,
     GRAIN_SECONDS,
@@ -32,6 +33,8 @@ from refract.clicks.rollups.granularity import (
     to_seconds,
 )
 from refract.clicks.rollups.groups import load_group
+from refract.clicks.rollups.packs import iter_entries
+from refract.clicks.rollups.sketches import encode_visitors
 from refract.clicks.rollups.state import GrainRange, RollupProgress, plan_ranges, round_range
 from refract.clicks.spool.format import LINK_CLICK
 from refract.core.db.session import ReadSession
@@ -42,8 +45,10 @@ _MAX_STARTS: Final = 5_000
 _DAY_SECONDS: Final = GRAIN_SECONDS[DAY]
 _OPEN: Final = 0
 """The grain of open roll-ups in results: quarter hours that are in no other row."""
+_PACKED: Final = -1
+"""The grain of quarter hours in packs."""
 
-RollupTable = type[ClickRollup] | type[OpenRollup]
+RollupTable = type[ClickRollup] | type[OpenRollup] | type[ClickPack]
 
 
 class StatsRow(NamedTuple):
@@ -57,7 +62,7 @@ class StatsRow(NamedTuple):
     private: int
     uniques: int
     visitors: bytes | None
-    parts: bytes | None
+    parts: bytes | BreakdownCounts | None
     edges: bytes | None = None
 
 
@@ -90,7 +95,10 @@ class TargetGroup:
         return TargetGroup(self.build_condition, self.is_single)
 
     def add_row(self, row: StatsRow) -> None:
-        self.rows[row.grain].append(row)
+        if row.grain == _PACKED:
+            self.rows[_PACKED] += _iter_packed(row)
+        else:
+            self.rows[row.grain].append(row)
 
     def sort(self) -> None:
         for grain, rows in self.rows.items():
@@ -185,7 +193,9 @@ class RollupQuery:
             ends, stretches = self._split_range(number, begin, end, parts)
             found += [row for edge in ends for row in group.select_partial_day(edge)]
             found += [row for stretch in stretches for row in group.select_range(stretch)]
-            found += group.select_range(GrainRange(_OPEN, *self._round_range(begin, end)))
+            rounded = self._round_range(begin, end)
+            for grain in (_OPEN, _PACKED):
+                found += group.select_range(GrainRange(grain, *rounded))
         return found
 
     async def _load_rows(self, session: ReadSession, *, visitors: bool, tops: bool) -> None:
@@ -205,17 +215,21 @@ class RollupQuery:
             self._groups[values[0]].add_row(row)
 
     def _build_open_branches(self, *, visitors: bool) -> list[Any]:
-        """Return queries of the open roll-ups of all ranges; none the second time."""
+        """Return queries of the open roll-ups and packs of all ranges; none the second time."""
         if self._is_open_loaded or not self._ranges:
             return []
         self._is_open_loaded = True
         rounded = [self._round_range(begin, end) for begin, end, _ in self._ranges]
         begin, end = min(begin for begin, _ in rounded), max(end for _, end in rounded)
         parts = any(parts for _, _, parts in self._ranges)
-        return [
-            _build_open_branch(number, group, begin, end, visitors=visitors, parts=parts)
-            for number, group in enumerate(self._groups)
-        ]
+        months = list(_iter_month_starts(GrainRange(MONTH, start_of(MONTH, begin), end)))
+        branches = []
+        for number, group in enumerate(self._groups):
+            branches.append(
+                _build_open_branch(number, group, begin, end, visitors=visitors, parts=parts)
+            )
+            branches.append(_build_pack_branch(number, group, months))
+        return branches
 
     def _round_range(self, begin: int, end: int) -> tuple[int, int]:
         return round_range(self.state, max(begin, MIN_CLICK_TIME), min(end, self._until))
@@ -349,9 +363,39 @@ def _build_open_branch(
     )
 
 
+def _build_pack_branch(number: int, group: TargetGroup, months: list[int]) -> Any:
+    """Return a query of packs, whose entries are in the column of the breakdowns."""
+    return select(
+        literal(number).label("number"),
+        ClickPack.target_id,
+        literal(_PACKED).label("grain"),
+        ClickPack.start,
+        ClickPack.people,
+        ClickPack.bots,
+        literal(0).label("private"),
+        literal(0).label("uniques"),
+        _NO_BYTES.label("visitors"),
+        ClickPack.data.label("parts"),
+        _NO_BYTES.label("edges"),
+    ).where(
+        ClickPack.start.in_([to_datetime(month) for month in months]),
+        group.build_condition(ClickPack),
+    )
+
+
+def _iter_packed(pack: StatsRow) -> Iterator[StatsRow]:
+    """Yield the quarter hours of a pack."""
+    assert isinstance(pack.parts, bytes)  # noqa: S101 - see above
+    for start, delta in iter_entries(pack.start, pack.parts):
+        visitors = set(delta.visitors)
+        sketch = encode_visitors(visitors) if visitors else None
+        clicks = (delta.people, delta.bots, delta.private, len(visitors))
+        yield StatsRow(pack.target, _PACKED, start, *clicks, sketch, delta.parts)
+
+
 def _select_rows(
     number: int,
-    table: RollupTable,
+    table: type[ClickRollup] | type[OpenRollup],
     grain: Any,
     visitors: ColumnElement[Any],
     parts: ColumnElement[Any],

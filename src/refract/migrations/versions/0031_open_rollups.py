@@ -3,10 +3,9 @@
 Older code would not see their clicks.
 """
 
-from typing import Any
-
-from refract.clicks.rollups.granularity import COARSE_GRAINS, DAY, MONTH, QUARTER, start_of
-from refract.clicks.rollups.rows import RollupRow, decode_delta, decode_row
+from refract.clicks.rollups.granularity import COARSE_GRAINS, QUARTER
+from refract.clicks.rollups.rows import decode_delta
+from refract.migrations.rollup_rows import ROLLUPS, VALUES, add_to_rollups
 from refract.migrations.steps import (
     accept_older_code,
     add_column,
@@ -25,14 +24,9 @@ down_revision = "0030"
 _HOUR_SECONDS = 3600
 _NEVER = 2**33
 _BATCH_SIZE = 500
-_VALUES = ("people", "bots", "private", "uniques", "visitors", "parts")
-_ROLLUPS = sa.table(
-    "click_rollups",
-    *(sa.column(name) for name in ("target_id", "kind", "grain", "start", *_VALUES)),
-)
 _OPEN = sa.table(
     "open_rollups",
-    *(sa.column(name) for name in ("target_id", "kind", "start", "writer", *_VALUES)),
+    *(sa.column(name) for name in ("target_id", "kind", "start", "writer", *VALUES)),
 )
 _STATE = sa.table(
     "rollup_state",
@@ -78,18 +72,18 @@ def _move_open_rows(bind: sa.Connection) -> None:
     if state is None:
         return
     still_open = sa.and_(
-        _ROLLUPS.c.grain == QUARTER,
-        _ROLLUPS.c.start >= state.closed_until,
+        ROLLUPS.c.grain == QUARTER,
+        ROLLUPS.c.start >= state.closed_until,
         sa.or_(
-            _ROLLUPS.c.start >= state.closed_until + _HOUR_SECONDS,
-            _ROLLUPS.c.target_id > state.closed_target,
+            ROLLUPS.c.start >= state.closed_until + _HOUR_SECONDS,
+            ROLLUPS.c.target_id > state.closed_target,
         ),
     )
-    moved = (_ROLLUPS.c.target_id, _ROLLUPS.c.kind, _ROLLUPS.c.start, sa.literal(1))
-    values = [_ROLLUPS.c[name] for name in _VALUES]
+    moved = (ROLLUPS.c.target_id, ROLLUPS.c.kind, ROLLUPS.c.start, sa.literal(1))
+    values = [ROLLUPS.c[name] for name in VALUES]
     rows = sa.select(*moved, *values).where(still_open)
     bind.execute(sa.insert(_OPEN).from_select([column.name for column in _OPEN.c], rows))
-    bind.execute(sa.delete(_ROLLUPS).where(still_open))
+    bind.execute(sa.delete(ROLLUPS).where(still_open))
     writers = sa.table(
         "rollup_writers", *(sa.column(name) for name in ("number", "holder", "turn", "oldest"))
     )
@@ -117,33 +111,9 @@ def _fold_open_rows(bind: sa.Connection) -> None:
     state = bind.execute(sa.select(_STATE)).one_or_none()
     while rows := bind.execute(sa.select(_OPEN).limit(_BATCH_SIZE)).all():
         for row in rows:
-            _fold_row(bind, state, row)
+            is_late = state is not None and row.start < state.closed_until
+            grains = (QUARTER, *COARSE_GRAINS) if is_late else (QUARTER,)
+            slot = (row.target_id, row.kind, row.start)
+            add_to_rollups(bind, state, slot, decode_delta(row), grains)
             key = [_OPEN.c[name] == getattr(row, name) for name in list(_OPEN.c.keys())[:4]]
             bind.execute(sa.delete(_OPEN).where(*key))
-
-
-def _fold_row(bind: sa.Connection, state: Any, row: Any) -> None:
-    is_late = state is not None and row.start < state.closed_until
-    delta, more_in_day = decode_delta(row), 0
-    for grain in (QUARTER, *COARSE_GRAINS) if is_late else (QUARTER,):
-        start = start_of(grain, row.start)
-        horizons = {MONTH: "months_from", DAY: "days_from"}
-        if state is not None and start < getattr(state, horizons.get(grain, "quarters_from")):
-            continue
-        key = {"target_id": row.target_id, "kind": row.kind, "grain": grain, "start": start}
-        same = [_ROLLUPS.c[name] == value for name, value in key.items()]
-        stored = bind.execute(
-            sa.select(*(_ROLLUPS.c[name] for name in _VALUES)).where(*same)
-        ).one_or_none()
-        merged = RollupRow() if stored is None else decode_row(*stored)
-        merged.add_clicks(delta)
-        if grain == MONTH:
-            merged.uniques += more_in_day
-        else:
-            more = merged.add_visitors(delta)
-            more_in_day = more if grain == DAY else more_in_day
-        values = dict(zip(_VALUES, merged.encode(pack=grain != QUARTER), strict=True))
-        if stored is None:
-            bind.execute(sa.insert(_ROLLUPS).values(**key, **values))
-        else:
-            bind.execute(sa.update(_ROLLUPS).where(*same).values(**values))
