@@ -444,6 +444,7 @@ async def test_a_purge_makes_sums_invalid(rt: Runtime, clock: ManualClock, ada: 
 
     async with rt.db.read() as session:
         group = await load_group(session, USER_LINKS, ada.id)
+    async with rt.db.read() as session:
         asked = StatsQuery(clock.now() - timedelta(days=800))
         found = await stats.get_overview(session, ada.id, asked, clock.now())
     assert group is not None
