@@ -183,6 +183,7 @@ async def test_the_folded_text_for_searches_follows_every_change(
         "team-page",
         "team_page",
         "über uns",
+        "uber uns",
         "some",
         "https://example.com/",
     ]

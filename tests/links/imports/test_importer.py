@@ -241,7 +241,7 @@ async def test_bad_rows_take_nothing_from_the_others(
         "admin,https://example.com/,,",
         "-no,https://example.com/,,",
         f"x5,https://example.com/,{'t' * 201},",
-        "x6,https://example.com/,,a+b",
+        "x6,https://example.com/,,a*b",
         "x7,,,",
         "also-fine,https://example.com/2,\x1b[31mred,tag",
     ]

@@ -51,20 +51,16 @@ async def render_list(
     **context: Any,
 ) -> Response:
     async with rt.db.read() as session:
-        seen = await queries.view_list(session, client.caller, list_id)
+        seen, actions = await queries.view_list_with_actions(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
         unowned = (
             client.actor is not None
             and seen.link_list.owner_id is None
             and client.caller.is_owner_of(seen.link_list)
         )
-        actions = (
-            await queries.list_actions(session, client.caller, list_id)
-            if seen.link_list.status == ListStatus.PUBLISHED
-            else []
-        )
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
     out = await build_resolved_list(rt, seen, shown)
+    is_published = seen.link_list.status == ListStatus.PUBLISHED
     return await render_client_page(
         request,
         rt,
@@ -80,7 +76,7 @@ async def render_list(
         host=rt.settings.public_url.split("://", 1)[-1],
         palettes=PALETTE_NAMES,
         claimable=format_titles(waiting),
-        actions=build_actions(actions).items,
+        actions=build_actions(actions if is_published else []).items,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         may_name=not client.is_anonymous or rt.settings.anonymous_names,
         **context,

@@ -29,6 +29,7 @@ from refract.lists.queries.lists import (
     find_removed_list,
     list_actions,
     view_list,
+    view_list_with_actions,
 )
 
 __all__ = [
@@ -56,4 +57,5 @@ __all__ = [
     "load_all_lists_page",
     "load_lists_page",
     "view_list",
+    "view_list_with_actions",
 ]

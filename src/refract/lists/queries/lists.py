@@ -33,6 +33,27 @@ async def view_list(session: ReadSession, caller: ListCaller, list_id: int) -> L
     return ListDetails(row[0], views=row[1] or 0, epoch=row[2] or 0)
 
 
+async def view_list_with_actions(
+    session: ReadSession, caller: ListCaller, list_id: int
+) -> tuple[ListDetails, list[tuple[ListAction, int | None]]]:
+    """Return a list like `view_list`, and the actions on it and its editions, latest first."""
+    edition = aliased(LinkList)
+    query = (
+        _select_details()
+        .add_columns(ListAction, edition.edition)
+        .outerjoin(edition, edition.family_id == LinkList.family_id)
+        .outerjoin(ListAction, ListAction.list_id == edition.id)
+        .where(LinkList.id == list_id, NOT_DELETED)
+        .order_by(func.coalesce(ListAction.id, 0).desc())
+        .limit(MAX_ACTIONS)
+    )
+    rows = (await session.execute(query)).all()
+    caller.require(rows[0][0] if rows else None, AccessRight.VIEW)
+    link_list, views, epoch = rows[0][:3]
+    found = [(action, number) for *_, action, number in rows if action is not None]
+    return ListDetails(link_list, views=views or 0, epoch=epoch or 0), found
+
+
 def _select_details() -> Select[Any]:
     return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(
         ListTotals, ListTotals.target_id == LinkList.id
