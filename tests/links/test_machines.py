@@ -27,6 +27,7 @@ from refract.links.errors import (
     OwnerExists,
     OwnerNotFound,
     PrimaryOwnerProtected,
+    PrimaryOwnerRequired,
     RenewalRequired,
     ShareExists,
     ShareNotFound,
@@ -401,7 +402,9 @@ class Ownership(Machine):
         if relation == "nobody":
             return LinkNotFound
         allowed = ("primary", "admin") if transfer else ("primary", "owner", "admin")
-        return None if relation in allowed else NotOwner
+        if relation in allowed:
+            return None
+        return PrimaryOwnerRequired if relation == "owner" else NotOwner
 
     def _check(self, number: int, actor: str, expected: Refusal, function: Any, value: Any) -> bool:
         async def once() -> None:
