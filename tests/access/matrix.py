@@ -154,7 +154,7 @@ ROWS: dict[str, Row] = {
     "POST /app/settings/sessions/end-others": Row(ACCOUNT_WRITE),
     "POST /app/settings/sessions/{session_id}/end": Row(OWN_ACCOUNT_WRITE),
     "POST /app/settings/delete": Row(ACCOUNT_WRITE, form={"confirm": "delete"}, last=True),
-    "POST /app/settings/keys": Row(ACCOUNT_WRITE, form={"name": "from a form"}),
+    "POST /app/settings/keys": Row(ACCOUNT_WRITE, form={"name": "from a form", "scopes": "read"}),
     "POST /app/settings/keys/{key_id}/revoke": Row(OWN_ACCOUNT_WRITE),
     # -- me
     "GET /api/v1/me": Row(SIGNED_IN_READ),

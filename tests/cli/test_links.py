@@ -274,7 +274,7 @@ def test_owners_and_acting_as_somebody(run: Run, people: None) -> None:
     refused(run("links", "owners", "remove", "one", "ada@example.com"), "primary owner")
     refused(
         run("links", "owners", "transfer", "one", "bob@example.com", "--user", "bob@example.com"),
-        "only its owners",
+        "only its primary owner",
     )
     ok(run("links", "owners", "transfer", "one", "bob@example.com"))
     ok(run("links", "owners", "remove", "one", "ADA@example.com"))

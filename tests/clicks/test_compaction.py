@@ -19,7 +19,7 @@ from refract.core.runtime import Runtime
 from tests.clicks.counting import click, stored
 
 MORNING = datetime(2026, 6, 20, 0, 10, tzinfo=UTC)
-HOURS = 20
+HOURS = 22
 
 
 async def _close(rt: Runtime) -> list[str]:

@@ -120,6 +120,11 @@ async def change_of_a_discarded_item(asking: Asking) -> None:
     await asking.ask(await asking.target(item_id=str(item_id)))
 
 
+@provokes("INVALID_STATE_TRANSITION", f"POST {_ITEM}/restore", f"POST {_ITEM}/erase")
+async def restoring_of_an_item_that_is_there(asking: Asking) -> None:
+    await asking.ask(await asking.target(item_id=str(await capture(asking))))
+
+
 @provokes("CONFLICTING_DECISION", f"POST {_ITEM}/confirm", f"POST {_ITEM}/suggestions")
 async def suggestion_that_is_taken_and_refused(asking: Asking) -> None:
     item_id = await capture(asking)
@@ -149,7 +154,6 @@ async def item_that_was_undone_before(asking: Asking) -> None:
 
 sends("INVALID_TAG", "POST /tags", "PATCH /tags/{tag_id}", json={"name": "<"})
 sends("ADMIN_REQUIRED", "POST /tags", json={"name": "Shared", "scope": "shared"})
-sends("NOTHING_TO_MERGE", "POST /tags/merge", json={"target": "1", "sources": ["1"]})
 sends("TAG_NOT_FOUND", "POST /tags/merge")
 sends("ALIAS_NOT_FOUND", "DELETE /tags/{tag_id}/aliases", query={"name": "no such alias"})
 sends(
@@ -160,7 +164,7 @@ sends(
 )
 
 
-@provokes("ADMIN_REQUIRED", "PATCH /tags/{tag_id}")
+@provokes("ADMIN_REQUIRED", "PATCH /tags/{tag_id}", "DELETE /tags/{tag_id}")
 async def shared_tag_of_my_link(asking: Asking) -> None:
     await asking.ask(await asking.target(tag_id=await a_shared_tag(asking.world)))
 
@@ -172,6 +176,18 @@ async def own_tag(asking: Asking, name: str) -> int:
                 session, asking.rt.ids, asking.world.owner.id, [name], asking.rt.clock.now()
             )
         )[name].id
+
+
+@provokes("NOTHING_TO_MERGE", "POST /tags/merge")
+async def tag_that_is_merged_into_itself(asking: Asking) -> None:
+    tag_id = str(await own_tag(asking, "alone"))
+    await asking.ask(json={"target": tag_id, "sources": [tag_id]})
+
+
+@provokes("ADMIN_REQUIRED", "POST /tags/merge")
+async def merge_of_a_shared_tag(asking: Asking) -> None:
+    tag_id = await a_shared_tag(asking.world)
+    await asking.ask(json={"target": tag_id, "sources": [tag_id]})
 
 
 @provokes("TAG_EXISTS", "PATCH /tags/{tag_id}")

@@ -2,13 +2,14 @@
 
 import uuid
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 
 from refract.core.secrets import hash_credential
 from refract.identity.models import User
 from refract.lists import service
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.draft_owners import CREATOR_COOKIE
+from refract.lists.models import ListEntry
 from tests import make
 from tests.access.objects import a_deleted_list, a_published_list
 from tests.errors.links import BLOCKED, DANGEROUS, block, checked_site
@@ -51,6 +52,27 @@ async def thousand_and_first_entry(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=list_id))
 
 
+@provokes("TOO_MANY_ENTRIES", f"POST {_ENTRY}/restore")
+async def entry_of_a_list_that_is_full_again(asking: Asking) -> None:
+    maker = ListMaker(asking.world.owner.id)
+    list_id = await list_of(asking, *(f"{_URL}/{number}" for number in range(1000)))
+    async with asking.rt.db.write() as session:
+        first = await session.scalar(
+            select(ListEntry.id).where(ListEntry.list_id == int(list_id)).limit(1)
+        )
+        assert first is not None
+        now = asking.rt.clock.now()
+        await service.remove_entry(session, maker, int(list_id), first, now)
+        more = [make.address(f"{_URL}/more")]
+        await service.add_entries(session, make.space(asking.rt), maker, int(list_id), more)
+    await asking.ask(await asking.target(list_id=list_id, entry_id=str(first)))
+
+
+@provokes("NOTHING_TO_UNDO", f"POST {_ENTRY}/restore")
+async def entry_that_was_not_removed(asking: Asking) -> None:
+    await asking.ask(await asking.target(list_id=await list_of(asking, _URL)))
+
+
 _OF_A_DRAFT = (
     f"PATCH {_LIST}",
     f"POST {_LIST}/entries",
@@ -60,7 +82,13 @@ _OF_A_DRAFT = (
 )
 
 
-@provokes("LIST_IMMUTABLE", *_OF_A_DRAFT, f"PATCH {_ENTRY}", f"DELETE {_ENTRY}")
+@provokes(
+    "LIST_IMMUTABLE",
+    *_OF_A_DRAFT,
+    f"PATCH {_ENTRY}",
+    f"DELETE {_ENTRY}",
+    f"POST {_ENTRY}/restore",
+)
 async def change_of_a_published_list(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await a_published_list(asking.world)))
 

@@ -14,7 +14,7 @@ from tests.serving import ROOT, refract
 
 CODE = """
 import asyncio, json, sys
-from refract.server import child, process
+from refract.server import process
 from refract.core.log import configure_logging
 from refract.core.runtime import open_runtime
 from refract.core.settings.loader import load_settings

@@ -68,7 +68,7 @@ def _move_open_rows(bind: sa.Connection) -> None:
     columns = {column["name"] for column in sa.inspect(bind).get_columns("rollup_state")}
     if "closed_target" not in columns:  # done already
         return
-    state = bind.execute(sa.select(_STATE)).one_or_none()
+    state = bind.execute(sa.select(_STATE).where(sa.column("id") == 1)).one_or_none()
     if state is None:
         return
     still_open = sa.and_(
@@ -108,7 +108,7 @@ def _fold_open_rows(bind: sa.Connection) -> None:
     """Move open rows back; late ones to the coarser periods of their hour too."""
     if not sa.inspect(bind).has_table("open_rollups"):  # done already
         return
-    state = bind.execute(sa.select(_STATE)).one_or_none()
+    state = bind.execute(sa.select(_STATE).where(sa.column("id") == 1)).one_or_none()
     while rows := bind.execute(sa.select(_OPEN).limit(_BATCH_SIZE)).all():
         for row in rows:
             is_late = state is not None and row.start < state.closed_until

@@ -52,7 +52,7 @@ def _unpack(bind: sa.Connection) -> None:
     """Write rows of all grains for every quarter hour."""
     if not sa.inspect(bind).has_table("click_packs"):  # done already
         return
-    state = bind.execute(sa.select(_STATE)).one_or_none()
+    state = bind.execute(sa.select(_STATE).where(sa.column("id") == 1)).one_or_none()
     while packs := bind.execute(sa.select(_PACKS).limit(_BATCH_SIZE)).all():
         for pack in packs:
             for start, delta in iter_entries(pack.start, pack.data):
