@@ -27,6 +27,8 @@ from sqlalchemy.exc import StatementError
 from sqlalchemy.types import TypeDecorator
 
 from refract.clicks.archive.models import ArchiveFile
+from refract.clicks.rollups.breakdowns import encode_counts
+from refract.clicks.rollups.sketches import encode_visitors
 from refract.core.db.session import Database
 from refract.migrations.tables import metadata
 from refract.transfer.row_format import TableCodec, list_tables
@@ -34,6 +36,13 @@ from refract.transfer.table_io import compute_checksum, open_snapshot
 
 ROWS = 3
 WORDS = "żółw 你好 'quoted\" \\ \u2028 😀 =1+1"
+
+ENCODED = {
+    ("open_rollups", "visitors"): encode_visitors([b"guest"]),
+    ("open_rollups", "parts"): encode_counts({}, pack=False),
+    ("click_packs", "data"): b"",
+}
+"""Values that a downgrade decodes. A pack without entries leaves roll-ups as they are."""
 
 
 class Filler:
@@ -72,6 +81,8 @@ class Filler:
         }
 
     def _value(self, model: Table, column: Column[Any], turn: int) -> Any:
+        if (model.name, column.name) in ENCODED:
+            return ENCODED[model.name, column.name]
         for key in column.foreign_keys:
             parents = self._made.get(key.column.table.name, [])
             return parents[turn % len(parents)][key.column.name] if parents else None
