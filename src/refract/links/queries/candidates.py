@@ -138,7 +138,8 @@ async def find_matching(session: ReadSession, words: Sequence[str]) -> Select[in
     if len(longest) < MIN_TRIGRAM_LENGTH or session.dialect == "mysql":
         return None
     if session.dialect == "postgresql":
-        found = select_all().where(*(has_word(word) for word in words))
+        indexed = (word for word in words if len(word) >= MIN_TRIGRAM_LENGTH)
+        found = select_all().where(*(has_word(word) for word in indexed))
     else:
         matches = literal_column("link_search_fts").op("MATCH", is_comparison=True)
         found = select(_TRIGRAM_TABLE.c.rowid).where(matches(_build_trigram_query(words)))
