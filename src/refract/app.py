@@ -36,6 +36,7 @@ from refract.lists.pages import picker
 from refract.names.grammar import is_reserved
 from refract.names.service import namespace_of
 from refract.redirect import api as redirect_api
+from refract.redirect import pages as redirect_pages
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.engine import RedirectEngine
 from refract.redirect.frontend import WebFrontend
@@ -95,6 +96,7 @@ PAGE_ROUTERS = (
     *home_pages.ROUTERS,
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,
+    redirect_pages.router,
     picker.router,
     *builder.ROUTERS,
     *library_pages.ROUTERS,

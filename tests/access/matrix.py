@@ -213,6 +213,7 @@ ROWS: dict[str, Row] = {
         SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}
     ),
     "GET /app/links": Row(SIGNED_IN_READ),
+    "GET /app/qr": Row(SIGNED_IN_READ, query={"name": "roadmap"}),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
     "POST /app/links/bulk": Row(SIGNED_IN_WRITE, form={"act": "disable"}),
     "POST /app/links/undo": Row(SIGNED_IN_WRITE),

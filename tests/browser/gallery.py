@@ -24,6 +24,7 @@ from starlette.routing import Route
 
 from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
+from refract.core.net.metadata import PageMetadata
 from refract.home.omnibox import OmniboxOption, build_enter_option
 from refract.home.omnibox_parser import parse_input
 from refract.web.i18n import negotiate, use_locale
@@ -108,7 +109,10 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
     async def looked(_: Request) -> Response:
         said = {
             "problem": None,
-            "title": "The page’s own title",
+            "page": PageMetadata("The page’s own title", "What the page is about."),
+            "host": "e.com",
+            "existing": [{"name": "roadmap", "href": "/app/links/1"}],
+            "more_existing": 2,
             "warnings": ["This URL uses HTTP and isn’t encrypted."],
         }
         return HTMLResponse(env.get_template("links/_destination_check.html").render(said))

@@ -20,6 +20,7 @@ from refract.library.queries.browse import LibraryFacets
 from refract.library.reader_view import ReaderView
 from refract.links.models import LinkState, Visibility
 from refract.links.pages.editor import (
+    CAMPAIGN_FIELDS,
     REDIRECT_LABELS,
     REDIRECT_STATUS_CHOICES,
     VISIBILITY_CHOICES,
@@ -558,6 +559,9 @@ SEEN: dict[str, Any] = LINK | {
 FORM: dict[str, Any] = {
     "statuses": REDIRECT_STATUS_CHOICES,
     "visibilities": VISIBILITY_CHOICES,
+    "campaign_fields": CAMPAIGN_FIELDS,
+    "campaign_shown": "utm_source=news",
+    "destination_host": "e.com",
 }
 
 
@@ -1433,6 +1437,7 @@ PAGES: dict[str, Page] = {
         SAM,
         path="/app/links/new",
         link=None,
+        name="",
         values={},
         errors=FIRST_ERRORS,
         **FORM,
@@ -1443,7 +1448,8 @@ PAGES: dict[str, Page] = {
         SAM,
         path="/app/links/1/edit",
         link=LINK_OUT,
-        values=LINK_OUT | {"destination": "https://e.com/{1}"},
+        name="roadmap",
+        values=LINK_OUT | {"destination": "https://e.com/{1}", "utm_source": "news"},
         errors={},
         **FORM,
     ),

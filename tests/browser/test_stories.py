@@ -57,6 +57,8 @@ async def test_rename_in_the_drawer_disable_and_undo(visit: Visit) -> None:
     await title.fill("Issue tracker")
     await visit.page.locator("#drawer").get_by_role("button", name="Save").click()
     await expect(visit.page.locator("#toasts")).to_contain_text("Saved changes to /jira")
+    await expect(visit.page.locator("[data-row]").first).to_contain_text("Issue tracker")
+    await visit.page.locator("[data-row-open]").first.click()
     await expect(visit.page.locator(".link-says")).to_contain_text("Issue tracker")
 
     await visit.page.get_by_role("button", name="Disable").click()

@@ -53,11 +53,40 @@ async def test_what_speaks_against_it_is_said_and_nothing_is_fetched(
     assert "bad.example" in await _look(as_ada, "https://bad.example/x")
     assert "already a Refract link" in await _look(as_ada, f"{rt.settings.public_url}/roadmap")
     assert "circle-alert" in await _look(as_ada, "javascript://alert(1)")
-    assert await _look(as_ada, "https://unfinished.example/{1}") == ""
+    assert "look" not in await _look(as_ada, "https://unfinished.example/{1}")
     assert "isn’t encrypted" in await _look(as_ada, f"{web.url('/jira')}/{{1}}")
-    for unfinished in ("", "exam", "example.com"):
+    for unfinished in ("", "exam"):
         assert await _look(as_ada, unfinished) == ""
     assert web.asked == []
+
+
+async def test_own_links_to_the_same_destination_are_named(
+    as_ada: AsyncClient, rt: Runtime, ada: User, web: Site
+) -> None:
+    async with rt.db.write() as session:
+        link = await make.link(session, rt, ada, web.url("/plans"), name="plans")
+
+    said = await _look(as_ada, web.url("/plans"))
+
+    assert f'<a href="/app/links/{link.id}">/plans</a>' in said
+    assert "already has" not in await _look(as_ada, web.url("/plans/2"))
+    itself = await as_ada.get(
+        "/app/links/look", params={"destination": web.url("/plans"), "link": str(link.id)}
+    )
+    assert "already has" not in itself.text
+
+
+async def test_the_card_has_title_and_description_of_the_page(
+    as_ada: AsyncClient, web: Site
+) -> None:
+    web.pages["/card"] = page(
+        b'<title>Plans</title><meta name="description" content="What we do next.">'
+    )
+
+    said = await _look(as_ada, web.url("/card"))
+
+    assert 'id="live-card" hx-swap-oob="true"' in said
+    assert "What we do next." in said
 
 
 async def test_looking_has_an_end(as_ada: AsyncClient, clock: ManualClock, web: Site) -> None:

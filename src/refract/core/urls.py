@@ -15,6 +15,7 @@ _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u200b\u200e\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 )
 _SCHEME = re.compile(r"^[a-z][a-z0-9+.-]*:", re.IGNORECASE)
+_BARE = re.compile(r"[^/?#@:]*\.[^/?#@:]*(:\d{1,5})?(?=[/?#]|$)")
 _TRACKERS = re.compile(r"^(utm_[a-z_]+|gclid|fbclid)$", re.IGNORECASE)
 _HREF = re.compile(
     r"(https?)://(?:([^/?#@]*)@)?(\[[^\]]*\]|[^/?#:]*)(?::(\d+))?([^?#]*)(\?[^#]*)?(#.*)?",
@@ -44,12 +45,16 @@ class WebUrl:
         return f"{self.scheme}://{self.host}{':' + self.port if self.port else ''}"
 
 
-def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH, assume_https: bool = False) -> WebUrl:
+def complete_url(text: str) -> str:
+    """Return a URL with `https://` before a bare host: `example.com/page`, `example.com:8080`."""
+    typed = text.strip(" ")
+    return f"https://{typed}" if _BARE.match(typed) else text
+
+
+def parse_web_url(text: str, *, limit: int = MAX_URL_LENGTH) -> WebUrl:
     """Parse a URL as a browser would; raise `BadUrl` for one that no visitor should be sent to."""
     typed = text.strip(" ")
     _check_shape(typed, limit)
-    if assume_https and not _SCHEME.match(typed) and "." in typed.split("/")[0]:
-        typed = f"https://{typed}"
     try:
         url = URL(typed)
     except ValueError as exc:

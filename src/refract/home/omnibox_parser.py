@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from refract.core.urls import BadUrl, parse_web_url
+from refract.core.urls import BadUrl, complete_url, parse_web_url
 from refract.web.i18n import LazyText, lazy_gettext
 
 IntentKind = Literal["shorten", "open", "tag", "search", "nothing"]
@@ -84,11 +84,12 @@ def parse_address(typed: str) -> str | None:
         or typed.startswith("/")
     ):
         return None
+    url = complete_url(typed)
     try:
-        parse_web_url(typed, assume_https=True)
+        parse_web_url(url)
     except BadUrl:
         return typed if "://" in typed else None
-    return typed if "://" in typed else f"https://{typed}"
+    return url
 
 
 def find_commands(typed: str, areas: list[str], limit: int = 4) -> list[OmniboxCommand]:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
-from refract.core.urls import BadUrl, WebUrl, normalize_url, parse_web_url
+from refract.core.urls import BadUrl, WebUrl, complete_url, normalize_url, parse_web_url
 from refract.limits.errors import RateLimited
 from refract.limits.service import MissLimit
 from refract.links.models import Link
@@ -51,13 +51,12 @@ async def check_addresses(
 
 
 def _parse_address(text: str) -> CheckedAddress | RefractError:
-    typed = text.strip()
+    shown = complete_url(text.strip())
     try:
-        url = parse_web_url(typed, limit=MAX_URL_LENGTH, assume_https=True)
+        url = parse_web_url(shown, limit=MAX_URL_LENGTH)
     except BadUrl as exc:
         return InvalidUrl(reason=str(exc), field="url")
     href = _escape_braces(url)
-    shown = typed if "://" in typed.split("?", 1)[0] else f"https://{typed}"
     return CheckedAddress(
         shown, href, url.host, normalize_url(parse_web_url(href, limit=len(href)))
     )

@@ -1,6 +1,8 @@
 """The form of a new or existing link, as a page and in a drawer, with a dry run of go links."""
 
+import json
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
 from fastapi import Query, Request
 from pydantic import ValidationError
@@ -9,12 +11,13 @@ from starlette.responses import RedirectResponse, Response
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
-from refract.core.urls import BadUrl
+from refract.core.urls import BadUrl, complete_url
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
+from refract.links.campaigns import UTM_KEYS, read_campaign
 from refract.links.dependencies import Space, to_link_caller
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
@@ -48,6 +51,20 @@ VISIBILITY_LABELS = {
     ),
 }
 VISIBILITY_CHOICES = [(visibility.value, label) for visibility, label in VISIBILITY_LABELS.items()]
+CAMPAIGN_FIELDS = list(
+    zip(
+        UTM_KEYS,
+        (
+            (lazy_gettext("Source"), "newsletter"),
+            (lazy_gettext("Medium"), "email"),
+            (lazy_gettext("Campaign"), "spring-launch"),
+            (lazy_gettext("Term"), "running shoes"),
+            (lazy_gettext("Content"), "header-button"),
+        ),
+        strict=True,
+    )
+)
+"""The name of a field, its label and an example."""
 LinkQueryText = Annotated[str, Query(max_length=10_000)]
 
 
@@ -79,10 +96,26 @@ async def create_link(request: Request, actor: WriteCaller, rt: Rt) -> Response:
     link = made.card.link
     if values.get("then") != "link":
         return RedirectResponse(f"/?created={link.id}", 303)
-    response = RedirectResponse(f"/app/links/{link.id}", 303)
     name = made.card.names[0] if made.card.names else link.code
-    flash.add(response, rt, gettext("Created /{name}", name=name))
+    message = gettext("Created /{name}", name=name)
+    if "hx-request" in request.headers:
+        return _report_saved(
+            link.id,
+            message,
+            copy=f"{rt.settings.public_url}/{name}",
+            copied=gettext("Created /{name} and copied its short URL", name=name),
+        )
+    response = RedirectResponse(f"/app/links/{link.id}", 303)
+    flash.add(response, rt, message)
     return response
+
+
+def _report_saved(link_id: int, message: str, **details: str) -> Response:
+    """Return an empty response whose event `link_form.js` handles: it copies, and shows a toast."""
+    saved = {"href": f"/app/links/{link_id}", "message": message, **details}
+    return Response(
+        status_code=204, headers={"HX-Trigger": json.dumps({"refract:link-saved": saved})}
+    )
 
 
 @router.get("/app/links/try")
@@ -105,7 +138,7 @@ async def try_path(
 def preview_expansion(destination: str, path: str, name: str) -> dict[str, Any]:
     """Return where a destination leads or why it does not, and the usage of its placeholders."""
     try:
-        template = parse_template(destination)
+        template = parse_template(complete_url(destination))
     except BadUrl as exc:
         return {
             "leads_to": None,
@@ -161,14 +194,12 @@ async def change_link(
         return await _rerender_form(
             request, actor, rt, link_id, exc.status, values, map_errors(exc)
         )
-    response = RedirectResponse(f"/app/links/{link_id}", 303)
     name = card.names[0] if card.names else card.link.code
-    flash.add(
-        response,
-        rt,
-        gettext("Saved changes to /{name}", name=name),
-        undo=f"/app/links/{link_id}/undo",
-    )
+    message, undo = gettext("Saved changes to /{name}", name=name), f"/app/links/{link_id}/undo"
+    if "hx-request" in request.headers:
+        return _report_saved(link_id, message, undo=undo)
+    response = RedirectResponse(f"/app/links/{link_id}", 303)
+    flash.add(response, rt, message, undo=undo)
     return response
 
 
@@ -210,6 +241,8 @@ def render_form(
         }
     )
     name = (link.names[0] if link.names else link.code) if link is not None else ""
+    shown = known | (values or {})
+    campaign = read_campaign(shown.get("destination", ""))
     return render_response(
         request,
         actor,
@@ -217,11 +250,22 @@ def render_form(
         status=status,
         page_title=gettext("Edit /{name}", name=name) if link is not None else gettext("New link"),
         link=link,
-        values=known | (values or {}),
+        values=campaign | shown,
         errors=errors or {},
+        campaign_fields=CAMPAIGN_FIELDS,
+        campaign_shown=urlencode(campaign),
+        destination_host=_find_host(shown.get("destination", "")),
+        name=name,
         statuses=REDIRECT_STATUS_CHOICES,
         visibilities=VISIBILITY_CHOICES,
     )
+
+
+def _find_host(destination: str) -> str:
+    try:
+        return parse_template(complete_url(destination)).host
+    except BadUrl:
+        return ""
 
 
 def _form_values(link: LinkOut) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import parse_qsl
 
 from pydantic import ValidationError
 from starlette.datastructures import FormData
@@ -11,6 +12,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.identity.authentication import Caller
 from refract.links import service
+from refract.links.campaigns import UTM_KEYS, set_campaign
 from refract.links.dependencies import charge_code_like_names
 from refract.links.schemas import LinkCreate
 from refract.links.service import CreatedLink
@@ -19,6 +21,7 @@ from refract.web.problems import list_field_errors
 
 TEXT_FIELDS = ("destination", "title", "notes")
 _MAX_OFFSET_MINUTES = 14 * 60
+_MAX_CAMPAIGN_LENGTH = 20_000
 
 
 def read_values(form: FormData) -> dict[str, str]:
@@ -35,6 +38,8 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
         for name in TEXT_FIELDS
         if name in values
     }
+    if "destination" in given:
+        given["destination"] = _apply_campaign(given["destination"], values)
     if "tags" in values:
         given["tags"] = [tag.strip() for tag in values["tags"].split(",") if tag.strip()]
     if values.get("redirect_status", "").isdigit():
@@ -46,6 +51,18 @@ def parse_fields(values: Mapping[str, str]) -> dict[str, Any]:
     if "expires" in values:
         given["expires_at"] = parse_expiry(values["expires"], values.get("expires_zone", ""))
     return given
+
+
+def _apply_campaign(destination: str, values: Mapping[str, str]) -> str:
+    """Return the destination with the campaign fields that were changed.
+
+    `utm_shown` has them as the form showed them: where both were edited, the field wins, and
+    fields that were left alone never undo an edit of the destination.
+    """
+    shown = dict(parse_qsl(values.get("utm_shown", "")[:_MAX_CAMPAIGN_LENGTH]))
+    typed = {key: values[key].strip() for key in UTM_KEYS if key in values}
+    changes = {key: value for key, value in typed.items() if value != shown.get(key, "")}
+    return set_campaign(destination, changes) if changes and destination else destination
 
 
 def parse_expiry(typed: str, zone: str) -> datetime | str | None:

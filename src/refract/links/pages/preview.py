@@ -1,30 +1,37 @@
-"""The check of a destination while it is typed: the page's title, and warnings."""
+"""The check of a destination while it is typed: the page, links to it, and warnings."""
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from refract.core.errors import RefractError
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.net import FetchError, PageFetcher
-from refract.core.net.metadata import fetch_metadata
+from refract.core.net.metadata import PageMetadata, fetch_metadata
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
+from refract.core.schemas import Id
+from refract.core.urls import complete_url
 from refract.identity.dependencies import WriteCaller
 from refract.identity.responses import render_fragment
 from refract.limits.service import SharedLimit
+from refract.links import queries
 from refract.links.models import FlagReason
 from refract.links.pages.editor import LinkQueryText
 from refract.links.safety.service import CheckedDestination, check_destinations
+from refract.links.service.new_links import digest
+from refract.names.models import NameTarget
+from refract.names.queries import list_names
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
 
 router = page_router()
 PREVIEWS_PER_MINUTE = 30
 FETCH_TIMEOUT_SECONDS = 4.0
+MAX_EXISTING = 3
 
 
 class DestinationPreviewer:
@@ -40,29 +47,41 @@ class DestinationPreviewer:
 
 @router.get("/app/links/look")
 async def preview_destination(
-    request: Request, actor: WriteCaller, rt: Rt, destination: LinkQueryText = ""
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    destination: LinkQueryText = "",
+    link: Annotated[Id | None, Query()] = None,
 ) -> Response:
-    """Check a destination that is being typed."""
-    typed = destination.strip()
-    context: dict[str, Any] = {"problem": None, "title": None, "warnings": []}
+    """Check a destination that is being typed, for a new link or an existing one."""
+    typed = complete_url(destination.strip())
+    context: dict[str, Any] = {"problem": None, "page": None, "host": "", "warnings": []}
     if "://" in typed:  # the rest is still being typed
         await rt.singleton(DestinationPreviewer).limit.charge(str(actor.user.id))
         (found,) = await check_destinations(rt, [typed])
         context |= (
             {"problem": translate_error(found)}
             if isinstance(found, RefractError)
-            else await _describe_destination(rt, found, actor.user.id)
+            else await _describe_destination(rt, found, actor.user.id, link)
         )
     return render_fragment(request, actor, "links/_destination_check.html", **context)
 
 
 async def _describe_destination(
-    rt: Runtime, found: CheckedDestination, user_id: int
+    rt: Runtime, found: CheckedDestination, user_id: int, link_id: int | None
 ) -> dict[str, Any]:
-    """Return the title and warnings of a destination.
+    """Return what is shown of a destination: its page, the user's links to it, and warnings."""
+    existing = await _find_existing(rt, found, user_id, link_id)
+    return {
+        "host": found.host,
+        "warnings": _list_warnings(found),
+        "existing": existing[:MAX_EXISTING],
+        "more_existing": max(0, len(existing) - MAX_EXISTING),
+        "page": None if found.template else await _fetch_page(rt, found.href, user_id),
+    }
 
-    A page that cannot be fetched has no title.
-    """
+
+def _list_warnings(found: CheckedDestination) -> list[str]:
     warnings = []
     if found.unchecked:
         warnings.append(
@@ -81,21 +100,39 @@ async def _describe_destination(
         )
     if found.href.startswith("http://"):
         warnings.append(gettext("This URL uses HTTP and isn’t encrypted."))
-    if found.template is not None:
-        return {"title": None, "warnings": warnings}
-    title = None
+    return warnings
+
+
+async def _find_existing(
+    rt: Runtime, found: CheckedDestination, user_id: int, link_id: int | None
+) -> list[dict[str, str]]:
+    """Return the user's other live links to the same destination."""
+    async with rt.db.read() as session:
+        links = await queries.find_live_links(
+            session, user_id, {digest(found.href)}, rt.clock.now()
+        )
+        others = [link for link in links if link.id != link_id]
+        names = await list_names(session, NameTarget.LINK, [link.id for link in others])
+    return [
+        {
+            "name": names[link.id][0] if names[link.id] else link.code,
+            "href": f"/app/links/{link.id}",
+        }
+        for link in others
+    ]
+
+
+async def _fetch_page(rt: Runtime, href: str, user_id: int) -> PageMetadata | None:
+    """Return the metadata of a page, or None if it cannot be fetched."""
+    previewer = rt.singleton(DestinationPreviewer)
     with suppress(FetchError, TimeoutError):
-        async with asyncio.timeout(
-            FETCH_TIMEOUT_SECONDS
-        ):  # waiting for the extraction process included
-            previewer = rt.singleton(DestinationPreviewer)
-            title = (
-                await fetch_metadata(
-                    previewer.fetcher,
-                    previewer.pool,
-                    found.href,
-                    owner=str(user_id),
-                    budget=FETCH_TIMEOUT_SECONDS,
-                )
-            ).title
-    return {"title": title, "warnings": warnings}
+        # Waiting for the extraction process is included.
+        async with asyncio.timeout(FETCH_TIMEOUT_SECONDS):
+            return await fetch_metadata(
+                previewer.fetcher,
+                previewer.pool,
+                href,
+                owner=str(user_id),
+                budget=FETCH_TIMEOUT_SECONDS,
+            )
+    return None

@@ -16,7 +16,7 @@ from refract.core.ip_addresses import is_loopback
 from refract.core.lookalikes import is_lookalike
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
-from refract.core.urls import BadUrl, normalize_host, parse_web_url
+from refract.core.urls import BadUrl, complete_url, normalize_host, parse_web_url
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import JobSource, enqueue_all
 from refract.links.golinks.template import DestinationTemplate, parse_template
@@ -148,7 +148,8 @@ class DestinationChecker:
             if (bare := _without_fragment(href)) in findings
         }
 
-    def _parse_destination(self, typed: str) -> CheckedDestination | RefractError:
+    def _parse_destination(self, text: str) -> CheckedDestination | RefractError:
+        typed = complete_url(text)
         try:
             template = parse_template(typed)
         except BadUrl as exc:

@@ -3,6 +3,7 @@
 //   refract:row-key {key, row}: a letter was pressed on a row; a listener that handles it calls preventDefault()
 //   refract:toast and refract:undo: see toast.js
 
+import { copyText } from "./clipboard.js";
 import { $, $$, emit, hasModifier, isTextField, onShown, shorten } from "./dom.js";
 import "./drafts.js";
 import "./feedback.js";
@@ -49,10 +50,7 @@ document.addEventListener("change", (event) => {
 
 async function copyFrom(button) {
   const text = button.dataset.copy;
-  try {
-    if (navigator.clipboard) await navigator.clipboard.writeText(text);
-    else copyBySelection(text);
-  } catch {
+  if (!(await copyText(text))) {
     showToast({ message: t("Couldn’t copy. Select the text and copy it."), kind: "wrong" });
     return;
   }
@@ -65,18 +63,6 @@ async function copyFrom(button) {
     delete button.dataset.copied;
     if (label) label.textContent = before;
   }, 2_000);
-}
-
-// Plain HTTP has no clipboard API; selecting and copying works there.
-function copyBySelection(text) {
-  const area = document.createElement("textarea");
-  area.className = "unseen";
-  area.value = text;
-  document.body.append(area);
-  area.select();
-  const copied = document.execCommand("copy");
-  area.remove();
-  if (!copied) throw new Error("copy refused");
 }
 
 // ---- dialogs, menus, the drawer -----------------------------------------------------------------
@@ -96,6 +82,7 @@ async function openDrawer(link) {
   const drawer = $("#drawer");
   const body = $("[data-drawer-body]", drawer);
   $("[data-drawer-title]", drawer).textContent = link.dataset.drawerTitle ?? link.title ?? "";
+  drawer.dataset.size = link.dataset.drawer;
   body.replaceChildren($("#skeleton")?.content.cloneNode(true) ?? "");
   if (!drawer.open) drawer.showModal();
   try {
@@ -190,6 +177,9 @@ function runShortcut(key) {
       return moveRow(1);
     case "k":
       return moveRow(-1);
+    case "J":
+    case "K":
+      return sendRowKey(key);
     default:
       return /^[a-z#]$/.test(key) && (sendRowKey(key) || pressFirst(`[data-key="${CSS.escape(key)}"]`));
   }
@@ -206,6 +196,9 @@ document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing) return;
   if ((event.metaKey || event.ctrlKey) && !event.altKey && event.key.toLowerCase() === "k") {
     if (focusOmnibox()) event.preventDefault();
+  } else if ((event.metaKey || event.ctrlKey) && event.key === "Enter" && event.target.form?.method === "post") {
+    event.preventDefault();
+    event.target.form.requestSubmit();
   } else if (event.key === "Escape") {
     leave(event.target);
   } else if (!hasModifier(event) && !isTextField(event.target) && !$("dialog[open]") && runShortcut(event.key)) {
@@ -257,7 +250,9 @@ for (const badge of $$("[data-waiting]")) {
   );
 }
 
-if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]")) key.textContent = "⌘";
+onShown((within) => {
+  if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]", within)) key.textContent = "⌘";
+});
 
 // The server needs the name of the time zone to know when the user's days begin.
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone ?? "UTC";

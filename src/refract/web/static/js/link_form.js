@@ -1,8 +1,12 @@
-// The link form: whether a name is available, the page's title as an offer, local times.
+// The link form: what a name, a destination and campaign fields lead to, local times, and what follows saving.
 
+import { readCampaign, setCampaign } from "./campaign.js";
+import { copyText } from "./clipboard.js";
 import { $, $$, onShown } from "./dom.js";
 import { getJson } from "./http.js";
 import { t } from "./i18n.js";
+import "./tag_field.js";
+import { showToast, showToastNext } from "./toast.js";
 
 const TYPING_PAUSE_MS = 250;
 
@@ -19,11 +23,27 @@ async function checkName(input, line) {
   const name = nameIn(input);
   line.dataset.state = "";
   line.textContent = "";
+  showQr(input.form, "");
   if (!name) return;
   const result = await getJson(`/api/v1/names/${encodeURIComponent(name)}`);
   if (nameIn(input) !== name) return;
   line.dataset.state = result.available ? "free" : "taken";
+  if (result.available) showQr(input.form, name);
   line.textContent = result.available ? t("/{name} is available", { name }) : describeReason(result.reason, name);
+}
+
+// The QR code of a name that is available; a form without one has no place for it.
+function showQr(form, name) {
+  const image = $("[data-live-qr]", form);
+  if (!image) return;
+  if (name) image.src = `/app/qr?name=${encodeURIComponent(name)}`;
+  image.hidden = !name;
+  image.nextElementSibling.hidden = Boolean(name);
+}
+
+function showName(input) {
+  const live = $("[data-live-name]", input.form);
+  if (live) live.textContent = nameIn(input) || live.dataset.blank;
 }
 
 function watchName(input) {
@@ -31,6 +51,7 @@ function watchName(input) {
   const check = () => checkName(input, line).catch(() => {}); // saving the form reports the problem
   let timer = 0;
   input.addEventListener("input", () => {
+    showName(input);
     clearTimeout(timer);
     timer = setTimeout(check, TYPING_PAUSE_MS);
   });
@@ -60,7 +81,26 @@ function watchOnce(selector, within, watch) {
   }
 }
 
-// A suggested value is filled in when it is clicked, never automatically.
+// ---- title --------------------------------------------------------------------------------------
+
+// The title of the page is filled into a new link until someone types one, and offered to an existing link.
+function fillTitle(form, title) {
+  const field = form.elements.title;
+  if (!field || form.elements.link || (field.value && field.dataset.filled !== field.value)) return;
+  field.value = title;
+  field.dataset.filled = title;
+  $("[data-fill]", form)?.remove();
+}
+
+function showTitle(form) {
+  const live = $("[data-live-title]", form);
+  if (live && form.elements.title?.value) live.textContent = form.elements.title.value;
+}
+
+function watchTitle(form) {
+  form.elements.title?.addEventListener("input", () => showTitle(form));
+}
+
 document.addEventListener("click", (event) => {
   const offer = event.target.closest("[data-fill]");
   const field = offer && document.getElementById(offer.dataset.fill);
@@ -69,7 +109,49 @@ document.addEventListener("click", (event) => {
   field.focus();
 });
 
+// ---- campaign -----------------------------------------------------------------------------------
+
+// The fields and the query of the destination are the same thing: a change of one is shown by the other.
+function watchCampaign(form) {
+  const destination = form.elements.destination;
+  const fields = $$("[data-utm]", form);
+  if (!destination || !fields.length) return;
+  destination.addEventListener("input", ({ isTrusted }) => {
+    const found = readCampaign(destination.value);
+    if (isTrusted) for (const field of fields) field.value = found[field.dataset.utm] ?? "";
+  });
+  for (const field of fields) {
+    field.addEventListener("input", () => {
+      if (!destination.value.trim()) return;
+      destination.value = setCampaign(destination.value, field.dataset.utm, field.value.trim());
+    });
+  }
+}
+
+// ---- saved --------------------------------------------------------------------------------------
+
+// The table stays where it is and shows the change; elsewhere the page of the link is opened.
+document.addEventListener("refract:link-saved", async ({ detail }) => {
+  const copied = detail.copy ? await copyText(detail.copy) : false;
+  const toast = { message: copied ? detail.copied : detail.message, undo: detail.undo };
+  if ($("[data-link-results]") && $("#drawer[open]")) {
+    $("#drawer").close();
+    showToast(toast);
+    window.htmx.ajax("GET", location.href, { target: "#results", select: "#results", swap: "outerHTML" });
+  } else {
+    showToastNext(toast);
+    location.assign(detail.href);
+  }
+});
+
 onShown((within) => {
   watchOnce("[data-name-check]", within, watchName);
   watchOnce("[data-local-time]", within, watchTime);
+  watchOnce("[data-link-form]", within, watchTitle);
+  watchOnce("[data-campaign]", within, (part) => watchCampaign(part.closest("form")));
+  const form = within.id === "looks" && within.closest("form");
+  if (!form) return;
+  const found = $("[data-page-title]", within);
+  if (found) fillTitle(form, found.dataset.pageTitle);
+  showTitle(form);
 });

@@ -3,6 +3,7 @@
 
 import { $, $$, emit } from "./dom.js";
 
+const NEXT = "refract-toast";
 const SHORT_MS = 6_000;
 const UNDO_MS = 20_000;
 const ICONS = { done: "circle-check", note: "info", wrong: "circle-alert" };
@@ -50,6 +51,25 @@ export function showToast({ message, kind = "done", undo = null }) {
   watchToast(toast);
 }
 
+/** Show a message on the page that is opened next. */
+export function showToastNext(toast) {
+  try {
+    sessionStorage.setItem(NEXT, JSON.stringify(toast));
+  } catch {
+    // Storage is blocked: the next page shows the result itself.
+  }
+}
+
+function showKept() {
+  try {
+    const kept = sessionStorage.getItem(NEXT);
+    sessionStorage.removeItem(NEXT);
+    if (kept) showToast(JSON.parse(kept));
+  } catch {
+    // Nothing was kept.
+  }
+}
+
 /** Show the toasts of another page here. */
 export function adoptToasts(page) {
   for (const toast of $$("#toasts [data-toast]", page)) {
@@ -61,3 +81,4 @@ export function adoptToasts(page) {
 
 document.addEventListener("refract:toast", (event) => showToast(event.detail));
 $$("[data-toast]").forEach(watchToast);
+showKept();
