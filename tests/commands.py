@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
 
+from refract.cli import links
 from refract.cli.commands import COMMAND_TARGETS
 
 ROOT = Path(__file__).parents[1]
@@ -22,7 +23,10 @@ LOADED = (
     "pytest",  # the main module of the parent, which every process of `multiprocessing` imports
     __name__,
     "refract.app",
-    *(f"refract.cli.{target.partition(':')[0]}" for target in COMMAND_TARGETS.values()),
+    *(
+        f"refract.cli.{target.partition(':')[0]}"
+        for target in (COMMAND_TARGETS | links.COMMAND_TARGETS).values()
+    ),
 )
 
 

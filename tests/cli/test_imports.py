@@ -27,6 +27,7 @@ NEVER = (
         "httpx",
         "joserfc",
         "prometheus_client",
+        "pygments",  # by what of rich draws tracebacks
         "redis",
         "refract.clicks",
         "refract.library",
@@ -34,9 +35,10 @@ NEVER = (
         "refract.redirect",
     }
 )
+CHANGES = {"refract.links.service", "refract.links.safety", "refract.cli.links.edit"}
 COMMANDS: dict[tuple[str, ...], set[str]] = {
-    ("shorten", "https://example.com/report"): set(),
-    ("links", "list"): set(),
+    ("shorten", "https://example.com/report"): {"rich"},
+    ("links", "list"): CHANGES,
     ("keys", "list"): {"refract.links"},
 }
 

@@ -35,7 +35,8 @@ first = asyncio.run(main())
 print(json.dumps([first, sorted(sys.modules)]))
 """
 COMMAND = (
-    "import json, sys; from refract.cli.commands import LazyCommands; LazyCommands()['serve'];"
+    "import json, sys; from refract.cli.commands import COMMAND_TARGETS;"
+    " from refract.cli.groups import LazyCommands; LazyCommands(COMMAND_TARGETS)['serve'];"
     " print(json.dumps(sorted(sys.modules)))"
 )
 HEAVY = {

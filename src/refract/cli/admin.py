@@ -13,7 +13,8 @@ from refract.admin.queries import PeopleFilter
 from refract.admin.schemas import LinkDisposition, PersonOut, PersonPage, PersonPatch
 from refract.cli.common import InvalidValue, load_command_settings, read_secret, run_on_data
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import UNCUT_WIDTH, make_console, make_safe_text, make_table, print_json
+from refract.cli.output import print_json
+from refract.cli.tables import UNCUT_WIDTH, make_console, make_safe_text, make_table
 from refract.core.db.errors import is_permission_denied
 from refract.core.db.session import WriteSession
 from refract.core.errors import ConfigurationError

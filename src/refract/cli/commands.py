@@ -3,15 +3,14 @@
 import gc
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib import import_module
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import typer
-from typer.core import TyperGroup
 
 from refract import __version__
+from refract.cli.groups import make_lazy_group
 from refract.core.errors import RefractError
 from refract.core.settings.env_file import load_env_file
 
@@ -41,56 +40,8 @@ COMMAND_TARGETS: Final = {
 """Each command's module, and the function or `app` (a group of commands) in it."""
 
 
-def _hide_types(parameters: Iterable[Any]) -> None:
-    """Remove `<bool>` from the help of flags, which take no value."""
-    for parameter in parameters:
-        if getattr(parameter, "is_flag", False):
-            parameter.metavar = ""
-
-
-def hide_flag_types(command: Any) -> Any:
-    """Hide the types of flags of a command and of those in its group; return the command."""
-    _hide_types(command.get_params(typer.Context(command)))
-    for inner in getattr(command, "commands", {}).values():
-        hide_flag_types(inner)
-    return command
-
-
-class LazyCommands(Mapping[str, Any]):
-    """Commands by name, each imported when it is looked up."""
-
-    def __getitem__(self, name: str) -> Any:
-        module, attribute = COMMAND_TARGETS[name].split(":")
-        found = getattr(import_module(f"refract.cli.{module}"), attribute)
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-            alone.command(name)(found)
-            return hide_flag_types(typer.main.get_command(alone))
-        command = typer.main.get_group(found)
-        command.name = name
-        return hide_flag_types(command)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(COMMAND_TARGETS)
-
-    def __len__(self) -> int:
-        return len(COMMAND_TARGETS)
-
-
-class RootGroup(TyperGroup):
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
-        self.commands = LazyCommands()  # type: ignore[assignment]  # read-only
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the options, of which Typer adds some after the group was created."""
-        parameters = super().get_params(ctx)
-        _hide_types(parameters)
-        return parameters
-
-
 app = typer.Typer(
-    cls=RootGroup,
+    cls=make_lazy_group(COMMAND_TARGETS),
     help="Refract: short links, go links, lists and bookmarks on your own server.",
     no_args_is_help=True,
     add_completion=True,

@@ -8,7 +8,8 @@ import typer
 
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data, validate_options
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import UNCUT_WIDTH, make_console, make_table, print_json_list
+from refract.cli.output import print_json_list
+from refract.cli.tables import UNCUT_WIDTH, make_console, make_table
 from refract.core.runtime import Runtime
 from refract.identity import keys
 from refract.identity.errors import KeyNotFound

@@ -10,13 +10,8 @@ from refract.admin.schemas import AdminListOut
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.links.context import parse_segment
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import (
-    UNCUT_WIDTH,
-    make_console,
-    make_safe_text,
-    make_table,
-    print_json_list,
-)
+from refract.cli.output import print_json_list
+from refract.cli.tables import UNCUT_WIDTH, make_console, make_safe_text, make_table
 from refract.core.errors import NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime

@@ -1,41 +1,10 @@
-"""Output for terminals. Text from users can neither set colors nor move the cursor."""
+"""JSON output for scripts. Tables are apart: what draws them takes long to load."""
 
 import json
 from collections.abc import Iterable
-from datetime import datetime
 
 import typer
 from pydantic import BaseModel
-from rich.console import Console
-from rich.table import Column, Table
-from rich.text import Text
-
-from refract.core.text import make_excerpt
-
-_PIPED_WIDTH = 160
-UNCUT_WIDTH = 4096
-"""Width of a piped table that scripts read: nothing is cut off."""
-
-
-def make_console(piped_width: int = _PIPED_WIDTH) -> Console:
-    """Return a console as wide as the terminal, or `piped_width` wide for a file or pipe."""
-    console = Console()
-    return console if console.is_terminal else Console(width=piped_width)
-
-
-def make_table(*titles: str) -> Table:
-    """Return a table that scripts may read: its cells are wrapped, not cut off."""
-    return Table(*(Column(title, overflow="fold") for title in titles))
-
-
-def make_safe_text(text: str | None, max_length: int = 200, style: str = "") -> Text:
-    """Return text from users, shortened and without control characters."""
-    return Text(make_excerpt(text or "", max_length), style=style)
-
-
-def format_time(moment: datetime | None) -> str:
-    """Return a time to the minute, or a dash."""
-    return f"{moment:%Y-%m-%d %H:%M}" if moment else "–"
 
 
 def print_json(response: BaseModel) -> None:

@@ -9,13 +9,8 @@ from refract.admin import moderation
 from refract.admin.moderation import ReportAction, ReportDecision
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.options import AsJson, DataDir
-from refract.cli.output import (
-    UNCUT_WIDTH,
-    make_console,
-    make_safe_text,
-    make_table,
-    print_json_list,
-)
+from refract.cli.output import print_json_list
+from refract.cli.tables import UNCUT_WIDTH, make_console, make_safe_text, make_table
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id

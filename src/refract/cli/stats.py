@@ -10,7 +10,7 @@ from rich.table import Table
 from refract.cli.common import InvalidValue, load_command_settings, run_on_data
 from refract.cli.links.context import LinkArgument, load_context
 from refract.cli.options import AsJson, AsUser, DataDir
-from refract.cli.output import make_console, make_safe_text
+from refract.cli.tables import make_console, make_safe_text
 from refract.clicks import stats
 from refract.clicks.stats import Breakdown, Granularity, LinkDashboard, SeriesPoint, StatsQuery
 from refract.clicks.stats.schemas import BreakdownOut, DashboardOut, StatsOut, parse_when

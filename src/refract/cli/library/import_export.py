@@ -22,7 +22,7 @@ from refract.cli.file_import import (
     import_file,
 )
 from refract.cli.options import AsUser, DataDir
-from refract.cli.output import format_time, make_console, make_safe_text
+from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
 from refract.core.text import count_noun, make_excerpt

@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from refract.cli.common import InvalidValue
-from refract.cli.output import format_time, make_console, make_safe_text
+from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.schemas import parse_id
 from refract.core.text import make_excerpt
 from refract.library.models import ItemStatus, SuggestionStatus

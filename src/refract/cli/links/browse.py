@@ -17,7 +17,8 @@ from refract.cli.links.context import (
 )
 from refract.cli.links.output import print_link, print_links
 from refract.cli.options import AsJson, AsUser, DataDir
-from refract.cli.output import format_time, make_console, make_safe_text, print_json
+from refract.cli.output import print_json
+from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.errors import NotFound
 from refract.core.pagination import MAX_LIMIT, CursorCodec
 from refract.core.runtime import Runtime

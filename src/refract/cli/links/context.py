@@ -1,15 +1,12 @@
-"""Helpers of commands on a link: the acting user, finding the link, reporting the change."""
+"""Helpers of commands on a link: the acting user, and finding the link."""
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from refract.cli.common import get_acting_user, load_command_settings, run_on_data
-from refract.cli.output import print_json
-from refract.core.db.session import ReadSession, WriteSession
+from refract.cli.common import get_acting_user
+from refract.core.db.session import ReadSession
 from refract.core.errors import NotFound
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
@@ -26,8 +23,6 @@ from refract.links.queries import (
     view_link,
 )
 from refract.links.schemas import LinkOut
-from refract.links.service import LockedLink
-from refract.names.service import Namespace, namespace_of
 
 LinkArgument = Annotated[str, typer.Argument(help="Name, code, id or short URL.", metavar="LINK")]
 
@@ -43,7 +38,6 @@ class LinkCommandContext:
     rt: Runtime
     user: User
     caller: LinkCaller
-    namespace: Namespace
 
     async def find_link(self, session: ReadSession, typed: str) -> Link:
         """Return the link that was typed, if the user may see it."""
@@ -73,9 +67,7 @@ class LinkCommandContext:
 async def load_context(rt: Runtime, email: str | None) -> LinkCommandContext:
     """Return the context of the user with this email, or of the owner."""
     person = await get_acting_user(rt, email)
-    return LinkCommandContext(
-        rt, person, LinkCaller(person.id, person.role == UserRole.ADMIN), namespace_of(rt)
-    )
+    return LinkCommandContext(rt, person, LinkCaller(person.id, person.role == UserRole.ADMIN))
 
 
 def parse_segment(typed: str) -> str:
@@ -103,43 +95,3 @@ async def _find_by_id(session: ReadSession, text: str) -> Link | None:
         return await find_link(session, parse_id(text))
     except ValueError:
         return None
-
-
-LinkCommandAction = Callable[[WriteSession, LinkCommandContext, int], Awaitable[LockedLink]]
-
-
-def change_link(
-    which: str,
-    act: LinkCommandAction,
-    message: str,
-    *,
-    user: str | None,
-    as_json: bool,
-    data_dir: Path | None,
-) -> None:
-    """Change a link in one transaction and print `message`.
-
-    The message may contain `{link}`, `{code}` and `{expiry}`.
-    """
-
-    async def run(rt: Runtime) -> LinkOut:
-        context = await load_context(rt, user)
-        async with rt.db.write() as session:
-            link = await context.find_link(session, which)
-            locked = await act(session, context, link.id)
-            return await context.to_schema(session, locked.link)
-
-    print_change(run_on_data(load_command_settings(data_dir), run), message, as_json=as_json)
-
-
-def print_change(link: LinkOut, message: str, *, as_json: bool) -> None:
-    """Print the changed link as JSON, or the message about it."""
-    if as_json:
-        print_json(link)
-        return
-    expiry = f"{link.expires_at:%Y-%m-%d %H:%M} UTC" if link.expires_at else "never"
-    typer.echo(
-        message.format(
-            link=link.names[0] if link.names else link.code, code=link.code, expiry=expiry
-        )
-    )

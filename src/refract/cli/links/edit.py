@@ -11,13 +11,8 @@ from refract.cli.common import (
     run_on_data,
     validate_options,
 )
-from refract.cli.links.context import (
-    LinkArgument,
-    LinkCommandContext,
-    change_link,
-    load_context,
-    print_change,
-)
+from refract.cli.links.changes import change_link, print_change
+from refract.cli.links.context import LinkArgument, LinkCommandContext, load_context
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
@@ -29,6 +24,7 @@ from refract.links.queries import get_version, list_owners
 from refract.links.safety.service import DestinationChecker
 from refract.links.schemas import LinkOut, LinkPatch
 from refract.links.service import LockedLink
+from refract.names.service import namespace_of
 
 
 def edit(
@@ -104,7 +100,7 @@ async def _edit_link(
     )
     async with rt.db.write() as write_session:
         locked = await service.edit_link(
-            write_session, context.namespace, context.caller, link.id, patch, checked
+            write_session, namespace_of(context.rt), context.caller, link.id, patch, checked
         )
         return await context.to_schema(write_session, locked.link)
 
@@ -128,7 +124,7 @@ def revert(
         checked = await rt.singleton(DestinationChecker).check_one(snapshot["destination"])
         async with rt.db.write() as write_session:
             locked = await service.revert_link(
-                write_session, context.namespace, context.caller, link.id, version, checked
+                write_session, namespace_of(context.rt), context.caller, link.id, version, checked
             )
             return await context.to_schema(write_session, locked.link)
 
@@ -156,7 +152,9 @@ def add_name(
     """Add a name to a link."""
 
     async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.add_name(session, context.namespace, context.caller, link_id, name)
+        return await service.add_name(
+            session, namespace_of(context.rt), context.caller, link_id, name
+        )
 
     change_link(
         which,
@@ -179,7 +177,9 @@ def release_name(
     """Remove a name from a link. Anyone can use it then."""
 
     async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.release_name(session, context.namespace, context.caller, link_id, name)
+        return await service.release_name(
+            session, namespace_of(context.rt), context.caller, link_id, name
+        )
 
     change_link(
         which,

@@ -5,11 +5,13 @@ from typing import Annotated
 import typer
 
 from refract.cli.common import parse_time
-from refract.cli.links.context import LinkArgument, LinkCommandContext, change_link
+from refract.cli.links.changes import change_link
+from refract.cli.links.context import LinkArgument, LinkCommandContext
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.core.db.session import WriteSession
 from refract.links import service
 from refract.links.service import LockedLink
+from refract.names.service import namespace_of
 
 
 def disable(
@@ -96,7 +98,7 @@ def undo(
     """Undo the latest delete, disable or edit, within 24 hours."""
 
     async def act(session: WriteSession, context: LinkCommandContext, link_id: int) -> LockedLink:
-        return await service.undo_link(session, context.namespace, context.caller, link_id)
+        return await service.undo_link(session, namespace_of(context.rt), context.caller, link_id)
 
     change_link(
         which,

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from rich.table import Table
 from rich.text import Text
 
-from refract.cli.output import format_time, make_console, make_safe_text
+from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.lookalikes import to_ascii_url
 from refract.links.schemas import LinkOut
 

@@ -4,7 +4,6 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
 from sqlalchemy import JSON, BigInteger, DateTime, Dialect, LargeBinary, MetaData, String, Text
-from sqlalchemy.dialects import mysql
 from sqlalchemy.orm import DeclarativeBase
 from sqlalchemy.types import TypeDecorator, TypeEngine
 
@@ -20,6 +19,20 @@ TABLE_OPTIONS: dict[str, str] = {
 }
 
 
+# The types of MariaDB by their names alone: its dialect would be loaded with every database.
+class _MicrosecondDateTime(DateTime):
+    __visit_name__ = "DATETIME"
+    fsp = 6
+
+
+class _MediumText(Text):
+    __visit_name__ = "MEDIUMTEXT"
+
+
+class _MediumBlob(LargeBinary):
+    __visit_name__ = "MEDIUMBLOB"
+
+
 class UtcDateTime(TypeDecorator[datetime]):
     """A moment: aware and in UTC in Python, to the microsecond on every database."""
 
@@ -28,7 +41,7 @@ class UtcDateTime(TypeDecorator[datetime]):
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
         if dialect.name in ("mysql", "mariadb"):
-            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
+            return dialect.type_descriptor(_MicrosecondDateTime())
         return dialect.type_descriptor(DateTime(timezone=dialect.name == "postgresql"))
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
@@ -81,12 +94,12 @@ def text_key(length: int) -> String:
 
 def long_text() -> Text:
     """Return the type of text beyond 64 kB, which plain TEXT cuts off on MariaDB."""
-    return Text().with_variant(mysql.MEDIUMTEXT(), "mysql", "mariadb")
+    return Text().with_variant(_MediumText(), "mysql", "mariadb")
 
 
 def long_bytes() -> LargeBinary:
     """Return the type of bytes beyond 64 kB, which plain BLOB cuts off on MariaDB."""
-    return LargeBinary().with_variant(mysql.MEDIUMBLOB(), "mysql", "mariadb")
+    return LargeBinary().with_variant(_MediumBlob(), "mysql", "mariadb")
 
 
 class Model(DeclarativeBase):
