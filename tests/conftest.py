@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import structlog
 from httpx import AsyncClient
-from sqlalchemy import delete, inspect, make_url, table, text
+from sqlalchemy import make_url, text
 
 from refract import migrations
 from refract.app import WebNode
@@ -27,6 +27,7 @@ from refract.core.secrets import Secret
 from refract.core.settings.model import Settings
 from tests.client import client_of
 from tests.compiled import share_compiled_statements
+from tests.emptying import close_databases, empty_database, run_beside_tests
 from tools import packages
 from tools.servers import Redis as RedisServer
 from tools.servers import free_port
@@ -97,59 +98,23 @@ async def prepare_template(dialect: str, scratch: Path) -> str:
     return url
 
 
-_find_rows: dict[str, str] = {}
-"""By dialect, the statement that names the tables with rows.
-
-Put together once, since every test ends with it.
-"""
-
-
-async def _empty(db: Database) -> None:
-    """Remove every row, so that the next test starts from nothing.
-
-    Most tables are empty anyway, and one question tells which.
-    """
-    careless, careful = (
-        ("SET session_replication_role = replica", "SET session_replication_role = DEFAULT")
-        if db.dialect == "postgresql"
-        else ("SET FOREIGN_KEY_CHECKS = 0", "SET FOREIGN_KEY_CHECKS = 1")
-    )
-    async with db.engine.connect() as connection:
-        if db.dialect not in _find_rows:
-            names = await connection.run_sync(lambda plain: inspect(plain).get_table_names())
-            each = (
-                f"SELECT '{name}' WHERE EXISTS (SELECT 1 FROM {name})"  # noqa: S608
-                for name in names
-                if name != "alembic_version"
-            )
-            _find_rows[db.dialect] = " UNION ALL ".join(each)
-        full = (await connection.execute(text(_find_rows[db.dialect]))).scalars().all()
-        await connection.execute(text(careless))
-        for name in full:
-            await connection.execute(delete(table(name)))
-        await connection.execute(text(careful))
-        await connection.commit()
-
-
 @pytest.fixture(scope="session")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("databases")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    yield tmp_path_factory.mktemp("databases")
+    close_databases()
 
 
 @pytest.fixture(params=DIALECTS)
-async def database(
-    request: pytest.FixtureRequest, scratch: Path, tmp_path: Path
-) -> AsyncIterator[str]:
+def database(request: pytest.FixtureRequest, scratch: Path, tmp_path: Path) -> Iterator[str]:
     """The URL of an empty, migrated database, on each of the three in turn."""
-    url = await prepare_template(request.param, scratch)
     if request.param == "sqlite":
+        run_beside_tests(prepare_template("sqlite", scratch))
         shutil.copyfile(scratch / "template.db", tmp_path / "refract.db")
         yield f"sqlite:///{tmp_path / 'refract.db'}"
         return
+    url = run_beside_tests(prepare_template(request.param, scratch))
     yield url
-    db = Database(Settings(data_dir=scratch, database_url=url))
-    await _empty(db)
-    await db.close()
+    run_beside_tests(empty_database(Settings(data_dir=scratch, database_url=url)))
 
 
 @pytest.fixture
