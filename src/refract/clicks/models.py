@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Date, Double, Index, Integer, LargeBinary, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, UtcSeconds, long_bytes, text_key
+from refract.core.db.types import Model, UtcSeconds, long_bytes, text_key
 
 
 class ClickEvent(Model):
@@ -23,7 +23,6 @@ class ClickEvent(Model):
     __table_args__ = (
         Index("ix_click_events_target", "target_id", "at"),
         Index("ix_click_events_at", "at"),
-        TABLE_OPTIONS,
     )
 
     spool_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -159,7 +158,7 @@ class ClickRollup(Model):
     """
 
     __tablename__ = "click_rollups"
-    __table_args__ = (Index("ix_click_rollups_start", "grain", "start", "target_id"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_click_rollups_start", "grain", "start", "target_id"),)
 
     target_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     kind: Mapped[int] = mapped_column(SmallInteger, primary_key=True, autoincrement=False)

@@ -74,7 +74,7 @@ Timestamp = Annotated[
 class InputSchema(BaseModel):
     """A request body. Unknown fields are rejected."""
 
-    model_config = ConfigDict(extra="forbid", defer_build=True)
+    model_config = ConfigDict(extra="forbid")
 
 
 class OutputSchema(BaseModel):

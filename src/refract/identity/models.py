@@ -16,7 +16,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import Model, text_key
 
 LOCAL_ISSUER = "local"
 """The issuer of accounts that sign in with one-time links from the terminal."""
@@ -69,7 +69,6 @@ class User(Model):
         CheckConstraint("plan IN ('free', 'pro')", name="plan"),
         Index("ix_users_email_folded", "email_folded"),
         Index("ix_users_created_at", "created_at", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -121,7 +120,6 @@ class ApiKey(Model):
         UniqueConstraint("key_hash"),
         CheckConstraint("status IN ('active', 'revoked')", name="status"),
         Index("ix_api_keys_user", "user_id", "status", "created_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -158,7 +156,6 @@ class BrowserSession(Model):
         Index("ix_sessions_user", "user_id", "created_at"),
         Index("ix_sessions_expires_at", "expires_at"),
         Index("ix_sessions_sid", "sid"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -178,7 +175,6 @@ class SigninLink(Model):
     __table_args__ = (
         UniqueConstraint("token_hash"),
         Index("ix_signin_links_expires_at", "expires_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -196,7 +192,6 @@ class AuditEntry(Model):
     __table_args__ = (
         Index("ix_audit_log_at", "at", "id"),
         Index("ix_audit_log_actor", "actor_id", "at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -226,7 +221,7 @@ class AccountTombstone(Model):
     """
 
     __tablename__ = "account_tombstones"
-    __table_args__ = (UniqueConstraint("digest"), TABLE_OPTIONS)
+    __table_args__ = (UniqueConstraint("digest"),)
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     digest: Mapped[str] = mapped_column(text_key(64))
@@ -238,7 +233,7 @@ class SpentToken(Model):
     """A single-use value (sign-in attempt, logout token), stored as a digest until it expires."""
 
     __tablename__ = "spent_tokens"
-    __table_args__ = (Index("ix_spent_tokens_expires_at", "expires_at"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_spent_tokens_expires_at", "expires_at"),)
 
     digest: Mapped[str] = mapped_column(text_key(64), primary_key=True)
     expires_at: Mapped[datetime]

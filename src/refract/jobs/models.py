@@ -14,7 +14,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import Model, text_key
 
 DEFAULT_MAX_TRIES = 3
 
@@ -59,7 +59,6 @@ class Job(Model):
         Index("ix_jobs_status_lease_expires_at", "status", "lease_expires_at"),  # whose worker died
         # What to delete, and the dead jobs, newest first.
         Index("ix_jobs_status_finished_at_id", "status", "finished_at", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

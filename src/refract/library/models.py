@@ -17,7 +17,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, long_text, text_key
+from refract.core.db.types import Model, long_text, text_key
 
 
 class ItemStatus(StrEnum):
@@ -84,7 +84,6 @@ class Item(Model):
         Index("ix_items_url_digest", "user_id", "url_digest"),
         Index("ix_items_canonical_digest", "user_id", "canonical_digest"),
         Index("ix_items_import_id", "import_id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -161,7 +160,6 @@ class Suggestion(Model):
         CheckConstraint("status IN ('PENDING', 'ACCEPTED', 'REJECTED')", name="status"),
         CheckConstraint("source IN ('AI', 'SYSTEM')", name="source"),
         Index("ix_item_tag_suggestions_user", "user_id", "status", "normalised_name"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -181,7 +179,7 @@ class ItemTag(Model):
     """A personal tag on an item. Authoritative: usage counts are derived from it."""
 
     __tablename__ = "item_tags"
-    __table_args__ = (Index("ix_item_tags_tag", "tag_id", "item_id"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_item_tags_tag", "tag_id", "item_id"),)
 
     item_id: Mapped[int] = mapped_column(
         ForeignKey("items.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
@@ -196,7 +194,7 @@ class TagRule(Model):
     """A rule of a user: items that match the pattern get these tags suggested."""
 
     __tablename__ = "tag_rules"
-    __table_args__ = (UniqueConstraint("user_id", "position"), TABLE_OPTIONS)
+    __table_args__ = (UniqueConstraint("user_id", "position"),)
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     user_id: Mapped[int] = mapped_column(ForeignKey("users.id", ondelete="CASCADE"))
@@ -226,7 +224,6 @@ class TagChange(Model):
         CheckConstraint("action IN ('merge', 'delete')", name="action"),
         Index("ix_tag_changes_tag", "tag_id", "id"),
         Index("ix_tag_changes_user", "user_id", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -276,7 +273,7 @@ class QuotaDay(Model):
     """Usage of a user on a UTC day. The limit is their plan's unless this day has its own."""
 
     __tablename__ = "quota_days"
-    __table_args__ = (CheckConstraint("used >= 0", name="used"), TABLE_OPTIONS)
+    __table_args__ = (CheckConstraint("used >= 0", name="used"),)
 
     user_id: Mapped[int] = mapped_column(
         ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
@@ -295,7 +292,6 @@ class LedgerEntry(Model):
         UniqueConstraint("job_id", "kind"),
         CheckConstraint("kind IN ('charge', 'refund')", name="kind"),
         Index("ix_usage_ledger_user", "user_id", "day", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -318,8 +314,6 @@ class LibraryUsage(Model):
     """
 
     __tablename__ = "library_usage"
-    __table_args__ = (TABLE_OPTIONS,)
-
     user_id: Mapped[int] = mapped_column(
         ForeignKey("users.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     )

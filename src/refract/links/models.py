@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, Mapper, column_property, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, UtcDateTime, text_key
+from refract.core.db.types import Model, UtcDateTime, text_key
 from refract.core.ids import encode_base62
 
 
@@ -117,7 +117,6 @@ class Link(Model):
         Index("ix_links_href_digest", "href_digest", "id"),
         Index("ix_links_destination_host", "destination_host", "id"),
         Index("ix_links_checked_at", "checked_at", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(
@@ -209,7 +208,6 @@ class LinkTotals(Model):
         Index("ix_link_totals_last_clicked_at", "last_clicked_at", "link_id"),
         Index("ix_link_totals_owner_clicks", "owner_id", "total_clicks", "link_id"),
         Index("ix_link_totals_owner_last", "owner_id", "last_clicked_at", "link_id"),
-        TABLE_OPTIONS,
     )
 
     link_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -240,7 +238,6 @@ class LinkOwner(Model):
         Index("ix_link_owners_status", "user_id", "status", "link_id"),
         Index("ix_link_owners_visibility", "user_id", "visibility", "link_id"),
         Index("ix_link_owners_updated_at", "user_id", "updated_at", "link_id"),
-        TABLE_OPTIONS,
     )
 
     link_id: Mapped[int] = mapped_column(
@@ -311,7 +308,7 @@ class LinkShare(Model):
     """A user who may see a link and its analytics."""
 
     __tablename__ = "link_shares"
-    __table_args__ = (Index("ix_link_shares_user", "user_id", "link_id"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_link_shares_user", "user_id", "link_id"),)
 
     link_id: Mapped[int] = mapped_column(
         ForeignKey("links.id"), primary_key=True, autoincrement=False
@@ -333,7 +330,6 @@ class LinkInvitation(Model):
         Index("ix_link_invitations_invitee", "invitee_id", "id"),
         Index("ix_link_invitations_inviter", "inviter_id"),
         Index("ix_link_invitations_expires_at", "expires_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -352,7 +348,6 @@ class LinkTag(Model):
     __table_args__ = (
         Index("ix_link_tags_tag", "tag_id", "link_id"),
         Index("ix_link_tags_owner", "owner_id", "tag_id", "link_id"),
-        TABLE_OPTIONS,
     )
 
     link_id: Mapped[int] = mapped_column(
@@ -371,7 +366,7 @@ class LinkChange(Model):
     """
 
     __tablename__ = "link_history"
-    __table_args__ = (CheckConstraint("version > 0", name="version"), TABLE_OPTIONS)
+    __table_args__ = (CheckConstraint("version > 0", name="version"),)
 
     link_id: Mapped[int] = mapped_column(
         ForeignKey("links.id"), primary_key=True, autoincrement=False
@@ -402,7 +397,7 @@ class FeedEntry(Model):
     """
 
     __tablename__ = "link_feed"
-    __table_args__ = (Index("ix_link_feed_at", "at"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_link_feed_at", "at"),)
 
     number: Mapped[int] = mapped_column(
         BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True

@@ -21,7 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, column_property, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, UtcDateTime, text_key
+from refract.core.db.types import Model, UtcDateTime, text_key
 
 
 class ListStatus(StrEnum):
@@ -63,7 +63,6 @@ class LinkList(Model):
         Index("ix_lists_creator", "creator_hash", "id"),
         Index("ix_lists_deleted_at", "deleted_at"),
         Index("ix_lists_untouched", "status", "owner_id", "updated_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake
@@ -105,7 +104,6 @@ class ListEntry(Model):
         Index("ix_list_entries_normalized", "list_id", "normalized_digest"),
         Index("ix_list_entries_waiting", "fetch_status", "id"),
         Index("ix_list_entries_checked_at", "checked_at", "id"),
-        TABLE_OPTIONS,
     )
 
     # A Snowflake; clicks are stored under it.
@@ -141,7 +139,6 @@ class RemovedEntry(Model):
     __table_args__ = (
         Index("ix_removed_list_entries_list", "list_id"),
         Index("ix_removed_list_entries_removed_at", "removed_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # of the entry
@@ -158,7 +155,6 @@ class ListAction(Model):
         CheckConstraint("event IN ('publish', 'delete')", name="event"),
         Index("ix_list_actions_list", "list_id"),
         Index("ix_list_actions_created_at", "created_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)

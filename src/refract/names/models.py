@@ -6,7 +6,7 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, Index, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import Model, text_key
 
 
 class NameTarget(StrEnum):
@@ -32,7 +32,6 @@ class Name(Model):
         Index("ix_names_middle", "middle"),
         Index("ix_names_tail", "tail"),
         Index("ix_names_held_until", "held_until"),
-        TABLE_OPTIONS,
     )
 
     key: Mapped[str] = mapped_column(text_key(64), primary_key=True)

@@ -6,7 +6,7 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import Model, text_key
 
 
 class ReportReason(StrEnum):
@@ -36,7 +36,6 @@ class Report(Model):
         Index("ix_reports_target", "kind", "target_id", "status"),
         Index("ix_reports_status", "status", "id"),
         Index("ix_reports_closed_at", "closed_at"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)  # Snowflake

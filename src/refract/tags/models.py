@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import Model, text_key
 
 DEFAULT_COLOR = "#6B7280"
 SHARED_SPACE = 0
@@ -34,7 +34,6 @@ class Tag(Model):
         Index("ix_tags_name", "space", "name_key", "id"),
         Index("ix_tags_usage", "space", "usage_count", "id"),
         Index("ix_tags_last_used", "space", "last_used_at", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -58,7 +57,7 @@ class TagAlias(Model):
     """
 
     __tablename__ = "tag_aliases"
-    __table_args__ = (Index("ix_tag_aliases_tag", "tag_id"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_tag_aliases_tag", "tag_id"),)
 
     space: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     key: Mapped[str] = mapped_column(text_key(200), primary_key=True)

@@ -17,6 +17,10 @@ TABLE_OPTIONS: dict[str, str] = {
     "mysql_charset": "utf8mb4",
     "mysql_collate": MYSQL_COLLATION,
 }
+"""Options of every table, for migrations.
+
+Models do without: SQLAlchemy would load the dialect of MariaDB to check them.
+"""
 
 
 # The types of MariaDB by their names alone: its dialect would be loaded with every database.
@@ -120,4 +124,3 @@ class Model(DeclarativeBase):
         dict[str, Any]: JSON(),
         list[str]: JSON(),
     }
-    __table_args__: Any = TABLE_OPTIONS

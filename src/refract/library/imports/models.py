@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import JSON, CheckConstraint, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, long_text
+from refract.core.db.types import Model, long_text
 
 
 class ImportStatus(StrEnum):
@@ -34,7 +34,6 @@ class LibraryImport(Model):
             "status IN ('RUNNING', 'DONE', 'STOPPED', 'ROLLING_BACK', 'ROLLED_BACK')", name="status"
         ),
         Index("ix_imports_user", "user_id", "id"),
-        TABLE_OPTIONS,
     )
 
     id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
@@ -56,10 +55,7 @@ class ImportRow(Model):
     """A row of a file and its outcome."""
 
     __tablename__ = "import_rows"
-    __table_args__ = (
-        Index("ix_import_rows_outcome", "import_id", "outcome", "number"),
-        TABLE_OPTIONS,
-    )
+    __table_args__ = (Index("ix_import_rows_outcome", "import_id", "outcome", "number"),)
 
     import_id: Mapped[int] = mapped_column(
         ForeignKey("imports.id", ondelete="CASCADE"), primary_key=True, autoincrement=False

@@ -6,7 +6,7 @@ from enum import StrEnum
 from sqlalchemy import CheckConstraint, ForeignKey, Index, SmallInteger, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from refract.core.db.types import TABLE_OPTIONS, Model, text_key
+from refract.core.db.types import Model, text_key
 
 
 class UrlVerdict(StrEnum):
@@ -18,7 +18,7 @@ class BlockedDomain(Model):
     """A domain that links may not lead to, nor to its subdomains."""
 
     __tablename__ = "blocked_domains"
-    __table_args__ = (Index("ix_blocked_domains_blocked_at", "blocked_at", "domain"), TABLE_OPTIONS)
+    __table_args__ = (Index("ix_blocked_domains_blocked_at", "blocked_at", "domain"),)
 
     domain: Mapped[str] = mapped_column(text_key(253), primary_key=True)
     reason: Mapped[str] = mapped_column(String(500), default="")
@@ -42,7 +42,6 @@ class UrlCheck(Model):
     __table_args__ = (
         CheckConstraint("verdict IN ('safe', 'bad')", name="verdict"),
         Index("ix_url_checks_expires_at", "expires_at"),
-        TABLE_OPTIONS,
     )
 
     url_hash: Mapped[str] = mapped_column(text_key(64), primary_key=True)
