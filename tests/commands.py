@@ -7,6 +7,7 @@ that serves.
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -33,7 +34,7 @@ LOADED = (
 def _run(words: list[str], environment: dict[str, str], output: str, errors: str) -> None:
     """Run a command in this process as the shell would start it."""
     for path, descriptor in ((output, 1), (errors, 2)):
-        file = os.open(path, os.O_WRONLY)
+        file = os.open(path, os.O_WRONLY | os.O_APPEND)
         os.dup2(file, descriptor)
         os.close(file)
     os.environ.clear()
@@ -52,19 +53,51 @@ def _get_context() -> ForkServerContext:
     return context
 
 
+class ForkedCommand:
+    """A command that runs, with the methods of `subprocess.Popen` that tests use."""
+
+    def __init__(
+        self, words: list[str], environment: Mapping[str, str], output: str, errors: str
+    ) -> None:
+        self._words = words
+        self._process = _get_context().Process(
+            target=_run, args=(words, dict(environment), output, errors)
+        )
+        self._process.start()
+        self.pid = self._process.pid or 0
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        code = self._process.exitcode
+        if code is None:
+            raise subprocess.TimeoutExpired(self._words, timeout or 0)
+        return code
+
+    def send_signal(self, number: signal.Signals) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
 def run_command(
     *words: str, environment: Mapping[str, str], timeout: float
 ) -> subprocess.CompletedProcess[str]:
     """Run a command to its end, like `subprocess.run(…, capture_output=True, text=True)`."""
     with tempfile.NamedTemporaryFile() as output, tempfile.NamedTemporaryFile() as errors:
-        process = _get_context().Process(
-            target=_run, args=(list(words), dict(environment), output.name, errors.name)
-        )
-        process.start()
-        process.join(timeout)
-        if process.exitcode is None:
-            process.kill()
-            process.join()
-            raise subprocess.TimeoutExpired(list(words), timeout)
+        command = ForkedCommand(list(words), environment, output.name, errors.name)
+        try:
+            code = command.wait(timeout)
+        except subprocess.TimeoutExpired:
+            command.kill()
+            command.wait()
+            raise
         told, complained = output.read().decode(), errors.read().decode()
-        return subprocess.CompletedProcess(list(words), process.exitcode, told, complained)
+        return subprocess.CompletedProcess(list(words), code, told, complained)
