@@ -242,8 +242,8 @@ def test_leases_agree_with_the_model(database: str, tmp_path: Any) -> None:
     run_state_machine_as_test(
         bound,
         settings=settings(
-            max_examples=size("EXAMPLES", 60),
-            stateful_step_count=size("STEPS", 40),
+            max_examples=size("EXAMPLES", 24),
+            stateful_step_count=size("STEPS", 30),
             deadline=None,
             suppress_health_check=list(HealthCheck),
             print_blob=True,
