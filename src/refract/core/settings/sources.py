@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings, EnvSettingsSource
 
 from refract.core.errors import ConfigurationError
@@ -29,11 +30,26 @@ class RefractEnvSource(EnvSettingsSource):
     """The environment, with secrets from `…_FILE` files, without links of container platforms."""
 
     def __call__(self) -> dict[str, Any]:
-        """Return the values of set variables, without a look at each setting if none is set."""
-        known = {f"{PREFIX}{name}".lower() for name in self.settings_cls.model_fields}
-        if not any(name.partition("__")[0] in known for name in self.env_vars):
-            return {}
-        return super().__call__()
+        """Return the values of set variables, without a look at the other settings."""
+        prefix = PREFIX.lower()
+        self._set_fields = {
+            name.removeprefix(prefix).partition("__")[0]
+            for name in self.env_vars
+            if name.startswith(prefix)
+        }
+        return super().__call__() if self._set_fields else {}
+
+    def get_field_value(self, field: FieldInfo, field_name: str) -> tuple[Any, str, bool]:
+        if field_name not in self._set_fields:
+            return None, field_name, True  # "complex", which ends the search for other names
+        return super().get_field_value(field, field_name)
+
+    def prepare_field_value(
+        self, field_name: str, field: FieldInfo, value: Any, value_is_complex: bool
+    ) -> Any:
+        if field_name not in self._set_fields:
+            return None
+        return super().prepare_field_value(field_name, field, value, value_is_complex)
 
     def _load_env_vars(self) -> Mapping[str, str | None]:
         found = dict(super()._load_env_vars())
