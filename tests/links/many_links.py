@@ -10,7 +10,6 @@ from refract.core.db.session import WriteSession
 from refract.core.ids import get_min_id
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.models import COPIED_COLUMNS
 from refract.names import similarity
 from refract.names.models import Name
 from refract.tags.models import Tag
@@ -64,13 +63,6 @@ async def hundred_thousand_links(rt: Runtime) -> tuple[User, int]:
             plain = now if rt.db.dialect == "postgresql" else now.replace(tzinfo=None)
             shown = plain.isoformat(" ") if rt.db.dialect == "sqlite" else plain
             await session.execute(text(statement), {"now": shown} if ":now" in statement else {})
-        for name in COPIED_COLUMNS:
-            own = f"(SELECT {name} FROM links WHERE links.id = link_owners.link_id)"  # noqa: S608
-            await session.execute(text(f"UPDATE link_owners SET {name} = {own}"))  # noqa: S608
-        for table in ("link_totals", "link_tags"):
-            own = f"FROM link_owners WHERE primary_link_id = {table}.link_id"
-            copied = f"UPDATE {table} SET owner_id = (SELECT user_id {own})"  # noqa: S608
-            await session.execute(text(copied))
         await _names(session, rt, first)
     await gather_statistics(
         rt,
@@ -88,6 +80,12 @@ def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, 
         "CASE i % 30 WHEN 1 THEN 'disabled' WHEN 2 THEN 'expired' WHEN 3 THEN 'deleted' ELSE"
         " 'active' END"
     )
+    owner = f"{user} + i % {PEOPLE}"
+    copied = {
+        "status": state,
+        "visibility": "CASE WHEN i % 20 = 7 THEN 'public' ELSE 'unlisted' END",
+        "updated_at": second,
+    }
     return {
         "links": {
             "id": number,
@@ -97,23 +95,22 @@ def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, 
             "destination_host": words.format("host-"),
             "has_placeholders": "FALSE",
             "redirect_status": "302",
-            "visibility": "CASE WHEN i % 20 = 7 THEN 'public' ELSE 'unlisted' END",
             "forward_query": "FALSE",
-            "status": state,
             "disabled_by_admin": "FALSE",
             "flagged": "FALSE",
             "expires_at": f"CASE WHEN i % 10 = 2 THEN {second} END",
             "created_at": second,
-            "updated_at": second,
             "deleted_at": f"CASE WHEN i % 30 = 3 THEN {second} END",
             "version": "1",
             "search_text": words.format("words "),
+            **copied,
         },
         "link_owners": {
             "link_id": number,
-            "user_id": f"{user} + i % {PEOPLE}",
+            "user_id": owner,
             "primary_link_id": number,
             "created_at": now,
+            **copied,
         },
         "link_shares": {
             "link_id": number,
@@ -121,9 +118,15 @@ def _rows(dialect: str, first: int, user: int, tag: int) -> dict[str, dict[str, 
             "created_at": now,
             "where": "i % 200 = 5",
         },
-        "link_tags": {"link_id": number, "tag_id": f"{tag} + i % 50", "where": "i % 3 = 0"},
+        "link_tags": {
+            "link_id": number,
+            "owner_id": owner,
+            "tag_id": f"{tag} + i % 50",
+            "where": "i % 3 = 0",
+        },
         "link_totals": {
             "link_id": number,
+            "owner_id": owner,
             "total_clicks": "i % 977",
             "bot_clicks": "0",
             "last_clicked_at": second,
