@@ -112,7 +112,7 @@ async def _ask_list(world: World, text: str) -> str | None:
 
 
 async def _ask_command(world: World, text: str) -> str | None:
-    context = LinkCommandContext(world.rt, world.user, make.who(world.user), make.space(world.rt))
+    context = LinkCommandContext(world.rt, world.user, make.who(world.user))
     try:
         async with world.rt.db.read() as session:
             return (await context.find_link(session, text)).destination
