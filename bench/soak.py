@@ -82,7 +82,7 @@ def _read_pss(pid: int) -> float:
 
 def _name(pid: int) -> str:
     command = Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
-    for kind in ("serving", "background", "fork server", "extraction"):
+    for kind in ("serving", "redirecting", "fork server", "extraction"):
         if command.startswith(f"refract: {kind}") or f".{kind}" in command:
             return kind.replace(" ", "_")
     return "parent"

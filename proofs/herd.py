@@ -136,7 +136,10 @@ async def scans(rt: Runtime, size: Size) -> int:
 
 async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
     report = Report(f"herd: {size.people:,} at once, {dialect}, {size.workers} processes", seed)
-    async with site(home, dialect, workers=size.workers) as made, made.runtime() as rt:
+    async with (
+        site(home, dialect, workers=size.workers, REFRACT_BACKGROUND="inline") as made,
+        made.runtime() as rt,
+    ):
         links = await stage.plant(rt, TRIES, prefix="hot")
         names = [link.name for link in links]
         key = await stage.make_key(rt)

@@ -35,8 +35,8 @@ from tools.servers import KINDS, Server, free_port
 
 DESTINATION = "https://example.com/written/"
 RECOVERY = 2.0
-BACKGROUND = "background"
-"""The victim that serves nobody."""
+INGESTER = "ingester"
+"""The victim that stores clicks, while others redirect."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ async def strike_together(made: Site, nemesis: Nemesis) -> None:
         await nemesis.kill("all at once", *made.family())
         await revive(made)
     elif chance < 0.4 and ingester is not None:
-        await nemesis.kill(BACKGROUND, ingester)
+        await nemesis.kill(INGESTER, ingester)
     else:
         await nemesis.kill("server", nemesis.random.choice(serving))
 
@@ -136,9 +136,9 @@ async def run(home: Path, dialect: str, kills: int, workers: int, size: Size, se
             figures = await checker.drained(rt)
             await made.stop()
             records = list(journal.read())
-            beside = [fault for fault in nemesis.faults if fault.victim == BACKGROUND]
+            beside = [fault for fault in nemesis.faults if fault.victim == INGESTER]
             judge_kills(report, [fault for fault in nemesis.faults if fault not in beside], records)
-            report.say("kills of the background process", len(beside))
+            report.say("kills of the process that ingests", len(beside))
             await judge_data(report, rt, figures, records)
             report.say("all processes back", checker.spread(waits))
             report.say(

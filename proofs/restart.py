@@ -68,7 +68,7 @@ async def replaced(made: Site, nemesis: Nemesis) -> float:
     old = set(made.servers())
     began = nemesis.send(made.pid, SIGHUP, "parent")
     deadline = began + 120
-    while old & set(made.servers()) or len(made.listening()) < made.workers:
+    while old & set(made.servers()) or not made.is_complete():
         if time.monotonic() > deadline:
             raise NotServing(f"not replaced after 120 s:\n{made.log[-3000:]}")
         await asyncio.sleep(0.05)

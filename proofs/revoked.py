@@ -255,7 +255,11 @@ async def servers(home: Path, dialect: str, size: Size) -> AsyncIterator[list[Si
     """One server with several processes on SQLite; several servers elsewhere."""
     async with AsyncExitStack() as stack:
         if dialect == "sqlite":
-            made = [await stack.enter_async_context(site(home, dialect, workers=size.workers))]
+            made = [
+                await stack.enter_async_context(
+                    site(home, dialect, workers=size.workers, REFRACT_BACKGROUND="inline")
+                )
+            ]
         else:
             url, secret = await stack.enter_async_context(database(dialect)), secrets.token_hex(32)
             made = [

@@ -58,9 +58,9 @@ class Served:
         return self._find_children("refract: serving")
 
     @property
-    def background(self) -> int | None:
-        """The process that stores clicks and runs jobs, if it has started."""
-        found = self._find_children("refract: background")
+    def redirecting(self) -> int | None:
+        """The process that only redirects, if it has started."""
+        found = self._find_children("refract: redirecting")
         return found[0] if found else None
 
     def _find_children(self, title: str) -> list[int]:

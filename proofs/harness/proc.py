@@ -74,8 +74,8 @@ def command(pid: int) -> str:
 
 
 def is_child(pid: int) -> bool:
-    """Return whether this process serves or does background work for a parent."""
-    return command(pid).startswith(("refract: serving", "refract: background"))
+    """Return whether this process serves or redirects for a parent."""
+    return command(pid).startswith(("refract: serving", "refract: redirecting"))
 
 
 def working_for(data: Path) -> list[int]:

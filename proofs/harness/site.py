@@ -168,10 +168,11 @@ class Site:
         """Wait until every server process is there and accepts connections."""
         await self.until_serving(seconds)
         deadline = time.monotonic() + seconds
-        while len(self.listening()) < self.workers or self.background() == []:
+        while not self.is_complete():
             if time.monotonic() > deadline:
                 raise NotServing(
-                    f"only {len(self.listening())} of {self.workers} processes:\n{self.log[-3000:]}"
+                    f"only {len(self.servers())} of {self.process_count} processes, of which"
+                    f" {len(self.listening())} accept connections:\n{self.log[-3000:]}"
                 )
             await asyncio.sleep(0.05)
 
@@ -179,20 +180,27 @@ class Site:
         """The processes that answer, or will once they have started."""
         if not self.alive:
             return []
-        if self.workers == 1 and not self._has_background:
+        if self.process_count == 1:
             return [self.pid]
-        return self._children("serving")
-
-    def background(self) -> list[int] | None:
-        """The process that stores clicks and runs jobs, if it is alive; None if servers do that."""
-        return self._children("background") if self._has_background else None
+        return [*self._children("redirecting"), *self._children("serving")]
 
     def family(self) -> list[int]:
         """All processes, a server first."""
-        return list(dict.fromkeys([*self.servers(), self.pid, *(self.background() or [])]))
+        return list(dict.fromkeys([*self.servers(), self.pid]))
+
+    def is_complete(self) -> bool:
+        """Whether every server process is there, and those that should accept connections."""
+        accepting = 1 if self.redirects_apart else self.workers
+        return len(self.servers()) >= self.process_count and len(self.listening()) >= accepting
 
     @property
-    def _has_background(self) -> bool:
+    def process_count(self) -> int:
+        """The number of processes that answer."""
+        return self.workers + self.redirects_apart
+
+    @property
+    def redirects_apart(self) -> bool:
+        """Whether one process only redirects, and passes everything else to the others."""
         environment = self._environment
         return (
             environment.get("REFRACT_ROLE", "all") == "all"

@@ -7,10 +7,10 @@ from refract.server.child_link import ChildLink
 
 
 async def test_a_parent_that_no_longer_waits_is_no_error(tmp_path: Path) -> None:
-    """Regression: a stop while the background process was starting left a traceback in the log."""
+    """Regression: a stop while a process was starting left a traceback in the log."""
     reader, writer = os.pipe()
     lifeline, parent = os.pipe()
-    link = ChildLink([str(tmp_path), "background"], [writer, lifeline])
+    link = ChildLink([str(tmp_path), "redirect"], [writer, lifeline])
     os.close(reader)
     await link.notify_ready()
     os.close(parent)

@@ -28,7 +28,7 @@ def fail(arguments, descriptors):
 """
 FORK_SERVER = """
 from refract.server import fork_server
-fork_server.load_code = fork_server.load_features = lambda role: None
+fork_server.load_code = fork_server.load_features = lambda *_: None
 fork_server.IDLE_SECONDS = {idle}
 fork_server.main()
 """

@@ -19,7 +19,7 @@ from refract.server.supervisor import ProcessSupervisor
 from tests.waiting import PATIENCE, eventually
 
 CHILD = """
-import os, signal, sys, time
+import os, select, signal, sys, time
 from pathlib import Path
 
 def serve(arguments, descriptors):
@@ -50,6 +50,9 @@ def serve(arguments, descriptors):
     os.write(told, b"1")
     os.close(told)
     while not stopping or (wish == "lingers" and time.monotonic() < stopping[0] + 3):
+        if held and select.select([held], [], [], 0)[0]:
+            note("-released")
+            held = None
         time.sleep(0.01)
 
 def prepare(arguments, descriptors):
@@ -59,7 +62,7 @@ def prepare(arguments, descriptors):
 """
 FORK_SERVER = """
 from refract.server import fork_server
-fork_server.load_code = fork_server.load_features = lambda role: None
+fork_server.load_code = fork_server.load_features = lambda *_: None
 fork_server.main()
 """
 
@@ -95,6 +98,11 @@ class Nursery:
     def leaving(self) -> list[int]:
         return self._told("born-leaving")
 
+    @property
+    def released(self) -> list[int]:
+        """Those that the parent does not keep any more."""
+        return self._told("born-released")
+
     def _told(self, where: str) -> list[int]:
         file = self.births.with_name(where)
         return [int(line) for line in file.read_text().split()] if file.exists() else []
@@ -122,7 +130,7 @@ def nursery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Nursery:
     monkeypatch.setenv("BEHAVIOUR", str(made.behaviour))
     monkeypatch.setenv("BORN", str(made.births))
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
-    for name in ("SERVING_ENTRY_POINT", "BACKGROUND_ENTRY_POINT"):
+    for name in ("SERVING_ENTRY_POINT", "REDIRECT_ENTRY_POINT"):
         monkeypatch.setattr(supervisor, name, "scripted:serve")
     monkeypatch.setattr(supervisor, "PREPARE_ENTRY_POINT", "scripted:prepare")
     monkeypatch.setattr(fork_client, "FORK_SERVER_COMMAND", (sys.executable, "-c", FORK_SERVER))
@@ -319,17 +327,17 @@ async def test_no_descriptor_is_left_behind(tmp_path: Path, nursery: Nursery) ->
         assert len(os.listdir("/proc/self/fd")) <= before  # noqa: PTH208
 
 
-async def test_the_background_process_starts_last_and_is_replaced_first(
+async def test_the_redirecting_process_starts_first_and_is_replaced_last(
     tmp_path: Path, nursery: Nursery
 ) -> None:
     nursery.plan("serves")
     async with _supervised(tmp_path, 2, background="process"):
         await eventually(lambda: len(nursery.going) == 3)
-        assert nursery.name(nursery.born[0]) == "0"
-        assert sorted(map(nursery.name, nursery.born)) == ["0", "1", "background"]
+        assert nursery.name(nursery.born[0]) == "redirect"
+        assert sorted(map(nursery.name, nursery.born)) == ["0", "1", "redirect"]
         os.kill(os.getpid(), signal.SIGHUP)
         await eventually(lambda: len(nursery.born) == 6 and len(nursery.living) == 3)
-        assert [nursery.name(pid) for pid in nursery.born[3:]] == ["background", "1", "0"]
+        assert [nursery.name(pid) for pid in nursery.born[3:]] == ["1", "0", "redirect"]
 
 
 async def test_each_is_followed_when_it_dies_and_the_other_stays(
@@ -338,20 +346,32 @@ async def test_each_is_followed_when_it_dies_and_the_other_stays(
     nursery.plan("serves")
     async with _supervised(tmp_path, 1, background="process"):
         await eventually(lambda: len(nursery.going) == 2)
-        serving, background = nursery.born
-        os.kill(background, signal.SIGKILL)
-        await eventually(lambda: len(nursery.going) == 3)
-        assert nursery.living == [serving, nursery.born[2]]
+        redirecting, serving = nursery.born
         os.kill(serving, signal.SIGKILL)
+        await eventually(lambda: len(nursery.going) == 3)
+        assert nursery.living == [redirecting, nursery.born[2]]
+        os.kill(redirecting, signal.SIGKILL)
         await eventually(lambda: len(nursery.going) == 4)
         assert nursery.living == nursery.born[2:]
-        assert [nursery.name(pid) for pid in nursery.living] == ["background", "0"]
+        assert [nursery.name(pid) for pid in nursery.living] == ["0", "redirect"]
+
+
+async def test_the_redirecting_process_stops_first(tmp_path: Path, nursery: Nursery) -> None:
+    """Until its end it passes connections to the others."""
+    nursery.plan("lingers")
+    async with _supervised(tmp_path, 2, background="process"):
+        await eventually(lambda: len(nursery.going) == 3)
+        redirecting = nursery.born[0]
+        os.kill(os.getpid(), signal.SIGTERM)
+        await eventually(lambda: {*nursery.leaving} == {*nursery.born} and nursery.released != [])
+        await asyncio.sleep(0.3)
+        assert nursery.released == [redirecting]
 
 
 async def test_only_a_serving_process_makes_the_service_ready(
     tmp_path: Path, nursery: Nursery, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    nursery.plan("dies", "serves", "dies")
+    nursery.plan("serves", "dies")
     monkeypatch.setattr(process_slot, "MIN_RESTART_SECONDS", 3600.0)
     monkeypatch.setattr(process_slot, "MAX_RESTART_SECONDS", 3600.0)
     monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "notify"))
@@ -359,7 +379,7 @@ async def test_only_a_serving_process_makes_the_service_ready(
         manager.bind(str(tmp_path / "notify"))
         async with _supervised(tmp_path, 1, background="process"):
             await eventually(lambda: len(nursery.going) == 1)
-            assert nursery.name(nursery.going[0]) == "background"
+            assert nursery.name(nursery.going[0]) == "redirect"
             await asyncio.sleep(0.2)
             with pytest.raises(BlockingIOError):
                 manager.recv(64)

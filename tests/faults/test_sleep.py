@@ -16,7 +16,7 @@ LONG = 6.0  # more than a connection may be idle, and more than a change may tak
 async def test_requests_that_came_meanwhile_are_answered_and_never_with_what_changed_meanwhile(
     tmp_path: Path,
 ) -> None:
-    async with site(tmp_path, workers=2) as made, made.runtime() as rt:
+    async with site(tmp_path, workers=2, REFRACT_BACKGROUND="inline") as made, made.runtime() as rt:
         link, other = await stage.plant(rt, 2)
         key = await stage.make_key(rt)
         made.start()

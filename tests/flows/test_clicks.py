@@ -19,8 +19,8 @@ PERSON = {
 
 @pytest.mark.parametrize("role", ["all", "web"])
 def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role: str) -> None:
-    process = '{process="0"}' if role == "all" else ""  # with a background process there are two
-    lookups = 'refract_lookups_total{process="0",' if process else "refract_lookups_total{"
+    process = '{process="redirect"}' if role == "all" else ""  # of two
+    lookups = 'refract_lookups_total{process="redirect",' if process else "refract_lookups_total{"
     data = tmp_path / "data"
     outside = Outside(data)
     with (
@@ -44,7 +44,7 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
         assert f'{lookups}tier="database"}} 2.0' in metrics  # one for each spelling
         assert f'{lookups}tier="memory"}} 4.0' in metrics
         assert f"refract_clicks_kept_total{process} 5.0" in metrics
-        lane = 'refract_lane{process="0",' if process else "refract_lane{"
+        lane = 'refract_lane{process="redirect",' if process else "refract_lane{"
         assert f'{lane}implementation="{LANE}"}} 1.0' in metrics
         assert "road" not in metrics.lower()
 

@@ -23,7 +23,7 @@ async def main():
     settings = load_settings()
     configure_logging(settings)
     async with open_runtime(settings, makes_ids=settings.role != "redirect") as rt:
-        node = process.load_node_class(settings.role)(rt, works_in_background=sys.argv[1] == "1")
+        node = process.load_node_class(settings.role)(rt)
         node.protocol_class
         async with node.run_background():
             first = sorted(sys.modules)
@@ -52,7 +52,6 @@ HEAVY = {
     "typer",
     "redis",
 }
-SERVING = "all, serving"
 NEVER = {
     "redirect": (
         HEAVY
@@ -81,13 +80,6 @@ NEVER = {
     ),
     "web": HEAVY | {"refract.admin.jobs", "refract.migrations.tables"},
     "all": HEAVY | {"refract.migrations.tables"},
-    SERVING: HEAVY
-    | {
-        "refract.admin.jobs",
-        "refract.clicks.ingest.ingester",
-        "refract.jobs.worker",
-        "refract.migrations.tables",
-    },
 }
 ALWAYS = {
     "redirect": {"refract.redirect.protocol"},
@@ -99,7 +91,6 @@ ALWAYS = {
         "refract.jobs.worker",
         "refract.clicks.ingest.ingester",
     },
-    SERVING: {"fastapi", "refract.redirect.protocol"},
 }
 LATER = {
     "babel",
@@ -117,12 +108,12 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
     assert refract("migrate", "--data-dir", str(tmp_path)).returncode == 0
     environment = {
         "PYTHONPATH": str(ROOT / "src"),
-        "REFRACT_ROLE": role.split(",", maxsplit=1)[0],
+        "REFRACT_ROLE": role,
         "REFRACT_DATA_DIR": str(tmp_path),
         "PATH": "",
     }
     done = subprocess.run(
-        [sys.executable, "-c", CODE, str(int(role != SERVING))],
+        [sys.executable, "-c", CODE],
         env=environment,
         capture_output=True,
         text=True,
@@ -138,6 +129,24 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
     if role != "worker":
         assert "refract.redirect.protocol" in first
         assert not first & LATER
+
+
+def test_the_redirecting_process_of_role_all_loads_no_pages_and_no_jobs() -> None:
+    code = (
+        "import json, sys, refract.server.redirect_process; print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        capture_output=True,
+        check=True,
+    )
+
+    loaded = set(json.loads(done.stdout))
+
+    assert not loaded & (
+        NEVER["redirect"] | {"jinja2", "refract.registry", "refract.server.node", "refract.library"}
+    )
 
 
 def test_serve_loads_no_other_command_and_starts_a_process_before_it_loads_a_database() -> None:

@@ -112,12 +112,12 @@ def test_several_processes_are_measured_together(tmp_path: Path) -> None:
 
     for number in (0, 1):
         assert f'refract_clicks_kept_total{{process="{number}"}} 0.0' in text
-    for process in ("0", "1", "background"):
+    for process in ("0", "1", "redirect"):
         assert f'refract_loop_longest_seconds{{process="{process}"}}' in text
-    assert re.findall(r'refract_clicks_stored_total\{process="(\w+)"\}', text) == ["background"]
+    assert re.findall(r'refract_clicks_stored_total\{process="(\w+)"\}', text) == ["0", "1"]
 
 
-def test_the_background_process_is_followed_and_no_click_is_lost(tmp_path: Path) -> None:
+def test_a_serving_process_is_followed_and_no_click_is_lost(tmp_path: Path) -> None:
     data = tmp_path / "data"
     outside = Outside(data)
     with (
@@ -125,32 +125,29 @@ def test_the_background_process_is_followed_and_no_click_is_lost(tmp_path: Path)
         httpx.Client(base_url=server.url, timeout=PATIENCE) as client,
     ):
         link = outside.link(name="n")
-        eventually_blocking(lambda: server.background is not None)
         assert client.get("/n").status_code == 302
         eventually_blocking(lambda: outside.clicks(link.id) == 1)
-        (serving_process,), victim = server.children, server.background
-        assert victim is not None
-        assert psutil.Process(victim).nice() > psutil.Process(serving_process).nice()
+        redirecting, (victim,) = server.redirecting, server.children
         os.kill(victim, signal.SIGKILL)
         assert client.get("/n").status_code == 302
         eventually_blocking(lambda: outside.clicks(link.id) == 2)
-        assert server.children == [serving_process]
-        assert server.background not in (None, victim)
+        assert server.children not in ([], [victim])
+        assert server.redirecting == redirecting
 
 
-def test_a_serving_process_is_followed_while_the_background_process_stays(tmp_path: Path) -> None:
+def test_the_redirecting_process_is_followed_and_its_clicks_are_stored(tmp_path: Path) -> None:
     data = tmp_path / "data"
     outside = Outside(data)
     with serving(data, REFRACT_BACKGROUND="process") as server:
         link = outside.link(name="n")
-        eventually_blocking(lambda: server.background is not None)
         assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
-        background, (victim,) = server.background, server.children
+        (serving_process,), victim = server.children, server.redirecting
+        assert victim is not None
         os.kill(victim, signal.SIGKILL)
-        eventually_blocking(lambda: bool(server.children) and victim not in server.children)
+        eventually_blocking(lambda: server.redirecting not in (None, victim))
         assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
         eventually_blocking(lambda: outside.clicks(link.id) == 2)
-        assert server.background == background
+        assert server.children == [serving_process]
 
 
 def test_inline_one_process_does_everything(tmp_path: Path) -> None:
@@ -160,4 +157,4 @@ def test_inline_one_process_does_everything(tmp_path: Path) -> None:
         link = outside.link(name="n")
         assert httpx.get(f"{server.url}/n", timeout=PATIENCE).status_code == 302
         eventually_blocking(lambda: outside.clicks(link.id) == 1)
-        assert (server.children, server.background) == ([], None)
+        assert (server.children, server.redirecting) == ([], None)

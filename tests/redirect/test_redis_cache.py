@@ -358,7 +358,7 @@ async def test_the_most_used_links_are_ready_before_they_are_asked_for(
     node = nodes[0]
     await hear(node)
 
-    assert await warm_up(node.engine, node.reader, clock.now, 4) == 2
+    assert await warm_up(node.engine, node.reader, 4) == 2
     assert node.cached == {b"/hot", b"/warmer"}
 
 

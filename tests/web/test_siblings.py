@@ -39,7 +39,7 @@ def test_each_family_is_there_once_and_each_sample_says_whose_it_is() -> None:
 
 
 async def test_processes_ask_each_other_and_nobody_waits_for_the_silent(tmp_path: Path) -> None:
-    first, second, third = (MetricsPeers(tmp_path, name) for name in ("0", "1", "background"))
+    first, second, third = (MetricsPeers(tmp_path, name) for name in ("0", "1", "redirect"))
 
     over = asyncio.Event()
 

@@ -7,10 +7,8 @@ import pytest
 from httpx import ASGITransport, AsyncClient
 
 from refract.app import WebNode
-from refract.clicks.spool.reader import lock_ingester
-from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
-from refract.server.node import BACKGROUND_GRACE_SECONDS, RedirectOnlyApp, ServerNode
+from refract.server.node import RedirectOnlyApp, ServerNode
 from tests.client import on_sqlite
 
 pytestmark = on_sqlite
@@ -111,21 +109,3 @@ async def test_health_says_ok_and_nothing_else(
     assert health.text == '{"status":"ok"}'
     assert ready.json()["status"] == "degraded"
     assert ready.json()["problems"] == ["The disk is full."]
-
-
-async def test_a_background_process_that_stays_away_is_reported(
-    rt: Runtime, clock: ManualClock
-) -> None:
-    node = ServerNode(rt, works_in_background=False)
-    try:
-        assert (await node.vitals.check_readiness())[1].status == "ready"
-        clock.advance(BACKGROUND_GRACE_SECONDS + 1)
-        status, state = await node.vitals.check_readiness()
-        assert (status, state.status) == (200, "degraded")
-        assert state.problems == ["The background process is not running: clicks and jobs wait."]
-        with lock_ingester(rt.settings.effective_spool_dir):  # it is there again
-            assert (await node.vitals.check_readiness())[1].status == "ready"
-        assert (await node.vitals.check_readiness())[1].status == "ready"
-    finally:
-        if node.engine is not None:
-            node.engine.spool.close()

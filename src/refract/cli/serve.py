@@ -57,7 +57,7 @@ def serve(
     configure_logging(settings)
     with open_listener(settings) as listener:
         settings = settings.model_copy(update={"port": listener.getsockname()[1]})
-        if settings.workers == 1 and not settings.has_background_process:
+        if settings.workers == 1 and not settings.has_redirect_process:
             _serve_single(settings, listener)
         else:
             asyncio.run(_serve_supervised(settings, listener))

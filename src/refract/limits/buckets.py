@@ -104,6 +104,10 @@ class SharedBuckets:
         self._own.set(name, tokens, now)
         return tokens if granted else tokens - 1
 
+    def take_own(self, name: str, now: float) -> float:
+        """Take one token of this process alone; return as `take`."""
+        return self._own.take(name, now)
+
     def peek(self, name: str, now: float) -> float:
         """Return what `take` would return as far as this process knows, without taking a token."""
         return self._own.peek(name, now)

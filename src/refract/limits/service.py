@@ -1,5 +1,6 @@
 """Charging of limits: exact in the caller's transaction, or approximate in memory and Redis."""
 
+from contextlib import suppress
 from datetime import datetime
 from math import ceil
 
@@ -99,6 +100,12 @@ class SharedLimit:
         if self._limit is None:
             return
         self._require(await self._buckets.take(subject, self._clock.monotonic()))
+
+    def note_call(self, subject: str) -> None:
+        """Count a call that another process charges, so that this one knows when none is left."""
+        if self._limit is not None:
+            with suppress(RateLimited):
+                self._require(self._buckets.take_own(subject, self._clock.monotonic()))
 
     def check(self, subject: str) -> None:
         """Raise `RateLimited` if a subject has no call left. Nothing is counted."""

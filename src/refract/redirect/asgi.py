@@ -17,6 +17,7 @@ from refract.core.runtime import Runtime
 from refract.identity.errors import SignInRequired
 from refract.limits.service import MissLimit
 from refract.names.service import check_code_guess
+from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
 from refract.redirect.errors import (
     LinkBlocked,
     LinkDeleted,
@@ -70,10 +71,6 @@ from refract.web.problems import (
     is_html_accepted,
     make_problem_response,
 )
-
-STALE_TIMEOUT = 0.25
-STALE_GRACE = 0.5
-"""After a timeout, stale answers are served immediately for this many seconds."""
 
 MAX_PATH_BYTES = 8192
 """Maximum bytes of a path, also for `POST /resolve`.

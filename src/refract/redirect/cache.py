@@ -10,6 +10,10 @@ from refract.clicks.spool.format import LINK_CLICK
 NEVER: Final = (1 << 63) - 1
 INVALIDATION_MEMORY_SECONDS: Final = 10.0
 MAX_NEGATIVE_SECONDS: Final = 60.0
+STALE_TIMEOUT: Final = 0.25
+"""Seconds after which a stale redirect is served instead of one from the database."""
+STALE_GRACE: Final = 0.5
+"""After a timeout, stale redirects are served immediately for this many seconds."""
 _METHOD_PRESERVING_STATUSES: Final = frozenset({b"307", b"308"})
 
 

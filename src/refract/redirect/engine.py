@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import structlog
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -28,7 +28,14 @@ from refract.limits.service import MissLimit
 from refract.links import feed
 from refract.names.grammar import name_key
 from refract.redirect import responses
-from refract.redirect.cache import NEVER, CachedRedirect, NegativeCache, RedirectCache
+from refract.redirect.cache import (
+    NEVER,
+    STALE_GRACE,
+    STALE_TIMEOUT,
+    CachedRedirect,
+    NegativeCache,
+    RedirectCache,
+)
 from refract.redirect.hooks import ListHandler, RedirectHooks
 from refract.redirect.invalidation import CacheInvalidator, ChangeBroadcaster
 from refract.redirect.lane import LANE
@@ -36,8 +43,10 @@ from refract.redirect.lookup import UNKNOWN_TIME, DatabaseLookup, TieredLookup
 from refract.redirect.protocol import RedirectConnections
 from refract.redirect.redis_cache import RedisLinkCache
 from refract.redirect.resolver import (
+    MissingOutcome,
     RedirectOutcome,
     RedirectTarget,
+    ResolveOutcome,
     SignedInUser,
     parse_path,
     resolve,
@@ -92,6 +101,8 @@ class RedirectEngine:
         self.invalidator = CacheInvalidator(
             rt, self._feed_reader, self.cache, self.negative_cache, self.lookup, self.redis_cache
         )
+        self.looked_up = 0  # redirects that were not in memory when requested
+        self._serve_stale_until = float("-inf")
         self._exit_stack = contextlib.ExitStack()
         self._exit_stack.enter_context(
             rt.signals.subscribe(feed.TOPIC, self.invalidator.apply_changes)
@@ -122,11 +133,7 @@ class RedirectEngine:
         try:
             await ready.wait()
             most = self._rt.settings.cached_links // 2
-            tasks.append(
-                asyncio.create_task(
-                    warm_up(self, self._reader, self._rt.clock.now, most), name="warm-up"
-                )
-            )
+            tasks.append(asyncio.create_task(warm_up(self, self._reader, most), name="warm-up"))
             yield
         finally:
             for task in tasks:
@@ -169,6 +176,36 @@ class RedirectEngine:
         )
         self.cache.fill(path, entry, found.asked_at, name_key(found.name))
 
+    async def look_up(self, path: bytes, network: bytes) -> CachedRedirect | None:
+        """Return the redirect of a path that all visitors get, or None if there is none.
+
+        It is cached; while the database is unavailable it may be stale. A miss is noted for the
+        network of the client; the process that answers it charges it.
+        """
+        if len(path) > MAX_CACHED_PATH_BYTES:
+            return None
+        stale = self.cache.get_stale(path)
+        if stale is not None and self._rt.clock.monotonic() < self._serve_stale_until:
+            return stale
+        try:
+            async with asyncio.timeout(STALE_TIMEOUT if stale is not None else None):
+                outcome = await self.resolve_and_fill(path)
+        except (Unavailable, TimeoutError):
+            self._serve_stale_until = self._rt.clock.monotonic() + STALE_GRACE
+            return stale
+        if isinstance(outcome, MissingOutcome):
+            self._rt.singleton(MissLimit).note_call(network.hex())
+        found = self.cache.paths.get(path)
+        self.looked_up += found is not None
+        return found
+
+    async def resolve_and_fill(self, path: bytes) -> ResolveOutcome:
+        """Resolve a path as for a visitor who isn't signed in; cache a redirect."""
+        outcome = await resolve(self.lookup, parse_path(path), _get_no_user, self._rt.clock.now)
+        if isinstance(outcome, RedirectOutcome) and outcome.found.is_cacheable:
+            self.fill_cache(path, outcome.found, outcome.href)
+        return outcome
+
     def find_stale(self, path: bytes, query: bytes) -> RedirectOutcome | None:
         """Return the stale outcome of a path, unless it has expired or depends on the query."""
         entry = self.cache.get_stale(path)
@@ -198,20 +235,13 @@ def _to_nanoseconds(moment: datetime | None) -> int:
 
 # Warm-up: a new process reads the most used links before they are requested.
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from refract.redirect.engine import RedirectEngine
-
 MAX_WARM_LINKS = 1000
 WARM_UP_YIELD_EVERY = 20
 _TOP_LINKS_QUERY = "SELECT link_id FROM link_totals ORDER BY total_clicks DESC LIMIT ?"
 _NAMES_QUERY = "SELECT name FROM names WHERE kind = 'link' AND target_id = ?"
 
 
-async def warm_up(
-    engine: "RedirectEngine", reader: RawReader, now: "Callable[[], datetime]", max_links: int
-) -> int:
+async def warm_up(engine: "RedirectEngine", reader: RawReader, max_links: int) -> int:
     """Cache the most used links under their names or codes. Return the number of paths.
 
     Ends early if the database is unavailable.
@@ -224,21 +254,13 @@ async def warm_up(
             names = [str(row[0]) for row in await reader.fetch_rows(_NAMES_QUERY, link_id)] or [
                 encode_base62(link_id)
             ]
-            for name in names:
-                filled += await _warm_name(engine, name, now)
+            for path in [b"/" + name.encode() for name in names]:
+                await engine.resolve_and_fill(path)
+                filled += path in engine.cache.paths
             if number % WARM_UP_YIELD_EVERY == 0:
                 await asyncio.sleep(0.001)  # requests come first
     structlog.get_logger("refract.warmup").debug("cache_warmed", paths=filled)
     return filled
-
-
-async def _warm_name(engine: "RedirectEngine", name: str, now: "Callable[[], datetime]") -> bool:
-    path = b"/" + name.encode()
-    outcome = await resolve(engine.lookup, parse_path(path), _get_no_user, now)
-    if not isinstance(outcome, RedirectOutcome) or not outcome.found.is_cacheable:
-        return False
-    engine.fill_cache(path, outcome.found, outcome.href)
-    return True
 
 
 async def _get_no_user() -> SignedInUser | None:
@@ -295,7 +317,7 @@ class EngineMetrics(Collector):
             "Lookups of short links, by the tier that had the answer",
             labels=["tier"],
         )
-        asked.add_metric(["memory"], engine.connections.turn.answered)
+        asked.add_metric(["memory"], engine.connections.turn.answered - engine.looked_up)
         asked.add_metric(["negative"], tiers.negative_hits)
         asked.add_metric(
             ["shared"], engine.redis_cache.hits if engine.redis_cache is not None else 0

@@ -76,7 +76,7 @@ class RedirectProtocol(BoundedHttpProtocol):
             or self.redirect_connections.is_draining
             or not self.answer_hit(data)
         ):
-            super().data_received(data)
+            self.parse(data)
             return
         # As after a parsed hit: the connection is idle from now on, and has had a request.
         self.ticks = 0
@@ -84,6 +84,10 @@ class RedirectProtocol(BoundedHttpProtocol):
         self.last_turn = self.turn.number
         if self.timeout_keep_alive_task is not None:
             self._unset_keepalive_if_required()
+
+    def parse(self, data: bytes) -> None:
+        """Parse bytes that are no plain hit."""
+        super().data_received(data)
 
     def flush(self) -> None:
         """Send queued responses now, before a response that must follow them."""

@@ -1,12 +1,7 @@
-"""Background work: clicks on their way to the database, and jobs.
-
-It runs in a process of its own under role `all`, and otherwise in every process whose role has it.
-"""
+"""Background work: clicks on their way to the database, and jobs."""
 
 import asyncio
 import contextlib
-import os
-import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING
@@ -14,16 +9,9 @@ from typing import TYPE_CHECKING
 import structlog
 
 from refract.core.error_throttle import ErrorThrottle
-from refract.core.loop_lag import LoopLagProbe
 from refract.core.redis import RedisClient, create_redis
-from refract.core.runtime import Runtime, open_runtime
-from refract.core.settings.model import Settings
-from refract.jobs.queue import JOBS_TOPIC
-from refract.migrations.schema_state import require_matching_schema
+from refract.core.runtime import Runtime
 from refract.registry import build_worker
-from refract.server.child_link import ChildLink, freeze_memory, run_child
-from refract.server.peers import MetricsPeers
-from refract.server.wakeups import receive_wakeups
 
 if TYPE_CHECKING:
     from refract.clicks.ingest.consumer import StreamConsumer
@@ -31,8 +19,6 @@ if TYPE_CHECKING:
     from refract.clicks.ingest.shipper import SpoolShipper
 
 RESTART_INTERVAL = 1.0
-NICENESS = 5
-"""Where cores are scarce, a serving process gets three times as much of them."""
 
 BackgroundTask = Callable[[], Awaitable[None]]
 
@@ -134,41 +120,3 @@ async def _run_worker(rt: Runtime) -> AsyncIterator[None]:
         yield
     finally:
         await jobs.stop()
-
-
-async def run_background_process(settings: Settings, link: ChildLink) -> None:
-    """Do the background work of this node until a signal, or until the parent is gone."""
-    stop_requested = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop_requested.set)
-    # A reload, or a closing terminal, may signal every process: leave it to the parent.
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)
-    link.stop_with_parent(stop_requested.set)
-    async with open_runtime(settings, patient=True) as rt:
-        await require_matching_schema(rt)
-        async with (
-            keep_running("loop-probe", LoopLagProbe(rt).run),
-            receive_wakeups(link.directory, lambda: rt.signals.send(JOBS_TOPIC)),
-            BackgroundTasks(rt, caches_links=False).run(),
-            MetricsPeers(link.directory, link.name).serve(rt.metrics.render),
-        ):
-            await link.notify_ready()
-            freeze_memory()
-            await stop_requested.wait()
-
-
-def yield_to_serving_processes() -> None:
-    """Get a core after processes that serve, and never take one from them when waking up.
-
-    A thread that loses its core in the middle may hold the interpreter that a redirect waits for.
-    """
-    os.nice(NICENESS)
-    with contextlib.suppress(AttributeError, OSError):  # Linux has this policy
-        os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))
-
-
-def main(arguments: list[str], descriptors: list[int]) -> None:
-    """Run the background process of a supervisor, after those that serve in getting a core."""
-    yield_to_serving_processes()
-    run_child(ChildLink(arguments, descriptors), run_background_process)

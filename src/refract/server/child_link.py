@@ -1,8 +1,8 @@
 """A child's connection to the supervisor that started it.
 
 Its arguments are the directory where the processes of this node find each other, and its name
-there; its descriptors are to report readiness, the lifeline and, if it serves, the socket. The
-first byte on the lifeline means that the database is prepared, and its end that the parent is gone.
+there; its descriptors are to report readiness, the lifeline, and the sockets it serves. The first
+byte on the lifeline means that the database is prepared, and its end that the parent is gone.
 """
 
 import asyncio
@@ -29,8 +29,7 @@ class ChildLink:
 
     def __init__(self, arguments: list[str], descriptors: list[int]) -> None:
         self.directory, self.name = Path(arguments[0]), arguments[1]
-        self._ready_fd, self._lifeline_fd, *rest = descriptors
-        self.listener_fd = rest[0] if rest else -1
+        self._ready_fd, self._lifeline_fd, *self.sockets = descriptors
 
     def wait_until_prepared(self) -> bool:
         """Wait until the database can be used; return False if the parent is gone instead."""

@@ -37,12 +37,13 @@ class ForkedProcess:
         asyncio.get_running_loop().add_reader(status_reader, self._on_status)
 
     def send_signal(self, number: int) -> None:
+        """Send a signal, unless the process has ended."""
         if self.pid is not None and self.returncode is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
 
     def kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            self.send_signal(signal.SIGKILL)
+        self.send_signal(signal.SIGKILL)
 
     async def wait(self) -> int:
         """Wait for the exit status; -9 if the process left none."""

@@ -26,7 +26,8 @@ IDLE_SECONDS = 60.0
 """Longer than a start takes on a busy machine: the last process shares the code with the first."""
 MAX_REQUEST_BYTES = 64 * 1024
 MAX_DESCRIPTORS = 8
-PRELOADED_MODULES = ("uvloop", "refract.server.background", "refract.server.process")
+REDIRECT_MODULE = "refract.server.redirect_process"
+SERVING_MODULE = "refract.server.process"
 
 _IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """A terminal or systemd sends them to the whole group. This process ends with its connection."""
@@ -40,36 +41,44 @@ def main() -> None:
     set_process_title("refract: fork server")
     connection = socket.socket(fileno=int(sys.argv[1]))
     role = os.environ.get("REFRACT_ROLE", "all")
-    load_code(role)
+    # The redirecting process is forked first, from an image without the code of the others.
+    first = REDIRECT_MODULE if os.environ.get("REFRACT_BACKGROUND") == "process" else SERVING_MODULE
+    load_code(role, first)
     gc.freeze()
     has_features = False
     while select.select([connection], [], [], IDLE_SECONDS)[0]:
         request, descriptors, _, _ = socket.recv_fds(connection, MAX_REQUEST_BYTES, MAX_DESCRIPTORS)
         if not request:
             break
+        called = json.loads(request)
+        module = called["entry_point"].partition(":")[0]
+        load_code(role, module)
         pid = os.fork()
         if pid == 0:
             connection.close()
-            run_forked(json.loads(request), descriptors)
+            run_forked(called, descriptors)
             return
         for descriptor in descriptors:
             os.close(descriptor)
         with contextlib.suppress(BrokenPipeError):  # the supervisor is gone
             connection.sendall(b"%d\n" % pid)
-        if not has_features:
-            # The first process prepares the database, and the others wait for it anyway.
+        if not has_features and first in (module, SERVING_MODULE):
+            # While the first processes start, and the database is prepared.
+            load_code(role, SERVING_MODULE)
             load_features(role)
             gc.freeze()
             has_features = True
 
 
-def load_code(role: str) -> None:
-    """Import what the processes of a role have in common, and what first responses need."""
+def load_code(role: str, module: str) -> None:
+    """Import the code of a process in this role, and what its first responses need."""
     # Structlog would load it for tracebacks in a terminal: 5 MB, and 0.1 s of a start.
     sys.modules.setdefault("rich", None)  # type: ignore[arg-type]  # "not there", to the importer
-    for module in PRELOADED_MODULES:
+    if module in (REDIRECT_MODULE, SERVING_MODULE):
+        import_module("uvloop")
         import_module(module)
-    sys.modules["refract.server.process"].load_node_class(role)
+    if module == SERVING_MODULE:
+        sys.modules[SERVING_MODULE].load_node_class(role)
 
 
 def load_features(role: str) -> None:

@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.clicks.spool.reader import has_ingester
 from refract.core.errors import StoreFull, Unavailable
 from refract.core.loop_lag import LoopLagProbe
-from refract.core.phrases import CountPhrase, Phrase
+from refract.core.phrases import CountPhrase
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.core.tracing import get_traces
@@ -22,7 +22,12 @@ from refract.registry import build_list_handler
 from refract.reports.metrics import observe_reports
 from refract.server.background import BackgroundTasks, keep_running
 from refract.server.metrics import NodeMetrics
-from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits, OpenConnections
+from refract.web.connections import (
+    CONNECTIONS_STATE_KEY,
+    PASSING_STATE_KEY,
+    ConnectionLimits,
+    OpenConnections,
+)
 from refract.web.health import HealthEndpoints, HealthProbe, is_health_path
 from refract.web.middleware import RequestMiddleware
 from refract.web.networks import create_trusted_proxies
@@ -32,9 +37,8 @@ from refract.web.protocol import BoundedHttpProtocol
 if TYPE_CHECKING:
     from refract.redirect.asgi import RedirectApp
     from refract.redirect.engine import RedirectEngine
-
-BACKGROUND_GRACE_SECONDS = 30.0
-"""How long the background process may be gone, such as while it is restarted."""
+    from refract.redirect.passing import PassingState
+    from refract.server.connection_queue import ConnectionSender
 
 
 class SpoolWriteFailed(Unavailable):
@@ -70,8 +74,7 @@ class ServerNode:
     (`lazy`).
     """
 
-    def __init__(self, rt: Runtime, *, works_in_background: bool = True) -> None:
-        """Build the node. Another process may do its background work."""
+    def __init__(self, rt: Runtime) -> None:
         self.rt = rt
         self.engine = _build_engine(rt) if rt.settings.role not in ("worker", "ingest") else None
         schema = SchemaCheck()
@@ -87,12 +90,8 @@ class ServerNode:
             self.engine.connections if self.engine is not None else _build_connections(rt)
         )
         self._middleware = RequestMiddleware(_wrap_in_spans(self.build_application(), rt), rt)
-        self._tasks = (
-            BackgroundTasks(rt, caches_links=self.engine is not None)
-            if works_in_background
-            else None
-        )
-        self._attended_at = rt.clock.monotonic()
+        self._tasks = BackgroundTasks(rt, caches_links=self.engine is not None)
+        self._passing: PassingState | None = None
 
     async def _update_gauges(self) -> None:
         """Update the gauges that are not updated on every change."""
@@ -114,16 +113,20 @@ class ServerNode:
         """Return the HTTP protocol class of connections."""
         if self.engine is None:
             return BoundedHttpProtocol
-        from refract.redirect.protocol import (  # noqa: PLC0415 - a worker has no lane
-            RedirectProtocol,
-        )
+        from refract.redirect import passing, protocol  # noqa: PLC0415 - a worker has no lane
 
-        return RedirectProtocol
+        return protocol.RedirectProtocol if self._passing is None else passing.ApplicationProtocol
+
+    def pass_redirects_to(self, queue: "ConnectionSender") -> None:
+        """Serve connections from the process that redirects, and pass short links back to it."""
+        from refract.redirect.passing import PassingState  # noqa: PLC0415 - not in every role
+
+        self._passing = PassingState(queue)
 
     @property
     def connection_state(self) -> Mapping[str, Any]:
         """Return the state that every connection gets."""
-        return {CONNECTIONS_STATE_KEY: self.connections}
+        return {CONNECTIONS_STATE_KEY: self.connections, PASSING_STATE_KEY: self._passing}
 
     def start_draining(self) -> None:
         """Report as not ready, and close open connections with their next response."""
@@ -160,8 +163,7 @@ class ServerNode:
     async def run_auxiliaries(self) -> AsyncIterator[None]:
         """Run the tasks that may begin later."""
         async with AsyncExitStack() as exit_stack:
-            if self._tasks is not None:
-                await exit_stack.enter_async_context(self._tasks.run())
+            await exit_stack.enter_async_context(self._tasks.run())
             if self.rt.settings.role in ("all", "web"):
                 await exit_stack.enter_async_context(self._run_key_usage())
             yield
@@ -177,13 +179,6 @@ class ServerNode:
             with contextlib.suppress(Unavailable):
                 await usage.flush()
 
-    def _is_background_missing(self) -> bool:
-        """Return whether the process that does the background work has been gone for a while."""
-        now = self.rt.clock.monotonic()
-        if self._tasks is not None or has_ingester(self.rt.settings.effective_spool_dir):
-            self._attended_at = now
-        return now - self._attended_at > BACKGROUND_GRACE_SECONDS
-
     def _list_problems(self) -> list[str]:
         found = [StoreFull().message] if self.rt.db.is_full else []
         spool = self.engine.spool if self.engine is not None else None
@@ -198,8 +193,6 @@ class ServerNode:
                     spool.dropped,
                 )
             )
-        if self._is_background_missing():
-            found.append(Phrase("The background process is not running: clicks and jobs wait."))
         if is_spool_unattended(self.rt.settings):
             found.append(SpoolReaderMissing(path=self.rt.settings.effective_spool_dir).message)
         return found

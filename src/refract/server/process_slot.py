@@ -1,6 +1,7 @@
 """A slot of the supervisor: it always has a process, and restarts one that died."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,16 +17,23 @@ MAX_RESTART_SECONDS = 10.0
 
 @dataclass(slots=True, eq=False)
 class ChildProcess:
-    """A process that serves, or does the background work.
+    """A process that serves, or only redirects.
 
     It has the other end of `lifeline`: a byte on it lets it begin; when it closes, it stops. So no
     orphan outlives the parent.
     """
 
+    name: str
     process: ForkedProcess
     lifeline: int
     started_at: float
     ready: bool
+
+    def cut_lifeline(self) -> None:
+        """Let the process stop. Does nothing the second time."""
+        if self.lifeline >= 0:
+            os.close(self.lifeline)
+            self.lifeline = -1
 
 
 class ProcessSlot:

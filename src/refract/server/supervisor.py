@@ -1,6 +1,7 @@
-"""Serving processes behind one socket, and the one that does their background work.
+"""Serving processes behind one socket, and under role `all` the one that redirects for them.
 
-The parent owns the socket, so nothing in its accept queue is lost when a process ends. On SIGHUP it
+The parent owns the socket, and the queues in which processes pass connections to each other, so
+nothing that waits in one is lost when a process ends. On SIGHUP it
 prepares the database with the installed code, in a separate process, and then replaces the server
 processes one by one. It restarts a process that died, and never lets a process that cannot start
 replace a healthy one.
@@ -20,6 +21,7 @@ from pathlib import Path
 import structlog
 
 from refract.core.settings.model import Settings
+from refract.server.connection_queue import open_connection_queue
 from refract.server.fork_client import ForkedProcess, ForkServer
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
 from refract.server.process_slot import ChildProcess, ProcessSlot
@@ -27,17 +29,17 @@ from refract.server.systemd import notify_ready
 from refract.server.terminal import is_terminal_closed
 
 SERVING_ENTRY_POINT = "refract.server.process:main"
-BACKGROUND_ENTRY_POINT = "refract.server.background:main"
+REDIRECT_ENTRY_POINT = "refract.server.redirect_process:main"
 PREPARE_ENTRY_POINT = "refract.server.startup:main"
 EXIT_SCHEMA_TOO_OLD = 75
 """The exit status of a server process whose code needs a newer schema."""
 START_TIMEOUT = 30.0
-BACKGROUND_NAME = "background"
-"""The name of the background process in metrics. The others have numbers."""
+REDIRECT_NAME = "redirect"
+"""The name of the redirecting process in metrics. The others have numbers."""
 
 
 class ProcessSupervisor:
-    """Keeps `settings.workers` processes serving, and one in the background for role `all`."""
+    """Keeps `settings.workers` processes serving, and one redirecting for role `all`."""
 
     def __init__(self, settings: Settings, listener: socket.socket) -> None:
         self._settings = settings
@@ -45,8 +47,10 @@ class ProcessSupervisor:
         # A short path: a socket's name may have 107 characters.
         self._peers_dir = Path(tempfile.mkdtemp(prefix="refract-"))
         names = [str(number) for number in range(settings.workers)]
-        if settings.has_background_process:
-            names.append(BACKGROUND_NAME)
+        self._queues: list[socket.socket] = []
+        if settings.has_redirect_process:
+            names.insert(0, REDIRECT_NAME)
+            self._queues = [*open_connection_queue(), *open_connection_queue()]
         self._slots = [
             ProcessSlot(partial(self._spawn_child, name), self._stop_child) for name in names
         ]
@@ -112,7 +116,7 @@ class ProcessSupervisor:
         await self._fork_server.retire()
         if not await self._prepare_database():
             return False
-        # The background process first: the new one knows the jobs of the old serving processes.
+        # The redirecting process last: it passes on to new ones what old ones may not know.
         for slot in reversed(self._slots):
             if not await slot.replace_child():
                 return False
@@ -136,16 +140,23 @@ class ProcessSupervisor:
         try:
             return await process.wait()
         except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGTERM)
             await process.wait()
             raise
 
     async def close(self) -> None:
-        """Stop every process and close the socket."""
-        await asyncio.gather(*(self._stop_child(child) for child in list(self._children)))
+        """Stop every process and close the sockets."""
+        # The redirecting process first: until its end it passes connections to the others, which
+        # close them with their next response.
+        for child in self._children:
+            child.process.send_signal(signal.SIGTERM)
+        for first in ({REDIRECT_NAME}, {child.name for child in self._children}):
+            await asyncio.gather(
+                *(self._stop_child(child) for child in list(self._children) if child.name in first)
+            )
         await self._fork_server.retire()
-        self._listener.close()
+        for end in (self._listener, *self._queues):
+            end.close()
         shutil.rmtree(self._peers_dir, ignore_errors=True)
 
     async def _spawn_child(self, name: str) -> ChildProcess:
@@ -170,18 +181,16 @@ class ProcessSupervisor:
         """Start a process and wait until it works or fails."""
         ready_reader, ready_writer = os.pipe()
         lifeline_reader, lifeline = os.pipe()
-        serves = name != BACKGROUND_NAME
-        # Without the socket: while a job ends, connections must not wait in its queue.
-        listener = (self._listener.fileno(),) if serves else ()
+        serves = name != REDIRECT_NAME
         process = await self._fork_server.fork(
-            f"refract: serving {name}" if serves else "refract: background",
-            SERVING_ENTRY_POINT if serves else BACKGROUND_ENTRY_POINT,
+            f"refract: serving {name}" if serves else "refract: redirecting",
+            SERVING_ENTRY_POINT if serves else REDIRECT_ENTRY_POINT,
             (str(self._peers_dir), name),
-            (ready_writer, lifeline_reader, *listener),
+            (ready_writer, lifeline_reader, *self._list_sockets(name)),
         )
         os.close(ready_writer)
         os.close(lifeline_reader)
-        child = ChildProcess(process, lifeline, time.monotonic(), ready=False)
+        child = ChildProcess(name, process, lifeline, time.monotonic(), ready=False)
         self._children.add(child)
         await self._prepared.wait()
         with contextlib.suppress(BrokenPipeError):  # It has died meanwhile, which is noticed below.
@@ -193,6 +202,18 @@ class ProcessSupervisor:
             notify_ready()
         return child
 
+    def _list_sockets(self, name: str) -> list[int]:
+        """Return the sockets of a process: the listener, or where it gets connections from."""
+        listener = self._listener.fileno()
+        if not self._queues:
+            return [listener]
+        pages_receiver, pages_sender, links_receiver, links_sender = (
+            end.fileno() for end in self._queues
+        )
+        if name == REDIRECT_NAME:
+            return [listener, links_receiver, pages_sender]
+        return [pages_receiver, links_sender]
+
     def build_environment(self) -> dict[str, str]:
         """Return the environment of a process with these settings, also those of the CLI."""
         return os.environ | {
@@ -201,6 +222,7 @@ class ProcessSupervisor:
             "REFRACT_DATA_DIR": str(self._settings.data_dir),
             "REFRACT_WORKERS": str(self._settings.workers),
             "REFRACT_ROLE": self._settings.role,
+            "REFRACT_BACKGROUND": "process" if self._settings.has_redirect_process else "inline",
             # Memory that one thread has freed is used by the next, instead of one pool for each.
             "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
             # Large blocks go back to the system at once. By default the limit grows with them.
@@ -231,8 +253,8 @@ class ProcessSupervisor:
     async def _stop_child(self, child: ChildProcess) -> None:
         """Stop a process, gracefully if it responds."""
         if child.process.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                child.process.send_signal(signal.SIGTERM)
+            child.process.send_signal(signal.SIGTERM)
+        child.cut_lifeline()
         try:
             async with asyncio.timeout(self._settings.stop_grace_seconds + 2 * SHUTDOWN_TIMEOUT):
                 await child.process.wait()
@@ -241,4 +263,3 @@ class ProcessSupervisor:
             await child.process.wait()
         if child in self._children:
             self._children.remove(child)
-            os.close(child.lifeline)

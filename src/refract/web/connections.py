@@ -10,6 +10,8 @@ from refract.core.ip_addresses import TrustedProxies, get_network, is_loopback
 
 CONNECTIONS_STATE_KEY: Final = "refract.connections"
 """The key in uvicorn's state under which each connection finds its `OpenConnections`."""
+PASSING_STATE_KEY: Final = "refract.passing"
+"""The key under which it finds how to pass itself on to another process, if there is one."""
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """All settings. `docs/reference/settings.md` is generated from this module."""
 
 import os
+import sys
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, Self
@@ -74,10 +75,10 @@ class Settings(BaseSettings):
     """
 
     background: Literal["process", "inline"] = "process"
-    """Where role `all` stores clicks and runs jobs.
+    """Where role `all` stores clicks and runs jobs, and renders pages.
 
-    `process`: in one process beside those that serve, so that redirects don't wait for it.
-    `inline`: in the serving processes, which needs less memory.
+    `process`: in the serving processes, and one more that only redirects never waits for them.
+    `inline`: in the processes that redirect as well, which needs less memory.
     """
 
     base_url: Origin = None
@@ -526,14 +527,14 @@ class Settings(BaseSettings):
         return self.effective_archive_dir / "last-backup"
 
     @property
-    def has_background_process(self) -> bool:
-        """Return whether clicks and jobs have a process of their own."""
-        return self.role == "all" and self.background == "process"
+    def has_redirect_process(self) -> bool:
+        """Return whether redirects have a process of their own. Only Linux passes connections."""
+        return self.role == "all" and self.background == "process" and sys.platform == "linux"
 
     @property
     def process_count(self) -> int:
         """Return the number of processes that use the database."""
-        return self.workers + self.has_background_process
+        return self.workers + self.has_redirect_process
 
     @property
     def listens_everywhere(self) -> bool:
