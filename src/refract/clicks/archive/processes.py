@@ -24,6 +24,7 @@ from refract.core.runtime import Runtime
 
 IDLE_SECONDS: Final = 60.0
 """How long a process waits for the next reader: starting one takes half a second."""
+MAX_COUNTERS: Final = 2
 _COMMAND: Final = (
     sys.executable,
     "-c",
@@ -115,6 +116,8 @@ class ArchiveProcesses:
         self._all: set[ArchiveProcess] = set()
         self._idle: ArchiveProcess | None = None
         self._closing: set[asyncio.Task[None]] = set()
+        self.counting = asyncio.Semaphore(MAX_COUNTERS)
+        """Held while statistics are counted: requests wait instead of starting many processes."""
 
     @asynccontextmanager
     async def acquire(self) -> AsyncIterator[ArchiveProcess]:

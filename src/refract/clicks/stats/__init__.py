@@ -1,7 +1,7 @@
 """Click statistics: the functions and results that pages and endpoints use."""
 
 from refract.clicks.rollups.breakdowns import DIMENSIONS
-from refract.clicks.stats.calendar import Granularity
+from refract.clicks.stats.calendar import Granularity, StatsQuery
 from refract.clicks.stats.results import (
     Breakdown,
     ClickCounts,
@@ -13,13 +13,14 @@ from refract.clicks.stats.results import (
     ValueShare,
 )
 from refract.clicks.stats.service import (
-    StatsQuery,
     get_campaign_breakdown,
     get_dashboard,
     get_link_breakdown,
     get_link_stats,
     get_overview,
     get_overview_breakdown,
+    get_scope_dashboard,
+    get_stats,
     require_stats_access,
 )
 
@@ -41,5 +42,7 @@ __all__ = [
     "get_link_stats",
     "get_overview",
     "get_overview_breakdown",
+    "get_scope_dashboard",
+    "get_stats",
     "require_stats_access",
 ]

@@ -102,6 +102,23 @@ def parse_range(
     return TimeRange(start_of(QUARTER, floor(since)), _round_up(ceil(until)), zone)
 
 
+@dataclass(frozen=True, slots=True)
+class StatsQuery:
+    """A requested period and its granularity.
+
+    Dates mean their first moment in the zone; the default are the last 30 days.
+    """
+
+    begin: datetime | date | None = None
+    end: datetime | date | None = None
+    granularity: Granularity = Granularity.DAY
+    tz: str = "UTC"
+    compare: bool = False
+
+    def get_range(self, now: datetime) -> TimeRange:
+        return parse_range(self.begin, self.end, parse_zone(self.tz), now)
+
+
 def round_to_rollups(state: RollupProgress, period: TimeRange) -> tuple[int, int]:
     """Return what the roll-ups of a period count: outwards to UTC days or months where it is old.
 

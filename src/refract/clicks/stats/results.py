@@ -59,6 +59,8 @@ class StatsResult:
     series: list[SeriesPoint]
     links: list[LinkClicks] = field(default_factory=list)
     """The most clicked links; only for results of several links."""
+    kept_from: datetime | None = None
+    """Set if a filter cannot count a part of the period: single clicks are kept from then on."""
     is_costly: bool = field(default=False, compare=False)
     """Whether many roll-ups of single links were summed up: the group should have its own."""
 

@@ -6,39 +6,20 @@ been used yet, so that everything they read belongs to one snapshot.
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime
+from dataclasses import replace
+from datetime import datetime
 from typing import Final, TypeVar
 
-from refract.clicks.rollups.breakdowns import DIMENSIONS
-from refract.clicks.rollups.granularity import to_datetime, to_seconds
-from refract.clicks.rollups.state import RollupProgress, load_progress
+from refract.clicks.rollups.granularity import to_seconds
+from refract.clicks.rollups.state import load_progress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import aggregation
-from refract.clicks.stats.calendar import (
-    Granularity,
-    SeriesBucket,
-    TimeRange,
-    build_buckets,
-    parse_range,
-    parse_zone,
-    round_to_rollups,
-)
+from refract.clicks.stats.calendar import StatsQuery
 from refract.clicks.stats.events import count_campaign_values
-from refract.clicks.stats.queries import (
-    RollupQuery,
-    StatsRow,
-    TargetGroup,
-    group_target,
-    group_user_links,
-)
-from refract.clicks.stats.results import (
-    Breakdown,
-    LinkClicks,
-    LinkDashboard,
-    PreviousPeriod,
-    StatsResult,
-)
+from refract.clicks.stats.plan import StatsPlan
+from refract.clicks.stats.queries import TargetGroup
+from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
+from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
@@ -52,23 +33,6 @@ MAX_ROWS: Final = 300
 _THREAD_THRESHOLD: Final = 300
 """Number of roll-ups beyond which they are counted in a thread, to keep the event loop free."""
 ComputedResult = TypeVar("ComputedResult")
-
-
-@dataclass(frozen=True, slots=True)
-class StatsQuery:
-    """A requested period and its granularity.
-
-    Dates mean their first moment in the zone; the default are the last 30 days.
-    """
-
-    begin: datetime | date | None = None
-    end: datetime | date | None = None
-    granularity: Granularity = Granularity.DAY
-    tz: str = "UTC"
-    compare: bool = False
-
-    def get_range(self, now: datetime) -> TimeRange:
-        return parse_range(self.begin, self.end, parse_zone(self.tz), now)
 
 
 async def require_stats_access(session: ReadSession, who: LinkCaller, link_id: int) -> Link:
@@ -89,10 +53,7 @@ async def get_link_stats(
 
     Two queries.
     """
-    state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(link_id, kind), stats_query, now)
-    await plan.query.read(session)
-    return await _compute(plan, plan.build_stats)
+    return await get_stats(session, LinkScope(link_id, kind), stats_query, now, links=0)
 
 
 async def get_link_breakdown(
@@ -106,12 +67,8 @@ async def get_link_breakdown(
     kind: int = LINK_CLICK,
 ) -> Breakdown:
     """Return the clicks of one link by the values of a dimension. Two queries."""
-    state = await load_progress(session)
-    plan = _StatsPlan(
-        state, group_target(link_id, kind), stats_query, now, series=False, parts=True
-    )
-    await plan.query.read(session, visitors=False)
-    return await _compute(plan, lambda: plan.build_breakdown(dimension, limit))
+    scope = LinkScope(link_id, kind)
+    return await get_breakdown(session, scope, dimension, stats_query, now, limit=limit, links=0)
 
 
 async def get_campaign_breakdown(
@@ -145,15 +102,31 @@ async def get_dashboard(
 
     Two queries; up to four after late clicks, or if top values are not sufficient.
     """
+    return await get_scope_dashboard(session, LinkScope(link_id, kind), stats_query, now, links=0)
+
+
+async def get_scope_dashboard(
+    session: ReadSession, scope: StatsScope, stats_query: StatsQuery, now: datetime, *, links: int
+) -> LinkDashboard:
+    """Return totals, series, every breakdown and the most clicked links of a scope.
+
+    Three queries at most; up to five after late clicks, or if top values are not sufficient.
+    """
     state = await load_progress(session)
-    plan = _StatsPlan(state, group_target(link_id, kind), stats_query, now, parts=True)
+    groups = await scope.load_groups(session)
+    plan = StatsPlan(state, groups, stats_query, now, parts=True)
     await plan.query.read(session, tops=True)
-    found, breakdowns = await _compute(
-        plan, lambda: (plan.build_stats(), plan.build_certain_breakdowns())
+    found, breakdowns, ranked = await _compute(
+        plan,
+        lambda: (plan.build_stats(), plan.build_certain_breakdowns(), plan.rank_links(links)),
     )
-    if breakdowns is None:
+    if breakdowns is None or ranked is None:
         await plan.read_in_full(session)
-        breakdowns = await _compute(plan, plan.build_breakdowns)
+        in_full = await _compute(
+            plan, lambda: (plan.build_breakdowns(), plan.rank_links(links) or [])
+        )
+        breakdowns, ranked = in_full
+    found = replace(found, links=ranked, is_costly=_is_costly(plan, groups))
     return LinkDashboard(found, breakdowns)
 
 
@@ -169,16 +142,7 @@ async def get_overview(
 
     Three queries; up to five after late clicks, or if top values are not sufficient.
     """
-    state = await load_progress(session)
-    groups = await group_user_links(session, user_id)
-    is_grouped = groups[0].is_single
-    plan = _StatsPlan(state, groups, stats_query, now, parts=is_grouped and links > 0)
-    await plan.query.read(session, tops=True)
-    found, ranked = await _compute(plan, lambda: (plan.build_stats(), plan.rank_links(links)))
-    if ranked is None:
-        await plan.read_in_full(session)
-        ranked = await _compute(plan, lambda: plan.rank_links(links))
-    return replace(found, links=ranked or [], is_costly=plan.size > MAX_ROWS and not is_grouped)
+    return await get_stats(session, AccountScope(user_id), stats_query, now, links=links)
 
 
 async def get_overview_breakdown(
@@ -195,112 +159,52 @@ async def get_overview_breakdown(
 
     Three queries.
     """
+    scope = AccountScope(user_id)
+    return await get_breakdown(
+        session, scope, dimension, stats_query, now, limit=limit, links=links
+    )
+
+
+async def get_stats(
+    session: ReadSession, scope: StatsScope, stats_query: StatsQuery, now: datetime, *, links: int
+) -> StatsResult:
+    """Return totals, a series and the most clicked links of a scope."""
     state = await load_progress(session)
-    groups = await group_user_links(session, user_id)
-    plan = _StatsPlan(state, groups, stats_query, now, series=False, parts=True)
+    groups = await scope.load_groups(session)
+    parts = groups[0].is_single and links > 0
+    plan = StatsPlan(state, groups, stats_query, now, parts=parts)
+    await plan.query.read(session, tops=True)
+    found, ranked = await _compute(plan, lambda: (plan.build_stats(), plan.rank_links(links)))
+    if ranked is None:
+        await plan.read_in_full(session)
+        ranked = await _compute(plan, lambda: plan.rank_links(links))
+    return replace(found, links=ranked or [], is_costly=_is_costly(plan, groups))
+
+
+async def get_breakdown(
+    session: ReadSession,
+    scope: StatsScope,
+    dimension: str,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    limit: int | None,
+    links: int,
+) -> Breakdown:
+    """Return the clicks of a scope by the values of a dimension, and the most clicked links."""
+    state = await load_progress(session)
+    groups = await scope.load_groups(session)
+    plan = StatsPlan(state, groups, stats_query, now, series=False, parts=True)
     await plan.query.read(session, visitors=False)
     found, ranked = await _compute(
         plan, lambda: (plan.build_breakdown(dimension, limit), plan.rank_links(links))
     )
-    is_costly = plan.size > MAX_ROWS and not groups[0].is_single
-    return replace(found, links=ranked or [], is_costly=is_costly)
+    return replace(found, links=ranked or [], is_costly=_is_costly(plan, groups))
 
 
-class _StatsPlan:
-    """The ranges that a request needs, and its results once they are loaded."""
-
-    def __init__(
-        self,
-        state: RollupProgress,
-        groups: Sequence[TargetGroup],
-        stats_query: StatsQuery,
-        now: datetime,
-        *,
-        series: bool = True,
-        parts: bool = False,
-    ) -> None:
-        self._stats_query = stats_query
-        self._parts = parts
-        span = stats_query.get_range(now)
-        self._zone = span.zone
-        self._groups, self._now = groups, to_seconds(now)
-        self.query = RollupQuery(state, groups, self._now)
-        self._buckets: list[SeriesBucket] = (
-            build_buckets(span, stats_query.granularity, state) if series else []
-        )
-        if series:
-            known = [bucket for bucket in self._buckets if not bucket.no_data]
-            self._begin, self._end = self._buckets[0].begin, self._buckets[-1].end
-            self._known = (known[0].begin, known[-1].end) if known else (self._end, self._end)
-        else:
-            self._begin, self._end = self._known = round_to_rollups(state, span)
-        self._before = (
-            TimeRange(self._begin, self._end, span.zone).previous if stats_query.compare else None
-        )
-        self.query.add_range(*self._known, parts=parts)
-        for bucket in self._buckets:
-            if not bucket.no_data:
-                self.query.add_range(bucket.begin, bucket.end)
-        if self._before is not None:
-            self.query.add_range(self._before.begin, self._before.end)
-
-    @property
-    def size(self) -> int:
-        return self.query.row_count
-
-    @property
-    def rows(self) -> Sequence[StatsRow]:
-        """Return the rows of the whole period."""
-        return self.query.select_rows(*self._known, parts=self._parts)
-
-    def build_stats(self) -> StatsResult:
-        series = [
-            aggregation.build_point(
-                bucket, [] if bucket.no_data else self.query.select_rows(bucket.begin, bucket.end)
-            )
-            for bucket in self._buckets
-        ]
-        previous = None
-        if self._before is not None:
-            before = aggregation.sum_counts(
-                self.query.select_rows(self._before.begin, self._before.end)
-            )
-            previous = PreviousPeriod(
-                before.clicks,
-                before.uniques,
-                before.bots,
-                to_datetime(self._before.begin),
-                to_datetime(self._before.end),
-            )
-        totals = aggregation.sum_counts(self.rows)
-        begin, end = to_datetime(self._begin), to_datetime(self._end)
-        return StatsResult(
-            begin, end, self._stats_query.granularity, self._zone.key, totals, previous, series
-        )
-
-    def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:
-        return aggregation.build_breakdown(dimension, self.rows, self._begin, self._end, limit)
-
-    def rank_links(self, limit: int) -> list[LinkClicks] | None:
-        """Return the most clicked links, or None if the rows are not sufficient."""
-        if self._groups[0].is_single:
-            return aggregation.rank_grouped_links(self.rows, limit)
-        return aggregation.rank_links(self.rows, limit)
-
-    def build_certain_breakdowns(self) -> dict[str, Breakdown] | None:
-        return aggregation.build_certain_breakdowns(self.rows, self._begin, self._end)
-
-    async def read_in_full(self, session: ReadSession) -> None:
-        """Load the breakdowns with every value, replacing the rows loaded before."""
-        self.query = RollupQuery(
-            self.query.state, [group.copy_empty() for group in self._groups], self._now
-        )
-        self.query.add_range(*self._known, parts=True)
-        await self.query.read(session, visitors=False)
-
-    def build_breakdowns(self) -> dict[str, Breakdown]:
-        return aggregation.build_breakdowns(DIMENSIONS, self.rows, self._begin, self._end)
+def _is_costly(plan: StatsPlan, groups: Sequence[TargetGroup]) -> bool:
+    return plan.size > MAX_ROWS and not groups[0].is_single
 
 
-async def _compute(plan: _StatsPlan, compute: Callable[[], ComputedResult]) -> ComputedResult:
+async def _compute(plan: StatsPlan, compute: Callable[[], ComputedResult]) -> ComputedResult:
     return await asyncio.to_thread(compute) if plan.size > _THREAD_THRESHOLD else compute()

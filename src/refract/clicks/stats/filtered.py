@@ -1,0 +1,138 @@
+"""Statistics of the clicks that a filter matches: the same results as of all clicks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from refract.clicks.rollups.breakdowns import DIMENSIONS
+from refract.clicks.rollups.granularity import to_datetime
+from refract.clicks.rollups.state import RollupProgress, load_progress
+from refract.clicks.stats import aggregation
+from refract.clicks.stats.calendar import (
+    SeriesBucket,
+    StatsQuery,
+    TimeRange,
+    build_buckets,
+    round_to_rollups,
+)
+from refract.clicks.stats.event_counts import EventCounts, count_events
+from refract.clicks.stats.filters import LINKS, ClickFilter
+from refract.clicks.stats.results import (
+    Breakdown,
+    LinkClicks,
+    LinkDashboard,
+    PreviousPeriod,
+    SeriesPoint,
+    StatsResult,
+)
+from refract.clicks.stats.scope import StatsScope
+from refract.core.runtime import Runtime
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredStats:
+    """Statistics of a scope, of the clicks that a filter matches."""
+
+    rt: Runtime
+    scope: StatsScope
+    chosen: ClickFilter
+
+    async def load_dashboard(
+        self, stats_query: StatsQuery, now: datetime, *, links: int
+    ) -> LinkDashboard:
+        """Return totals, series, every breakdown and the most clicked links."""
+        dimensions = (*DIMENSIONS, LINKS) if links else DIMENSIONS
+        found, counts = await self._load(stats_query, now, dimensions, links)
+        begin, end = int(found.begin.timestamp()), int(found.end.timestamp())
+        ranked = {
+            dimension: aggregation.rank_values(
+                dimension, counts.values[dimension], counts.totals.clicks, begin, end, None
+            )
+            for dimension in DIMENSIONS
+        }
+        return LinkDashboard(found, ranked)
+
+    async def load_stats(
+        self, stats_query: StatsQuery, now: datetime, *, links: int = 0
+    ) -> StatsResult:
+        """Return totals, a series and the most clicked links."""
+        found, _ = await self._load(stats_query, now, (LINKS,) if links else (), links)
+        return found
+
+    async def load_breakdown(
+        self,
+        dimension: str,
+        stats_query: StatsQuery,
+        now: datetime,
+        *,
+        limit: int | None,
+        links: int,
+    ) -> Breakdown:
+        """Return the clicks by the values of a dimension, and the most clicked links."""
+        begin, end = round_to_rollups(await self._load_progress(), stats_query.get_range(now))
+        dimensions = (dimension, LINKS) if links else (dimension,)
+        counts = await count_events(self.rt, self.scope, self.chosen, [begin, end], *dimensions)
+        found = aggregation.rank_values(
+            dimension, counts.values[dimension], counts.totals.clicks, begin, end, limit
+        )
+        return replace(found, links=_rank_links(counts, links))
+
+    async def _load(
+        self, stats_query: StatsQuery, now: datetime, dimensions: Sequence[str], links: int
+    ) -> tuple[StatsResult, EventCounts]:
+        span = stats_query.get_range(now)
+        buckets = build_buckets(span, stats_query.granularity, await self._load_progress())
+        edges = [buckets[0].begin, *(bucket.end for bucket in buckets)]
+        counts = await count_events(self.rt, self.scope, self.chosen, edges, *dimensions)
+        begin, end = to_datetime(edges[0]), to_datetime(edges[-1])
+        kept_from = to_datetime(counts.kept_from) if counts.kept_from > edges[0] else None
+        found = StatsResult(
+            begin,
+            end,
+            stats_query.granularity,
+            span.zone.key,
+            counts.totals,
+            await self._load_previous(TimeRange(edges[0], edges[-1], span.zone).previous)
+            if stats_query.compare
+            else None,
+            _build_series(buckets, counts),
+            links=_rank_links(counts, links),
+            kept_from=kept_from,
+        )
+        return found, counts
+
+    async def _load_previous(self, span: TimeRange) -> PreviousPeriod:
+        counts = await count_events(self.rt, self.scope, self.chosen, [span.begin, span.end])
+        totals = counts.totals
+        return PreviousPeriod(
+            totals.clicks,
+            totals.uniques,
+            totals.bots,
+            to_datetime(span.begin),
+            to_datetime(span.end),
+        )
+
+    async def _load_progress(self) -> RollupProgress:
+        async with self.rt.db.read() as session:
+            return await load_progress(session)
+
+
+def _build_series(buckets: Sequence[SeriesBucket], counts: EventCounts) -> list[SeriesPoint]:
+    return [
+        SeriesPoint(
+            to_datetime(bucket.begin),
+            found.clicks,
+            found.uniques,
+            found.bots,
+            utc_day=bucket.coarse,
+            no_data=bucket.end <= counts.kept_from,
+        )
+        for bucket, found in zip(buckets, counts.buckets, strict=True)
+    ]
+
+
+def _rank_links(counts: EventCounts, limit: int) -> list[LinkClicks]:
+    if not limit:
+        return []
+    ranked = sorted((-clicks, int(link)) for link, clicks in counts.values[LINKS].items())
+    return [LinkClicks(link, -clicks) for clicks, link in ranked[:limit]]

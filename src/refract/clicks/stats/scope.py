@@ -1,0 +1,91 @@
+"""Scopes of statistics: the links whose clicks are counted together.
+
+A further scope (a team, a domain) is one more class with the same two methods.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlalchemy import Select, and_, select
+
+from refract.clicks.spool.format import LINK_CLICK
+from refract.clicks.stats.queries import TargetGroup, group_target, group_user_links
+from refract.core.db.session import ReadSession
+from refract.links.models import USER_LINKS, LinkOwner, LinkTag
+
+
+class StatsScope(Protocol):
+    """Links whose clicks are counted together."""
+
+    @property
+    def kind(self) -> int:
+        """The kind of clicks that are counted."""
+
+    @property
+    def group(self) -> tuple[int, int] | None:
+        """Kind and id of the group of links that may have roll-ups of its own, if any."""
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:
+        """Return the targets whose roll-ups are summed up."""
+
+    def select_links(self) -> Select[int]:
+        """Return a query of the ids of its links."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkScope:
+    """One link, or by `kind` a list's page or an entry."""
+
+    link_id: int
+    kind: int = LINK_CLICK
+    group: tuple[int, int] | None = None
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
+        return group_target(self.link_id, self.kind)
+
+    def select_links(self) -> Select[int]:
+        raise NotImplementedError("The id is known.")
+
+
+@dataclass(frozen=True, slots=True)
+class AccountScope:
+    """All links that a user owns or co-owns."""
+
+    user_id: int
+    kind: int = LINK_CLICK
+
+    @property
+    def group(self) -> tuple[int, int] | None:
+        return USER_LINKS, self.user_id
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:
+        return await group_user_links(session, self.user_id)
+
+    def select_links(self) -> Select[int]:
+        return select(LinkOwner.link_id).where(LinkOwner.user_id == self.user_id)
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedLinksScope:
+    """The links with a tag among those that a user owns or co-owns."""
+
+    user_id: int
+    tag_id: int
+    kind: int = LINK_CLICK
+    group: tuple[int, int] | None = None
+
+    async def load_groups(self, session: ReadSession) -> list[TargetGroup]:  # noqa: ARG002
+        tagged = self.select_links()
+        return [
+            TargetGroup(
+                lambda table: and_(table.target_id.in_(tagged), table.kind == LINK_CLICK),
+                is_single=False,
+            )
+        ]
+
+    def select_links(self) -> Select[int]:
+        return (
+            select(LinkTag.link_id)
+            .join(LinkOwner, LinkOwner.link_id == LinkTag.link_id)
+            .where(LinkTag.tag_id == self.tag_id, LinkOwner.user_id == self.user_id)
+        )
