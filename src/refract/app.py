@@ -14,6 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract import __version__
 from refract.admin import api as admin_api
 from refract.admin import pages as admin_pages
+from refract.clicks.stats import analytics_pages
 from refract.clicks.stats import api as analytics_api
 from refract.core.errors import RefractError, Unauthenticated
 from refract.core.runtime import Runtime
@@ -97,6 +98,7 @@ PAGE_ROUTERS = (
     *identity_pages.ROUTERS,
     *link_pages.ROUTERS,
     redirect_pages.router,
+    *analytics_pages.ROUTERS,
     picker.router,
     *builder.ROUTERS,
     *library_pages.ROUTERS,
@@ -115,6 +117,7 @@ API_ROUTERS = (
 )
 TEMPLATES = (
     "admin",
+    "clicks",
     "home",
     "identity",
     "library",
@@ -145,7 +148,7 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = TemplateRenderer(rt.settings.public_url, *TEMPLATES)
-    api.state.areas = ["links", "lists", "library", "tags", "settings", "admin"]
+    api.state.areas = ["links", "analytics", "lists", "library", "tags", "settings", "admin"]
     api.state.key_usage = rt.singleton(KeyUsageTracker)
     api.state.vitals = vitals or HealthEndpoints(rt)
     for name, hook in build_page_hooks().items():

@@ -87,6 +87,7 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
 
 def build_page_hooks() -> dict[str, object]:
     """Return what pages and the API find in `app.state`, by name."""
+    from refract.clicks.stats import analytics_pages
     from refract.clicks.stats import pages as stats_pages
     from refract.identity.dependencies import authorize_before_body
     from refract.identity.pages.settings import BudgetLoader
@@ -98,7 +99,9 @@ def build_page_hooks() -> dict[str, object]:
     find_saved_items: SavedItemFinder = library_items.find_saved_items
     return {
         "admit": authorize_before_body,
-        "link_stats": LinkStatsSource(stats_pages.build_link_figures, stats_pages.load_sparklines),
+        "link_stats": LinkStatsSource(
+            analytics_pages.build_link_analytics, stats_pages.load_sparklines
+        ),
         "load_budget": load_budget,
         "find_saved_items": find_saved_items,
         "parts": list_personal_data_hooks(),

@@ -471,6 +471,13 @@ VERSIONS = [
 ]
 RIGHTS = dict.fromkeys(["view", "stats", "edit", "manage", "transfer"], True)
 LINK: dict[str, Any] = {
+    "tab": "settings",
+    "tabs": [
+        ("analytics", "Analytics"),
+        ("settings", "Settings"),
+        ("people", "People"),
+        ("history", "History"),
+    ],
     "link": LINK_OUT,
     "name": "roadmap",
     "colors": {"planning": "#2f4bd6"},
@@ -490,60 +497,104 @@ LINK: dict[str, Any] = {
 }
 
 
-def breakdown(*counts: tuple[str, str, int]) -> SimpleNamespace:
+def stats_panel(title: str, *counts: tuple[str, str, int]) -> dict[str, Any]:
     total = sum(count for _, _, count in counts) or 1
-    items = [
-        {"value": value, "label": label, "clicks": count, "share": count / total}
+    rows = [
+        {
+            "value": value,
+            "label": label,
+            "note": "www.example.com" if value == "site" else "",
+            "clicks": count,
+            "share": count / total,
+            "href": f"/app/analytics?country={value}",
+        }
         for value, label, count in counts
     ]
-    return SimpleNamespace(items=items, other=total // 10, total=total)
+    return {
+        "title": title,
+        "rows": rows,
+        "other": total // 10 if counts else 0,
+        "other_share": 0.1,
+        "details": "/app/analytics/details/countries",
+    }
 
 
 DAYS = [12 + (day * 37) % 29 + day for day in range(30)]
 FIGURES: dict[str, Any] = {
-    "base": "/app/links/1",
-    "ranges": [
-        ("1d", "24 hours"),
-        ("7d", "7 days"),
-        ("30d", "30 days"),
-        ("90d", "90 days"),
-        ("12m", "12 months"),
+    "base": "/app/analytics",
+    "presets": [
+        ("Today", "/app/analytics?range=today", False),
+        ("30 days", "/app/analytics?range=30d", True),
     ],
-    "range": "30d",
+    "comparisons": [
+        ("Previous period", "/app/analytics?compare=previous", True),
+        ("No comparison", "/app/analytics?compare=none", False),
+    ],
+    "compare": "previous",
     "steps": [("hour", "Hourly"), ("day", "Daily")],
     "step": "day",
     "begin": "2026-02-13",
     "end": "2026-03-15",
+    "error": None,
+    "hidden": [("tag", "a b")],
+    "zone": "UTC",
+    "chips": [],
+    "clear": "/app/analytics",
+    "kept_from": None,
+    "is_empty": False,
     "totals": {"clicks": 1284, "uniques": 611, "bots": 96},
     "previous": {"clicks": 1041, "uniques": 633, "bots": 80},
     "open": True,
     "all_time": 20417,
     "chart": {
         "at": [1771027200 + 86_400 * day for day in range(30)],
-        "clicks": DAYS,
-        "previous": DAYS[::-1],
+        "series": [
+            {"label": "Clicks", "values": DAYS},
+            {"label": "Previous period", "values": DAYS[::-1], "look": "dashed"},
+        ],
         "zone": "UTC",
+        "by": "day",
+        "running": True,
     },
     "rows": [(f"{day + 1} Mar", clicks, clicks // 2, 3) for day, clicks in enumerate(DAYS)],
-    "parts": {
-        "countries": breakdown(
+    "panels": {
+        "countries": stats_panel(
+            "Countries",
             ("DE", "Germany", 412),
             ("US", "United States", 330),
             ("IN", "India", 120),
             ("BR", "Brazil", 44),
             ("ZA", "South Africa", 3),
         ),
-        "referrers": breakdown(
-            ("", "Direct", 700), ("news.example.com", "news.example.com", 210), ("x", HOSTILE, 12)
+        "cities": stats_panel("Cities", ("Berlin, DE", "Berlin, DE", 40)),
+        "referrers": stats_panel(
+            "Sources", ("direct", "Direct", 700), ("site", "Example", 210), ("x", HOSTILE, 12)
         ),
-        "devices": breakdown(("desktop", "Desktop", 800), ("mobile", "Mobile", 484)),
-        "browsers": breakdown(("chrome", "Chrome", 800), ("firefox", "Firefox", 300)),
-        "systems": breakdown(),
-        "campaigns": breakdown(("spring", "spring", 90)),
+        "devices": stats_panel("Devices", ("desktop", "Desktop", 800), ("mobile", "Mobile", 484)),
+        "browsers": stats_panel("Browsers", ("chrome", "Chrome", 800)),
+        "systems": stats_panel("Systems"),
+        "campaigns": stats_panel("Campaigns", ("spring", "spring", 90)),
     },
     "live": None,
-    "export": "/api/v1/links/1/stats/export?from=2026-02-13",
+    "export": "/app/analytics/export.csv?range=30d",
+    "clicks_export": "/api/v1/links/1/stats/export?from=2026-02-13",
 }
+ACCOUNT_FIGURES = FIGURES | {
+    "panels": FIGURES["panels"]
+    | {"links": stats_panel("Links", ("1", "/roadmap", 900), ("2", "/" + HOSTILE, 300))},
+    "clicks_export": None,
+}
+FILTERED_FIGURES = ACCOUNT_FIGURES | {
+    "chips": [
+        {"name": "Country", "value": "Germany", "href": "/app/analytics?device=mobile"},
+        {"name": "Source", "value": HOSTILE, "href": "/app/analytics?country=DE"},
+    ],
+    "kept_from": NOW,
+    "error": "The start date must not be after the end date.",
+    "previous": None,
+    "compare": "none",
+}
+NO_FIGURES = FIGURES | {"is_empty": True, "totals": {"clicks": 0, "uniques": 0, "bots": 0}}
 SEEN: dict[str, Any] = LINK | {
     "rights": RIGHTS | {"edit": False, "manage": False, "transfer": False},
     "versions": [],
@@ -1328,12 +1379,46 @@ PAGES: dict[str, Page] = {
         **LINK
         | {
             "link": LINK_OUT | {"status": "on_hold", "visibility": "secure"},
+            "tab": "people",
             "invitations": INVITATIONS,
             "leaves": True,
         },
     ),
+    "link-people": page(
+        "links/detail.html", "/roadmap", ADA, path="/app/links/1", **LINK | {"tab": "people"}
+    ),
+    "link-history": page(
+        "links/detail.html", "/roadmap", ADA, path="/app/links/1", **LINK | {"tab": "history"}
+    ),
     "link-figures": page(
-        "links/detail.html", "/roadmap", ADA, path="/app/links/1", shown=FIGURES, **LINK
+        "links/detail.html",
+        "/roadmap",
+        ADA,
+        path="/app/links/1",
+        shown=FIGURES,
+        **LINK | {"tab": "analytics"},
+    ),
+    "link-figures-empty": page(
+        "links/detail.html",
+        "/roadmap",
+        ADA,
+        path="/app/links/1",
+        shown=NO_FIGURES,
+        **LINK | {"tab": "analytics"},
+    ),
+    "analytics": page(
+        "clicks/analytics.html", "Analytics", ADA, path="/app/analytics", shown=ACCOUNT_FIGURES
+    ),
+    "analytics-filtered": page(
+        "clicks/analytics.html", "Analytics", SAM, path="/app/analytics", shown=FILTERED_FIGURES
+    ),
+    "analytics-details": page(
+        "clicks/details.html",
+        "Countries",
+        ADA,
+        path="/app/analytics/details/countries",
+        panel=FIGURES["panels"]["countries"],
+        back="/app/analytics",
     ),
     "lists": page(
         "lists/index.html",
@@ -1784,7 +1869,7 @@ PAGES: dict[str, Page] = {
         SAM,
         path="/app/links/1",
         errors={"step": "The link is expired.", "owner": "Nobody has that address."},
-        **LINK,
+        **LINK | {"tab": "people"},
     ),
     "api-docs": page(
         "home/api_docs.html",

@@ -68,6 +68,8 @@ async def test_rename_in_the_drawer_disable_and_undo(visit: Visit) -> None:
 
 
 async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> None:
+    tabs = visit.page.get_by_role("navigation", name="This link")
+    await tabs.get_by_role("link", name="Settings").click()
     await visit.page.get_by_label("Add a name").fill("jira")
     await expect(visit.page.locator("#name-state")).to_contain_text("in use")
     await visit.page.get_by_label("Add a name").fill("tickets")
@@ -75,12 +77,14 @@ async def test_names_owners_and_history_on_the_page_of_a_link(visit: Visit) -> N
     await visit.page.locator("#names").get_by_role("button", name="Add").click()
     await expect(visit.page.locator("#names")).to_contain_text("/tickets")
 
+    await tabs.get_by_role("link", name="People").click()
     await visit.page.get_by_label("Co-owner’s email").fill("nobody@example.com")
     await visit.page.locator("#owners").get_by_role("button", name="Invite").click()
     await expect(visit.page.locator("#wrong-owner")).to_be_visible()
     await expect(visit.page.get_by_label("Co-owner’s email")).to_have_value("nobody@example.com")
     visit.complaints.clear()  # the answer's status, which is the refusal
 
+    await tabs.get_by_role("link", name="History").click()
     await (
         visit.page.locator("#history")
         .get_by_role("button", name="Restore this version")
@@ -155,12 +159,9 @@ async def test_a_click_ticks_on_the_page_of_its_link_without_reload(visit: Visit
     ).json()
     await visit.page.goto(f"/app/links/{link['id']}")
     await visit.page.evaluate("window.same = true")
-    ever, people = (
-        visit.page.locator("[data-live=clicks]"),
-        visit.page.locator("[data-live-period]"),
-    )
+    people = visit.page.locator("[data-live-period]")
     await expect(visit.page.locator("[data-live-state]")).to_have_class(re.compile("live-on"))
-    await expect(ever).to_have_text("0")
+    await expect(people).to_have_text("0")
     for count in ("1", "2"):
         async with httpx.AsyncClient(
             base_url=visit.site.url, headers={"User-Agent": FIREFOX}, timeout=PATIENCE
@@ -168,10 +169,9 @@ async def test_a_click_ticks_on_the_page_of_its_link_without_reload(visit: Visit
             assert (await somebody.get("/watched")).headers[
                 "location"
             ] == "https://example.com/watched"
-        await expect(ever).to_have_text(count)
         await expect(people).to_have_text(count)
         await expect(visit.page.locator("[data-chart]")).to_have_attribute(
-            "data-chart", re.compile(f",{count}],")
+            "data-chart", re.compile(f", ?{count}]")
         )
     assert await visit.page.evaluate("window.same")
     await visit.page.goto("/app/settings")

@@ -1,5 +1,6 @@
 """Statistics with none, one and two filters equal a count by hand, of clicks in the database and
-in files."""
+in files.
+"""
 
 import random
 from collections import Counter
@@ -12,7 +13,7 @@ import pytest
 from refract.clicks import stats
 from refract.clicks.archive import service as archive
 from refract.clicks.ingest.ingester import Ingester
-from refract.clicks.rollups.granularity import to_datetime, to_seconds
+from refract.clicks.rollups.granularity import to_seconds
 from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE
 from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.stats import Granularity, StatsQuery
@@ -113,9 +114,7 @@ async def compare(
     """Compare totals, series, breakdowns and top links with a count by hand."""
     rt = traffic_.rt
     now = rt.clock.now()
-    asked = StatsQuery(
-        now - timedelta(days=DAYS - 3), now, Granularity.DAY, zone, compare=True
-    )
+    asked = StatsQuery(now - timedelta(days=DAYS - 3), now, Granularity.DAY, zone, compare=True)
     if values:
         source = FilteredStats(rt, scope, ClickFilter(values))
         found = await source.load_dashboard(asked, now, links=10)

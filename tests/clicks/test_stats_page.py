@@ -5,17 +5,11 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from refract.clicks.stats.analytics import format_point, translate_value
 from refract.clicks.stats.calendar import Granularity
-from refract.clicks.stats.pages import _format_point, _translate_labels
-from refract.clicks.stats.results import Breakdown, ValueShare
 from refract.web.i18n import LANGUAGES, use_locale
 
 AT = datetime(2026, 8, 20, 15, tzinfo=UTC)
-
-
-def _breakdown(dimension: str, *items: tuple[str, str]) -> Breakdown:
-    shares = [ValueShare(value, label, 1, 0.5) for value, label in items]
-    return Breakdown(AT, AT, dimension, shares, other=0, total=2, without=0)
 
 
 @pytest.mark.parametrize(
@@ -28,11 +22,8 @@ def _breakdown(dimension: str, *items: tuple[str, str]) -> Breakdown:
 )
 def test_labels_are_translated(language: str, countries: list[str], devices: list[str]) -> None:
     with use_locale(LANGUAGES[language]):
-        places = _translate_labels(_breakdown("countries", ("DE", "Germany"), ("XX", "Unknown")))
-        kinds = _translate_labels(_breakdown("devices", ("mobile", "Mobile"), ("watch", "watch")))
-
-    assert [item.label for item in places.items] == countries
-    assert [item.label for item in kinds.items] == devices
+        assert [translate_value("countries", code) for code in ("DE", "XX")] == countries
+        assert [translate_value("devices", kind) for kind in ("mobile", "watch")] == devices
 
 
 @pytest.mark.parametrize(
@@ -49,6 +40,6 @@ def test_points_are_dated_in_the_language_and_zone(
 ) -> None:
     local = AT.astimezone(ZoneInfo("Europe/Berlin"))
 
-    assert _format_point(local, granularity) == english
+    assert format_point(local, granularity) == english
     with use_locale(LANGUAGES["de"]):
-        assert _format_point(local, granularity) == german
+        assert format_point(local, granularity) == german

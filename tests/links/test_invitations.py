@@ -213,7 +213,7 @@ async def test_pages_invite_answer_and_withdraw(
         hers, his = [by_cookie(rt, await make.cookie(session, rt, person)) for person in (ada, bob)]
     page = f"/app/links/{link.id}"
     await client.post(f"{page}/owners", headers=hers, data={"email": bob.email})
-    assert "Invited" in (await client.get(page, headers=hers | PAGE)).text
+    assert "Invited" in (await client.get(f"{page}?tab=people", headers=hers | PAGE)).text
     assert "/app/invitations" in (await client.get("/", headers=his | PAGE)).text
     assert (
         ", 1 open invitation<"
@@ -238,7 +238,8 @@ async def test_whom_a_link_is_shared_with_may_leave(
         await service.share_link(session, make.who(ada), link.id, bob.email, rt.clock.now())
         his = by_cookie(rt, await make.cookie(session, rt, bob))
     page = f"/app/links/{link.id}"
-    assert "Remove from my links" in (await client.get(page, headers=his | PAGE)).text
+    people = await client.get(f"{page}?tab=people", headers=his | PAGE)
+    assert "Remove from my links" in people.text
 
     left = await client.post(f"{page}/shares/{bob.id}/remove", headers=his)
 

@@ -156,7 +156,8 @@ async def test_a_page_that_turned_bad_stops_and_its_owner_sees_why(
     assert fine.checked_at >= fine.created_at + 7 * DAY
     async with ours.db.write() as session:
         cookie = by_cookie(ours, await make.cookie(session, ours, ada))
-    page = (await asking.get(f"/app/links/{bad}", headers=cookie | {"Accept": "text/html"})).text
+    path = f"/app/links/{bad}?tab=history"
+    page = (await asking.get(path, headers=cookie | {"Accept": "text/html"})).text
     assert "listed as dangerous" in page
     assert "Dangerous destination (social engineering)" in page  # in its history
     async with ours.db.read() as session:

@@ -5,12 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from heapq import nsmallest
 from typing import Final
 
-from refract.clicks.countries import get_country_name
 from refract.clicks.rollups import breakdowns as rollups_breakdowns
 from refract.clicks.rollups import sketches, top_values
 from refract.clicks.rollups.breakdowns import DIMENSIONS, LINKS_LETTER, OTHER_VALUES
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, MONTH, to_datetime
 from refract.clicks.stats.calendar import SeriesBucket
+from refract.clicks.stats.labels import get_label
 from refract.clicks.stats.queries import StatsRow
 from refract.clicks.stats.results import Breakdown, ClickCounts, LinkClicks, SeriesPoint, ValueShare
 
@@ -156,17 +156,3 @@ def rank_grouped_links(rows: Iterable[StatsRow], limit: int) -> list[LinkClicks]
     values.pop(OTHER_VALUES, None)
     ranked = nsmallest(limit, ((-clicks, int(link)) for link, clicks in values.items()))
     return [LinkClicks(link, -clicks) for clicks, link in ranked]
-
-
-# Labels of breakdown values.
-
-_LABELS = {
-    "devices": {"desktop": "Desktop", "mobile": "Mobile", "tablet": "Tablet", "bot": "Bot"},
-    "referrers": {"direct": "Direct"},
-}
-
-
-def get_label(dimension: str, value: str) -> str:
-    if dimension == "countries":
-        return get_country_name(value) or "Unknown"
-    return _LABELS.get(dimension, {}).get(value, value)

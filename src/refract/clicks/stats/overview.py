@@ -25,7 +25,7 @@ async def load_overview(
     async with rt.db.read() as session:
         found = await stats.get_overview(session, user_id, stats_query, now, links=links)
     if found.is_costly:
-        await _request_rollups(rt, user_id)
+        await request_rollups(rt, USER_LINKS, user_id)
     return found
 
 
@@ -45,14 +45,14 @@ async def load_overview_breakdown(
             session, user_id, dimension, stats_query, now, limit=limit, links=links
         )
     if found.is_costly:
-        await _request_rollups(rt, user_id)
+        await request_rollups(rt, USER_LINKS, user_id)
     return found
 
 
-async def _request_rollups(rt: Runtime, user_id: int) -> None:
-    """Start a job that sums up all links of a user, if none is open."""
+async def request_rollups(rt: Runtime, group_kind: int, group_id: int) -> None:
+    """Start a job that sums up all links of a group, if none is open."""
     try:
         async with rt.db.write() as session:
-            await enqueue_group_build(session, rt, USER_LINKS, user_id)
+            await enqueue_group_build(session, rt, group_kind, group_id)
     except Unavailable as exc:  # the next request tries again
-        _log.info("group_build_delayed", user_id=user_id, error=str(exc))
+        _log.info("group_build_delayed", group_id=group_id, error=str(exc))

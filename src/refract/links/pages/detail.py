@@ -1,5 +1,6 @@
 """The page of a link: details, analytics, people and history; and its state changes."""
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -29,6 +30,8 @@ from refract.web.return_path import get_referring_path
 
 router = page_router()
 MAX_VERSIONS = 20
+FORM_TABS = {"name": "settings", "transfer": "settings", "owner": "people", "share": "people"}
+"""The tab of each form, by the field that its errors belong to."""
 
 
 @router.get("/app/links/{link_id}")
@@ -98,9 +101,12 @@ async def render_link(
         managing=access.allows(AccessRight.MANAGE),
     )
     name = out.names[0] if out.names else out.code
+    tabs = _list_tabs(access, versions)
+    dry_run = preview_expansion(out.destination, path, name)
+    tab = _choose_tab(request, tabs, context.get("errors", {}), is_template=bool(dry_run["usage"]))
     figures = (
         await get_stats_source(request).load_link_stats(request, rt, actor, out)
-        if access.allows(AccessRight.STATS)
+        if tab == "analytics"
         else None
     )
     return render_response(
@@ -115,7 +121,9 @@ async def render_link(
         rights={right.name.lower(): access.allows(right) for right in AccessRight},
         versions=versions,
         leaves=access.relation == AccessRelation.RECIPIENT,
-        dry_run=preview_expansion(out.destination, path, name),
+        dry_run=dry_run,
+        tabs=tabs,
+        tab=tab,
         qr_url=f"/{name}.qr",
         visibility_label=VISIBILITY_LABELS[out.visibility],
         redirect_label=REDIRECT_LABELS[out.redirect_status],
@@ -123,6 +131,30 @@ async def render_link(
         **people,
         **context,
     )
+
+
+def _list_tabs(access: LinkAccess, versions: Sequence[Any]) -> list[tuple[str, str]]:
+    """Return the tabs that the caller may open, by key."""
+    tabs = [("settings", gettext("Settings")), ("people", gettext("People"))]
+    if access.allows(AccessRight.STATS):
+        tabs.insert(0, ("analytics", gettext("Analytics")))
+    return [*tabs, ("history", gettext("History"))] if versions else tabs
+
+
+def _choose_tab(
+    request: Request, tabs: list[tuple[str, str]], errors: Mapping[str, str], *, is_template: bool
+) -> str:
+    """Return the tab to open: where the error is, the requested one, or the first.
+
+    A go link opens on its template.
+    """
+    keys = [key for key, _ in tabs]
+    if wrong := [FORM_TABS[field] for field in errors if field in FORM_TABS]:
+        return wrong[0]
+    asked = request.query_params.get("tab", "")
+    if asked in keys:
+        return asked
+    return "settings" if is_template and not request.query_params else keys[0]
 
 
 async def _load_people(

@@ -25,7 +25,7 @@ from refract.links.dependencies import (
 )
 from refract.links.errors import LinkNotFound
 from refract.links.models import InvitedRole
-from refract.links.pages.detail import render_link
+from refract.links.pages.detail import FORM_TABS, render_link
 from refract.links.safety.service import check_destination
 from refract.links.schemas import InvitationCreated, PersonIn
 from refract.web import flash
@@ -302,6 +302,8 @@ async def _run_and_respond(  # noqa: PLR0913 - the work, and the page that follo
             values=typed,
             errors={field: translate_error(exc)},
         )
-    response = RedirectResponse(then or f"/app/links/{link_id}", 303)
+    response = RedirectResponse(
+        then or f"/app/links/{link_id}?tab={FORM_TABS.get(field, 'history')}", 303
+    )
     flash.add(response, rt, message, undo=undo)
     return response

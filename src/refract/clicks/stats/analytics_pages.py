@@ -1,0 +1,189 @@
+"""The analytics page of an account, a tag or one link: as a page, in detail and as a file."""
+
+import csv
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from fastapi import Request
+from starlette.responses import RedirectResponse, Response
+
+from refract.clicks.stats import require_stats_access
+from refract.clicks.stats.analytics import (
+    PANEL_TITLES,
+    AnalyticsRequest,
+    build_analytics,
+    build_links_panel,
+    build_panel,
+    load_dashboard,
+    load_link_names,
+)
+from refract.clicks.stats.calendar import StatsQuery
+from refract.clicks.stats.filtered import FilteredStats
+from refract.clicks.stats.filters import LINKS, ClickFilter
+from refract.clicks.stats.pages import get_time_zone
+from refract.clicks.stats.results import Breakdown, LinkDashboard
+from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope, TaggedLinksScope
+from refract.clicks.stats.service import get_breakdown, get_stats
+from refract.core.clock import format_utc
+from refract.core.runtime import Runtime
+from refract.core.text import escape_formula
+from refract.identity.authentication import Caller
+from refract.identity.dependencies import ReadCaller
+from refract.identity.responses import render_response
+from refract.links.dependencies import to_link_caller
+from refract.links.errors import LinkNotFound
+from refract.links.schemas import LinkOut
+from refract.tags.grammar import slugify
+from refract.tags.queries import find_shared_tags
+from refract.web.dependencies import Rt, page_router
+from refract.web.i18n import gettext
+
+router = page_router()
+ROUTERS = (router,)
+PATH: Final = "/app/analytics"
+MAX_DETAILS: Final = 200
+
+
+@router.get(PATH)
+async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    """Show the clicks on all own links, on those with a tag, or on one."""
+    asked = await parse_request(request, rt, actor)
+    return render_response(
+        request,
+        actor,
+        "clicks/analytics.html",
+        page_title=gettext("Analytics"),
+        shown=await build_analytics(rt, asked),
+    )
+
+
+@router.get(PATH + "/export.csv")
+async def export_shown(request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    """Download what the page shows: the series and every panel."""
+    asked = await parse_request(request, rt, actor)
+    period = await asked.parse_period(rt)
+    found = await load_dashboard(rt, asked, period.query)
+    names = await load_link_names(rt, [link.id for link in found.stats.links])
+    text = io.StringIO()
+    csv.writer(text).writerows(_iter_csv(found, names))
+    name = f"analytics-{period.begin}-{period.end}.csv"
+    return Response(
+        text.getvalue(),
+        media_type="text/csv; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
+    )
+
+
+@router.get(PATH + "/details/{dimension}")
+async def details_page(dimension: str, request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    """Show more values of a dimension than fit into its panel."""
+    if dimension not in PANEL_TITLES:
+        return RedirectResponse(PATH, 303)
+    asked = await parse_request(request, rt, actor)
+    back = f"/app/links/{asked.given['link']}" if asked.path != PATH else PATH
+    found = await _load_details(rt, asked, dimension)
+    return render_response(
+        request,
+        actor,
+        "clicks/details.html",
+        page_title=PANEL_TITLES[dimension],
+        panel=found,
+        back=asked.build_url(back),
+    )
+
+
+async def build_link_analytics(
+    request: Request, rt: Runtime, actor: Caller, link: LinkOut
+) -> dict[str, Any]:
+    """Return the context of the component on a link's own page."""
+    asked = await parse_request(request, rt, actor, link.id)
+    shown = await build_analytics(rt, asked)
+    exported = urlencode({"from": format_utc(shown["from"]), "to": format_utc(shown["to"])})
+    return shown | {
+        "live": f"/api/v1/links/{link.id}/stats/live",
+        "all_time": link.total_clicks or 0,
+        "clicks_export": f"/api/v1/links/{link.id}/stats/export?{exported}",
+    }
+
+
+async def parse_request(
+    request: Request, rt: Runtime, actor: Caller, link_id: int | None = None
+) -> AnalyticsRequest:
+    """Return what a query string asks for. `link_id`: of the link whose own page it is."""
+    given = dict(request.query_params)
+    scope: StatsScope = AccountScope(actor.user.id)
+    labels: dict[str, str] = {}
+    if link_id is not None:
+        scope = LinkScope(link_id)
+    elif text := given.get("link"):
+        scope = LinkScope(await _require_link(rt, actor, text))
+        labels["link"] = "/" + (await load_link_names(rt, [scope.link_id]))[scope.link_id]
+    elif tag := given.get("tag"):
+        async with rt.db.read() as session:
+            found = (await find_shared_tags(session, {slugify(tag)})).get(slugify(tag))
+        scope = TaggedLinksScope(actor.user.id, found.id if found else 0)
+        labels["tag"] = found.name if found else tag
+    return AnalyticsRequest(
+        scope,
+        ClickFilter.from_parameters(given.items()),
+        get_time_zone(request, actor),
+        rt.clock.now(),
+        PATH if link_id is None else f"/app/links/{link_id}",
+        given,
+        labels,
+    )
+
+
+async def _require_link(rt: Runtime, actor: Caller, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 19:
+        raise LinkNotFound
+    async with rt.db.read() as session:
+        return (await require_stats_access(session, to_link_caller(actor), int(text))).id
+
+
+async def _load_details(rt: Runtime, asked: AnalyticsRequest, dimension: str) -> dict[str, Any]:
+    query = (await asked.parse_period(rt)).query
+    if dimension == LINKS:
+        return await _load_link_details(rt, asked, query)
+    found: Breakdown
+    if asked.chosen:
+        source = FilteredStats(rt, asked.scope, asked.chosen)
+        found = await source.load_breakdown(dimension, query, asked.now, limit=MAX_DETAILS, links=0)
+    else:
+        async with rt.db.read() as session:
+            found = await get_breakdown(
+                session, asked.scope, dimension, query, asked.now, limit=MAX_DETAILS, links=0
+            )
+    return build_panel(asked, found)
+
+
+async def _load_link_details(
+    rt: Runtime, asked: AnalyticsRequest, query: StatsQuery
+) -> dict[str, Any]:
+    if asked.chosen:
+        source = FilteredStats(rt, asked.scope, asked.chosen)
+        found = await source.load_stats(query, asked.now, links=MAX_DETAILS)
+    else:
+        async with rt.db.read() as session:
+            found = await get_stats(session, asked.scope, query, asked.now, links=MAX_DETAILS)
+    names = await load_link_names(rt, [link.id for link in found.links])
+    return build_links_panel(asked, found, names)
+
+
+def _iter_csv(found: LinkDashboard, names: Mapping[int, str]) -> Iterator[Sequence[str | int]]:
+    yield "section", "value", "label", "clicks", "unique_visitors", "bots"
+    totals = found.stats.totals
+    period = f"{format_utc(found.stats.begin)}/{format_utc(found.stats.end)}"
+    yield "total", period, "", totals.clicks, totals.uniques, totals.bots
+    for point in found.stats.series:
+        yield "series", format_utc(point.at), "", point.clicks, point.uniques, point.bots
+    for link in found.stats.links:
+        yield LINKS, str(link.id), escape_formula(f"/{names[link.id]}"), link.clicks, "", ""
+    for dimension in PANEL_TITLES:
+        if dimension == LINKS:
+            continue
+        for item in found.breakdowns[dimension].items:
+            value, label = escape_formula(item.value), escape_formula(item.label)
+            yield dimension, value, label, item.clicks, "", ""
