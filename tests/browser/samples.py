@@ -326,7 +326,14 @@ AUDIT = [
     },
 ]
 HOURS = [0, 0, 1, 0, 0, 2, 5, 14, 31, 44, 39, 28, 22, 35, 41, 18] + [0] * 8
-TODAY: dict[str, Any] = {"clicks": 280, "yesterday": 241, "hours": HOURS, "zone": "Europe/Berlin"}
+TODAY: dict[str, Any] = {
+    "clicks": 280,
+    "yesterday": 241,
+    "hours": HOURS,
+    "now_hour": 15,
+    "marks": [(0, "00:00"), (6, "06:00"), (12, "12:00"), (18, "18:00")],
+    "zone": "Europe/Berlin",
+}
 TODAY["hours_table"] = [(f"{hour:02}:00", clicks) for hour, clicks in enumerate(HOURS)]
 DRAFTS = [
     {"title": "Reading for new people", "href": "/app/lists/1", "entries": 12},

@@ -142,10 +142,10 @@ async def compare(
         )
     told = [click for click in clicks if is_person(click) and not click.flags & PRIVATE]
     for name in stats.DIMENSIONS:
-        wanted = Counter(value_of(click, name) for click in told)
-        wanted.pop("", None)
-        assert {item.value: item.clicks for item in breakdowns[name].items} == wanted
-        assert breakdowns[name].total == sum(wanted.values())
+        by_value = Counter(value_of(click, name) for click in told)
+        by_value.pop("", None)
+        assert {item.value: item.clicks for item in breakdowns[name].items} == by_value
+        assert breakdowns[name].total == sum(by_value.values())
     if not isinstance(scope, LinkScope):
         people = Counter(click.target for click in clicks if is_person(click))
         assert {link.id: link.clicks for link in result.links} == people

@@ -13,6 +13,7 @@ from refract.clicks.stats.results import (
     ValueShare,
 )
 from refract.clicks.stats.service import (
+    get_breakdown,
     get_campaign_breakdown,
     get_dashboard,
     get_link_breakdown,
@@ -36,6 +37,7 @@ __all__ = [
     "StatsQuery",
     "StatsResult",
     "ValueShare",
+    "get_breakdown",
     "get_campaign_breakdown",
     "get_dashboard",
     "get_link_breakdown",

@@ -11,12 +11,10 @@ from urllib.parse import parse_qsl, urlencode
 
 from sqlalchemy import func, select
 
-from refract.clicks import stats
 from refract.clicks.stats.calendar import Granularity, StatsQuery, parse_zone
-from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import FILTER_PARAMETERS, LINKS, ClickFilter
 from refract.clicks.stats.labels import get_label
-from refract.clicks.stats.overview import request_rollups
+from refract.clicks.stats.overview import load_scope_dashboard, load_scope_stats
 from refract.clicks.stats.period import (
     COMPARISONS,
     GRANULARITIES,
@@ -120,7 +118,11 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
         period = await replace(asked, given=given).parse_period(rt)
         period = replace(period, error=error)
         found = await load_dashboard(rt, asked, period.query)
-    before = await load_stats(rt, asked, period.previous) if period.previous else None
+    before = (
+        await load_scope_stats(rt, asked.scope, asked.chosen, period.previous, asked.now, links=0)
+        if period.previous
+        else None
+    )
     names = await load_link_names(rt, [link.id for link in found.stats.links])
     return {
         **_build_controls(asked, period),
@@ -140,24 +142,9 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
 
 
 async def load_dashboard(rt: Runtime, asked: AnalyticsRequest, query: StatsQuery) -> LinkDashboard:
-    """Return all statistics of a period: from roll-ups, or click by click if there is a filter."""
+    """Return all statistics of a period."""
     links = 0 if isinstance(asked.scope, LinkScope) else MAX_ROWS
-    if asked.chosen:
-        source = FilteredStats(rt, asked.scope, asked.chosen)
-        return await source.load_dashboard(query, asked.now, links=links)
-    async with rt.db.read() as session:
-        found = await stats.get_scope_dashboard(session, asked.scope, query, asked.now, links=links)
-    if found.stats.is_costly and asked.scope.group:
-        await request_rollups(rt, *asked.scope.group)
-    return found
-
-
-async def load_stats(rt: Runtime, asked: AnalyticsRequest, query: StatsQuery) -> StatsResult:
-    """Return totals and series of a period."""
-    if asked.chosen:
-        return await FilteredStats(rt, asked.scope, asked.chosen).load_stats(query, asked.now)
-    async with rt.db.read() as session:
-        return await stats.get_stats(session, asked.scope, query, asked.now, links=0)
+    return await load_scope_dashboard(rt, asked.scope, asked.chosen, query, asked.now, links=links)
 
 
 async def load_link_names(rt: Runtime, links: Sequence[int]) -> dict[int, str]:

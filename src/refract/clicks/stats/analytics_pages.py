@@ -20,12 +20,15 @@ from refract.clicks.stats.analytics import (
     load_link_names,
 )
 from refract.clicks.stats.calendar import StatsQuery
-from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import LINKS, ClickFilter
+from refract.clicks.stats.overview import (
+    find_tag_scope,
+    load_scope_breakdown,
+    load_scope_stats,
+)
 from refract.clicks.stats.pages import get_time_zone
-from refract.clicks.stats.results import Breakdown, LinkDashboard
-from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope, TaggedLinksScope
-from refract.clicks.stats.service import get_breakdown, get_stats
+from refract.clicks.stats.results import LinkDashboard
+from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
 from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.text import escape_formula
@@ -35,8 +38,6 @@ from refract.identity.responses import render_response
 from refract.links.dependencies import to_link_caller
 from refract.links.errors import LinkNotFound
 from refract.links.schemas import LinkOut
-from refract.tags.grammar import slugify
-from refract.tags.queries import find_shared_tags
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext
 
@@ -121,10 +122,7 @@ async def parse_request(
         scope = LinkScope(await _require_link(rt, actor, text))
         labels["link"] = "/" + (await load_link_names(rt, [scope.link_id]))[scope.link_id]
     elif tag := given.get("tag"):
-        async with rt.db.read() as session:
-            found = (await find_shared_tags(session, {slugify(tag)})).get(slugify(tag))
-        scope = TaggedLinksScope(actor.user.id, found.id if found else 0)
-        labels["tag"] = found.name if found else tag
+        scope, labels["tag"] = await find_tag_scope(rt, actor.user.id, tag)
     return AnalyticsRequest(
         scope,
         ClickFilter.from_parameters(given.items()),
@@ -147,27 +145,25 @@ async def _load_details(rt: Runtime, asked: AnalyticsRequest, dimension: str) ->
     query = (await asked.parse_period(rt)).query
     if dimension == LINKS:
         return await _load_link_details(rt, asked, query)
-    found: Breakdown
-    if asked.chosen:
-        source = FilteredStats(rt, asked.scope, asked.chosen)
-        found = await source.load_breakdown(dimension, query, asked.now, limit=MAX_DETAILS, links=0)
-    else:
-        async with rt.db.read() as session:
-            found = await get_breakdown(
-                session, asked.scope, dimension, query, asked.now, limit=MAX_DETAILS, links=0
-            )
+    found = await load_scope_breakdown(
+        rt,
+        asked.scope,
+        asked.chosen,
+        dimension,
+        query,
+        asked.now,
+        limit=MAX_DETAILS,
+        links=0,
+    )
     return build_panel(asked, found)
 
 
 async def _load_link_details(
     rt: Runtime, asked: AnalyticsRequest, query: StatsQuery
 ) -> dict[str, Any]:
-    if asked.chosen:
-        source = FilteredStats(rt, asked.scope, asked.chosen)
-        found = await source.load_stats(query, asked.now, links=MAX_DETAILS)
-    else:
-        async with rt.db.read() as session:
-            found = await get_stats(session, asked.scope, query, asked.now, links=MAX_DETAILS)
+    found = await load_scope_stats(
+        rt, asked.scope, asked.chosen, query, asked.now, links=MAX_DETAILS
+    )
     names = await load_link_names(rt, [link.id for link in found.links])
     return build_links_panel(asked, found, names)
 

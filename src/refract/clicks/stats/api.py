@@ -15,8 +15,13 @@ from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams
 from refract.clicks.stats.events import CAMPAIGN_COLUMNS
 from refract.clicks.stats.export import ClickExportFormat, stream_export
+from refract.clicks.stats.filters import MAX_FILTER_LENGTH, ClickFilter
 from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals
-from refract.clicks.stats.overview import load_overview, load_overview_breakdown
+from refract.clicks.stats.overview import (
+    find_tag_scope,
+    load_scope_breakdown,
+    load_scope_stats,
+)
 from refract.clicks.stats.schemas import (
     BreakdownOut,
     DateOrTime,
@@ -26,6 +31,7 @@ from refract.clicks.stats.schemas import (
     OverviewOut,
     StatsOut,
 )
+from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
 from refract.core.clock import format_utc
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
@@ -111,21 +117,66 @@ async def _build_series_query(
     return StatsQuery(begin, to, granularity, tz, compare)
 
 
+def _describe_filter(what: str, example: str) -> Any:
+    description = f"Only clicks with this {what}. Filters combine."
+    return Query(
+        min_length=1, max_length=MAX_FILTER_LENGTH, description=description, examples=[example]
+    )
+
+
+async def _build_filter(  # noqa: PLR0913 - one parameter for each dimension
+    *,
+    country: Annotated[str | None, _describe_filter("country (ISO 3166)", "DE")] = None,
+    city: Annotated[str | None, _describe_filter("city and country", "Berlin, DE")] = None,
+    device: Annotated[str | None, _describe_filter("device", "mobile")] = None,
+    browser: Annotated[str | None, _describe_filter("browser", "Firefox")] = None,
+    system: Annotated[str | None, _describe_filter("operating system", "Windows")] = None,
+    referrer: Annotated[
+        str | None, _describe_filter("referring host, or `direct`", "news.example.com")
+    ] = None,
+    campaign: Annotated[str | None, _describe_filter("`utm_campaign`", "spring")] = None,
+    node: Annotated[str | None, _describe_filter("server", "web-1")] = None,
+) -> ClickFilter:
+    given = {
+        "country": country, "city": city, "device": device, "browser": browser,
+        "system": system, "referrer": referrer, "campaign": campaign, "node": node,
+    }  # fmt: skip
+    return ClickFilter.from_parameters(given.items())
+
+
+async def _build_scope(
+    actor: ReadCaller,
+    rt: Rt,
+    tag: Annotated[
+        str | None, Query(min_length=1, max_length=100, description="Only links with this tag.")
+    ] = None,
+) -> StatsScope:
+    if tag is None:
+        return AccountScope(actor.user.id)
+    scope, _ = await find_tag_scope(rt, actor.user.id, tag)
+    return scope
+
+
+FilterQuery = Annotated[ClickFilter, Depends(_build_filter)]
+ScopeQuery = Annotated[StatsScope, Depends(_build_scope)]
 RangeQuery = Annotated[StatsQuery, Depends(_build_range_query)]
 SeriesQuery = Annotated[StatsQuery, Depends(_build_series_query)]
 
 
-@link_stats_router.get("", responses=problems(*_LINK_ERRORS, TooManyPoints))
-async def link_stats(link_id: Id, actor: ReadCaller, rt: Rt, stats_query: SeriesQuery) -> StatsOut:
+@link_stats_router.get("", responses=problems(*_LINK_ERRORS, TooManyPoints, ArchiveFileMissing))
+async def link_stats(
+    link_id: Id, actor: ReadCaller, rt: Rt, stats_query: SeriesQuery, chosen: FilterQuery
+) -> StatsOut:
     """Get the clicks of a link over time.
 
     Hours, days, weeks or months of any time zone. Data older than 30 days is by UTC day, and marked
-    so.
+    so. With filters, single clicks are counted, for as long as they are kept.
     """
     async with rt.db.read() as session:
         await stats.require_stats_access(session, to_link_caller(actor), link_id)
-    async with rt.db.read() as session:
-        found = await stats.get_link_stats(session, link_id, stats_query, rt.clock.now())
+    found = await load_scope_stats(
+        rt, LinkScope(link_id), chosen, stats_query, rt.clock.now(), links=0
+    )
     return StatsOut.model_validate(found)
 
 
@@ -233,6 +284,7 @@ async def link_breakdown(
     actor: ReadCaller,
     rt: Rt,
     stats_query: RangeQuery,
+    chosen: FilterQuery,
     limit: ValueLimitParam = None,
 ) -> BreakdownOut:
     """Get the clicks of a link by the values of a dimension.
@@ -241,41 +293,53 @@ async def link_breakdown(
     """
     async with rt.db.read() as session:
         await stats.require_stats_access(session, to_link_caller(actor), link_id)
-    if dimension in CAMPAIGN_COLUMNS:
+    if dimension in CAMPAIGN_COLUMNS and not chosen:
         begin, end = _get_exact_range(stats_query, rt.clock.now())
         return BreakdownOut.model_validate(
             await stats.get_campaign_breakdown(rt, link_id, dimension, begin, end, limit=limit)
         )
-    async with rt.db.read() as session:
-        found = await stats.get_link_breakdown(
-            session, link_id, dimension, stats_query, rt.clock.now(), limit=limit
-        )
+    found = await load_scope_breakdown(
+        rt,
+        LinkScope(link_id),
+        chosen,
+        dimension,
+        stats_query,
+        rt.clock.now(),
+        limit=limit,
+        links=0,
+    )
     return BreakdownOut.model_validate(found)
 
 
-@my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints))
+@my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints, ArchiveFileMissing))
 async def my_stats(
-    actor: ReadCaller, rt: Rt, stats_query: SeriesQuery, links: LinkLimitParam = 50
+    scope: ScopeQuery,
+    rt: Rt,
+    stats_query: SeriesQuery,
+    chosen: FilterQuery,
+    links: LinkLimitParam = 50,
 ) -> OverviewOut:
     """Get the clicks on all my links over time, and the most clicked links.
 
-    My links are those that I own or co-own.
+    My links are those that I own or co-own. With filters, single clicks are counted, for as long as
+    they are kept.
     """
-    found = await load_overview(rt, actor.user.id, stats_query, rt.clock.now(), links=links)
+    found = await load_scope_stats(rt, scope, chosen, stats_query, rt.clock.now(), links=links)
     return OverviewOut.model_validate(found)
 
 
-@my_stats_router.get("/{dimension}", responses=problems(*_RANGE_ERRORS))
+@my_stats_router.get("/{dimension}", responses=problems(*_RANGE_ERRORS, ArchiveFileMissing))
 async def my_breakdown(
     dimension: Dimension,
-    actor: ReadCaller,
+    scope: ScopeQuery,
     rt: Rt,
     stats_query: RangeQuery,
+    chosen: FilterQuery,
     limit: ValueLimitParam = None,
     links: LinkLimitParam = 50,
 ) -> OverviewBreakdownOut:
     """Get the clicks on all my links by a dimension, and the most clicked links."""
-    found = await load_overview_breakdown(
-        rt, actor.user.id, dimension, stats_query, rt.clock.now(), limit=limit, links=links
+    found = await load_scope_breakdown(
+        rt, scope, chosen, dimension, stats_query, rt.clock.now(), limit=limit, links=links
     )
     return OverviewBreakdownOut.model_validate(found)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, String, and_, case, func, literal
 
 from refract.clicks.queries import EVENT_COLUMNS
+from refract.clicks.stats.events import CAMPAIGN_COLUMNS
 
 FILTER_DIMENSIONS: Final = {
     "country": "countries",
@@ -66,6 +67,10 @@ def _build_expressions() -> dict[str, ColumnElement[Any]]:
         "systems": column["system"],
         "nodes": column["node"],
         LINKS: column["target_id"],
+        **{
+            name: func.nullif(column[utm], "", type_=String())
+            for name, utm in CAMPAIGN_COLUMNS.items()
+        },
     }
 
 
@@ -80,6 +85,7 @@ FILE_EXPRESSIONS: Final = {
     "systems": "system",
     "nodes": "node",
     LINKS: "target_id",
+    **{name: f"nullif({utm}, '')" for name, utm in CAMPAIGN_COLUMNS.items()},
 }
 """The same for DuckDB."""
 

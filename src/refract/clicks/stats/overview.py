@@ -1,4 +1,4 @@
-"""Statistics of all links of a user, for pages and endpoints.
+"""Statistics of a scope, for pages and endpoints: from roll-ups, or with a filter click by click.
 
 Links are summed up one by one while there are few. A user with many gets roll-ups of all links
 together, built after the first request.
@@ -10,28 +10,71 @@ import structlog
 
 from refract.clicks import stats
 from refract.clicks.jobs import enqueue_group_build
-from refract.clicks.stats import Breakdown, StatsQuery, StatsResult
+from refract.clicks.stats import Breakdown, LinkDashboard, StatsQuery, StatsResult
+from refract.clicks.stats.filtered import FilteredStats
+from refract.clicks.stats.filters import ClickFilter
+from refract.clicks.stats.scope import StatsScope, TaggedLinksScope
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
-from refract.links.models import USER_LINKS
+from refract.tags.grammar import slugify
+from refract.tags.queries import find_shared_tags
 
 _log = structlog.get_logger("refract.stats")
+_NO_TAG = 0
 
 
-async def load_overview(
-    rt: Runtime, user_id: int, stats_query: StatsQuery, now: datetime, *, links: int
-) -> StatsResult:
-    """Return totals, a series and the most clicked of all links that a user owns or co-owns."""
+async def find_tag_scope(rt: Runtime, user_id: int, tag: str) -> tuple[TaggedLinksScope, str]:
+    """Return the own links with a tag, and its name. An unknown tag has no links."""
+    key = slugify(tag)
     async with rt.db.read() as session:
-        found = await stats.get_overview(session, user_id, stats_query, now, links=links)
-    if found.is_costly:
-        await request_rollups(rt, USER_LINKS, user_id)
+        found = (await find_shared_tags(session, {key})).get(key)
+    if found is None or found.deleted_at is not None:
+        return TaggedLinksScope(user_id, _NO_TAG), tag
+    return TaggedLinksScope(user_id, found.id), found.name
+
+
+async def load_scope_dashboard(
+    rt: Runtime,
+    scope: StatsScope,
+    chosen: ClickFilter,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    links: int,
+) -> LinkDashboard:
+    """Return totals, a series, every breakdown and the most clicked links."""
+    if chosen:
+        return await FilteredStats(rt, scope, chosen).load_dashboard(stats_query, now, links=links)
+    async with rt.db.read() as session:
+        found = await stats.get_scope_dashboard(session, scope, stats_query, now, links=links)
+    if found.stats.is_costly:
+        await _request_rollups(rt, scope)
     return found
 
 
-async def load_overview_breakdown(
+async def load_scope_stats(
     rt: Runtime,
-    user_id: int,
+    scope: StatsScope,
+    chosen: ClickFilter,
+    stats_query: StatsQuery,
+    now: datetime,
+    *,
+    links: int,
+) -> StatsResult:
+    """Return totals, a series and the most clicked links."""
+    if chosen:
+        return await FilteredStats(rt, scope, chosen).load_stats(stats_query, now, links=links)
+    async with rt.db.read() as session:
+        found = await stats.get_stats(session, scope, stats_query, now, links=links)
+    if found.is_costly:
+        await _request_rollups(rt, scope)
+    return found
+
+
+async def load_scope_breakdown(  # noqa: PLR0913 - what is counted, by what, and how many
+    rt: Runtime,
+    scope: StatsScope,
+    chosen: ClickFilter,
     dimension: str,
     stats_query: StatsQuery,
     now: datetime,
@@ -39,20 +82,26 @@ async def load_overview_breakdown(
     limit: int | None,
     links: int,
 ) -> Breakdown:
-    """Return the clicks on all links that a user owns or co-owns by the values of a dimension."""
+    """Return the clicks by the values of a dimension, and the most clicked links."""
+    if chosen:
+        return await FilteredStats(rt, scope, chosen).load_breakdown(
+            dimension, stats_query, now, limit=limit, links=links
+        )
     async with rt.db.read() as session:
-        found = await stats.get_overview_breakdown(
-            session, user_id, dimension, stats_query, now, limit=limit, links=links
+        found = await stats.get_breakdown(
+            session, scope, dimension, stats_query, now, limit=limit, links=links
         )
     if found.is_costly:
-        await request_rollups(rt, USER_LINKS, user_id)
+        await _request_rollups(rt, scope)
     return found
 
 
-async def request_rollups(rt: Runtime, group_kind: int, group_id: int) -> None:
-    """Start a job that sums up all links of a group, if none is open."""
+async def _request_rollups(rt: Runtime, scope: StatsScope) -> None:
+    """Start a job that sums up all links of the scope, if it can and none is open."""
+    if scope.group is None:
+        return
     try:
         async with rt.db.write() as session:
-            await enqueue_group_build(session, rt, group_kind, group_id)
+            await enqueue_group_build(session, rt, *scope.group)
     except Unavailable as exc:  # the next request tries again
-        _log.info("group_build_delayed", group_id=group_id, error=str(exc))
+        _log.info("group_build_delayed", group=scope.group, error=str(exc))

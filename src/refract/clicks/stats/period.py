@@ -72,7 +72,7 @@ def parse_period(
         begin = first
     granularity = _choose_granularity(given.get("by", ""), preset, begin, last)
     until = last + timedelta(days=1)
-    query = StatsQuery(begin, min(until, now, key=lambda at: _to_moment(at, zone)), granularity)
+    query = StatsQuery(begin, min(until, now, key=lambda at: to_moment(at, zone)), granularity)
     query = replace(query, tz=zone_name)
     compare = given.get("compare", "previous")
     compare = compare if compare in COMPARISONS and preset != "all" else "none"
@@ -152,7 +152,7 @@ def _shift(
         assert query.end is not None  # noqa: S101 - see above
         end = query.end - (query.begin - begin)
     limit = query.begin if compare == "previous" else None
-    if limit is not None and _to_moment(end, zone) > _to_moment(limit, zone):
+    if limit is not None and to_moment(end, zone) > to_moment(limit, zone):
         end = limit  # a shorter month
     return replace(query, begin=begin, end=end)
 
@@ -164,5 +164,6 @@ def _move_year(day: date) -> date:
         return day.replace(year=day.year - 1, day=28)
 
 
-def _to_moment(at: datetime | date, zone: ZoneInfo) -> datetime:
+def to_moment(at: datetime | date, zone: ZoneInfo) -> datetime:
+    """Return a moment, or the first one of a day."""
     return at if isinstance(at, datetime) else datetime(at.year, at.month, at.day, tzinfo=zone)
