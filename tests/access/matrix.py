@@ -302,6 +302,12 @@ ROWS: dict[str, Row] = {
     ),
     "DELETE /api/v1/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE),
     "POST /api/v1/lists/{list_id}/entries/{entry_id}/restore": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/entries/{entry_id}/fetch": Row(MADE_WRITE),
+    "POST /api/v1/lists/{list_id}/sections": Row(MADE_WRITE, json={"title": "Later"}),
+    "PATCH /api/v1/lists/{list_id}/sections/{section_id}": Row(
+        MADE_WRITE, json={"title": "From the matrix"}
+    ),
+    "DELETE /api/v1/lists/{list_id}/sections/{section_id}": Row(MADE_WRITE),
     "GET /api/v1/lists/{list_id}/actions": Row(MADE_READ),
     "PUT /api/v1/lists/{list_id}/order": Row(MADE_WRITE, json={"entry_ids": []}),
     "POST /api/v1/lists/{list_id}/slug": Row(MADE_WRITE, json={"slug": "wished-for"}),
@@ -317,11 +323,22 @@ ROWS: dict[str, Row] = {
     "GET /app/lists/{list_id}": Row(MADE_READ),
     "POST /app/lists/{list_id}": Row(MADE_WRITE, form={"title": "From a form"}),
     "GET /app/lists/{list_id}/news": Row(MADE_READ),
+    "GET /app/lists/{list_id}/views": Row(MADE_READ),
     "GET /app/lists/{list_id}/preview": Row(MADE_READ),
+    "POST /app/lists/{list_id}/sections": Row(MADE_WRITE, form={"title": "Later"}),
+    "POST /app/lists/{list_id}/sections/restore": Row(
+        MADE_WRITE, query={"title": "Later", "position": "1"}
+    ),
+    "POST /app/lists/{list_id}/sections/{section_id}": Row(
+        MADE_WRITE, form={"title": "From a form"}
+    ),
+    "POST /app/lists/{list_id}/sections/{section_id}/remove": Row(MADE_WRITE),
+    "POST /app/lists/{list_id}/sections/{section_id}/{step}": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/entries": Row(
         MADE_WRITE, form={"urls": "https://example.com/entry"}
     ),
     "POST /app/lists/{list_id}/entries/{entry_id}": Row(MADE_WRITE, form={"title": "From a form"}),
+    "POST /app/lists/{list_id}/entries/{entry_id}/fetch": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/entries/{entry_id}/remove": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/entries/{entry_id}/restore": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/entries/{entry_id}/{step}": Row(MADE_WRITE),

@@ -32,6 +32,7 @@ from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import LinkList
 from refract.lists.queries import list_entries
+from refract.lists.schemas import SectionCreate
 from refract.lists.service import remove_entry
 from refract.names.models import NameTarget as NameKind
 from refract.names.queries import list_names
@@ -304,6 +305,15 @@ async def a_removed_entry(world: World) -> str:
     return number
 
 
+@object_for("section_id")
+async def a_section(world: World) -> str:
+    async with world.rt.db.write() as session:
+        owner, list_id = ListMaker(world.owner.id), int(world.made["list_id"])
+        new = SectionCreate(title="Later")
+        return str((await lists.add_section(session, make.space(world.rt), owner, list_id, new)).id)
+
+
+@object_for("/app/lists/{list_id}/sections/{section_id}/{step}", absent="up")
 @object_for("/app/lists/{list_id}/entries/{entry_id}/{step}", absent="up")
 async def a_direction(world: World) -> str:
     return "up"

@@ -27,6 +27,7 @@ from refract.core.lookalikes import to_ascii_url
 from refract.core.net.metadata import PageMetadata
 from refract.home.omnibox import OmniboxOption, build_enter_option
 from refract.home.omnibox_parser import parse_input
+from refract.lists.card import render_card
 from refract.web.i18n import negotiate, use_locale
 from refract.web.static_files import read_static, static
 from refract.web.templating import install_i18n, template_loader
@@ -34,8 +35,8 @@ from tests.browser.samples import PAGES, Page
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src"
-    " 'self'; connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none';"
-    " manifest-src 'self'"
+    " 'self'; connect-src 'self'; form-action 'self'; frame-src 'self'; frame-ancestors 'self';"
+    " base-uri 'none'; manifest-src 'self'"
 )
 
 
@@ -88,6 +89,13 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
             out, kind="svg", border=2, xmldecl=False, svgns=True
         )
         return Response(out.getvalue(), media_type="image/svg+xml")
+
+    async def share_image(_: Request) -> Response:
+        picture = render_card("Reading", "go.example.com/roadmap", "6 links", "cobalt")
+        return Response(picture, media_type="image/png")
+
+    async def list_preview(_: Request) -> Response:
+        return show(PAGES["list-preview-framed"])
 
     async def options(request: Request) -> Response:
         intent = parse_input(request.query_params["q"])
@@ -158,6 +166,8 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
         Route("/", start),
         Route("/sample/{name}", sample),
         Route("/roadmap.qr", qr),
+        Route("/roadmap.png", share_image),
+        Route("/app/lists/{list_id}/preview", list_preview),
         Route("/app/omnibox", options),
         Route("/app/links/try", tried),
         Route("/app/links/look", looked),

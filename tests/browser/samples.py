@@ -34,7 +34,7 @@ from refract.links.pages.index import (
 )
 from refract.links.queries import LinkFilter, LinkTagCount
 from refract.links.safety.models import BlockedDomain
-from refract.lists.palettes import PALETTE_NAMES
+from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
 from refract.reports.models import ReportReason
 from refract.tags.models import Tag
 from refract.tags.pages import SORT_CHOICES as TAG_SORTS
@@ -737,6 +737,15 @@ A_LIST: dict[str, Any] = {
     "description": "Start at the top.\nThen go on.",
     "slug": "reading",
     "palette": "cobalt",
+    "layout": "list",
+    "cover": "hills",
+    "shows_author": True,
+    "author": "Ada",
+    "sections": [
+        {"id": "91", "title": "Start here", "position": 1},
+        {"id": "92", "title": HOSTILE, "position": 4},
+        {"id": "93", "title": "Empty", "position": 7},
+    ],
     "status": "draft",
     "replaces": None,
     "edition": None,
@@ -757,7 +766,15 @@ PUBLISHED = A_LIST | {
     "url": "https://go.example.com/reading",
     "views": 1284,
 }
-UNTITLED = A_LIST | {"id": "3", "title": None, "slug": None, "entry_count": 0, "entries": []}
+UNTITLED = A_LIST | {
+    "id": "3",
+    "title": None,
+    "slug": None,
+    "cover": "none",
+    "entry_count": 0,
+    "entries": [],
+    "sections": [],
+}
 ALL_LISTS = [
     A_LIST
     | {
@@ -846,11 +863,19 @@ BUILDER: dict[str, Any] = {
     "waiting": [],
     "host": "go.example.com",
     "palettes": PALETTE_NAMES,
+    "layouts": LAYOUT_NAMES,
+    "covers": COVER_NAMES,
     "may_publish": True,
     "may_name": True,
 }
+OWNED_LIST: dict[str, Any] = {
+    "actions": [{"event": "publish", "edition": 3, "created_at": NOW}],
+    "embed_code": '<iframe src="https://go.example.com/reading?embed"></iframe>',
+    "sharing": False,
+}
 LISTS: dict[str, Any] = {
     "q": "",
+    "titles": {PUBLISHED["id"]: ["How we plan", HOSTILE, "example.org"]},
     "next_url": None,
     "first_url": None,
     "claimable": [],
@@ -862,10 +887,18 @@ WRONG = {
     "urls": "exmaple: That doesn't look like a valid URL.",
 }
 TYPED, CLAIM, QR = {"urls": "exmaple"}, {"claimable": ["Books", "Music"]}, {"slug": "roadmap"}
+PUBLIC_ENTRIES = [
+    one | {"href": f"/reading/{one['position']}", "monogram": "HP", "ray": one["position"] % 4 + 1}
+    for one in ENTRIES
+]
 SHELF: dict[str, Any] = {
     "list": PUBLISHED | {"latest_edition": 4},
     "heading": "Reading for new people",
-    "entries": [one | {"href": f"/reading/{one['position']}"} for one in ENTRIES],
+    "size": len(ENTRIES),
+    "groups": [
+        {"title": None, "entries": PUBLIC_ENTRIES[:2]},
+        {"title": HOSTILE, "entries": PUBLIC_ENTRIES[2:]},
+    ],
     "address": "https://go.example.com/reading",
     "feeds": {"rss": "/reading.rss", "json": "/reading.json", "md": "/reading.md"},
     "qr_url": "/roadmap.qr",
@@ -875,7 +908,9 @@ SHELF: dict[str, Any] = {
     "newer": 4,
     "indexed": True,
 }
-DRAFT_SHELF = {name: SHELF[name] for name in ("heading", "entries", "address", "all_addresses")} | {
+DRAFT_SHELF = {
+    name: SHELF[name] for name in ("heading", "groups", "size", "address", "all_addresses")
+} | {
     "list": A_LIST | {"latest_edition": 1, "edition": 1},
     "older": None,
     "newer": None,
@@ -1502,12 +1537,20 @@ PAGES: dict[str, Page] = {
         **(BUILDER | {"settled": True}),
     ),
     "list-published": page(
-        "lists/builder.html",
+        "lists/published.html",
         "Reading for new people",
         ADA,
         path="/app/lists/2",
         list=PUBLISHED | QR,
-        **BUILDER,
+        **OWNED_LIST,
+    ),
+    "list-share": page(
+        "lists/published.html",
+        "Reading for new people",
+        ADA,
+        path="/app/lists/2",
+        list=PUBLISHED | QR,
+        **(OWNED_LIST | {"sharing": True}),
     ),
     "list-public": page("lists/public.html", "Reading for new people", path="/reading", **SHELF),
     "list-preview": page(
@@ -1522,6 +1565,22 @@ PAGES: dict[str, Page] = {
         )
         for name in PALETTE_NAMES[1:]
     },
+    **{
+        f"list-public-{layout}": page(
+            "lists/public.html",
+            "Reading",
+            path="/reading",
+            **(SHELF | {"list": SHELF["list"] | {"layout": layout, "cover": cover}}),
+        )
+        for layout, cover in (("cards", "tiles"), ("compact", "orbits"))
+    },
+    "list-preview-framed": page(
+        "lists/public.html",
+        "Reading",
+        path="/app/lists/1/preview",
+        **(DRAFT_SHELF | {"framed": True}),
+    ),
+    "list-embed": page("lists/embed.html", "Reading", path="/reading", **SHELF),
     "link-seen": page("links/detail.html", "/roadmap", SAM, path="/app/links/1", **SEEN),
     "link-form-new": page(
         "links/form.html",

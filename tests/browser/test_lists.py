@@ -135,6 +135,7 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(
     await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
     name, state = stranger.locator("[data-slug]"), stranger.locator("#slug-state")
 
+    await stranger.locator("#publish summary").click()
     await name.press_sequentially("ad")
     await expect(state).to_contain_text("3 to 40 characters")
     await name.press_sequentially("min")
@@ -144,9 +145,8 @@ async def test_a_name_is_judged_as_it_is_typed_and_the_list_published(
     await expect(name).to_have_value("my-reading-list")
     await expect(state).to_contain_text("is available")
 
-    await stranger.locator("#publish summary").click()
     await stranger.locator("#publish .confirm-panel button").click()
-    await expect(stranger.get_by_text("Published").first).to_be_visible()
+    await expect(stranger.locator("dialog#share")).to_be_visible()
     await stranger.goto("/my-reading-list")
     await expect(stranger.get_by_role("link", name="First")).to_have_attribute(
         "href", "/my-reading-list/1"
@@ -169,6 +169,7 @@ async def test_stale_answers_about_names_are_dropped(stranger: Page, web: Site) 
         await route.continue_()  # type: ignore[attr-defined]
 
     await stranger.route("**/availability?slug=admin", slow)
+    await stranger.locator("#publish summary").click()
     name, state = stranger.locator("[data-slug]"), stranger.locator("#slug-state")
     async with stranger.expect_request("**/availability?slug=admin"):
         await name.fill("admin")
@@ -240,16 +241,16 @@ async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(
     await press("Enter")
     await expect(stranger.get_by_role("heading", level=1)).to_have_text("By keyboard alone")
 
+    await _tab_to(stranger, "#publish summary")
+    await press("Enter")
     await _tab_to(stranger, "[data-slug]")
     await write("by-keyboard")
     await expect(stranger.locator("#slug-state")).to_contain_text("is available")
-    await _tab_to(stranger, "#publish summary")
-    await press("Enter")
     await _tab_to(stranger, "#publish .confirm-panel button")
     await press("Enter")
-    await expect(stranger.get_by_text("Published").first).to_be_visible()
+    await expect(stranger.locator("dialog#share")).to_be_visible()
 
-    await _tab_to(stranger, "#published dd a")
+    await _tab_to(stranger, "#share .share-url")
     await press("Enter")
     await expect(stranger).to_have_url(re.compile("/by-keyboard$"))
     await expect(stranger.locator(".list-page-link")).to_have_text(
@@ -258,3 +259,119 @@ async def test_from_the_start_page_to_a_published_list_by_keyboard_alone(
     await _tab_to(stranger, ".list-page-link")
     await press("Enter")
     await expect(stranger).to_have_url(web.url("/three"))
+
+
+async def test_the_preview_follows_every_change(stranger: Page, web: Site) -> None:
+    web.pages["/one"] = page(b"<title>First</title>")
+    await _start(stranger, web.url("/one"), web.url("/two"))
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+    shown = stranger.frame_locator("[data-preview]")
+    await expect(shown.locator(".list-page-link").first).to_have_text("First")
+
+    await stranger.get_by_label("Title optional").fill("Weekend")
+    await expect(shown.get_by_role("heading", level=1)).to_have_text("Weekend")
+    await stranger.get_by_label("Waves").check()
+    await expect(shown.locator(".list-page-cover")).to_be_visible()
+    await stranger.get_by_label("Compact").check()
+    await expect(shown.locator(".list-page-compact")).to_have_count(1)
+    await stranger.get_by_label("Plum").check()
+    await expect(shown.locator("html[data-palette=plum]")).to_have_count(1)
+    await stranger.locator("[data-entry] [data-move='1']").first.click()
+    await expect(shown.locator(".list-page-link").nth(1)).to_have_text("First")
+    await expect(stranger.locator("[data-autosave-state=details]")).to_have_text("Saved")
+
+
+async def test_headings_are_added_dragged_and_removed_with_undo(stranger: Page, web: Site) -> None:
+    await _start(stranger, web.url("/one"), web.url("/two"))
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+    await stranger.get_by_label("Add section").fill("Later")
+    await stranger.get_by_role("button", name="Add section").click()
+    items = stranger.locator("[data-item]")
+    await expect(items.nth(2)).to_contain_text("Later")
+    await stranger.evaluate("scrollTo(0, 0)")  # the page has jumped to the new heading
+
+    await (
+        items.nth(2)
+        .locator("[data-grip]")
+        .drag_to(items.nth(1), target_position={"x": 200, "y": 3})
+    )
+    await expect(items.nth(1)).to_contain_text("Later")
+    await expect(stranger.locator("[data-order]:not([aria-busy])")).to_have_count(1)
+    await stranger.reload()
+    await expect(items.nth(1)).to_contain_text("Later")
+    shown = stranger.frame_locator("[data-preview]")
+    await expect(shown.get_by_role("heading", level=2)).to_have_text("Later")
+
+    await stranger.get_by_role("button", name="Remove Later").click()
+    await expect(items).to_have_count(2)
+    await stranger.get_by_role("button", name="Undo").click()
+    await expect(items.nth(1)).to_contain_text("Later")
+
+
+async def test_rows_are_dense_and_publish_is_in_sight(stranger: Page, web: Site) -> None:
+    await stranger.set_viewport_size({"width": 1280, "height": 800})
+    web.pages["/one"] = page(b"<title>First</title>")
+    web.pages["/two"] = page(b"<title>Second</title>")
+    await _start(stranger, web.url("/one"), web.url("/two"))
+    await expect(stranger.locator("#waiting[hx-trigger]")).to_have_count(0)
+
+    heights = await stranger.evaluate(
+        "[...document.querySelectorAll('[data-entry]')].map((row) => row.offsetHeight)"
+    )
+    publish = await stranger.locator("#publish summary").bounding_box()
+
+    assert all(52 <= height <= 64 for height in heights), heights
+    assert publish is not None
+    assert publish["y"] + publish["height"] < 800
+
+
+async def test_another_url_is_fetched_and_a_failed_one_again(stranger: Page, web: Site) -> None:
+    web.pages["/two"] = page(b"<title>Second</title>")
+    await _start(stranger, web.url("/one"))
+    first = stranger.locator("[data-entry]").first
+    again = first.get_by_role("button", name="Fetch details again")
+    await expect(again).to_be_visible()
+
+    web.pages["/one"] = page(b"<title>Up again</title>")
+    await again.click()
+    await expect(first.locator(".entry-title")).to_have_text("Up again")
+    await first.locator("summary").click()
+    await first.get_by_label("URL").fill(web.url("/two"))
+    await first.get_by_role("button", name="Save").click()
+    await expect(first.locator(".entry-title")).to_have_text("Second")
+
+
+async def test_on_a_phone_the_preview_takes_the_place_of_the_form(
+    stranger: Page, web: Site
+) -> None:
+    await stranger.set_viewport_size({"width": 390, "height": 800})
+    await _start(stranger, web.url("/one"))
+    toggle = stranger.locator("[data-preview-toggle]")
+    await expect(stranger.locator("[data-preview]")).to_be_hidden()
+
+    await toggle.click()
+    await expect(stranger.locator("[data-preview]")).to_be_visible()
+    await expect(stranger.locator("#about")).to_be_hidden()
+    await expect(toggle).to_have_text("Edit")
+    await toggle.click()
+    await expect(stranger.locator("#about")).to_be_visible()
+
+
+async def test_a_public_list_prints_on_one_page_without_buttons(stranger: Page, web: Site) -> None:
+    web.pages["/one"] = page(b"<title>First</title>")
+    await _start(stranger, web.url("/one"))
+    await expect(stranger.locator(".entry-title").first).to_have_text("First")
+    await stranger.locator("#publish summary").click()
+    await stranger.locator("[data-slug]").fill("to-print")
+    await stranger.locator("#publish .confirm-panel button").click()
+    await expect(stranger.locator("dialog#share")).to_be_visible()
+    await expect(stranger.locator("#embed-code")).to_contain_text("/to-print?embed")
+    await stranger.goto("/to-print")
+
+    printed = await stranger.pdf(format="A4")
+    await stranger.emulate_media(media="print")
+
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+    assert await stranger.locator("button:visible, .public-head:visible").count() == 0
+    await expect(stranger.get_by_role("heading", level=1)).to_be_visible()
+    await expect(stranger.locator(".list-page-link")).to_be_visible()

@@ -10,6 +10,7 @@ from refract.lists import service
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.draft_owners import CREATOR_COOKIE
 from refract.lists.models import ListEntry
+from refract.lists.schemas import MAX_SECTIONS, SectionCreate
 from tests import make
 from tests.access.objects import a_deleted_list, a_published_list
 from tests.errors.links import BLOCKED, DANGEROUS, block, checked_site
@@ -20,20 +21,22 @@ _LIST = "/lists/{list_id}"
 _ENTRY = f"{_LIST}/entries/{{entry_id}}"
 _URL = "https://example.com/entry"
 
-sends("INVALID_URL", f"POST {_LIST}/entries", json={"url": "ftp://example.com/"})
-sends("LINK_LOOP", f"POST {_LIST}/entries", json={"url": "http://go.test/nothing-here"})
+_ADDRESSED = (f"POST {_LIST}/entries", f"PATCH {_ENTRY}")
+_SECTION = f"{_LIST}/sections/{{section_id}}"
+sends("INVALID_URL", *_ADDRESSED, json={"url": "ftp://example.com/"})
+sends("LINK_LOOP", *_ADDRESSED, json={"url": "http://go.test/nothing-here"})
 sends("ORDER_MISMATCH", f"PUT {_LIST}/order", json={"entry_ids": ["1"]})
 sends("INVALID_SLUG", f"POST {_LIST}/slug", f"POST {_LIST}/publish", json={"slug": "a b"})
 sends("SLUG_RESERVED", f"POST {_LIST}/slug", f"POST {_LIST}/publish", json={"slug": "api"})
 
 
-@provokes("BLOCKED_DESTINATION", f"POST {_LIST}/entries")
+@provokes("BLOCKED_DESTINATION", *_ADDRESSED)
 async def blocked_entry(asking: Asking) -> None:
     await block(asking.rt)
     await asking.ask(json={"url": BLOCKED})
 
 
-@provokes("MALICIOUS_URL", f"POST {_LIST}/entries")
+@provokes("MALICIOUS_URL", *_ADDRESSED)
 async def dangerous_entry(asking: Asking) -> None:
     await asking.ask(json={"url": DANGEROUS}, site=await checked_site(asking))
 
@@ -88,9 +91,27 @@ _OF_A_DRAFT = (
     f"PATCH {_ENTRY}",
     f"DELETE {_ENTRY}",
     f"POST {_ENTRY}/restore",
+    f"POST {_ENTRY}/fetch",
 )
 async def change_of_a_published_list(asking: Asking) -> None:
     await asking.ask(await asking.target(list_id=await a_published_list(asking.world)))
+
+
+@provokes("LIST_IMMUTABLE", f"POST {_LIST}/sections", f"PATCH {_SECTION}", f"DELETE {_SECTION}")
+async def section_of_a_published_list(asking: Asking) -> None:
+    list_id = await a_published_list(asking.world)
+    await asking.ask(await asking.target(list_id=list_id, section_id="1"), json={"title": "A"})
+
+
+@provokes("TOO_MANY_SECTIONS", f"POST {_LIST}/sections")
+async def fifty_first_section(asking: Asking) -> None:
+    list_id = await list_of(asking, _URL)
+    maker, space = ListMaker(asking.world.owner.id), make.space(asking.rt)
+    async with asking.rt.db.write() as session:
+        for number in range(MAX_SECTIONS):
+            new = SectionCreate(title=f"Section {number}")
+            await service.add_section(session, space, maker, int(list_id), new)
+    await asking.ask(await asking.target(list_id=list_id))
 
 
 @provokes("SLUG_TAKEN", f"POST {_LIST}/slug", f"POST {_LIST}/publish")

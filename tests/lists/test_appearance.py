@@ -8,10 +8,20 @@ from collections import Counter
 import pytest
 from httpx import AsyncClient
 
+from refract.core.runtime import Runtime
+from refract.identity.models import User
 from refract.lists import card
-from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_COLOURS, PALETTE_NAMES, Palette
+from refract.lists.appearance import (
+    DEFAULT_PALETTE,
+    PALETTE_COLOURS,
+    PALETTE_NAMES,
+    Palette,
+    build_monogram,
+    choose_ray,
+)
 from refract.web.static_files import STATIC
-from tests.client import on_sqlite
+from tests import make
+from tests.client import by_key, on_sqlite
 from tests.lists.clients import code, creator, new_list, published, read
 
 HTML = {"Accept": "text/html"}
@@ -131,7 +141,9 @@ async def test_colours_are_chosen_in_the_draft_and_go_into_every_edition(
     assert draft["palette"] == DEFAULT_PALETTE
     path = f"/app/lists/{draft['id']}"
     page = (await client.get(path, headers=me)).text
-    assert re.findall(r'name="palette" value="(\w+)" checked', page) == [DEFAULT_PALETTE]
+    assert re.findall(r'name="palette" value="(\w+)" form="details" checked', page) == [
+        DEFAULT_PALETTE
+    ]
 
     assert (
         await client.post(path, headers=me, data={"title": "Reading", "palette": "plum"})
@@ -188,3 +200,75 @@ async def test_a_draft_is_previewed_as_others_will_see_it_and_by_its_maker_alone
     ).status_code == 200
     await client.post(f"/api/v1/lists/{draft['id']}/publish", headers=me, json={"slug": "reading"})
     assert (await client.get(path, headers=me)).headers["location"] == "/reading?edition=1"
+
+
+@pytest.mark.parametrize(
+    ("title", "host", "letters"),
+    [
+        ("Site Reliability Engineering", "sre.google", "SR"),
+        ("SQLite", "www.sqlite.org", "Sq"),
+        ("読書", "example.jp", "読書"),
+        (None, "blog.example.co.uk", "Ex"),
+        (None, "sub.example.com", "Ex"),
+        ("🎉", "example.com", "Ex"),
+        (None, "10.0.0.12", "12"),
+        (None, "10.0.0.113", "13"),
+        (None, "[2001:db8::7f]", "7f"),
+        (None, "localhost", "Lo"),
+        (None, "", ""),
+    ],
+)
+def test_a_tile_shows_letters_that_tell_pages_apart(
+    title: str | None, host: str, letters: str
+) -> None:
+    assert build_monogram(title, host) == letters
+
+
+def test_pages_of_a_site_share_a_colour() -> None:
+    assert choose_ray("www.example.com") == choose_ray("example.com")
+    assert {choose_ray(f"{number}.example") for number in range(50)} == {1, 2, 3, 4}
+
+
+async def test_the_author_is_shown_by_choice_and_never_an_email_address(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        key = by_key(await make.key(session, rt, ada))
+        user = await session.get_one(User, ada.id)
+        user.nickname, user.display_name = None, "ada@example.com"
+    await published(client, key, "silent", A, title="Silent")
+    await published(client, key, "signed", A, title="Signed", shows_author=True)
+
+    async def authors() -> list[str | None]:
+        paths = [f"/api/v1/public/lists/{slug}" for slug in ("silent", "signed")]
+        return [(await client.get(path)).json()["author"] for path in paths]
+
+    assert await authors() == [None, None]
+    assert "ada@example.com" not in (await client.get("/signed", headers=HTML)).text
+    async with rt.db.write() as session:
+        (await session.get_one(User, ada.id)).nickname = "Ada <L>"
+    assert await authors() == [None, "Ada <L>"]
+    assert "By Ada &lt;L&gt;" in (await client.get("/signed", headers=HTML)).text
+    assert "By Ada" not in (await client.get("/silent", headers=HTML)).text
+    assert "By Ada &lt;L&gt;" in (await client.get("/signed?embed", headers=HTML)).text
+
+
+async def test_layout_and_cover_are_chosen_and_go_into_every_edition(client: AsyncClient) -> None:
+    me = creator()
+    chosen = {"layout": "cards", "cover": "waves"}
+    made = await published(client, me, "reading", A, **chosen)
+
+    page = (await client.get("/reading", headers=HTML)).text
+    edition = (await client.post(f"/api/v1/lists/{made['id']}/editions", headers=me)).json()
+    cleared = await client.patch(
+        f"/api/v1/lists/{edition['id']}", headers=me, json={"layout": None, "cover": None}
+    )
+
+    assert "list-page-entries list-page-cards" in page
+    assert 'class="cover list-page-cover"' in page
+    assert {name: edition[name] for name in chosen} == chosen
+    assert (cleared.json()["layout"], cleared.json()["cover"]) == ("list", "none")
+    wrong = await client.patch(
+        f"/api/v1/lists/{edition['id']}", headers=me, json={"cover": "https://example.com/a.png"}
+    )
+    assert code(wrong) == (422, "VALIDATION_FAILED")

@@ -278,11 +278,37 @@ async def test_change_an_entry(client: AsyncClient) -> None:
     assert (again.json()["title"], again.json()["description"]) == (None, "About it")
 
 
+async def test_another_url_takes_over_unless_texts_were_written(client: AsyncClient) -> None:
+    made = await new_list(client, ME, URL, "https://example.com/b")
+    path = f"/api/v1/lists/{made['id']}/entries/{made['entries'][0]['id']}"
+    await client.patch(path, headers=ME, json={"title": "Mine"})
+
+    moved = await client.patch(path, headers=ME, json={"url": "EXAMPLE.com/b?utm_source=x"})
+
+    assert moved.status_code == 200
+    body = moved.json()
+    assert (body["url"], body["normalized_url"]) == (
+        "https://EXAMPLE.com/b?utm_source=x",
+        "https://example.com/b",
+    )
+    assert (body["title"], body["fetch_status"], body["position"]) == ("Mine", "pending", 1)
+    assert [entry["duplicate"] for entry in (await read(client, ME, made["id"]))["entries"]] == [
+        False,
+        True,
+    ]
+    loop = await client.patch(path, headers=ME, json={"url": "http://go.test/nowhere"})
+    assert code(loop) == (422, "LINK_LOOP")
+    stranger = await client.patch(path, headers=creator(), json={"url": "ftp://bad"})
+    assert code(stranger) == (404, "LIST_NOT_FOUND")
+    again = await client.post(f"{path}/fetch", headers=ME)
+    assert (again.status_code, again.json()["fetch_status"]) == (200, "pending")
+
+
 @on_sqlite
 async def test_change_refuses_what_does_not_fit(client: AsyncClient) -> None:
     made = await new_list(client, ME, URL)
     path = f"/api/v1/lists/{made['id']}/entries/{made['entries'][0]['id']}"
-    bodies: list[Any] = [{"title": "x" * 201}, {"url": "https://example.com/"}, {"description": 1}]
+    bodies: list[Any] = [{"title": "x" * 201}, {"href": "https://example.com/"}, {"description": 1}]
 
     for body in bodies:
         assert code(await client.patch(path, headers=ME, json=body)) == (422, "VALIDATION_FAILED")
@@ -543,11 +569,23 @@ async def test_everybody_reads_a_published_list(client: AsyncClient) -> None:
         "title": "Reading",
         "description": None,
         "palette": "cobalt",
+        "layout": "list",
+        "cover": "none",
+        "author": None,
         "edition": 1,
         "latest_edition": 1,
         "published_at": "2026-06-01T12:00:00Z",
         "url": "http://go.test/reading",
-        "entries": [{"position": 1, "url": URL, "title": None, "description": None, "image": None}],
+        "entries": [
+            {
+                "position": 1,
+                "section": None,
+                "url": URL,
+                "title": None,
+                "description": None,
+                "image": None,
+            }
+        ],
     }
     assert entry not in response.text
 

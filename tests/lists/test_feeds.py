@@ -29,20 +29,33 @@ def entry(
     url: str,
     description: str | None = None,
     image: str | None = None,
+    section: str | None = None,
 ) -> PublicEntry:
     return PublicEntry(
-        position=position, url=url, title=title, description=description, image=image
+        position=position,
+        section=section,
+        url=url,
+        title=title,
+        description=description,
+        image=image,
     )
 
 
 def a_list(
-    *entries: PublicEntry, title: str | None = "Reading", edition: int = 1, latest: int = 1
+    *entries: PublicEntry,
+    title: str | None = "Reading",
+    edition: int = 1,
+    latest: int = 1,
+    author: str | None = None,
 ) -> PublicList:
     url = "https://go.example/reading" + ("" if edition == latest else f"?edition={edition}")
     return PublicList(
         slug="reading",
         title=title,
         description="For you & me",
+        layout="list",
+        cover="none",
+        author=author,
         palette="cobalt",
         edition=edition,
         latest_edition=latest,
@@ -124,3 +137,35 @@ def test_markdown_says_what_it_is_and_no_title_breaks_out() -> None:
     assert "\\](" in text
     assert text.count("\n2. ") == 1
     assert render_markdown(a_list(title=None), "https://go.example").startswith("# reading\n")
+
+
+def test_feeds_and_markdown_know_sections_and_author() -> None:
+    found = a_list(
+        entry(1, "Before", "https://example.com/1"),
+        entry(2, "First", "https://example.com/2", section="Start <here>"),
+        entry(3, "Second", "https://example.com/3", section="Start <here>"),
+        author="Ada",
+    )
+
+    rss = feedparser.parse(render_rss(found, "https://go.example"))
+    feed = json.loads(render_json_feed(found, "https://go.example"))
+    markdown = render_markdown(found, "https://go.example")
+
+    assert [[tag.term for tag in item.get("tags", [])] for item in rss.entries] == [
+        [],
+        ["Start <here>"],
+        ["Start <here>"],
+    ]
+    assert [item.get("tags") for item in feed["items"]] == [
+        None,
+        ["Start <here>"],
+        ["Start <here>"],
+    ]
+    assert feed["authors"] == [{"name": "Ada"}]
+    lines = [line for line in markdown.splitlines() if line]
+    assert lines[2:6] == [
+        "1. [Before](<https://example.com/1>)",
+        "## Start \\<here\\>",
+        "2. [First](<https://example.com/2>)",
+        "3. [Second](<https://example.com/3>)",
+    ]

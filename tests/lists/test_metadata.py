@@ -161,6 +161,47 @@ async def test_a_persons_edit_during_the_fetch_wins(
     assert {"title": entry.title, "description": entry.description} == expected
 
 
+async def test_a_result_for_the_old_url_is_dropped(
+    rt: Runtime, web: Site, clock: ManualClock
+) -> None:
+    gate, reached = asyncio.Event(), asyncio.Event()
+    web.pages["/old"] = held(gate, page(b"<title>Old</title>"), reached)
+    web.pages["/new"] = page(b"<title>New</title>")
+    (entry_id,) = await _add(rt, web.url("/old"))
+    list_id = (await _entry(rt, entry_id)).list_id
+    fetching_it = asyncio.ensure_future(fetch_entry(rt, FetchEntry(entry_id=entry_id)))
+    await reached.wait()
+
+    async with rt.db.write() as session:
+        changes, address = EntryPatch(url=web.url("/new")), make.address(web.url("/new"))
+        await service.edit_entry(
+            session, WHO, list_id, entry_id, changes, clock.now(), address=address
+        )
+    gate.set()
+    await fetching_it
+
+    assert (await _entry(rt, entry_id)).fetch_status == "pending"
+    await fetch_entry(rt, FetchEntry(entry_id=entry_id))
+    assert (await _entry(rt, entry_id)).title == "New"
+
+
+async def test_a_failed_page_is_fetched_again(rt: Runtime, web: Site, clock: ManualClock) -> None:
+    (entry_id,) = await _add(rt, web.url("/page"))
+    await fetch_entry(rt, FetchEntry(entry_id=entry_id))
+    entry = await _entry(rt, entry_id)
+    assert (entry.fetch_status, entry.title) == ("failed", None)
+    web.pages["/page"] = page(b"<title>Up again</title>")
+    clock.advance(3600)
+
+    async with rt.db.write() as session:
+        await service.refetch_entry(session, WHO, entry.list_id, entry_id, clock.now())
+        assert await service.fail_stale_entries(session, clock.now()) == 0
+    await fetch_entry(rt, FetchEntry(entry_id=entry_id))
+
+    entry = await _entry(rt, entry_id)
+    assert (entry.fetch_status, entry.title) == ("success", "Up again")
+
+
 @on_sqlite
 async def test_publishing_and_removing_do_not_stop_a_fetch(
     rt: Runtime, web: Site, clock: ManualClock

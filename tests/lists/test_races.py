@@ -17,6 +17,7 @@ from refract.lists import service
 from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound, OrderMismatch
 from refract.lists.models import LinkList, ListAction, ListEntry
+from refract.lists.sections import ListItem
 from refract.names.errors import SlugTaken
 from refract.names.models import Name
 from tests import make
@@ -148,8 +149,8 @@ async def _busy_client(rt: Runtime, who: ListCaller, list_id: int, dice: random.
                 case "reorder":
                     await service.reorder_entries(session, who, list_id, shuffled, now)
                 case "shift":
-                    await service.move_entry(
-                        session, who, list_id, chosen, dice.choice([-1, 1]), now
+                    await service.move_item(
+                        session, who, list_id, ListItem(chosen), dice.choice([-1, 1]), now
                     )
 
         assert await _until_done(rt, step) in (

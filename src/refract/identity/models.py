@@ -95,7 +95,7 @@ class User(Model):
     @property
     def chosen_name(self) -> str:
         """Return the nickname, or the provider's name unless it is an email address, or ''."""
-        return _choose_name(self.nickname, self.display_name)
+        return choose_name(self.nickname, self.display_name)
 
     @property
     def public_name(self) -> str:
@@ -103,13 +103,14 @@ class User(Model):
         return get_public_name(self.nickname, self.display_name)
 
 
-def _choose_name(nickname: str | None, display_name: str) -> str:
+def choose_name(nickname: str | None, display_name: str) -> str:
+    """Return `User.chosen_name` of a user with these columns."""
     return nickname or ("" if _ADDRESS.fullmatch(display_name) else display_name)
 
 
 def get_public_name(nickname: str | None, display_name: str) -> str:
     """Return `User.public_name` of a user with these columns."""
-    return _choose_name(nickname, display_name) or UNNAMED_USER
+    return choose_name(nickname, display_name) or UNNAMED_USER
 
 
 class ApiKey(Model):

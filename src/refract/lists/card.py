@@ -15,7 +15,7 @@ from typing import Final
 
 from refract.core.extraction.tasks import ExtractionTask
 from refract.core.png import encode_png
-from refract.lists.palettes import PALETTE_COLOURS, Palette
+from refract.lists.appearance import PALETTE_COLOURS, Palette
 
 DRAW_CARD: Final = ExtractionTask(
     "card", "refract.lists.card:draw_card", cpu_seconds=2, wall_seconds=20.0, max_output=1024 * 1024

@@ -26,6 +26,7 @@ from refract.lists.presentation import (
 from refract.lists.schemas import (
     EntriesResult,
     EntryOut,
+    EntryPatch,
     EntryResult,
     ListCreate,
     ListOut,
@@ -118,6 +119,58 @@ async def check_address(rt: Runtime, client: ListClient, url: str) -> CheckedAdd
     return found
 
 
+async def check_changed_address(
+    rt: Runtime, client: ListClient, list_id: int, changes: EntryPatch
+) -> CheckedAddress | None:
+    """Return the checked URL of a changed entry, or None if it stays.
+
+    No URL is checked for a list that the caller may not edit.
+    """
+    if changes.url is None:
+        return None
+    async with rt.db.read() as session:
+        await service.get_draft(session, client.caller, list_id)
+    return await check_address(rt, client, changes.url)
+
+
+async def save_entry(
+    session: WriteSession,
+    rt: Runtime,
+    client: ListClient,
+    list_id: int,
+    entry_id: int,
+    changes: EntryPatch,
+    address: CheckedAddress | None,
+) -> ListEntry:
+    """Change an entry. A new URL counts like a new entry, and its page is fetched."""
+    await service.lock_draft(session, client.caller, list_id)
+    old = await queries.find_entry(session, list_id, entry_id)
+    before = old.href, old.link_id
+    entry = await service.edit_entry(
+        session, client.caller, list_id, entry_id, changes, rt.clock.now(), address
+    )
+    if (entry.href, entry.link_id) != before:
+        await _charge_entry(session, rt, client)
+        await enqueue_entry_jobs(session, rt, [entry], client.caller.user_id)
+    return entry
+
+
+async def fetch_again(
+    session: WriteSession, rt: Runtime, client: ListClient, list_id: int, entry_id: int
+) -> ListEntry:
+    """Fetch an entry's page again. It counts like a new entry."""
+    entry = await service.refetch_entry(session, client.caller, list_id, entry_id, rt.clock.now())
+    await _charge_entry(session, rt, client)
+    await enqueue_entry_jobs(session, rt, [entry], client.caller.user_id)
+    return entry
+
+
+async def _charge_entry(session: WriteSession, rt: Runtime, client: ListClient) -> None:
+    if client.is_anonymous:
+        limit = rt.settings.anonymous_entries_per_hour
+        await charge(session, f"entries:{client.network}", 1, per_hour=limit, now=rt.clock.now())
+
+
 async def add_single_entry(
     session: WriteSession,
     rt: Runtime,
@@ -128,9 +181,7 @@ async def add_single_entry(
 ) -> EntryOut:
     """Add a URL, charge the rate limit and enqueue the fetch, in one transaction."""
     (entry,) = await service.add_entries(session, space, client.caller, list_id, [address])
-    if client.is_anonymous:
-        limit = rt.settings.anonymous_entries_per_hour
-        await charge(session, f"entries:{client.network}", 1, per_hour=limit, now=rt.clock.now())
+    await _charge_entry(session, rt, client)
     await enqueue_entry_jobs(session, rt, [entry], client.caller.user_id)
     return (await _build_entry_outs(session, rt, [entry]))[entry.id]
 

@@ -76,9 +76,10 @@ async def enqueue_entry_jobs(
 
 @handles(FetchEntry)
 async def fetch_entry(rt: Runtime, job: FetchEntry) -> None:
-    """Fill in the page's metadata. There is one attempt, and its result is final.
+    """Fill in the page's metadata. There is one attempt.
 
-    Only a failure of our own database is retried.
+    Only a failure of our own database is retried. If the URL was changed meanwhile, the result is
+    dropped: its own job fills it in.
     """
     async with rt.db.read() as session:
         pending = await queries.find_pending_entry(session, job.entry_id)
@@ -86,7 +87,7 @@ async def fetch_entry(rt: Runtime, job: FetchEntry) -> None:
         return  # removed in the meantime
     found = await _fetch_metadata(rt, *pending)  # slow: no transaction is open here
     async with rt.db.write() as writing:
-        await service.fill_entry(writing, job.entry_id, found, rt.clock.now())
+        await service.fill_entry(writing, job.entry_id, found, rt.clock.now(), href=pending[0])
 
 
 async def _fetch_metadata(rt: Runtime, href: str, owner_id: int | None) -> PageMetadata | None:

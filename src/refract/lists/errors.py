@@ -18,12 +18,20 @@ class EntryNotFound(NotFound):
     """The list doesn't have this entry."""
 
 
+class SectionNotFound(NotFound):
+    """The list doesn't have this section."""
+
+
 class EmptyList(Invalid):
     """Add at least one entry before you publish the list."""
 
 
 class TooManyEntries(Invalid):
     """A list can have at most {limit} entries."""
+
+
+class TooManySections(Invalid):
+    """A list can have at most {limit} sections."""
 
 
 class TooManyUrls(Invalid):
@@ -43,7 +51,7 @@ class SlugLocked(Conflict):
 
 
 class OrderMismatch(Conflict):
-    """The order must contain every entry exactly once. Reload the list and try again."""
+    """The order must contain each entry and section exactly once. Reload the list and try again."""
 
 
 class ListUnavailable(RefractError):

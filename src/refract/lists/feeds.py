@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from datetime import UTC
 from email.utils import format_datetime
+from itertools import groupby
 from xml.sax.saxutils import escape, quoteattr
 
 from refract.lists.schemas import PublicEntry, PublicList
@@ -37,10 +38,11 @@ def _render_rss_item(found: PublicList, entry: PublicEntry) -> str:
     about = (
         f"<description>{_escape_xml(entry.description)}</description>" if entry.description else ""
     )
+    section = f"<category>{_escape_xml(entry.section)}</category>" if entry.section else ""
     published = format_datetime(found.published_at.astimezone(UTC), usegmt=True)
     return (
         f"<item><title>{_escape_xml(entry.title or NO_TITLE)}</title>"
-        f"<link>{_escape_xml(entry.url)}</link>{about}"
+        f"<link>{_escape_xml(entry.url)}</link>{about}{section}"
         f'<guid isPermaLink="false">{_escape_xml(_build_item_id(found, entry))}</guid>'
         f"<pubDate>{published}</pubDate></item>"
     )
@@ -54,6 +56,7 @@ def render_json_feed(found: PublicList, base_url: str) -> str:
             "title": entry.title or NO_TITLE,
             "content_text": entry.description or entry.title or entry.url,
             **({"image": entry.image} if entry.image else {}),
+            **({"tags": [entry.section]} if entry.section else {}),
             "date_published": found.published_at.isoformat(),
         }
         for entry in found.entries
@@ -64,6 +67,7 @@ def render_json_feed(found: PublicList, base_url: str) -> str:
         "home_page_url": found.url,
         "feed_url": _build_feed_url(found, "json", base_url),
         **({"description": found.description} if found.description else {}),
+        **({"authors": [{"name": found.author}]} if found.author else {}),
         "items": items,
     }
     return json.dumps(feed, ensure_ascii=False, indent=1)
@@ -73,11 +77,11 @@ def render_markdown(found: PublicList, base_url: str) -> str:  # noqa: ARG001 - 
     parts = [f"# {_escape_markdown(get_title(found))}"]
     if found.description:
         parts.append(_escape_markdown(found.description))
-    parts.append(
-        "\n".join(
-            _render_markdown_line(number, entry) for number, entry in enumerate(found.entries, 1)
-        )
-    )
+    numbered = enumerate(found.entries, 1)
+    for section, entries in groupby(numbered, key=lambda pair: pair[1].section):
+        if section is not None:
+            parts.append(f"## {_escape_markdown(section)}")
+        parts.append("\n".join(_render_markdown_line(*pair) for pair in entries))
     parts.append(f"<{found.url}>")
     return "\n\n".join(parts) + "\n"
 

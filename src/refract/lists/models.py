@@ -30,7 +30,7 @@ class ListStatus(StrEnum):
 
 
 class FetchStatus(StrEnum):
-    """The state of fetching an entry's page. Success and failure are final."""
+    """The state of fetching an entry's page. Its owner can have it fetched again."""
 
     PENDING = "pending"
     SUCCESS = "success"
@@ -73,6 +73,11 @@ class LinkList(Model):
     title: Mapped[str | None] = mapped_column(String(200))
     description: Mapped[str | None] = mapped_column(Text)
     palette: Mapped[str | None] = mapped_column(String(20))  # null: the default palette
+    layout: Mapped[str | None] = mapped_column(String(10))  # null: the default layout
+    cover: Mapped[str | None] = mapped_column(String(20))  # null: none
+    shows_author: Mapped[bool] = mapped_column(default=False, server_default=false())
+    # Headings between the entries, in order; see `lists.sections`.
+    sections: Mapped[list[dict[str, Any]] | None] = mapped_column(JSON(none_as_null=True))
     # Of a draft only the requested name: the names table decides when it is published.
     slug: Mapped[str | None] = mapped_column(text_key(40))
     status: Mapped[str] = mapped_column(String(10))

@@ -8,8 +8,18 @@ from typing import Any, Literal, Protocol
 from refract.core.lookalikes import to_ascii_url
 from refract.core.urls import BadUrl, normalize_url, parse_web_url
 from refract.links.models import FlagReason, Link, LinkState, Visibility
+from refract.lists.appearance import (
+    COVER_NAMES,
+    DEFAULT_COVER,
+    DEFAULT_LAYOUT,
+    DEFAULT_PALETTE,
+    LAYOUT_NAMES,
+    PALETTE_NAMES,
+    Cover,
+    Layout,
+    Palette,
+)
 from refract.lists.models import FetchStatus, LinkList, ListAction, ListEntry, ListEvent, ListStatus
-from refract.lists.palettes import DEFAULT_PALETTE, PALETTE_NAMES, Palette
 from refract.lists.schemas import (
     EntryOut,
     ListActionOut,
@@ -18,7 +28,9 @@ from refract.lists.schemas import (
     ListSummary,
     PublicEntry,
     PublicList,
+    SectionOut,
 )
+from refract.lists.sections import ListSection, load_sections
 
 EntryState = Literal["live", "blocked", "gone"]
 
@@ -36,6 +48,8 @@ class ListDetails:
     link_list: LinkList
     views: int = 0
     epoch: int = 0
+    author: str | None = None
+    """The public name of the owner, if the list shows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +167,7 @@ def build_list(seen: ListDetails, entries: list[EntryOut], base_url: str) -> Lis
     return ListOut(
         **_build_fields(seen.link_list, seen.views, base_url),
         entry_count=len(entries),
+        sections=[SectionOut.model_validate(section) for section in load_sections(seen.link_list)],
         entries=entries,
     )
 
@@ -163,6 +178,9 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
         "title": found.title,
         "description": found.description,
         "palette": get_palette(found),
+        "layout": get_layout(found),
+        "cover": get_cover(found),
+        "shows_author": found.shows_author,
         "slug": found.slug,
         "status": ListStatus(found.status),
         "on_hold": found.on_hold,
@@ -181,18 +199,21 @@ def _build_fields(found: LinkList, views: int, base_url: str) -> dict[str, Any]:
 
 
 def build_public_list(
-    found: LinkList, latest: int, shown: Sequence[ResolvedEntry], base_url: str
+    seen: ListDetails, latest: int, shown: Sequence[ResolvedEntry], base_url: str
 ) -> PublicList:
     """Return the public view: without unavailable entries, positions unchanged."""
+    found = seen.link_list
     entries = [
         PublicEntry(
             position=line.entry.position,
+            section=section.title if section else None,
             url=line.url,
             title=line.entry.title,
             description=line.entry.description,
             image=line.entry.image,
         )
-        for line in shown
+        for section, lines in group_by_section(found, shown)
+        for line in lines
         if line.state == "live"
     ]
     return PublicList(
@@ -200,6 +221,9 @@ def build_public_list(
         title=found.title,
         description=found.description,
         palette=get_palette(found),
+        layout=get_layout(found),
+        cover=get_cover(found),
+        author=seen.author,
         edition=found.edition or 1,
         latest_edition=latest,
         published_at=found.published_at or found.updated_at,
@@ -211,6 +235,27 @@ def build_public_list(
 def get_palette(found: LinkList) -> Palette:
     """Return the list's palette, or the default if it is no longer offered."""
     return next((name for name in PALETTE_NAMES if name == found.palette), DEFAULT_PALETTE)
+
+
+def get_layout(found: LinkList) -> Layout:
+    return next((name for name in LAYOUT_NAMES if name == found.layout), DEFAULT_LAYOUT)
+
+
+def get_cover(found: LinkList) -> Cover:
+    return next((name for name in COVER_NAMES if name == found.cover), DEFAULT_COVER)
+
+
+def group_by_section(
+    found: LinkList, shown: Iterable[ResolvedEntry]
+) -> list[tuple[ListSection | None, list[ResolvedEntry]]]:
+    """Return the entries below each heading, first those without one. Empty groups are left out."""
+    waiting = load_sections(found)
+    groups: list[tuple[ListSection | None, list[ResolvedEntry]]] = [(None, [])]
+    for line in shown:
+        while waiting and waiting[0].position <= line.entry.position:
+            groups.append((waiting.pop(0), []))
+        groups[-1][1].append(line)
+    return [(section, lines) for section, lines in groups if lines]
 
 
 def build_list_url(found: LinkList, latest: int, base_url: str) -> str:

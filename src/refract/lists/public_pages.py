@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 from starlette.responses import Response
 
@@ -12,14 +13,17 @@ from refract.core.threads import WorkThreadPool
 from refract.limits.service import RenderLimit
 from refract.links.safety.blocked_domains import BlockedDomainCache
 from refract.lists import card, queries
+from refract.lists.appearance import build_monogram, choose_ray
 from refract.lists.feeds import FEEDS, get_title, join_addresses
 from refract.lists.models import LinkList
 from refract.lists.presentation import (
     EntryState,
+    ListDetails,
     ResolvedEntry,
     build_list_url,
     build_public_list,
     get_palette,
+    group_by_section,
     resolve_entries,
 )
 from refract.lists.queries import PublishedEdition
@@ -78,14 +82,12 @@ class PublicLists:
         query = (
             "" if link_list.edition == published.latest_edition else f"?edition={link_list.edition}"
         )
-        public = build_public_list(link_list, published.latest_edition, shown, self._base)
+        public = build_public_list(published.details, published.latest_edition, shown, self._base)
         context = {
             "list": public,
             "heading": get_title(public),
-            "entries": [
-                _build_entry_context(line, f"/{link_list.slug}/{line.entry.position}{query}")
-                for line in shown
-            ],
+            "size": len(shown),
+            "groups": _build_groups(link_list, shown, query),
             "address": build_list_url(link_list, published.latest_edition, self._base),
             "feeds": {kind: f"/{link_list.slug}.{kind}{query}" for kind in FEEDS},
             "qr_url": f"/{link_list.slug}.qr",
@@ -121,9 +123,7 @@ class PublicLists:
     ) -> Response:
         write, media_type = FEEDS[kind]
         body = write(
-            build_public_list(
-                published.details.link_list, published.latest_edition, shown, self._base
-            ),
+            build_public_list(published.details, published.latest_edition, shown, self._base),
             self._base,
         ).encode()
         etag = f'"{hashlib.blake2b(body, digest_size=12).hexdigest()}"'
@@ -200,13 +200,17 @@ class PublicLists:
         )
 
 
-def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str) -> dict[str, Any]:
+def build_preview(
+    seen: ListDetails, shown: Sequence[ResolvedEntry], base_url: str
+) -> dict[str, Any]:
     """Return the context of a draft's preview. Its links go to the destinations, uncounted."""
-    public = build_public_list(found, found.edition or 1, shown, base_url)
+    found = seen.link_list
+    public = build_public_list(seen, found.edition or 1, shown, base_url)
     return {
         "list": public,
         "heading": get_title(public) or gettext("Untitled list"),
-        "entries": [_build_entry_context(line, line.href) for line in shown],
+        "size": len(shown),
+        "groups": _build_groups(found, shown),
         "address": f"{base_url}/{public.slug}",
         "all_addresses": join_addresses(public.entries),
         "older": None,
@@ -215,8 +219,33 @@ def build_preview(found: LinkList, shown: Sequence[ResolvedEntry], base_url: str
     }
 
 
+def _build_groups(
+    found: LinkList, shown: Sequence[ResolvedEntry], query: str | None = None
+) -> list[dict[str, Any]]:
+    """Return the sections with their entries.
+
+    With `query`, that of the edition, links are counted; without, they go to the destinations.
+    """
+    return [
+        {
+            "title": section.title if section else None,
+            "entries": [
+                _build_entry_context(
+                    line,
+                    line.href if query is None else f"/{found.slug}/{line.entry.position}{query}",
+                )
+                for line in lines
+            ],
+        }
+        for section, lines in group_by_section(found, shown)
+    ]
+
+
 def _build_entry_context(line: ResolvedEntry, href: str) -> dict[str, Any]:
+    host = (urlsplit(line.href).hostname or "").removeprefix("www.")
     return {
+        "monogram": build_monogram(line.entry.title, host),
+        "ray": choose_ray(host),
         "position": line.entry.position,
         "title": line.entry.title,
         "description": line.entry.description,

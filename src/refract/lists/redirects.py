@@ -17,6 +17,7 @@ from refract.redirect.resolver import (
     ShortLinkRequest,
     WarningOutcome,
 )
+from refract.web.middleware import EMBEDDED_PAGE_HEADERS
 
 
 class PublicListHandler:
@@ -29,6 +30,7 @@ class PublicListHandler:
         self._engine = engine
         self._frontend = frontend
         self._public = PublicLists(rt)
+        self._allows_embeds = rt.settings.list_embeds
 
     async def __call__(
         self, scope: Scope, found: RedirectTarget, request: ShortLinkRequest
@@ -48,7 +50,11 @@ class PublicListHandler:
                 or MissingOutcome()
             )
         if request.view in (LinkView.FOLLOW, LinkView.PREVIEW) and not request.extra.strip("/"):
-            return await self._render_page(scope, await self._public.get_page(found.id, edition))
+            page = await self._public.get_page(found.id, edition)
+            if page is None:
+                return MissingOutcome()
+            is_embedded = self._allows_embeds and "embed" in _parse_query(request.query)
+            return await self._render_page(scope, page, is_embedded=is_embedded)
         if request.view is LinkView.FOLLOW:
             return self._resolve_entry(
                 found, await self._public.get_entry(found.id, request.extra, edition)
@@ -56,14 +62,19 @@ class PublicListHandler:
         return MissingOutcome()
 
     async def _render_page(
-        self, scope: Scope, page: PublicListPage | None
-    ) -> ASGIApp | MissingOutcome:
-        if page is None:
-            return MissingOutcome()
+        self, scope: Scope, page: PublicListPage, *, is_embedded: bool
+    ) -> ASGIApp:
         if scope["method"] == "GET":
             await self._engine.record_click(
                 scope, RedirectTarget(kind="list", id=page.list_id, name=page.slug)
             )
+        if is_embedded:  # the same for all visitors: no one is signed in on another site's page
+            response = await self._frontend.render_slow_page(
+                scope, "lists/embed.html", page_title=page.title, **page.context
+            )
+            del response.headers["set-cookie"]
+            response.headers.update(EMBEDDED_PAGE_HEADERS)
+            return response
         manage_url = await self._get_manage_url(scope, page)
         response = await self._frontend.render_slow_page(
             scope, "lists/public.html", page_title=page.title, manage_url=manage_url, **page.context
@@ -106,7 +117,11 @@ class PublicListHandler:
 
 def _parse_edition(query: str) -> int | None:
     """Return the requested edition: None for the latest, 0 (never used) if it is invalid."""
-    value = QueryParams(query.encode("utf-8", "replace").decode()).get("edition")
+    value = _parse_query(query).get("edition")
     if value is None:
         return None
     return int(value) if value.isascii() and value.isdigit() and 0 < len(value) < 7 else 0
+
+
+def _parse_query(query: str) -> QueryParams:
+    return QueryParams(query.encode("utf-8", "replace").decode())

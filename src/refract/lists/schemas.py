@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     ConfigDict,
     Field,
     StringConstraints,
@@ -15,11 +14,12 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema
+from refract.lists.appearance import Cover, Layout, Palette
 from refract.lists.models import FetchStatus, ListEvent, ListStatus
-from refract.lists.palettes import Palette
 
 MAX_ENTRIES = 1_000
 MAX_BATCH_ENTRIES = 200
+MAX_SECTIONS = 50
 MAX_URL_LENGTH = 2_000
 
 
@@ -32,6 +32,9 @@ ListTitle = Annotated[
 ]
 ListDescription = Annotated[
     str, StringConstraints(strip_whitespace=True, max_length=2000), AfterValidator(_none_if_empty)
+]
+SectionTitle = Annotated[
+    str, StringConstraints(strip_whitespace=True, min_length=1, max_length=100)
 ]
 EntryUrl = Annotated[
     str,
@@ -47,6 +50,11 @@ class ListCreate(InputSchema):
     title: ListTitle | None = Field(default=None, examples=["Reading for new people"])
     description: ListDescription | None = None
     palette: Palette | None = Field(default=None, description="The colours of the public page.")
+    layout: Layout | None = Field(default=None, description="The layout of the public page.")
+    cover: Cover | None = Field(default=None, description="The picture above the title.")
+    shows_author: bool = Field(
+        default=False, description="Show your name on the public page, never your email address."
+    )
 
 
 class ListPatch(InputSchema):
@@ -57,26 +65,15 @@ class ListPatch(InputSchema):
     palette: Palette | None = Field(
         default=None, description="The colours of the public page; null for the default."
     )
-
-
-class ListDetailsForm(BaseModel):
-    """The form of a draft. A blank field clears its value, so the form says what it contains."""
-
-    has_details: bool = False  # for publishing; saving always changes them
-    title: str = ""
-    description: str = ""
-    palette: str = ""
-    has_name: bool = False
-    slug: str = ""
-
-    @property
-    def name(self) -> str | None:
-        return self.slug.strip() or None
-
-    def build_patch(self) -> dict[str, str]:
-        """Return the details, without a palette if none was chosen."""
-        texts = {"title": self.title, "description": self.description}
-        return texts | ({"palette": self.palette} if self.palette else {})
+    layout: Layout | None = Field(
+        default=None, description="The layout of the public page; null for the default."
+    )
+    cover: Cover | None = Field(
+        default=None, description="The picture above the title; null for none."
+    )
+    shows_author: bool = Field(
+        default=False, description="Show your name on the public page, never your email address."
+    )
 
 
 class EntriesCreate(InputSchema):
@@ -100,16 +97,44 @@ class EntriesCreate(InputSchema):
 
 
 class EntryPatch(InputSchema):
-    """Changes of an entry. Omitted fields are unchanged; null clears a field."""
+    """Changes of an entry. Omitted fields are unchanged; null clears a field.
 
+    A new `url` is fetched: it fills title and description unless you wrote them.
+    """
+
+    url: EntryUrl | SkipJsonSchema[None] = None
     title: ListTitle | None = None
     description: ListDescription | None = None
 
 
+class SectionCreate(InputSchema):
+    """A heading above the entry at `position`; by default below all entries."""
+
+    title: SectionTitle = Field(examples=["Start here"])
+    position: Annotated[int, Field(ge=1, le=MAX_ENTRIES + 1)] | SkipJsonSchema[None] = None
+
+
+class SectionPatch(InputSchema):
+    """Changes of a section. Omitted fields are unchanged."""
+
+    title: SectionTitle | SkipJsonSchema[None] = Field(default=None, examples=["Start here"])
+    position: Annotated[int, Field(ge=1, le=MAX_ENTRIES + 1)] | SkipJsonSchema[None] = None
+
+
+class SectionPlace(InputSchema):
+    """The new position of a section."""
+
+    id: Id
+    position: Annotated[int, Field(ge=1, le=MAX_ENTRIES + 1)]
+
+
 class EntryOrder(InputSchema):
-    """The ids of all entries of the list, in the new order."""
+    """The ids of all entries of the list, in the new order, and the places of its sections."""
 
     entry_ids: Annotated[list[Id], Field(max_length=MAX_ENTRIES)]
+    sections: (
+        Annotated[list[SectionPlace], Field(max_length=MAX_SECTIONS)] | SkipJsonSchema[None]
+    ) = Field(default=None, description="All sections. Omit to keep their positions.")
 
 
 class SlugIn(InputSchema):
@@ -146,6 +171,14 @@ class EntryOut(OutputSchema):
     clicks: int = Field(description="Clicks, without bots.")
 
 
+class SectionOut(OutputSchema):
+    """A heading, and the position of the first entry below it."""
+
+    id: Id
+    title: str = Field(examples=["Start here"])
+    position: int
+
+
 class ListSummary(OutputSchema):
     """A list without its entries. `url` is null until it is published."""
 
@@ -153,6 +186,9 @@ class ListSummary(OutputSchema):
     title: str | None
     description: str | None
     palette: Palette
+    layout: Layout
+    cover: Cover
+    shows_author: bool
     slug: str | None
     status: ListStatus
     on_hold: bool = Field(description="The owner's account is suspended, so the page returns 410.")
@@ -169,8 +205,9 @@ class ListSummary(OutputSchema):
 
 
 class ListOut(ListSummary):
-    """A list with its entries."""
+    """A list with its entries and the headings between them."""
 
+    sections: list[SectionOut]
     entries: list[EntryOut]
 
 
@@ -211,6 +248,7 @@ class ClaimResult(OutputSchema):
 
 class PublicEntry(OutputSchema):
     position: int
+    section: str | None = Field(description="The heading above the entry and those after it.")
     url: str
     title: str | None
     description: str | None
@@ -224,6 +262,9 @@ class PublicList(OutputSchema):
     title: str | None
     description: str | None
     palette: Palette
+    layout: Layout
+    cover: Cover
+    author: str | None = Field(description="The name of the owner, if the list shows it.")
     edition: int
     latest_edition: int
     published_at: datetime

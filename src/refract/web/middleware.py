@@ -37,6 +37,26 @@ PAGE_POLICY = (
     b" 'self'; connect-src 'self'; manifest-src 'self'; form-action 'self'; frame-ancestors 'none';"
     b" base-uri 'none'"
 )
+FRAMING_PAGE_HEADERS: dict[str, str] = {
+    "Content-Security-Policy": PAGE_POLICY.decode() + "; frame-src 'self'",
+    "X-Frame-Options": "DENY",
+}
+"""Headers of a page that shows another of our pages in a frame."""
+FRAMED_PAGE_HEADERS: dict[str, str] = {
+    "Content-Security-Policy": PAGE_POLICY.replace(
+        b"frame-ancestors 'none'", b"frame-ancestors 'self'"
+    ).decode(),
+}
+"""Headers of a page that is shown in a frame of another of our pages."""
+EMBEDDED_PAGE_HEADERS: dict[str, str] = {
+    "Content-Security-Policy": (
+        "default-src 'none'; style-src 'self'; img-src 'self'; font-src 'self'; form-action 'none';"
+        " frame-ancestors *; base-uri 'none'"
+    ),
+    "Cross-Origin-Resource-Policy": "cross-origin",
+    "X-Robots-Tag": "noindex",
+}
+"""Headers of a page that other sites may show in a frame. It has no scripts, forms or cookies."""
 PAGE_HEADERS: dict[bytes, bytes] = {
     b"content-security-policy": PAGE_POLICY,
     b"x-frame-options": b"DENY",
@@ -194,6 +214,8 @@ class _ResponseSender:
 
     def _complete_headers(self, headers: RawHeaders) -> RawHeaders:
         present = {name.lower() for name, _ in headers}
+        if b"content-security-policy" in present:
+            present.add(b"x-frame-options")  # its own policy says who may frame it
         if self._is_closing and b"connection" not in present:
             headers.append((b"connection", b"close"))
         if self._scope["state"].get("redirect"):

@@ -12,11 +12,12 @@ from refract import migrations
 from refract.cli.common import load_command_settings
 from refract.cli.demo.items import fill_items
 from refract.cli.demo.links import DEFAULT_DAYS, fill_links
-from refract.cli.demo.lists import fill_lists
+from refract.cli.demo.lists import DailyTraffic, fill_lists
 from refract.cli.demo.traffic import TrafficPlan, Visit, make_visits, write_spool
 from refract.cli.options import DataDir
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.compaction import close_hours
+from refract.clicks.spool.format import LINK_CLICK
 from refract.core.clock import ManualClock
 from refract.core.db.session import Database
 from refract.core.errors import Conflict
@@ -61,7 +62,7 @@ async def _fill_data(settings: Settings, days: int) -> str:
     """
     clock = ManualClock(
         datetime.now(UTC) - timedelta(days=days, minutes=30)
-    )  # lists and items come last, but not from the future
+    )  # items come last, but not from the future
     db = Database(settings)
     try:
         await migrations.upgrade(db)
@@ -69,10 +70,10 @@ async def _fill_data(settings: Settings, days: int) -> str:
         rt = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings))
         people = await _create_users(rt, settings)
         space = namespace_of(rt)
+        lists, traffic = await fill_lists(rt, clock, space, people[0], days)
         made = await fill_links(rt, clock, space, people, days)
-        lists = await fill_lists(rt, clock, space, people[0])
         items = await fill_items(rt, clock, people[0])
-        clicks = await fill_clicks(rt, made)
+        clicks = await fill_clicks(rt, {LINK_CLICK: made, **traffic})
         await rt.close()
         return f"{len(made)} links, {lists} lists, {items} items and {clicks:,} clicks"
     finally:
@@ -96,15 +97,17 @@ async def _create_users(rt: Runtime, settings: Settings) -> list[User]:
 # Clicks: realistic visits since each link was created, stored by the code that stores real ones.
 
 
-async def fill_clicks(rt: Runtime, made: Mapping[int, tuple[datetime, datetime, float]]) -> int:
-    """Store clicks of links, given by start, end and clicks per day; return their number."""
+async def fill_clicks(rt: Runtime, traffic: Mapping[int, DailyTraffic]) -> int:
+    """Store clicks by kind, given by target, start, end and clicks per day; return their number."""
     every: list[Visit] = []
-    for link_id, (begin, end, daily) in made.items():
-        wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))
-        if wanted and begin < end:
-            every += make_visits(
-                TrafficPlan([link_id], begin, end, wanted, seed=zlib.crc32(str(link_id).encode()))
-            )
+    for kind, made in traffic.items():
+        for target, (begin, end, daily) in made.items():
+            wanted = int(daily * max(1.0, (end - begin) / timedelta(days=1)))
+            if wanted and begin < end:
+                seed = zlib.crc32(str(target).encode())
+                every += make_visits(
+                    TrafficPlan([target], begin, end, wanted, seed=seed, kind=kind)
+                )
     every.sort(key=lambda visit: visit.time_ns)
     write_spool(rt.settings.effective_spool_dir, every, node="demo")
     await Ingester(rt).apply_all()

@@ -1,18 +1,27 @@
 """Lists of the demo: two published ones and a draft."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
+from refract.clicks.spool.format import ENTRY_CLICK, PAGE_VIEW
 from refract.core.clock import ManualClock
+from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
 from refract.core.net.metadata import PageMetadata
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.lists import addresses, service
 from refract.lists.access import ListCaller
+from refract.lists.appearance import Cover, Layout, Palette
 from refract.lists.draft_owners import ListClient
-from refract.lists.palettes import Palette
-from refract.lists.schemas import ListCreate
+from refract.lists.models import LinkList, ListEntry
+from refract.lists.schemas import ListCreate, SectionCreate
+from refract.lists.service import CheckedAddress
 from refract.names.service import Namespace
+
+DailyTraffic = dict[int, tuple[datetime, datetime, float]]
+"""Start, end and clicks per day, by target."""
 
 
 @dataclass(frozen=True)
@@ -24,6 +33,11 @@ class SampleList:
     slug: str
     palette: Palette
     entries: tuple[tuple[str, str, str], ...]
+    layout: Layout = "list"
+    cover: Cover = "none"
+    sections: tuple[tuple[str, int], ...] = ()
+    """Headings, and the positions of the entries below them."""
+    daily_views: float = 0
 
 
 SAMPLES = (
@@ -59,6 +73,9 @@ SAMPLES = (
                 "Read before you touch the queue.",
             ),
         ),
+        cover="hills",
+        sections=(("Your first day", 1), ("When you have an hour", 3)),
+        daily_views=24,
     ),
     SampleList(
         "Talks worth an evening",
@@ -82,6 +99,9 @@ SAMPLES = (
                 "Interfaces for people in a hurry.",
             ),
         ),
+        layout="cards",
+        cover="rays",
+        daily_views=9,
     ),
     SampleList(
         "Offsite: places to stay",
@@ -96,31 +116,63 @@ SAMPLES = (
             ),
             ("https://maps.example.com/place/old-mill", "The old mill", ""),
         ),
+        layout="compact",
+        cover="waves",
+        sections=(("By the water", 1),),
     ),
 )
 
 
-async def fill_lists(rt: Runtime, clock: ManualClock, space: Namespace, owner: User) -> int:
-    """Create and publish lists with the program's own services; page details are invented."""
-    caller, client = ListCaller(owner.id), ListClient(None, None, network="")
+async def fill_lists(
+    rt: Runtime, clock: ManualClock, space: Namespace, owner: User, days: int
+) -> tuple[int, dict[int, DailyTraffic]]:
+    """Create and publish lists with the program's own services; page details are invented.
+
+    Return their number, and the traffic of pages and entries until the end of the demo's time.
+    """
+    caller = ListCaller(owner.id)
+    traffic: dict[int, DailyTraffic] = {PAGE_VIEW: {}, ENTRY_CLICK: {}}
+    end = clock.now() + timedelta(days=days)
+    client = ListClient(None, None, network="")
     for sample in SAMPLES:
-        found = await addresses.check_addresses(rt, client, [url for url, _, _ in sample.entries])
-        good = [url for url in found if not isinstance(url, RefractError)]
+        urls = [url for url, _, _ in sample.entries]
+        checked = await addresses.check_addresses(rt, client, urls)
+        good = [url for url in checked if not isinstance(url, RefractError)]
         async with rt.db.write() as session:
-            new = ListCreate(
-                title=sample.title, description=sample.about or None, palette=sample.palette
-            )
-            made = await service.create_list(session, space, caller, new)
-            entries = await service.add_entries(session, space, caller, made.id, good)
-            for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
-                await service.fill_entry(
-                    session,
-                    entry.id,
-                    PageMetadata(title=title, description=about or None),
-                    clock.now(),
-                )
+            made, entries = await _fill_list(session, space, caller, sample, good)
             if sample.slug:
                 await service.set_draft_slug(session, space, caller, made.id, sample.slug)
                 await service.publish_list(session, space, caller, made.id)
+        began = clock.now()
+        traffic[PAGE_VIEW][made.id] = (began, end, sample.daily_views)
+        for place, entry in enumerate(entries, 1):
+            # The first links get most of the clicks.
+            traffic[ENTRY_CLICK][entry.id] = (began, end, sample.daily_views * 0.6 / place)
         clock.advance(60)
-    return len(SAMPLES)
+    return len(SAMPLES), traffic
+
+
+async def _fill_list(
+    session: WriteSession,
+    space: Namespace,
+    caller: ListCaller,
+    sample: SampleList,
+    urls: Sequence[CheckedAddress],
+) -> tuple[LinkList, list[ListEntry]]:
+    new = ListCreate(
+        title=sample.title,
+        description=sample.about or None,
+        palette=sample.palette,
+        layout=sample.layout,
+        cover=sample.cover,
+        shows_author=True,
+    )
+    made = await service.create_list(session, space, caller, new)
+    entries = await service.add_entries(session, space, caller, made.id, urls)
+    for entry, (_, title, about) in zip(entries, sample.entries, strict=True):
+        found = PageMetadata(title=title, description=about or None)
+        await service.fill_entry(session, entry.id, found, space.clock.now())
+    for heading, position in sample.sections:
+        section = SectionCreate(title=heading, position=position)
+        await service.add_section(session, space, caller, made.id, section)
+    return made, entries

@@ -243,6 +243,12 @@ class Settings(BaseSettings):
     `false` generates one.
     """
 
+    list_embeds: bool = True
+    """Whether other sites may show a published list in a frame (`/NAME?embed`).
+
+    The framed page has no scripts, forms or cookies.
+    """
+
     anonymous_lists_per_hour: AnonymousLimitSetting = 20
     """Lists that people without an account may start in an hour, per client network.
 

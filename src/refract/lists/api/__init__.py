@@ -1,8 +1,7 @@
 """API of lists."""
 
-from refract.lists.api import entries, lists
-from refract.lists.api import lists as api_lists
+from refract.lists.api import entries, lists, sections
 
-ROUTERS = (lists.router, entries.router, api_lists.public_router)
+ROUTERS = (lists.router, entries.router, sections.router, lists.public_router)
 
 __all__ = ["ROUTERS"]

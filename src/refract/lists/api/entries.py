@@ -13,6 +13,9 @@ from refract.lists.dependencies import (
     build_entry_out,
     build_list_out,
     check_address,
+    check_changed_address,
+    fetch_again,
+    save_entry,
 )
 from refract.lists.draft_owners import WriteListClient
 from refract.lists.errors import (
@@ -70,15 +73,27 @@ async def add_entries(
     return results
 
 
-@router.patch("/entries/{entry_id}", responses=problems(ListNotFound, EntryNotFound, ListImmutable))
+@router.patch(
+    "/entries/{entry_id}",
+    responses=problems(*BAD_ADDRESS, ListNotFound, EntryNotFound, ListImmutable),
+)
 async def change_entry(
     list_id: Id, entry_id: Id, changes: EntryPatch, client: WriteListClient, rt: Rt
 ) -> EntryOut:
-    """Update an entry's title or description. Fetched metadata never overwrites them."""
+    """Update an entry's URL, title or description. Fetched metadata never overwrites texts."""
+    address = await check_changed_address(rt, client, list_id, changes)
     async with rt.db.write() as session:
-        entry = await service.edit_entry(
-            session, client.caller, list_id, entry_id, changes, rt.clock.now()
-        )
+        entry = await save_entry(session, rt, client, list_id, entry_id, changes, address)
+        return await build_entry_out(session, rt, entry)
+
+
+@router.post(
+    "/entries/{entry_id}/fetch", responses=problems(ListNotFound, EntryNotFound, ListImmutable)
+)
+async def refetch_entry(list_id: Id, entry_id: Id, client: WriteListClient, rt: Rt) -> EntryOut:
+    """Fetch title and description of an entry again, in the background. It fills what is blank."""
+    async with rt.db.write() as session:
+        entry = await fetch_again(session, rt, client, list_id, entry_id)
         return await build_entry_out(session, rt, entry)
 
 
@@ -112,8 +127,14 @@ async def reorder_entries(
     list_id: Id, order: EntryOrder, client: WriteListClient, rt: Rt
 ) -> ListOut:
     """Set the order of the entries. It must contain each of them exactly once."""
+    places = order.sections
     async with rt.db.write() as session:
         await service.reorder_entries(
-            session, client.caller, list_id, order.entry_ids, rt.clock.now()
+            session,
+            client.caller,
+            list_id,
+            order.entry_ids,
+            rt.clock.now(),
+            None if places is None else {place.id: place.position for place in places},
         )
         return await build_list_out(session, rt, client, list_id)

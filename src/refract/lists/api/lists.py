@@ -250,7 +250,7 @@ async def read_public_list(
     response.headers.update(robots_headers(found.details.link_list))
     return await rt.singleton(WorkThreadPool).run(
         build_public_list,
-        found.details.link_list,
+        found.details,
         found.latest_edition,
         shown,
         rt.settings.public_url,

@@ -1,16 +1,21 @@
 """The page of one list: builder, preview, name, publication, editions and deletion."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from fastapi import Form, Request
-from pydantic import ValidationError
+from fastapi import Form, Query, Request
+from pydantic import BaseModel, ValidationError
 from starlette.responses import RedirectResponse, Response
 
+from refract.clicks.spool.format import PAGE_VIEW
+from refract.clicks.stats.calendar import parse_zone
+from refract.clicks.stats.pages import get_time_zone
+from refract.clicks.stats.service import StatsQuery, get_link_stats
 from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
+from refract.identity.responses import render_fragment
 from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.dependencies import (
@@ -30,31 +35,102 @@ from refract.lists.pages.responses import (
     rerender_list,
 )
 from refract.lists.public_pages import build_preview
-from refract.lists.schemas import ListDetailsForm, ListPatch
+from refract.lists.schemas import ListPatch
 from refract.web import flash, return_path
 from refract.web.dependencies import Rt, page_router
+from refract.web.formats import format_date
 from refract.web.i18n import gettext, translate_error
+from refract.web.middleware import FRAMED_PAGE_HEADERS
 
 router = page_router()
 
 
+class ListDetailsForm(BaseModel):
+    """The form of a draft. A blank field clears its value, so the form says what it contains."""
+
+    has_details: bool = False  # for publishing; saving always changes them
+    title: str = ""
+    description: str = ""
+    palette: str = ""
+    layout: str = ""
+    cover: str = ""
+    has_author: bool = False
+    shows_author: bool = False
+    has_name: bool = False
+    slug: str = ""
+
+    @property
+    def name(self) -> str | None:
+        return self.slug.strip() or None
+
+    def build_patch(self) -> dict[str, Any]:
+        """Return the details. Choices that the form does not have are left out."""
+        chosen = {"palette": self.palette, "layout": self.layout, "cover": self.cover}
+        given: dict[str, Any] = {"title": self.title, "description": self.description}
+        given |= {name: value for name, value in chosen.items() if value}
+        return given | ({"shows_author": self.shows_author} if self.has_author else {})
+
+
 @router.get("/app/lists/{list_id}")
-async def list_page(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
-    return await render_list(request, client, rt, list_id)
+async def list_page(
+    list_id: Id,
+    request: Request,
+    client: ReadListClient,
+    rt: Rt,
+    share: Annotated[str | None, Query(max_length=10)] = None,
+) -> Response:
+    """Show the builder of a draft, or a published list with its views. `share` opens the sheet."""
+    return await render_list(request, client, rt, list_id, sharing=share is not None)
+
+
+@router.get("/app/lists/{list_id}/views")
+async def list_views(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
+    """Return the chart of the last 30 days, in the caller's time zone."""
+    zone = get_time_zone(request, client.actor) if client.actor else "UTC"
+    async with rt.db.read() as session:
+        await queries.view_list(session, client.caller, list_id)
+        found = await get_link_stats(
+            session, list_id, StatsQuery(tz=zone), rt.clock.now(), kind=PAGE_VIEW
+        )
+    rows = [
+        (format_date(point.at.astimezone(parse_zone(zone)).date()), point.clicks)
+        for point in found.series
+    ]
+    return render_fragment(
+        request, client.actor, "lists/_views.html", total=found.totals.clicks, rows=rows
+    )
 
 
 @router.get("/app/lists/{list_id}/preview")
-async def preview_page(list_id: Id, request: Request, client: ReadListClient, rt: Rt) -> Response:
-    """Show a draft as visitors will see it. A published list redirects to its public page."""
+async def preview_page(
+    list_id: Id,
+    request: Request,
+    client: ReadListClient,
+    rt: Rt,
+    frame: Annotated[str | None, Query(max_length=10)] = None,
+) -> Response:
+    """Show a draft as visitors will see it. A published list redirects to its public page.
+
+    With `frame` it is shown beside the builder, without the frame of the site.
+    """
     async with rt.db.read() as session:
         seen = await queries.view_list(session, client.caller, list_id)
         shown = await resolve_list_entries(session, rt, list_id, seen.epoch)
     if seen.link_list.status == ListStatus.PUBLISHED:
         return RedirectResponse(f"/{seen.link_list.slug}?edition={seen.link_list.edition}", 303)
-    context = build_preview(seen.link_list, shown, rt.settings.public_url)
-    return await render_client_page(
-        request, rt, client, "lists/public.html", page_title=context["heading"], **context
+    context = build_preview(seen, shown, rt.settings.public_url)
+    response = await render_client_page(
+        request,
+        rt,
+        client,
+        "lists/public.html",
+        page_title=context["heading"],
+        framed=frame is not None,
+        **context,
     )
+    if frame is not None:
+        response.headers.update(FRAMED_PAGE_HEADERS)
+    return response
 
 
 @router.post("/app/lists/{list_id}")
@@ -103,7 +179,7 @@ async def publish_list(
         return return_path.redirect_to_sign_in(rt, f"/app/lists/{list_id}#publish")
     except (ValidationError, RefractError) as exc:
         return await _rerender_details(request, client, rt, list_id, exc, form)
-    response = redirect_to_list(list_id)
+    response = RedirectResponse(f"/app/lists/{list_id}?share", 303)
     flash.add(response, rt, gettext("Published /{name}", name=published.slug))
     return response
 

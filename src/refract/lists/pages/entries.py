@@ -14,7 +14,10 @@ from refract.lists import addresses, queries, service
 from refract.lists.dependencies import (
     add_entry_batch,
     build_resolved_list,
+    check_changed_address,
+    fetch_again,
     resolve_list_entries,
+    save_entry,
 )
 from refract.lists.draft_owners import ReadListClient, WriteListClient
 from refract.lists.models import FetchStatus
@@ -30,6 +33,7 @@ from refract.lists.pages.responses import (
     rerender_list,
 )
 from refract.lists.schemas import EntryPatch
+from refract.lists.sections import ListItem
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext
@@ -106,22 +110,23 @@ async def change_entry(  # noqa: PLR0913, PLR0917 - one per form field
     rt: Rt,
     title: ListFormText = "",
     description: ListFormText = "",
+    url: ListFormText = "",
     title_before: ListFormText = "",
     description_before: ListFormText = "",
+    url_before: ListFormText = "",
 ) -> Response:
     """Change an entry. A field that was not edited may still be filled by fetched metadata."""
-    typed = {"title": (title, title_before), "description": (description, description_before)}
+    typed = {
+        "url": (url, url_before),
+        "title": (title, title_before),
+        "description": (description, description_before),
+    }
     given = {name: value for name, (value, before) in typed.items() if value != before}
     try:
+        changes = EntryPatch.model_validate(given)
+        address = await check_changed_address(rt, client, list_id, changes)
         async with rt.db.write() as session:
-            await service.edit_entry(
-                session,
-                client.caller,
-                list_id,
-                entry_id,
-                EntryPatch.model_validate(given),
-                rt.clock.now(),
-            )
+            await save_entry(session, rt, client, list_id, entry_id, changes, address)
     except (ValidationError, RefractError) as exc:
         return await rerender_list(request, client, rt, list_id, exc, "entries", {})
     if is_autosave(request):
@@ -129,6 +134,19 @@ async def change_entry(  # noqa: PLR0913, PLR0917 - one per form field
     response = redirect_to_list(list_id, f"entry-{entry_id}")
     flash.add(response, rt, gettext("Saved changes"))
     return response
+
+
+@router.post("/app/lists/{list_id}/entries/{entry_id}/fetch")
+async def refetch_entry(
+    list_id: Id, entry_id: Id, request: Request, client: WriteListClient, rt: Rt
+) -> Response:
+    """Fetch the details of an entry again."""
+    try:
+        async with rt.db.write() as session:
+            await fetch_again(session, rt, client, list_id, entry_id)
+    except RefractError as exc:
+        return await rerender_list(request, client, rt, list_id, exc, "entries", {})
+    return redirect_to_list(list_id, f"entry-{entry_id}")
 
 
 @router.post("/app/lists/{list_id}/entries/{entry_id}/remove")
@@ -178,7 +196,9 @@ async def move_entry(
     by = {"up": -1, "down": 1}.get(step, 0)
     try:
         async with rt.db.write() as session:
-            await service.move_entry(session, client.caller, list_id, entry_id, by, rt.clock.now())
+            await service.move_item(
+                session, client.caller, list_id, ListItem(entry_id), by, rt.clock.now()
+            )
     except RefractError as exc:
         return await rerender_list(request, client, rt, list_id, exc, "entries", {})
     return redirect_to_list(list_id, f"entry-{entry_id}")
@@ -191,8 +211,12 @@ async def reorder_entries(
     rt: Rt,
     order: Annotated[str, Form(max_length=25_000)] = "",
 ) -> Response:
-    """Save the order of the entries after dragging."""
-    ids = [int(part) for part in order.split(",") if part.isdigit() and len(part) < 20]
+    """Save the order of entries and sections (with an `s` before the id) after dragging."""
+    items = [
+        ListItem(int(number), is_section=part.startswith("s"))
+        for part in order.split(",")
+        if (number := part.removeprefix("s")).isdigit() and len(number) < 20
+    ]
     async with rt.db.write() as session:
-        await service.reorder_entries(session, client.caller, list_id, ids, rt.clock.now())
+        await service.arrange_list(session, client.caller, list_id, items, rt.clock.now())
     return Response(status_code=204)

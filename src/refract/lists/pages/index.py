@@ -97,6 +97,7 @@ async def _load_lists(
             cursor=cursor,
             q=q or None,
         )
+        titles = await queries.list_first_titles(session, [found.id for found, _, _ in page.items])
         waiting = (
             []
             if client.is_anonymous
@@ -111,6 +112,7 @@ async def _load_lists(
     public_url = rt.settings.public_url
     return page.next_cursor, {
         "lists": [build_summary(*found, public_url) for found in page.items],
+        "titles": titles,
         "claimable": format_titles(waiting),
         "deleted": [
             {"id": str(found.id), "title": found.title, "slug": found.slug, "held": held}

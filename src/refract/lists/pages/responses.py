@@ -3,6 +3,7 @@
 from typing import Annotated, Any
 
 from fastapi import Form, Request
+from markupsafe import Markup
 from pydantic import ValidationError
 from starlette.responses import RedirectResponse, Response
 
@@ -11,14 +12,15 @@ from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.identity.responses import render_response
 from refract.lists import queries
+from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
 from refract.lists.dependencies import build_resolved_list, resolve_list_entries
 from refract.lists.draft_owners import ListClient, format_titles, set_creator_cookie
 from refract.lists.errors import TooManyUrls
 from refract.lists.models import FetchStatus, ListStatus
-from refract.lists.palettes import PALETTE_NAMES
 from refract.lists.presentation import build_actions
-from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult
+from refract.lists.schemas import MAX_BATCH_ENTRIES, EntriesResult, ListOut
 from refract.web.i18n import gettext, ngettext, translate_error
+from refract.web.middleware import FRAMING_PAGE_HEADERS
 from refract.web.problems import ValidationFailed, list_field_errors
 
 MAX_REASONS = 3
@@ -61,12 +63,14 @@ async def render_list(
         waiting = await queries.list_claimable(session, client.caller.creator) if unowned else []
     out = await build_resolved_list(rt, seen, shown)
     is_published = seen.link_list.status == ListStatus.PUBLISHED
-    return await render_client_page(
+    shows_embed = is_published and rt.settings.list_embeds
+    response = await render_client_page(
         request,
         rt,
         client,
-        "lists/builder.html",
+        "lists/published.html" if is_published else "lists/builder.html",
         status=status,
+        embed_code=build_embed_code(out) if shows_embed else None,
         page_title=out.title or gettext("Untitled list"),
         list=out,
         settled=seen.link_list.family_id != seen.link_list.id,
@@ -75,11 +79,25 @@ async def render_list(
         ],
         host=rt.settings.public_url.split("://", 1)[-1],
         palettes=PALETTE_NAMES,
+        layouts=LAYOUT_NAMES,
+        covers=COVER_NAMES,
         claimable=format_titles(waiting),
         actions=build_actions(actions if is_published else []).items,
         may_publish=not client.is_anonymous or rt.settings.effective_anonymous_lists == "publish",
         may_name=not client.is_anonymous or rt.settings.anonymous_names,
         **context,
+    )
+    response.headers.update(FRAMING_PAGE_HEADERS)
+    return response
+
+
+def build_embed_code(out: ListOut) -> str:
+    """Return HTML that shows a published list on another site."""
+    return str(
+        Markup(
+            '<iframe src="{url}?embed" title="{title}" width="100%" height="600" loading="lazy"'
+            ' style="border:0"></iframe>'
+        ).format(url=out.url, title=out.title or out.slug)
     )
 
 

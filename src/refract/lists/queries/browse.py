@@ -150,6 +150,21 @@ async def list_hosts(
     return {list_id: tuple(hosts[:limit]) for list_id, hosts in found.items()}
 
 
+async def list_first_titles(
+    session: ReadSession, list_ids: Sequence[int], limit: int = 3
+) -> dict[int, list[str]]:
+    """Return the titles of each list's first entries, or their hosts."""
+    query = (
+        select(ListEntry.list_id, ListEntry.title, ListEntry.host)
+        .where(ListEntry.list_id.in_(list_ids), ListEntry.position <= limit)
+        .order_by(ListEntry.list_id, ListEntry.position)
+    )
+    found: dict[int, list[str]] = {}
+    for list_id, title, host in await session.execute(query) if list_ids else ():
+        found.setdefault(list_id, []).append(title or host)
+    return found
+
+
 async def list_recently_deleted(
     session: ReadSession, caller: ListCaller, since: datetime, limit: int = 20
 ) -> list[tuple[LinkList, bool]]:

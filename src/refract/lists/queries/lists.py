@@ -1,5 +1,6 @@
 """One list: its details, its published and open editions, and lists to clean up."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from sqlalchemy.orm import aliased
 from refract.clicks.models import ListTotals
 from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRight
+from refract.identity.models import User, choose_name
 from refract.links.safety.models import BlockEpoch
 from refract.lists.access import ListCaller
 from refract.lists.models import LinkList, ListAction, ListStatus
@@ -30,7 +32,7 @@ async def view_list(session: ReadSession, caller: ListCaller, list_id: int) -> L
     ).one_or_none()
     caller.require(row[0] if row else None, AccessRight.VIEW)
     assert row is not None  # noqa: S101 - demanded
-    return ListDetails(row[0], views=row[1] or 0, epoch=row[2] or 0)
+    return _build_details(row)
 
 
 async def view_list_with_actions(
@@ -49,15 +51,22 @@ async def view_list_with_actions(
     )
     rows = (await session.execute(query)).all()
     caller.require(rows[0][0] if rows else None, AccessRight.VIEW)
-    link_list, views, epoch = rows[0][:3]
     found = [(action, number) for *_, action, number in rows if action is not None]
-    return ListDetails(link_list, views=views or 0, epoch=epoch or 0), found
+    return _build_details(rows[0]), found
 
 
 def _select_details() -> Select[Any]:
-    return select(LinkList, ListTotals.total_clicks, _EPOCH).outerjoin(
-        ListTotals, ListTotals.target_id == LinkList.id
+    return (
+        select(LinkList, ListTotals.total_clicks, _EPOCH, User.nickname, User.display_name)
+        .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
+        .outerjoin(User, and_(User.id == LinkList.owner_id, LinkList.shows_author))
     )
+
+
+def _build_details(row: Sequence[Any]) -> ListDetails:
+    found, views, epoch, nickname, display_name = row[:5]
+    author = choose_name(nickname, display_name or "") or None
+    return ListDetails(found, views=views or 0, epoch=epoch or 0, author=author)
 
 
 async def find_published_list(session: ReadSession, slug: str) -> LinkList | None:
@@ -125,10 +134,7 @@ async def find_published_edition(
     row = (await session.execute(query)).one_or_none()
     if row is None:
         return None
-    found, views, epoch, latest, before, after = row
-    return PublishedEdition(
-        ListDetails(found, views=views or 0, epoch=epoch or 0), latest, before, after
-    )
+    return PublishedEdition(_build_details(row), *row[-3:])
 
 
 def _select_holder_id(target: int | str) -> int | ScalarSelect[int]:

@@ -31,9 +31,7 @@ async def create_list(
         owner_id=caller.user_id,
         creator_hash=caller.creator if caller.user_id is None else None,
         family_id=number,
-        title=new.title,
-        description=new.description,
-        palette=new.palette,
+        **new.model_dump(),
         status=ListStatus.DRAFT.value,
         version=1,
         search_text="",
@@ -88,7 +86,7 @@ async def lock_draft(session: WriteSession, caller: ListCaller, list_id: int) ->
 async def edit_list(
     session: WriteSession, caller: ListCaller, list_id: int, changes: ListPatch, now: datetime
 ) -> LinkList:
-    """Change title, description and palette, as far as they are given."""
+    """Change title, description and looks, as far as they are given."""
     found = await lock_draft(session, caller, list_id)
     given = changes.model_dump(exclude_unset=True)
     if any(getattr(found, name) != value for name, value in given.items()):

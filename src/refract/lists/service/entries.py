@@ -1,24 +1,28 @@
-"""Entries and their order. Positions run from 1 to n without a gap, under the list's lock."""
+"""Entries of drafts. Their positions run from 1 to n without a gap, under the list's lock."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
-from sqlalchemy import ColumnElement, Update, delete, func, or_, select, update
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy import delete, func, select, update
 
-from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.errors import NothingToUndo
-from refract.core.ids import get_min_id
-from refract.core.net.metadata import PageMetadata
 from refract.core.secrets import hash_credential
 from refract.links.models import FlagReason
 from refract.lists import queries
 from refract.lists.access import ListCaller
-from refract.lists.errors import EntryNotFound, OrderMismatch, TooManyEntries
+from refract.lists.errors import EntryNotFound, TooManyEntries
 from refract.lists.models import FetchStatus, ListEntry, RemovedEntry
 from refract.lists.schemas import MAX_ENTRIES, EntryPatch
+from refract.lists.sections import (
+    close_gap,
+    find_section_id,
+    load_sections,
+    open_gap,
+    store_sections,
+)
 from refract.lists.service.drafts import lock_draft, record_change
 from refract.names.service import Namespace
 
@@ -90,23 +94,31 @@ def _build_entry(
     return ListEntry(
         id=number,
         list_id=list_id,
-        link_id=address.link_id,
-        url=address.url,
-        href=address.href,
-        host=address.host,
-        normalized_url=address.normalized_url,
-        normalized_digest=hash_credential(address.normalized_url)[:32],
         title_by_hand=False,
         description_by_hand=False,
-        fetch_status=FetchStatus.PENDING.value,
-        flagged=address.flag_reason is not None,
-        flag_reason=address.flag_reason,
-        checked_at=None if address.unchecked else now,
-        dangerous=False,
         position=position,
         created_at=now,
         updated_at=now,
+        **_build_address_fields(address, now),
     )
+
+
+def _build_address_fields(address: CheckedAddress, now: datetime) -> dict[str, Any]:
+    """Return the fields that depend on an entry's URL. Its page is yet to be fetched."""
+    return {
+        "link_id": address.link_id,
+        "url": address.url,
+        "href": address.href,
+        "host": address.host,
+        "normalized_url": address.normalized_url,
+        "normalized_digest": hash_credential(address.normalized_url)[:32],
+        "image": None,
+        "fetch_status": FetchStatus.PENDING.value,
+        "flagged": address.flag_reason is not None,
+        "flag_reason": address.flag_reason,
+        "checked_at": None if address.unchecked else now,
+        "dangerous": False,
+    }
 
 
 async def edit_entry(
@@ -116,14 +128,20 @@ async def edit_entry(
     entry_id: int,
     changes: EntryPatch,
     now: datetime,
+    address: CheckedAddress | None = None,
 ) -> ListEntry:
-    """Change the given fields. From then on fetched metadata does not overwrite them."""
+    """Change the given fields. From then on fetched metadata does not overwrite them.
+
+    `address` is the checked URL of `changes`. If it is another one, its page is to be fetched, and
+    texts that came from the old page are cleared.
+    """
     found = await lock_draft(session, caller, list_id)
-    locked = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id)
-    entry = await session.scalar(locked.with_for_update().execution_options(populate_existing=True))
-    if entry is None:
-        raise EntryNotFound
+    entry = await _lock_entry(session, list_id, entry_id)
     given = changes.model_dump(exclude_unset=True)
+    if address is not None and (address.href, address.link_id) != (entry.href, entry.link_id):
+        _set_fields(entry, _build_address_fields(address, now))
+        entry.title = entry.title if entry.title_by_hand else None
+        entry.description = entry.description if entry.description_by_hand else None
     if "title" in given:
         entry.title, entry.title_by_hand = given["title"], True
     if "description" in given:
@@ -133,6 +151,34 @@ async def edit_entry(
         record_change(session, caller, found, "entry_edited", now)
     await session.flush()
     return entry
+
+
+async def refetch_entry(
+    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, now: datetime
+) -> ListEntry:
+    """Mark an entry of a draft to be fetched again. It fills what is blank."""
+    found = await lock_draft(session, caller, list_id)
+    entry = await _lock_entry(session, list_id, entry_id)
+    entry.fetch_status = FetchStatus.PENDING.value
+    # An emptied title is no title that someone wrote: now it is wanted.
+    entry.title_by_hand = entry.title_by_hand and entry.title is not None
+    entry.updated_at = now
+    record_change(session, caller, found, "entry_fetched", now)
+    await session.flush()
+    return entry
+
+
+async def _lock_entry(session: WriteSession, list_id: int, entry_id: int) -> ListEntry:
+    locked = select(ListEntry).where(ListEntry.id == entry_id, ListEntry.list_id == list_id)
+    entry = await session.scalar(locked.with_for_update().execution_options(populate_existing=True))
+    if entry is None:
+        raise EntryNotFound
+    return entry
+
+
+def _set_fields(entry: ListEntry, fields: dict[str, Any]) -> None:
+    for name, value in fields.items():
+        setattr(entry, name, value)
 
 
 async def remove_entry(
@@ -146,6 +192,9 @@ async def remove_entry(
     entry = await queries.find_entry(session, list_id, entry_id)
     kept = {name: getattr(entry, name) for name in (*COPIED_FIELDS, "created_at")}
     kept |= {name: kept[name].isoformat() for name in _TIME_FIELDS if kept[name] is not None}
+    sections = load_sections(found)
+    kept["section_id"] = find_section_id(sections, entry.position)
+    store_sections(found, close_gap(sections, entry.position))
     await session.execute(delete(RemovedEntry).where(RemovedEntry.id == entry_id))
     session.add(RemovedEntry(id=entry_id, list_id=list_id, removed_at=now, fields=kept))
     await session.execute(
@@ -182,6 +231,8 @@ async def restore_entry(
         if fields[name] is not None
     }
     await _shift_entries(session, list_id, fields["position"], 1)
+    section_id = fields.pop("section_id", None)
+    store_sections(found, open_gap(load_sections(found), fields["position"], section_id))
     entry = ListEntry(id=entry_id, list_id=list_id, updated_at=now, **fields)
     session.add(entry)
     await session.delete(removed)
@@ -202,107 +253,3 @@ async def purge_removed_entries(session: WriteSession, now: datetime) -> None:
     """Erase removed entries that can no longer be restored."""
     late = RemovedEntry.removed_at <= now - REMOVED_ENTRY_LIFETIME
     await session.execute(delete(RemovedEntry).where(late))
-
-
-async def move_entry(
-    session: WriteSession, caller: ListCaller, list_id: int, entry_id: int, by: int, now: datetime
-) -> None:
-    """Move an entry up (negative) or down, at most to the end of the list."""
-    await lock_draft(session, caller, list_id)
-    query = select(ListEntry.id).where(ListEntry.list_id == list_id).order_by(ListEntry.position)
-    ids = list(await session.scalars(query))
-    if entry_id not in ids:
-        raise EntryNotFound
-    place = ids.index(entry_id)
-    ids.insert(max(0, min(len(ids), place + by)), ids.pop(place))
-    await reorder_entries(session, caller, list_id, ids, now)
-
-
-async def reorder_entries(
-    session: WriteSession, caller: ListCaller, list_id: int, entry_ids: Sequence[int], now: datetime
-) -> None:
-    """Set the order, which must name each entry once: otherwise the client saw an older list."""
-    found = await lock_draft(session, caller, list_id)
-    rows = await session.execute(
-        select(ListEntry.id, ListEntry.position).where(ListEntry.list_id == list_id)
-    )
-    places = dict(rows.all())
-    if sorted(entry_ids) != sorted(places):
-        raise OrderMismatch
-    moved = [
-        {"id": entry_id, "position": place}
-        for place, entry_id in enumerate(entry_ids, 1)
-        if places[entry_id] != place
-    ]
-    if moved:
-        await session.execute(update(ListEntry), moved)
-        record_change(session, caller, found, "reordered", now)
-    await session.flush()
-
-
-# Fetched metadata fills what users have left blank, and nothing else.
-
-FETCH_TIMEOUT = timedelta(minutes=15)
-
-
-async def fill_entry(
-    session: WriteSession, entry_id: int, found: PageMetadata | None, now: datetime
-) -> bool:
-    """Record the result of fetching an entry's page; None means failure.
-
-    Entries of a published list are filled too. Return whether the entry was still pending.
-    """
-    waiting = select(ListEntry).where(
-        ListEntry.id == entry_id, ListEntry.fetch_status == FetchStatus.PENDING
-    )
-    entry = await session.scalar(
-        waiting.with_for_update().execution_options(populate_existing=True)
-    )
-    if entry is None:
-        return False
-    entry.fetch_status = (FetchStatus.FAILED if found is None else FetchStatus.SUCCESS).value
-    if found is not None:
-        if entry.title is None and not entry.title_by_hand:
-            entry.title = found.title
-        if entry.description is None and not entry.description_by_hand:
-            entry.description = found.description
-        entry.image = found.image
-    entry.updated_at = now
-    await session.flush()
-    return True
-
-
-async def fail_stale_entries(session: WriteSession, now: datetime) -> int:
-    """Mark entries as failed whose job was lost. Return their number."""
-    lost = update(ListEntry).where(
-        ListEntry.fetch_status == FetchStatus.PENDING,
-        ListEntry.id < get_min_id(now - FETCH_TIMEOUT),
-    )
-    gone = await session.execute(
-        lost.values(fetch_status=FetchStatus.FAILED.value).execution_options(
-            synchronize_session=False
-        )
-    )
-    return get_rowcount(gone)
-
-
-async def record_checks(
-    session: WriteSession, safe: Sequence[int], bad: Sequence[int], now: datetime
-) -> None:
-    """Record the checks of entries. Safe ones lose only the flag `unchecked`."""
-    unchecked = or_(ListEntry.flag_reason.is_(None), ListEntry.flag_reason == FlagReason.UNCHECKED)
-    for batch in iter_batches(sorted(safe)):
-        await session.execute(_update_entries(ListEntry.id.in_(batch)).values(checked_at=now))
-        await session.execute(
-            _update_entries(ListEntry.id.in_(batch), ListEntry.flagged, unchecked).values(
-                flagged=False, flag_reason=None
-            )
-        )
-    for batch in iter_batches(sorted(bad)):
-        await session.execute(
-            _update_entries(ListEntry.id.in_(batch)).values(checked_at=now, dangerous=True)
-        )
-
-
-def _update_entries(*which: ColumnElement[bool] | InstrumentedAttribute[bool]) -> Update:
-    return update(ListEntry).where(*which).execution_options(synchronize_session=False)

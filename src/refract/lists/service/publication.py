@@ -24,6 +24,16 @@ from refract.names.grammar import name_key
 from refract.names.models import Name, NameTarget
 from refract.names.service import Namespace
 
+COPIED_DETAILS = (
+    "title",
+    "description",
+    "palette",
+    "layout",
+    "cover",
+    "shows_author",
+    "sections",
+)
+"""What a new edition takes along, besides the entries."""
 _SLUG_LETTERS = string.ascii_lowercase + string.digits
 _SLUG_LENGTHS = (8, 8, 8, 8, 8, 10, 10, 12, 16)
 """Lengths of generated names, one per attempt: later attempts are longer."""
@@ -112,9 +122,7 @@ async def create_edition(
         owner_id=found.owner_id,
         creator_hash=found.creator_hash,
         family_id=found.family_id,
-        title=found.title,
-        description=found.description,
-        palette=found.palette,
+        **{name: getattr(found, name) for name in COPIED_DETAILS},
         slug=found.slug,
         status=ListStatus.DRAFT.value,
         version=1,

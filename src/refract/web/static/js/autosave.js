@@ -12,13 +12,13 @@ const dirty = new Map(); // form → timer
 let lastRequest = Promise.resolve();
 
 function show(form, message) {
-  const state = $("[data-autosave-state]", form);
+  const state = $("[data-autosave-state]", form) ?? $(`[data-autosave-state="${form.id}"]`);
   if (state) state.textContent = message;
 }
 
 function fieldsOf(form) {
   const fields = new FormData(form);
-  for (const field of $$(EXCLUDED, form)) fields.delete(field.name);
+  for (const field of form.elements) if (field.matches(EXCLUDED)) fields.delete(field.name);
   return fields;
 }
 
@@ -27,6 +27,7 @@ function settle(form, fields) {
   for (const before of $$("[data-before]", form)) before.value = fields.get(before.dataset.before) ?? "";
   show(form, t("Saved"));
   if (!dirty.has(form)) forgetDraft(form);
+  form.dispatchEvent(new CustomEvent("refract:saved", { bubbles: true }));
 }
 
 function save(form, options) {

@@ -1,5 +1,5 @@
-// The list editor: reordering by dragging and by keyboard, and checking the name as it is typed. Details and entries
-// save themselves (autosave.js). Without scripts everything but dragging works.
+// The list editor: reordering by dragging and by keyboard, checking the name as it is typed, and the preview. Details and
+// entries save themselves (autosave.js). Without scripts everything but dragging and the preview beside it works.
 
 import "./autosave.js";
 import { $, $$ } from "./dom.js";
@@ -15,17 +15,17 @@ const announce = (message) => {
 
 const RELOAD_MS = 1_200;
 const entries = $("[data-order]");
-const items = () => $$("[data-entry]", entries);
+const items = () => $$("[data-item]", entries); // entries and sections
 const order = () =>
   items()
-    .map((item) => item.dataset.entry)
+    .map((item) => item.dataset.item)
     .join(",");
 let lastRequest = Promise.resolve();
 let pending = 0;
 
 function renumber() {
-  items().forEach((item, index) => {
-    $("[data-place]", item).textContent = index + 1;
+  $$("[data-place]", entries).forEach((place, index) => {
+    place.textContent = index + 1;
   });
 }
 
@@ -46,6 +46,7 @@ function saveOrder() {
   entries.setAttribute("aria-busy", "true");
   lastRequest = lastRequest
     .then(() => postForm(entries.dataset.order, fields))
+    .then(refreshPreview)
     .catch(reportFailure)
     .finally(() => {
       pending -= 1;
@@ -71,18 +72,18 @@ function watchDragging() {
   let dragged = null;
   let before = "";
   entries.addEventListener("pointerdown", (event) => {
-    const item = event.target.closest("[data-grip]")?.closest("[data-entry]");
+    const item = event.target.closest("[data-grip]")?.closest("[data-item]");
     if (item) item.draggable = true;
   });
   entries.addEventListener("dragstart", (event) => {
-    dragged = event.target.closest("[data-entry]");
+    dragged = event.target.closest("[data-item]");
     before = order();
     dragged.classList.add("entry-dragged");
     event.dataTransfer.effectAllowed = "move";
-    event.dataTransfer.setData("text/plain", dragged.dataset.entry);
+    event.dataTransfer.setData("text/plain", dragged.dataset.item);
   });
   entries.addEventListener("dragover", (event) => {
-    const over = event.target.closest("[data-entry]");
+    const over = event.target.closest("[data-item]");
     if (!dragged) return;
     event.preventDefault();
     if (!over || over === dragged) return;
@@ -104,10 +105,10 @@ function watchOrder() {
     const button = event.target.closest("[data-move]");
     if (!button) return;
     event.preventDefault();
-    moveEntry(button.closest("[data-entry]"), Number(button.dataset.move));
+    moveEntry(button.closest("[data-item]"), Number(button.dataset.move));
   });
   entries.addEventListener("keydown", (event) => {
-    const item = event.target.closest("[data-entry]");
+    const item = event.target.closest("[data-item]");
     if (!item || !event.altKey || !["ArrowUp", "ArrowDown"].includes(event.key)) return;
     event.preventDefault();
     moveEntry(item, event.key === "ArrowUp" ? -1 : 1);
@@ -118,7 +119,46 @@ function watchOrder() {
   });
 }
 
+// ---- preview ------------------------------------------------------------------------------------
+
+const preview = $("[data-preview]");
+let refresh = new AbortController();
+
+// The new page replaces the old one inside the frame, so that nothing flickers and the place in it stays.
+async function refreshPreview() {
+  refresh.abort();
+  refresh = new AbortController();
+  const { signal } = refresh;
+  try {
+    const html = await getText(preview.getAttribute("src"), { signal });
+    const frame = preview.contentDocument;
+    if (signal.aborted || !frame?.body) return;
+    const page = new DOMParser().parseFromString(html, "text/html");
+    frame.documentElement.dataset.palette = page.documentElement.dataset.palette;
+    frame.body.replaceWith(frame.importNode(page.body, true));
+  } catch {
+    // A newer one follows, or there is no connection: then saving has said so.
+  }
+}
+
+// On narrow screens the preview takes the place of the form.
+function togglePreview(event) {
+  if (getComputedStyle(preview.closest(".builder-preview")).position === "sticky") return;
+  event.preventDefault();
+  const label = $("span", event.currentTarget);
+  const { labelEdit, labelPreview = label.textContent } = event.currentTarget.dataset;
+  event.currentTarget.dataset.labelPreview = labelPreview;
+  const isShown = $("[data-builder]").classList.toggle("builder-previewing");
+  label.textContent = isShown ? labelEdit : labelPreview;
+  event.currentTarget.setAttribute("aria-pressed", isShown);
+}
+
 if (entries) watchOrder();
+if (preview) {
+  document.addEventListener("refract:saved", refreshPreview);
+  document.addEventListener("htmx:oobAfterSwap", refreshPreview);
+  $("[data-preview-toggle]").addEventListener("click", togglePreview);
+}
 
 // ---- name ---------------------------------------------------------------------------------------
 
