@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from httpx import AsyncClient, Response
 from sqlalchemy import select, update
 
+from refract.clicks.ingest.ingester import Ingester
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
@@ -347,4 +348,20 @@ async def test_its_owner_reads_when_a_list_was_published_and_deleted(
         ("publish", "reading", 1),
     ]
     stranger = await client.get(f"/api/v1/lists/{found['id']}/actions", headers=creator())
+    assert stranger.status_code == 404
+
+
+async def test_its_owner_sees_the_views_of_a_list_by_day(client: AsyncClient, rt: Runtime) -> None:
+    me = creator() | HTML
+    found = await published(client, me, "reading", A)
+    for _ in range(3):
+        await client.get("/reading", headers=HTML | {"User-Agent": "Mozilla/5.0 Firefox/130.0"})
+    await Ingester(rt).apply_all()
+
+    chart = await client.get(f"/app/lists/{found['id']}/views", headers=me)
+
+    assert "3 views in 30 days" in chart.text
+    assert chart.text.count('<th scope="row">') == 30
+    assert chart.text.count("<rect") == 30
+    stranger = await client.get(f"/app/lists/{found['id']}/views", headers=creator() | HTML)
     assert stranger.status_code == 404

@@ -8,9 +8,9 @@ from pydantic import BaseModel, ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from refract.clicks.spool.format import PAGE_VIEW
-from refract.clicks.stats.calendar import parse_zone
+from refract.clicks.stats.calendar import StatsQuery, parse_zone
 from refract.clicks.stats.pages import get_time_zone
-from refract.clicks.stats.service import StatsQuery, get_link_stats
+from refract.clicks.stats.service import get_link_stats
 from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, RefractError
 from refract.core.runtime import Runtime
