@@ -17,6 +17,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,7 +135,8 @@ def run(served: Served, data: BenchData, seconds: float) -> list[Sample]:
     began, samples = time.monotonic(), []
     while time.monotonic() - began < seconds and not failed:
         time.sleep(SAMPLE_SECONDS)
-        samples.append(take_sample(served, began))
+        with suppress(OSError):  # a short-lived process has ended meanwhile
+            samples.append(take_sample(served, began))
     stop.set()
     for thread in threads:
         thread.join()
