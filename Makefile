@@ -15,6 +15,10 @@ unexport PYTHONDONTWRITEBYTECODE
 
 WITH_SERVICES := $(BIN)/python tools/services.py run
 
+# Tests keep their files and databases in memory if there is room: on a disk they wait. Proofs and benches use the disk.
+MEMORY        := $(shell df -k --output=avail /dev/shm 2>/dev/null | awk '$$1 + 0 > 6000000 { print "/dev/shm" }')
+TEST_SERVICES := $(if $(MEMORY),TMPDIR=$(MEMORY) )$(WITH_SERVICES)
+
 # Both `make proof kill` and `make proof NAME=kill` work. The extra word must not be a target.
 ifneq ($(filter proof bench,$(firstword $(MAKECMDGOALS))),)
   WORDS := $(wordlist 2,9,$(MAKECMDGOALS))
@@ -58,11 +62,11 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --no-loadscope-reorder --duratio
 
 test: $(READY)  ## Everything: make check, then all tests against real PostgreSQL, MariaDB, Redis and Chromium
 	$(MAKE) --no-print-directory -j3 check model compiled
-	$(WITH_SERVICES) -- $(PYTEST) $(ARGS)
+	$(TEST_SERVICES) -- $(PYTEST) $(ARGS)
 
 # Beside mypy, which uses one core: services are installed, and every module is compiled once instead of by each worker.
 compiled: $(READY)
-	$(WITH_SERVICES) -- $(BIN)/python -m pytest --collect-only -qq > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
+	$(TEST_SERVICES) -- $(BIN)/python -m pytest --collect-only -qq > $(VENV)/collected.txt || { tail -n 40 $(VENV)/collected.txt; exit 1; }
 
 # The same tests in groups that share nothing, so that they can run in parallel: make -j2 test-unit test-faults
 SERVICES_unit      := redis,nginx,oidc
@@ -77,13 +81,13 @@ test-api:         ## Only the tests of the whole program over HTTP
 test-browser:     ## Only the tests in Chromium
 test-faults:      ## Only the proofs under faults, in their short size
 test-unit test-databases test-api test-browser test-faults: test-%: $(READY)
-	$(WITH_SERVICES) --only $(SERVICES_$*) -- $(PYTEST) --group $* -o cache_dir=.pytest_cache/$* $(ARGS)
+	$(TEST_SERVICES) --only $(SERVICES_$*) -- $(PYTEST) --group $* -o cache_dir=.pytest_cache/$* $(ARGS)
 
 model: $(READY)
 	$(BIN)/python -m tools.model $(VENV)/model
 
 again: $(READY)  ## Repeat the tests that failed last time, alone; those that pass now are flaky
-	$(WITH_SERVICES) -- $(BIN)/python -m tools.flaky dist/flaky.txt
+	$(TEST_SERVICES) -- $(BIN)/python -m tools.flaky dist/flaky.txt
 
 check: $(READY)  ## Lint, format, types and import layers; scripts, stylesheets and templates too
 	$(BIN)/ruff check .
