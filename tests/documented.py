@@ -11,6 +11,7 @@ from refract.server.node import ServerNode
 from refract.web.openapi import METHODS
 from refract.web.problems import MEDIA_TYPE
 
+_documents: list[dict[str, Any]] = []
 _known: list["DocumentedErrors"] = []
 
 
@@ -57,13 +58,21 @@ def _codes(operation: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def documented_errors(app: WebNode) -> DocumentedErrors:
-    """Return what the document lists.
+def read_document(app: WebNode) -> dict[str, Any]:
+    """Return the OpenAPI document.
 
-    The routes of all applications are the same, so one document does for a process.
+    The routes of all applications are the same, so one document, which takes a second to build,
+    does for a process.
     """
+    if not _documents:
+        _documents.append(app.api.openapi())
+    return _documents[0]
+
+
+def documented_errors(app: WebNode) -> DocumentedErrors:
+    """Return what the document lists."""
     if not _known:
-        _known.append(DocumentedErrors(app.api.openapi()))
+        _known.append(DocumentedErrors(read_document(app)))
     return _known[0]
 
 

@@ -14,7 +14,7 @@ from tests import make
 from tests.access.identities import populate
 from tests.access.objects import parameters_of, real_path
 from tests.client import by_key, on_sqlite
-from tests.documented import documented_errors
+from tests.documented import documented_errors, read_document
 
 SEED = 20260601
 EXAMPLES = 3
@@ -22,7 +22,7 @@ EXAMPLES = 3
 
 
 def _operations(app: WebNode) -> dict[str, dict[str, Any]]:
-    paths = app.api.openapi()["paths"]
+    paths = read_document(app)["paths"]
     return {
         f"{method.upper()} {path}": paths[path][method]
         for path in paths
@@ -55,7 +55,7 @@ def test_no_request_gets_an_answer_that_the_document_does_not_describe(
 
 @on_sqlite
 async def test_every_operation_is_described(app: WebNode) -> None:
-    tags = {tag["name"] for tag in app.api.openapi()["tags"]}
+    tags = {tag["name"] for tag in read_document(app)["tags"]}
     missing = []
     for name, operation in _operations(app).items():
         assert operation["summary"], f"{name} needs a docstring: its first sentence is the summary"
@@ -82,7 +82,7 @@ async def test_operation_ids_are_unique_words(app: WebNode) -> None:
 
 @on_sqlite
 async def test_every_refusal_is_a_problem_with_its_codes(app: WebNode) -> None:
-    document = app.api.openapi()
+    document = read_document(app)
     assert "HTTPValidationError" not in document["components"]["schemas"]
     for name, operation in _operations(app).items():
         for status, response in operation["responses"].items():
