@@ -16,7 +16,7 @@ from refract.clicks import stats
 from refract.clicks.ingest import ingester as ingesting
 from refract.clicks.ingest.batch import RollupDelta, RollupSlot
 from refract.clicks.ingest.ingester import Ingester
-from refract.clicks.models import OpenRollup
+from refract.clicks.models import OpenRollup, RollupWriter
 from refract.clicks.rollups import compaction, pack_updates
 from refract.clicks.rollups.granularity import to_seconds
 from refract.clicks.rollups.packs import MAX_PACK_BYTES
@@ -205,6 +205,22 @@ async def test_a_process_whose_number_was_taken_over_overwrites_nothing(rt: Runt
     async with rt.db.write() as session:
         await stalled.add_clicks(session, _delta(1))
     assert await _count_people(rt) == others + 2
+
+
+async def test_a_process_never_holds_two_numbers(rt: Runtime) -> None:
+    """Else it could wait for a build of a group, which waits for all numbers one by one."""
+    numbers = MAX_WRITERS[rt.db.dialect]
+    updaters = [RollupUpdater() for _ in range(numbers * 2)]
+    for updater in updaters:
+        async with rt.db.write() as session:
+            await updater.add_clicks(session, _delta(1))
+    stalled = updaters[numbers // 2]  # its number was taken over, and others are less used
+    free = select(RollupWriter.number).with_for_update(skip_locked=True)
+    async with rt.db.write() as session:
+        await stalled.add_clicks(session, _delta(1))
+        if rt.db.dialect != "sqlite":  # it has one number
+            async with rt.db.write() as build:
+                assert len((await build.scalars(free)).all()) == numbers - 1
 
 
 async def test_rows_that_are_prepared_are_saved_without_reading_them_again(rt: Runtime) -> None:

@@ -50,11 +50,15 @@ class WriterClaim:
         return self._number
 
     async def lock(self, session: WriteSession) -> LockedWriter:
-        """Lock this process's number, or another one, until the transaction ends."""
+        """Lock this process's number, or another one, until the transaction ends.
+
+        It never waits for a number while it holds the lock of another one: `lock_all_writers`
+        waits for the numbers one after the other, and both would wait for ever.
+        """
         if self._number is not None:
-            mine = await _lock(session, self._number, skip=False)
-            if mine is not None and mine.holder == self._holder:
-                return mine
+            holder = select(_TABLE.c.holder).where(_TABLE.c.number == self._number)
+            if await session.scalar(holder) == self._holder:
+                return await lock_writer(session, self._number)
         return await _lock_least_used(session)
 
     def is_current(self, writer: LockedWriter) -> bool:
@@ -119,14 +123,14 @@ def _to_writer(row: Any) -> LockedWriter:
 
 async def _lock_least_used(session: WriteSession) -> LockedWriter:
     """Lock the least used number that is free. Active processes use theirs every second."""
-    candidates = select(_TABLE.c.number, _TABLE.c.turn).order_by(_TABLE.c.turn, _TABLE.c.number)
+    candidates = select(_TABLE.c.number).order_by(_TABLE.c.turn, _TABLE.c.number)
     rows = (await session.execute(candidates)).all()
     if len(rows) < MAX_WRITERS[session.dialect]:
         await _create_numbers(session)
         rows = (await session.execute(candidates)).all()
-    for number, turn in rows:
-        writer = await _lock(session, number, skip=True)
-        if writer is not None and writer.turn == turn:
+    for row in rows:
+        writer = await _lock(session, row.number, skip=True)
+        if writer is not None:
             return writer
     return await lock_writer(session, rows[0].number)  # all are in use: take turns
 
