@@ -1,5 +1,6 @@
 """The compiled part of ingest and the Python one make the same of the same bytes."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from types import ModuleType
@@ -18,6 +19,7 @@ from refract.clicks.ingest.event_rows import EVENT_COLUMNS, build_shape, format_
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
 from refract.clicks.rollups import breakdowns
+from refract.clicks.rollups.top_values import sum_breakdowns
 from refract.clicks.spool import format as frame_format
 from refract.clicks.spool.format import (
     LINK_CLICK,
@@ -232,3 +234,43 @@ def test_a_click_is_read_as_it_was_written(extractor: FactsExtractor) -> None:
         (tally,) = tallies.values()
         assert (tally["people"], tally["last"], len(tally["visitors"])) == (1, NOW, 1)
         assert read_frame_length(frame, 0) == len(frame)
+
+
+LINKS = st.dictionaries(st.integers(0, 9) | st.integers(0, 2**63 - 1), st.integers(1, 2**40))
+
+
+@given(st.lists(LINKS, max_size=9), st.integers(0, 30))
+def test_links_of_groups_are_ranked_alike(
+    compiled: ModuleType, periods: list[dict[int, int]], limit: int
+) -> None:
+    stored = [
+        breakdowns.encode_group_counts(
+            {"cDE": 1, **{f"L{key or ''}": n for key, n in links.items()}}
+        )
+        for links in periods
+    ]
+    sections = [breakdowns.split_links(data)[0] for data in stored]
+
+    expected = breakdowns._rank_links(sections, limit)
+
+    assert compiled.rank_links(sections, limit) == expected
+    sums: Counter[int] = Counter()
+    for links in periods:
+        sums.update(links)
+    del sums[0]  # the others
+    ranked = sorted((-clicks, link_id) for link_id, clicks in sums.items())[:limit]
+    assert expected == [(link_id, -clicks) for clicks, link_id in ranked]
+
+
+@given(COUNTS, LINKS, st.booleans())
+def test_links_of_groups_are_stored_apart_from_other_values(
+    counts: dict[str, int], links: dict[int, int], pack: bool
+) -> None:
+    values = {f"c{key}": clicks for key, clicks in counts.items()}
+    parts = values | {f"L{link_id or ''}": clicks for link_id, clicks in links.items()}
+
+    data = breakdowns.encode_group_counts(parts, pack=pack)
+
+    assert breakdowns.decode_counts(data) == parts
+    assert breakdowns.split_links(data)[1] == breakdowns.encode_counts(values, pack=pack)
+    assert sum_breakdowns([data]).counts == values

@@ -8,7 +8,7 @@ the facts of a click with flags are extracted in Python.
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_GetItem, PyDict_SetItem
 from cpython.list cimport PyList_Append
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject
 from cpython.unicode cimport PyUnicode_DecodeASCII, PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -56,6 +56,7 @@ cdef enum:
     QUARTER_SECONDS = 900
     HASH_SIZE = 5
     BLOCK_BYTES = 128
+    LINK_BYTES = 16
 
 cdef enum RowFormat:
     VALUES, COPY, LITERALS
@@ -437,6 +438,88 @@ def decode_json(bytes data not None):
             return None
         counts[key] = clicks
     return counts if counts and at[0] == 125 and at + 1 == end else None
+
+
+# The links of groups: records of an id and its clicks.
+
+cdef struct LinkSum:
+    int64_t link_id, clicks
+
+
+cdef inline bint is_before(LinkSum one, LinkSum other) noexcept nogil:
+    return one.clicks > other.clicks or (
+        one.clicks == other.clicks and one.link_id < other.link_id
+    )
+
+
+cdef void add_links(
+    LinkSum *sums, int bits, const uint8_t *at, const uint8_t *end
+) noexcept nogil:
+    """Add the records of a section to a hash table, which has room."""
+    cdef int64_t link_id, clicks
+    cdef uint64_t place
+    while end - at >= LINK_BYTES:
+        memcpy(&link_id, at, 8)
+        memcpy(&clicks, at + 8, 8)
+        at += LINK_BYTES
+        if not link_id:  # others
+            continue
+        place = <uint64_t>link_id * 0x9E3779B97F4A7C15u >> (64 - bits)
+        while sums[place].link_id and sums[place].link_id != link_id:
+            place = (place + 1) & ((<uint64_t>1 << bits) - 1)
+        sums[place].link_id = link_id
+        sums[place].clicks += clicks
+
+
+cdef Py_ssize_t choose_links(
+    const LinkSum *sums, Py_ssize_t size, LinkSum *best, Py_ssize_t limit
+) noexcept nogil:
+    """Write the most clicked links to `best`, in order; return how many there are."""
+    cdef Py_ssize_t number, at, found = 0
+    for number in range(size):
+        if not sums[number].link_id:
+            continue
+        if found < limit:
+            at = found
+            found += 1
+        elif limit and is_before(sums[number], best[limit - 1]):
+            at = limit - 1
+        else:
+            continue
+        while at and is_before(sums[number], best[at - 1]):
+            best[at] = best[at - 1]
+            at -= 1
+        best[at] = sums[number]
+    return found
+
+
+def rank_links(list sections not None, Py_ssize_t limit):
+    """Return the most clicked of all links in these sections, with their clicks; ties by id."""
+    cdef Py_ssize_t records = 0, found, number
+    cdef int bits = 4
+    cdef const uint8_t *data
+    cdef bytes section
+    cdef LinkSum *sums = NULL
+    cdef LinkSum *best = NULL
+    for section in sections:
+        records += PyBytes_GET_SIZE(section) // LINK_BYTES
+    while (<Py_ssize_t>1 << bits) < 2 * records:
+        bits += 1
+    limit = max(0, min(limit, records))
+    try:
+        sums = <LinkSum *>PyMem_Calloc(<size_t>1 << bits, sizeof(LinkSum))
+        best = <LinkSum *>PyMem_Calloc(limit + 1, sizeof(LinkSum))
+        if sums == NULL or best == NULL:
+            raise MemoryError
+        for section in sections:
+            data = <const uint8_t *>PyBytes_AS_STRING(section)
+            add_links(sums, bits, data, data + PyBytes_GET_SIZE(section))
+        with nogil:
+            found = choose_links(sums, <Py_ssize_t>1 << bits, best, limit)
+        return [(best[number].link_id, best[number].clicks) for number in range(found)]
+    finally:
+        PyMem_Free(sums)
+        PyMem_Free(best)
 
 
 cdef class EventGatherer:

@@ -29,8 +29,9 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
-from refract.clicks.rollups.groups import MEMBERS, MIN_GROUP_KIND, list_complete_groups
+from refract.clicks.rollups.groups import MEMBERS, list_complete_groups
 from refract.clicks.rollups.packs import iter_entries
+from refract.clicks.rollups.rows import MIN_GROUP_KIND
 from refract.clicks.rollups.state import RollupProgress, load_progress
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.spool.reader import (

@@ -45,7 +45,7 @@ def add_to_rollups(
         else:
             more = row.add_visitors(delta)
             more_in_day = more if grain == DAY else more_in_day
-        values = dict(zip(VALUES, row.encode(pack=grain != QUARTER), strict=True))
+        values = dict(zip(VALUES, row.encode(kind, pack=grain != QUARTER), strict=True))
         if stored is None:
             bind.execute(sa.insert(ROLLUPS).values(**key, **values))
         else:

@@ -10,6 +10,8 @@ dimension: one dict costs an eighth of eight, and the garbage collector skips it
 import json
 import zlib
 from collections.abc import Callable
+from heapq import nsmallest
+from struct import Struct
 from typing import Final, cast
 
 from refract.clicks import compiled
@@ -33,6 +35,11 @@ _DIMENSION_LETTERS: Final = {name: chr(ord("a") + place) for place, name in enum
 
 LINKS_LETTER: Final = "L"
 """The letter of the links, by which groups of links are broken down besides."""
+_LINKS_MARKER: Final = b"\2"  # no other stored breakdowns begin like this
+_LINKS_SIZE: Final = Struct("<I")
+_LINK_CLICKS: Final = Struct("<qq")
+_OTHER_LINKS: Final = 0
+"""Instead of an id: the clicks beyond the links that are kept."""
 
 BreakdownCounts = dict[str, int]
 """Clicks by value, each value prefixed by the letter of its dimension."""
@@ -95,11 +102,62 @@ def encode_counts(parts: BreakdownCounts, *, pack: bool = False) -> bytes | None
     return zlib.compress(plain, 6) if pack and len(plain) > _MIN_PACKED_BYTES else plain
 
 
+def encode_group_counts(parts: BreakdownCounts, *, pack: bool = False) -> bytes | None:
+    """Return the bytes to store for a group of links.
+
+    Its links come first, in a form of their own: there may be a thousand in each row, and reading
+    other dimensions must not depend on them.
+    """
+    values = {key: clicks for key, clicks in parts.items() if key[0] != LINKS_LETTER}
+    links = b"".join(
+        _LINK_CLICKS.pack(int(key[1:] or _OTHER_LINKS), clicks)
+        for key, clicks in parts.items()
+        if key[0] == LINKS_LETTER
+    )
+    return join_links(links, encode_counts(values, pack=pack))
+
+
+def join_links(links: bytes, data: bytes | None) -> bytes | None:
+    """Return stored breakdowns, or top values, behind the links of a group."""
+    if not links:
+        return data
+    return b"".join((_LINKS_MARKER, _LINKS_SIZE.pack(len(links)), links, data or b""))
+
+
+def split_links(data: bytes | None) -> tuple[bytes, bytes | None]:
+    """Undo `join_links`."""
+    if not data or data[:1] != _LINKS_MARKER:
+        return b"", data
+    begin = len(_LINKS_MARKER) + _LINKS_SIZE.size
+    end = begin + _LINKS_SIZE.unpack_from(data, len(_LINKS_MARKER))[0]
+    return data[begin:end], data[end:] or None
+
+
 def decode_counts(data: bytes | None) -> BreakdownCounts:
     if not data:
         return {}
+    if data[:1] == _LINKS_MARKER:
+        links, rest = split_links(data)
+        found = _LINK_CLICKS.iter_unpack(links)
+        return decode_counts(rest) | {
+            f"{LINKS_LETTER}{link_id or OTHER_VALUES}": clicks for link_id, clicks in found
+        }
     plain = data if data[:1] == b"{" else zlib.decompress(data)
     return _decode_quickly(plain) or cast("BreakdownCounts", json.loads(plain.decode()))
+
+
+def _rank_links(sections: list[bytes], limit: int) -> list[tuple[int, int]]:
+    """Return the most clicked of all links in these sections, with their clicks; ties by id."""
+    sums: dict[int, int] = {}
+    for section in sections:
+        for link_id, clicks in _LINK_CLICKS.iter_unpack(section):
+            sums[link_id] = sums.get(link_id, 0) + clicks
+    sums.pop(_OTHER_LINKS, None)
+    ranked = nsmallest(limit, ((-clicks, link_id) for link_id, clicks in sums.items()))
+    return [(link_id, -clicks) for clicks, link_id in ranked]
+
+
+rank_links = compiled.choose(_rank_links, "rank_links")
 
 
 def group_by_dimension(parts: BreakdownCounts) -> BreakdownsByDimension:

@@ -26,9 +26,9 @@ from refract.clicks.rollups.granularity import (
     to_datetime,
     to_seconds,
 )
-from refract.clicks.rollups.groups import MIN_GROUP_KIND, restart_builds
+from refract.clicks.rollups.groups import restart_builds
 from refract.clicks.rollups.pack_updates import expire_packs
-from refract.clicks.rollups.rows import decode_delta
+from refract.clicks.rollups.rows import MIN_GROUP_KIND, decode_delta
 from refract.clicks.rollups.state import RollupProgress, lock_progress, save_progress
 from refract.clicks.rollups.writers import list_writers, lock_writer, save_writer
 from refract.core.db.session import WriteSession

@@ -16,7 +16,6 @@ from sqlalchemy import ColumnElement, Table, bindparam, func, or_, select, updat
 
 from refract.clicks.models import ClickRollup
 from refract.clicks.rollups import day_cumulatives, top_values
-from refract.clicks.rollups.breakdowns import decode_counts
 from refract.clicks.rollups.granularity import (
     DAY,
     GRAIN_SECONDS,
@@ -204,7 +203,7 @@ def _build_updates(
         {
             "target": target, "its_kind": kind, "day": to_datetime(day),
             "its_edges": day_cumulatives.encode_day(quarters),
-            "its_tops": top_values.encode_top_values(decode_counts(parts.get((target, kind)))),
+            "its_tops": top_values.encode_top_values(parts.get((target, kind))),
             "clicks": sum(quarter.people + quarter.bots for quarter in quarters),
         }
         for (target, kind), quarters in sorted(by_target.items())

@@ -19,9 +19,8 @@ from refract.clicks.rollups.granularity import (
     QUARTER,
     start_of,
 )
-from refract.clicks.rollups.groups import MIN_GROUP_KIND
 from refract.clicks.rollups.pack_updates import PackUpdate
-from refract.clicks.rollups.rows import RollupRow, add_delta, decode_row
+from refract.clicks.rollups.rows import MIN_GROUP_KIND, RollupRow, add_delta, decode_row
 from refract.clicks.rollups.state import RollupProgress
 from refract.clicks.rollups.store import RollupKey, load_rollups, save_rollups
 from refract.core.db.session import WriteSession
@@ -114,7 +113,7 @@ class RollupFolder:
                 await asyncio.sleep(0)  # let requests be answered
         rows = []
         for number, key in enumerate(touched, 1):
-            rows.append((*key, *self._rows[key].encode(pack=key[2] != QUARTER)))
+            rows.append((*key, *self._rows[key].encode(key[1], pack=key[2] != QUARTER)))
             if number % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)
         if rows:

@@ -20,8 +20,6 @@ from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.links.models import USER_LINKS, LinkGroup, LinkOwner
 
-MIN_GROUP_KIND: Final = 100
-"""Roll-ups of lower kinds belong to targets, in which every click is once."""
 END_OF_TIME: Final = 253_402_300_799
 """The last second of the year 9999."""
 MAX_CACHED_LINKS: Final = 100_000

@@ -102,7 +102,7 @@ async def _expire_batch(session: WriteSession) -> bool:
     months = await _load_months(session, packs)
     for pack in packs:
         _add_pack(months[pack.target_id, pack.kind, MONTH, to_seconds(pack.start)], pack)
-    rows = [(*key, *row.encode(pack=True)) for key, row in sorted(months.items())]
+    rows = [(*key, *row.encode(key[1], pack=True)) for key, row in sorted(months.items())]
     await save_rollups(session, rows)
     targets: dict[tuple[Any, int], list[int]] = defaultdict(list)
     for pack in packs:

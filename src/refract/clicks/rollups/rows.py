@@ -1,6 +1,6 @@
 """Decoded rows of roll-ups, and deltas that are added to them. Pure."""
 
-from typing import Any
+from typing import Any, Final
 
 from refract.clicks.ingest.batch import RollupDelta
 from refract.clicks.rollups.breakdowns import (
@@ -8,9 +8,13 @@ from refract.clicks.rollups.breakdowns import (
     add_counts,
     decode_counts,
     encode_counts,
+    encode_group_counts,
     limit_values,
 )
 from refract.clicks.rollups.sketches import VisitorSketch
+
+MIN_GROUP_KIND: Final = 100
+"""Roll-ups of lower kinds belong to targets, in which every click is once."""
 
 
 class RollupRow:
@@ -46,10 +50,11 @@ class RollupRow:
         before, self.uniques = self.uniques, self.sketch.count()
         return self.uniques - before
 
-    def encode(self, *, pack: bool) -> tuple[Any, ...]:
+    def encode(self, kind: int, *, pack: bool) -> tuple[Any, ...]:
         """Return the values to store; `pack` the breakdowns of rows that are read often."""
         visitors = self.sketch.to_bytes() if self.sketch is not None else None
-        parts = encode_counts(self.parts, pack=pack)
+        encode_parts = encode_group_counts if kind >= MIN_GROUP_KIND else encode_counts
+        parts = encode_parts(self.parts, pack=pack)
         return (self.people, self.bots, self.private, self.uniques, visitors, parts)
 
 

@@ -18,6 +18,8 @@ from refract.clicks.rollups.breakdowns import (
     add_counts,
     decode_counts,
     group_by_letter,
+    join_links,
+    split_links,
 )
 
 MAX_TOP_VALUES: Final = 100
@@ -34,8 +36,13 @@ class OmittedValues(NamedTuple):
     max_clicks: int
 
 
-def encode_top_values(parts: BreakdownCounts) -> bytes | None:
-    """Return the bytes to store; None if there are too few values."""
+def encode_top_values(data: bytes | None) -> bytes | None:
+    """Return the bytes to store for stored breakdowns; None if there are too few values.
+
+    All links of a group are kept.
+    """
+    links, rest = split_links(data)
+    parts = decode_counts(rest)
     if len(parts) <= MIN_VALUES:
         return None
     kept: BreakdownCounts = {}
@@ -47,9 +54,8 @@ def encode_top_values(parts: BreakdownCounts) -> bytes | None:
         kept.update((letter + value, clicks) for clicks, value in ranked[:MAX_TOP_VALUES])
         if left := ranked[MAX_TOP_VALUES:]:
             rests[letter] = OmittedValues(sum(clicks for clicks, _ in left), left[0][0])
-    return _MARKER + zlib.compress(
-        json.dumps([kept, rests], ensure_ascii=False, separators=(",", ":")).encode()
-    )
+    text = json.dumps([kept, rests], ensure_ascii=False, separators=(",", ":"))
+    return join_links(links, _MARKER + zlib.compress(text.encode()))
 
 
 @dataclass(slots=True)
@@ -92,16 +98,17 @@ def _can_overtake(
 
 
 def sum_breakdowns(stored: Iterable[bytes | BreakdownCounts | None]) -> BreakdownSum:
-    """Return the sum of breakdowns, stored or decoded, and of encoded top values."""
+    """Return the sum of breakdowns, stored or decoded, and of encoded top values; no links."""
     whole = BreakdownSum()
     for data in stored:
         if isinstance(data, dict):
             add_counts(whole.counts, data)
             continue
-        if not data or data[:1] != _MARKER:
-            add_counts(whole.counts, decode_counts(data))
+        _, values = split_links(data)
+        if not values or values[:1] != _MARKER:
+            add_counts(whole.counts, decode_counts(values))
             continue
-        kept, rests = json.loads(zlib.decompress(data[1:]))
+        kept, rests = json.loads(zlib.decompress(values[1:]))
         add_counts(whole.counts, kept)
         for letter, (clicks, most) in rests.items():
             whole.counts[letter] = whole.counts.get(letter, 0) + clicks

@@ -84,7 +84,7 @@ class RollupUpdater:
             row, delta = self._rows[slot], tallies[slot]
             row.add_clicks(delta)
             row.add_visitors(delta)
-            rows.append((*slot, *row.encode(pack=False)))
+            rows.append((*slot, *row.encode(slot[1], pack=False)))
             if number % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)  # let requests be answered
         return rows

@@ -7,7 +7,7 @@ from typing import Final
 
 from refract.clicks.rollups import breakdowns as rollups_breakdowns
 from refract.clicks.rollups import sketches, top_values
-from refract.clicks.rollups.breakdowns import DIMENSIONS, LINKS_LETTER, OTHER_VALUES
+from refract.clicks.rollups.breakdowns import DIMENSIONS, OTHER_VALUES
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, MONTH, to_datetime
 from refract.clicks.stats.calendar import SeriesBucket
 from refract.clicks.stats.labels import get_label
@@ -144,15 +144,8 @@ def rank_links(rows: Iterable[StatsRow], limit: int) -> list[LinkClicks]:
     return [LinkClicks(link, -clicks) for clicks, link in ranked[:limit]]
 
 
-def rank_grouped_links(rows: Iterable[StatsRow], limit: int) -> list[LinkClicks] | None:
-    """Return the most clicked links by the roll-ups of a group, or None if not sufficient.
-
-    Rows may hold their top values alone.
-    """
-    whole = top_values.sum_breakdowns(row.parts for row in rows)
-    if not whole.is_certain(LINKS_LETTER, limit):
-        return None
-    values = rollups_breakdowns.group_by_letter(whole.counts).get(LINKS_LETTER, {})
-    values.pop(OTHER_VALUES, None)
-    ranked = nsmallest(limit, ((-clicks, int(link)) for link, clicks in values.items()))
-    return [LinkClicks(link, -clicks) for clicks, link in ranked]
+def rank_grouped_links(rows: Iterable[StatsRow], limit: int) -> list[LinkClicks]:
+    """Return the most clicked links by the roll-ups of a group; ties are ordered by age."""
+    stored = (row.parts for row in rows if isinstance(row.parts, bytes))
+    sections = [rollups_breakdowns.split_links(data)[0] for data in stored]
+    return [LinkClicks(*pair) for pair in rollups_breakdowns.rank_links(sections, limit)]

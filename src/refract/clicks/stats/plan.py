@@ -94,8 +94,8 @@ class StatsPlan:
     def build_breakdown(self, dimension: str, limit: int | None) -> Breakdown:
         return aggregation.build_breakdown(dimension, self.rows, self._begin, self._end, limit)
 
-    def rank_links(self, limit: int) -> list[LinkClicks] | None:
-        """Return the most clicked links, or None if the rows are not sufficient."""
+    def rank_links(self, limit: int) -> list[LinkClicks]:
+        """Return the most clicked links."""
         if not limit:
             return []
         if self._groups[0].is_single:

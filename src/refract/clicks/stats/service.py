@@ -120,12 +120,9 @@ async def get_scope_dashboard(
         plan,
         lambda: (plan.build_stats(), plan.build_certain_breakdowns(), plan.rank_links(links)),
     )
-    if breakdowns is None or ranked is None:
+    if breakdowns is None:
         await plan.read_in_full(session)
-        in_full = await _compute(
-            plan, lambda: (plan.build_breakdowns(), plan.rank_links(links) or [])
-        )
-        breakdowns, ranked = in_full
+        breakdowns = await _compute(plan, plan.build_breakdowns)
     found = replace(found, links=ranked, is_costly=_is_costly(plan, groups))
     return LinkDashboard(found, breakdowns)
 
@@ -140,7 +137,7 @@ async def get_overview(
 ) -> StatsResult:
     """Return totals, a series and the most clicked of all links that a user owns or co-owns.
 
-    Three queries; up to five after late clicks, or if top values are not sufficient.
+    Three queries; four after late clicks.
     """
     return await get_stats(session, AccountScope(user_id), stats_query, now, links=links)
 
@@ -175,10 +172,7 @@ async def get_stats(
     plan = StatsPlan(state, groups, stats_query, now, parts=parts)
     await plan.query.read(session, tops=True)
     found, ranked = await _compute(plan, lambda: (plan.build_stats(), plan.rank_links(links)))
-    if ranked is None:
-        await plan.read_in_full(session)
-        ranked = await _compute(plan, lambda: plan.rank_links(links))
-    return replace(found, links=ranked or [], is_costly=_is_costly(plan, groups))
+    return replace(found, links=ranked, is_costly=_is_costly(plan, groups))
 
 
 async def get_breakdown(
@@ -199,7 +193,7 @@ async def get_breakdown(
     found, ranked = await _compute(
         plan, lambda: (plan.build_breakdown(dimension, limit), plan.rank_links(links))
     )
-    return replace(found, links=ranked or [], is_costly=_is_costly(plan, groups))
+    return replace(found, links=ranked, is_costly=_is_costly(plan, groups))
 
 
 def _is_costly(plan: StatsPlan, groups: Sequence[TargetGroup]) -> bool:
