@@ -10,6 +10,7 @@ from datetime import datetime
 from itertools import repeat
 
 from sqlalchemy import (
+    BindParameter,
     ColumnElement,
     Select,
     column,
@@ -61,7 +62,9 @@ def select_ids(ids: Sequence[int]) -> Select[int]:
 
 
 def select_own(
-    user_id: int, status: LinkState | None = None, visibility: Visibility | None = None
+    user_id: int | BindParameter[int],
+    status: LinkState | None = None,
+    visibility: Visibility | None = None,
 ) -> Select[int]:
     """Select the ids of a user's links by their copies of status and visibility."""
     query = select(LinkOwner.link_id).where(LinkOwner.user_id == user_id)

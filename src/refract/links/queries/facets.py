@@ -3,8 +3,10 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
+from typing import Any
 
-from sqlalchemy import ScalarSelect, Select, and_, bindparam, func, not_, select
+from sqlalchemy import BindParameter, ScalarSelect, Select, and_, bindparam, func, not_, select
 from sqlalchemy.orm import aliased
 
 from refract.core.db.prepared import PreparedSelect
@@ -17,6 +19,8 @@ from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_COUNTED = 1_000
 MAX_TAG_FACETS = 12
+_STORED_STATES = tuple(state for state in LinkState if state != LinkState.ON_HOLD)
+_USER_ID: BindParameter[int] = bindparam("user_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +37,13 @@ async def count_states(session: ReadSession, user_id: int, now: datetime) -> dic
     The copies in owners' rows are counted along their index. They do not know of links that have
     expired since the job ran last, nor of holds.
     """
-    stored: list[LinkState] = [state for state in LinkState if state != LinkState.ON_HOLD]
-    counts = [_count_bounded(select_own(user_id, state), state.value) for state in stored]
-    query = select(*counts, _count_late(user_id, now))
-    *found, late = (await session.execute(query)).one()
+    found = await session.execute(_build_state_counts(), {"user_id": user_id, "now": now})
+    *counts, late = found.one()
     by_state: dict[LinkState, int] = {
-        state: int(count) for state, count in zip(stored, found, strict=True)
+        state: int(count) for state, count in zip(_STORED_STATES, counts, strict=True)
     }
     held = await _count_held(session, user_id)
-    for state in stored:
+    for state in _STORED_STATES:
         if by_state[state] <= MAX_COUNTED and state != LinkState.DELETED:
             by_state[state] -= held.get(state, 0)
     if by_state[LinkState.ACTIVE] <= MAX_COUNTED:
@@ -56,35 +58,48 @@ def _count_bounded(query: Select[int], name: str) -> ScalarSelect[int]:
     return select(func.count()).select_from(found).scalar_subquery()
 
 
-def _count_late(user_id: int, now: datetime) -> ScalarSelect[int]:
+@cache
+def _build_state_counts() -> Select[*tuple[int, ...]]:
+    """Return the query of stored states and late links, which takes longer to build than to run."""
+    counts = [_count_bounded(select_own(_USER_ID, state), state.value) for state in _STORED_STATES]
+    return select(*counts, _count_late())
+
+
+def _count_late() -> ScalarSelect[int]:
     """Count own links that have expired and are not marked so yet, and are not on hold."""
+    overdue = Link.expires_at <= bindparam("now")
     late = (
         select(Link.id)
-        .where(Link.status == LinkState.ACTIVE, Link.expires_at <= now, not_(Link.on_hold))
+        .where(Link.status == LinkState.ACTIVE, overdue, not_(Link.on_hold))
         .limit(MAX_COUNTED + 1)
         .subquery("late")
     )
-    own = and_(LinkOwner.link_id == late.c.id, LinkOwner.user_id == user_id)
+    own = and_(LinkOwner.link_id == late.c.id, LinkOwner.user_id == _USER_ID)
     return select(func.count()).select_from(late).join(LinkOwner, own).scalar_subquery()
 
 
 async def _count_held(session: ReadSession, user_id: int) -> dict[str, int]:
     """Return own links on hold by stored state. They are co-owned with a suspended user."""
+    found = await session.execute(_build_held_counts(), {"user_id": user_id})
+    return {str(status): int(count) for status, count in found}
+
+
+@cache
+def _build_held_counts() -> Select[*tuple[Any, ...]]:
     co_owned = (
         select(LinkOwner.link_id, LinkOwner.status)
-        .where(LinkOwner.user_id == user_id, is_copy_in_state(LinkState.ON_HOLD))
+        .where(LinkOwner.user_id == _USER_ID, is_copy_in_state(LinkState.ON_HOLD))
         .limit(MAX_COUNTED + 1)
         .subquery("co_owned")
     )
     primary = aliased(LinkOwner)
-    held = (
+    return (
         select(co_owned.c.status, func.count())
         .join(primary, primary.primary_link_id == co_owned.c.link_id)
         .join(User, User.id == primary.user_id)
         .where(User.held_at.is_not(None))
         .group_by(co_owned.c.status)
     )
-    return {str(status): int(count) for status, count in await session.execute(held)}
 
 
 async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
