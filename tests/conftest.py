@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import structlog
 from httpx import AsyncClient
+from hypothesis import settings as hypothesis_settings
 from sqlalchemy import make_url, text
 
 from refract import migrations
@@ -35,6 +36,8 @@ from tools.servers import free_port
 START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DIALECTS = ("sqlite", "postgresql", "mysql")
 _prepared: dict[str, str] = {}
+hypothesis_settings.register_profile("refract", deadline=None)  # a busy machine is slow
+hypothesis_settings.load_profile("refract")
 
 
 def pytest_collection_finish() -> None:
