@@ -194,7 +194,7 @@ async def test_a_list_saves_itself_while_it_is_edited(visit: Visit) -> None:
     number = await _new_list(visit, "First title", "https://example.com/one")
     await page.goto(f"/app/lists/{number}")
     await page.locator("#field-title").fill("Second title")
-    await expect(page.locator("#about [data-autosave-state]")).to_have_text("Saved")
+    await expect(page.locator("[data-autosave-state=details]")).to_have_text("Saved")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Second title")
 
     entry = page.locator("[data-entry]").first
@@ -212,8 +212,8 @@ async def test_publishing_publishes_what_is_on_the_screen(visit: Visit) -> None:
     number = await _new_list(visit, "Saved before", "https://example.com/one")
     await page.goto(f"/app/lists/{number}")
     await page.locator("#field-title").fill("Typed last")
-    await page.locator("[data-slug]").fill("typed-last")
     await page.get_by_text("Publish…").click()
+    await page.locator("[data-slug]").fill("typed-last")
     await page.get_by_role("button", name="Publish", exact=True).click()
 
     await _toast(page, "Published /typed-last")
