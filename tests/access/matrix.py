@@ -215,6 +215,7 @@ ROWS: dict[str, Row] = {
     "GET /app/links": Row(SIGNED_IN_READ),
     "GET /app/qr": Row(SIGNED_IN_READ, query={"name": "roadmap"}),
     "GET /app/analytics": Row(SIGNED_IN_READ),
+    "GET /app/analytics/live": Row(SIGNED_IN_READ),
     "GET /app/analytics/export.csv": Row(SIGNED_IN_READ),
     "GET /app/analytics/details/{dimension}": Row(SIGNED_IN_READ),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),

@@ -527,6 +527,19 @@ def stats_panel(title: str, *counts: tuple[str, str, int]) -> dict[str, Any]:
 
 
 DAYS = [12 + (day * 37) % 29 + day for day in range(30)]
+RECENT: dict[str, Any] = {
+    "count": 2,
+    "refresh": "/app/analytics/live",
+    "rows": [
+        {
+            "at": "15:04",
+            "name": HOSTILE,
+            "country": "Germany",
+            "device": "Mobile",
+            "source": HOSTILE,
+        }
+    ],
+}
 FIGURES: dict[str, Any] = {
     "base": "/app/analytics",
     "presets": [
@@ -585,6 +598,7 @@ FIGURES: dict[str, Any] = {
     "live": None,
     "export": "/app/analytics/export.csv?range=30d",
     "clicks_export": "/api/v1/links/1/stats/export?from=2026-02-13",
+    "recent": RECENT,
 }
 ACCOUNT_FIGURES = FIGURES | {
     "panels": FIGURES["panels"]
@@ -1453,6 +1467,14 @@ PAGES: dict[str, Page] = {
     ),
     "analytics-filtered": page(
         "clicks/analytics.html", "Analytics", SAM, path="/app/analytics", shown=FILTERED_FIGURES
+    ),
+    "analytics-live": page(
+        "clicks/live.html",
+        "Live",
+        ADA,
+        path="/app/analytics/live",
+        recent=RECENT,
+        back="/app/analytics",
     ),
     "analytics-details": page(
         "clicks/details.html",

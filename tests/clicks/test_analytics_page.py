@@ -98,6 +98,20 @@ async def test_what_is_shown_can_be_downloaded(
     assert "Firefox" in details.text
 
 
+async def test_clicks_of_the_last_half_hour_are_listed_without_telling_who(
+    rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User
+) -> None:
+    links, cookie = await _world(rt, clock, ada)
+    await stored(rt, [click(links[0], LATER - timedelta(minutes=5), host="198.51.100.7")])
+    shown = (await client.get("/app/analytics/live", headers=cookie)).text
+    assert "1 click in 30 minutes" in shown
+    assert "/first" in shown
+    assert "a.example" in shown
+    assert "198.51" not in shown
+    other = (await client.get("/app/analytics/live?device=mobile", headers=cookie)).text
+    assert "No clicks in the last 30 minutes" in other
+
+
 async def test_a_link_without_clicks_shows_no_empty_panels(
     rt: Runtime, client: AsyncClient, ada: User
 ) -> None:

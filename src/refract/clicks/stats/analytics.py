@@ -22,6 +22,7 @@ from refract.clicks.stats.period import (
     AnalyticsPeriod,
     parse_period,
 )
+from refract.clicks.stats.recent import load_recent_clicks
 from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope, StatsScope
 from refract.core.errors import Invalid
@@ -30,7 +31,13 @@ from refract.core.runtime import Runtime
 from refract.links.models import Link
 from refract.names.models import NameTarget
 from refract.names.queries import list_names
-from refract.web.formats import format_date, format_datetime, format_month, get_territory_name
+from refract.web.formats import (
+    format_date,
+    format_datetime,
+    format_month,
+    format_time,
+    get_territory_name,
+)
 from refract.web.i18n import gettext, lazy_gettext, translate_error
 
 MAX_ROWS: Final = 10
@@ -138,6 +145,29 @@ async def build_analytics(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any
         "rows": build_rows(found.stats),
         "panels": build_panels(asked, found, names),
         "export": asked.build_url("/app/analytics/export.csv", **_get_scope_parameters(asked)),
+        "recent": await build_recent(rt, asked),
+    }
+
+
+async def build_recent(rt: Runtime, asked: AnalyticsRequest) -> dict[str, Any]:
+    """Return the clicks of the last half hour, as the live feed shows them."""
+    async with rt.db.read() as session:
+        clicks, count = await load_recent_clicks(session, asked.scope, asked.chosen, asked.now)
+    names = await load_link_names(rt, sorted({click.link_id for click in clicks}))
+    zone = parse_zone(asked.zone)
+    return {
+        "count": count,
+        "refresh": asked.build_url("/app/analytics/live", **_get_scope_parameters(asked)),
+        "rows": [
+            {
+                "at": format_time(click.at.astimezone(zone).time()),
+                "name": names[click.link_id],
+                "country": translate_value("countries", click.country),
+                "device": translate_value("devices", click.device),
+                "source": translate_value("referrers", click.source),
+            }
+            for click in clicks
+        ],
     }
 
 

@@ -16,6 +16,7 @@ from refract.clicks.stats.analytics import (
     build_analytics,
     build_links_panel,
     build_panel,
+    build_recent,
     load_dashboard,
     load_link_names,
 )
@@ -57,6 +58,20 @@ async def analytics_page(request: Request, actor: ReadCaller, rt: Rt) -> Respons
         "clicks/analytics.html",
         page_title=gettext("Analytics"),
         shown=await build_analytics(rt, asked),
+    )
+
+
+@router.get(PATH + "/live")
+async def live_clicks(request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    """Show the clicks of the last half hour: the part of the page that is loaded again."""
+    asked = await parse_request(request, rt, actor)
+    return render_response(
+        request,
+        actor,
+        "clicks/live.html",
+        page_title=gettext("Live"),
+        recent=await build_recent(rt, asked),
+        back=asked.build_url(PATH),
     )
 
 

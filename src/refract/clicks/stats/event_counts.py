@@ -228,12 +228,17 @@ def _find_place(at: ColumnElement[Any], edges: Sequence[int], first: int) -> Col
     )
 
 
+def match_targets(scope: StatsScope) -> ColumnElement[bool]:
+    """Return the condition of events on the links of a scope."""
+    target = EVENT_COLUMNS["target_id"]
+    if isinstance(scope, LinkScope):
+        return target == scope.link_id
+    return target.in_(scope.select_links())
+
+
 def _match_recent(asked: EventQuery, begin: int) -> list[ColumnElement[bool]]:
-    target, scope = EVENT_COLUMNS["target_id"], asked.scope
     return [
-        target == scope.link_id
-        if isinstance(scope, LinkScope)
-        else target.in_(scope.select_links()),
+        match_targets(asked.scope),
         EVENT_COLUMNS["kind"] == asked.kind,
         EVENT_COLUMNS["at"] >= to_datetime(begin),
         EVENT_COLUMNS["at"] < to_datetime(asked.end),

@@ -201,6 +201,7 @@ function listen() {
   source.addEventListener("clicks", (event) => {
     const totals = JSON.parse(event.data);
     addClicks(block, totals.clicks - known);
+    if (totals.clicks > known) document.body.dispatchEvent(new CustomEvent("refract:clicks"));
     known = totals.clicks;
     for (const element of $$("[data-live]")) showNumber(element, totals[element.dataset.live] ?? 0);
     $("[data-live-state]")?.classList.add("live-on");
