@@ -213,6 +213,14 @@ ROWS: dict[str, Row] = {
         SIGNED_IN_READ.but({Who.OWNER_UNPROVEN: FORBIDDEN}), json={"path": "/roadmap"}
     ),
     "GET /app/links": Row(SIGNED_IN_READ),
+    "GET /app/links/export": Row(SIGNED_IN_READ),
+    "POST /app/links/display": Row(SIGNED_IN_WRITE, form={"density": "compact"}),
+    "POST /app/links/views": Row(SIGNED_IN_WRITE, form={"name": "Mine", "query": "q=x"}),
+    "POST /app/links/views/rename": Row(
+        SIGNED_IN_WRITE, form={"name": "Mine", "new_name": "Mine too"}
+    ),
+    "POST /app/links/views/delete": Row(SIGNED_IN_WRITE, form={"name": "Mine"}),
+    "POST /app/links/views/restore": Row(SIGNED_IN_WRITE, query={"name": "Mine", "query": "q=x"}),
     "GET /app/qr": Row(SIGNED_IN_READ, query={"name": "roadmap"}),
     "GET /app/analytics": Row(SIGNED_IN_READ),
     "GET /app/analytics/live": Row(SIGNED_IN_READ),

@@ -32,7 +32,8 @@ from refract.links.pages.index import (
     SORT_LABELS,
     VISIBILITY_FILTER_CHOICES,
 )
-from refract.links.queries import LinkFilter, LinkTagCount
+from refract.links.pages.views import COLUMN_LABELS, DENSITY_LABELS
+from refract.links.queries import LinkCounts, LinkFilter, LinkTagCount
 from refract.links.safety.models import BlockedDomain
 from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
 from refract.reports.models import ReportReason
@@ -110,6 +111,8 @@ def link(
         ),
         "state": state,
         "created_at": NOW - timedelta(days=seed % 90),
+        "updated_at": NOW - timedelta(days=seed % 30),
+        "last_click_at": NOW if clicks else None,
     }
 
 
@@ -645,7 +648,10 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "filtered": bool(q or asked),
         "q": q,
         "states": [("active", 5), ("disabled", 1), ("expired", 1), ("deleted", 1_001)],
-        "all_count": 7,
+        "counts": LinkCounts(
+            {"active": 5, "disabled": 1, "expired": 1, "deleted": 1_001, "on_hold": 0}, []
+        ),
+        "total": 7,
         "max_counted": 1_000,
         "tags": (
             [
@@ -655,6 +661,15 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
             if links
             else []
         ),
+        "since": "",
+        "until": "",
+        "query": "q=x",
+        "views": [{"name": HOSTILE, "query": "q=x"}],
+        "density": "compact",
+        "densities": DENSITY_LABELS,
+        "columns": list(COLUMN_LABELS),
+        "column_choices": COLUMN_LABELS,
+        "sort_url": lambda key: f"/app/links?sort={key}",
         "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items()],
         "visibilities": VISIBILITY_FILTER_CHOICES,
         "owners": [(owner.value, label) for owner, label in OWNER_LABELS.items()],

@@ -131,3 +131,90 @@ async def test_on_a_phone_the_submit_bar_is_opaque_and_above_the_bottom_bar(
         assert await page.locator(".form-end").evaluate(opaque)
     finally:
         await page.set_viewport_size({"width": 1280, "height": 800})
+
+
+async def test_the_table_by_keyboard(visit: Visit) -> None:
+    page = visit.page
+    for name in ("row-c", "row-b", "row-a"):
+        await visit.ask("POST", "/api/v1/links", destination="https://example.com/", names=[name])
+    await page.goto("/app/links")
+    top = await page.locator("[data-row]").first.evaluate("(row) => row.getBoundingClientRect().y")
+    assert top <= 200
+    await page.keyboard.press("j")
+    await page.keyboard.press("Shift+J")
+    await page.keyboard.press("Shift+J")
+    await expect(page.locator("[data-bulk-bar]")).to_contain_text("3 selected")
+    await page.keyboard.press("x")
+    await expect(page.locator("[data-bulk-bar]")).to_contain_text("2 selected")
+    await page.keyboard.press("c")
+    await expect(page.locator("#toasts")).to_contain_text("/row-c")
+    await page.keyboard.press("k")
+    await page.keyboard.press("#")
+    await expect(page.locator("#toasts")).to_contain_text("Deleted 1 link")
+    await expect(page.locator("[data-row]", has_text="/row-b")).to_have_count(0)
+    await page.locator("#toasts").get_by_role("button", name="Undo").last.click()
+    await expect(page.locator("[data-row]", has_text="/row-b")).to_have_count(1)
+    await page.keyboard.press("j")
+    await page.keyboard.press("Enter")
+    await expect(page.locator(".short-url").first).to_contain_text("/row-a")
+
+
+async def test_the_menu_of_a_row_copies_edits_and_disables(visit: Visit) -> None:
+    page = visit.page
+    await page.goto("/app/links")
+    row = page.locator("[data-row]", has_text="/row-a")
+    await row.locator("[data-row-menu]").click()
+    menu = page.get_by_role("menu")
+    await expect(menu.get_by_role("menuitem").first).to_be_focused()
+    await page.keyboard.press("Escape")
+    await expect(row.locator("[data-row-menu]")).to_be_focused()
+    await page.keyboard.press("Enter")
+    await menu.get_by_role("menuitem", name="Disable").click()
+    await expect(page.locator("#toasts")).to_contain_text("Disabled 1 link")
+    await expect(row).to_contain_text("Disabled")
+    await row.locator("[data-row-menu]").click()
+    await menu.get_by_role("menuitem", name="Edit").click()
+    await expect(page.locator("#drawer")).to_contain_text("Edit /row-a")
+    await page.keyboard.press("Escape")
+
+
+async def test_filters_density_and_views_update_in_place(visit: Visit) -> None:
+    page = visit.page
+    await page.goto("/app/links")
+    await page.locator("#filter-q").fill("row-")
+    await expect(page.locator("[data-row]")).to_have_count(3)
+    await expect(page.locator(".tabs [aria-current]")).to_have_text(re.compile("All 3"))
+
+    await page.get_by_label("Display", exact=True).click()
+    await page.locator("[name=density][value=comfortable]").check()
+    await expect(page.locator(".table-comfortable")).to_be_visible()
+    heights = "(row) => row.getBoundingClientRect().height"
+    assert await page.locator("[data-row]").first.evaluate(heights) == 56
+    await page.get_by_label("Display", exact=True).click()
+    await page.locator("[name=density][value=compact]").check()
+    await expect(page.locator(".table-compact")).to_be_visible()
+    assert await page.locator("[data-row]").first.evaluate(heights) == 44
+
+    await page.get_by_label("Saved views", exact=True).click()
+    await page.get_by_label("Name this view").fill("Rows")
+    await page.keyboard.press("Enter")
+    await expect(page.locator("#toasts")).to_contain_text("Saved the view")
+    await page.goto("/app/links")
+    await page.get_by_label("Saved views", exact=True).click()
+    await page.get_by_role("link", name="Rows").click()
+    await expect(page.locator("[data-row]")).to_have_count(3)
+
+
+@pytest.mark.parametrize("width", [320, 390, 768, 1280, 1920])
+async def test_rows_fit_every_width(visit: Visit, width: int) -> None:
+    page = visit.page
+    await page.set_viewport_size({"width": width, "height": 800})
+    try:
+        await page.goto("/app/links")
+        assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        height = await page.locator("[data-row]").first.evaluate(
+            "(row) => row.getBoundingClientRect().height"
+        )
+        assert height == 44 if width >= 768 else 72 <= height <= 88
+    finally:
+        await page.set_viewport_size({"width": 1280, "height": 800})

@@ -12,8 +12,8 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
 from refract.links.jobs import AssignOwners, assign_owners
-from refract.links.models import Link, LinkState, LinkTotals
-from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, candidates
+from refract.links.models import Link, LinkState, LinkTotals, Visibility
+from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, candidates, facets
 from refract.links.schemas import LinkPatch
 from tests import make
 
@@ -361,6 +361,61 @@ async def test_counts_of_states_are_what_the_filters_show(
         assert await service.mark_expired(session, clock.now()) == 3
     async with rt.db.read() as session:
         assert await queries.count_states(session, ada.id, clock.now()) == shown
+
+
+async def test_counts_follow_the_search_and_every_other_filter(
+    rt: Runtime, clock: ManualClock, ada: User, bob: User
+) -> None:
+    soon = clock.now() + timedelta(hours=1)
+    first = await _links(rt, ada, clock, "abc", tags=["one", "two"])
+    start = clock.now()
+    await _links(rt, ada, clock, "ab", tags=["two"], expires_at=soon, visibility="public")
+    await _links(rt, bob, clock, "a", tags=["one"], visibility="public")
+    async with rt.db.write() as session:
+        await service.disable_link(session, make.who(ada), first["a"].id, clock.now())
+        await service.delete_link(session, make.who(ada), first["c"].id, clock.now())
+    clock.advance(3600)
+    for asked in (
+        {},
+        {"q": "example.com/a"},
+        {"q": "nothing like it"},
+        {"tags": ("two",)},
+        {"tags": ("unknown",)},
+        {"tags": ("one", "two"), "q": "example"},
+        {"created_after": start},
+        {"visibility": Visibility.PUBLIC},
+        {"owner": OwnerFilter.PUBLIC},
+        {"owner": OwnerFilter.SHARED},
+    ):
+        for status in (None, *LinkState):
+            async with rt.db.read() as session:
+                counts = await queries.count_links(
+                    session, make.who(ada), LinkFilter(status=status, **asked), clock.now()
+                )
+            shown = {state: len(await _all(rt, ada, status=state, **asked)) for state in LinkState}
+            assert counts.states == shown, asked
+            assert counts.get_total(status) == len(await _all(rt, ada, status=status, **asked))
+            assert not counts.has_more
+            for tag in counts.tags:
+                tags = (*asked.get("tags", ()), tag.slug)
+                found = await _all(rt, ada, status=status, **asked | {"tags": tags})
+                assert tag.links == len(found), (asked, status, tag)
+
+
+async def test_counts_above_the_limit_are_marked_as_minimums(
+    rt: Runtime, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(facets, "MAX_COUNTED", 3)
+    await _links(rt, ada, clock, "abc", tags=["x"])
+    for expected in (False, True):
+        for asked in ({}, {"q": "example"}, {"status": LinkState.ACTIVE}):
+            async with rt.db.read() as session:
+                counts = await queries.count_links(
+                    session, make.who(ada), LinkFilter(**asked), clock.now()
+                )
+            assert counts.has_more_tagged is expected, asked
+            assert counts.has_more is (expected and "q" in asked), asked
+        await _links(rt, ada, clock, "d", tags=["x"])
 
 
 @pytest.mark.parametrize("sort", list(LinkSort))

@@ -125,3 +125,10 @@ async def change_profile(
         )
     await session.flush()
     return user
+
+
+async def save_preferences(session: WriteSession, user_id: int, changes: dict[str, Any]) -> None:
+    """Remember how a user arranges a page. Locked, so that two tabs keep both changes."""
+    query = select(User).where(User.id == user_id).with_for_update()
+    user = (await session.scalars(query)).one()
+    user.preferences = {**user.preferences, **changes}

@@ -1,12 +1,24 @@
 """Pages of links: table, link, form, people, invitations, tags. All work without script."""
 
-from refract.links.pages import detail, editor, index, invitations, people, preview, tags
+from refract.links.pages import (
+    bulk,
+    detail,
+    editor,
+    index,
+    invitations,
+    people,
+    preview,
+    tags,
+    views,
+)
 from refract.links.pages.editor import render_form
 from refract.links.pages.forms import shorten_url
 from refract.links.pages.link_rows import build_row, get_stats_source, load_newest_rows
 
 ROUTERS = (
     index.router,
+    bulk.router,
+    views.router,
     editor.router,
     preview.router,
     people.router,

@@ -1,37 +1,39 @@
-"""The table of links: filters, search, sorting and bulk actions."""
+"""The table of links: filters, search, sorting, saved views and export."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from fastapi import Form, Query, Request
-from pydantic import TypeAdapter, ValidationError
-from starlette.responses import RedirectResponse, Response
+from fastapi import Depends, Query, Request
+from starlette.responses import Response, StreamingResponse
 
-from refract.core.db.session import WriteSession
-from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
-from refract.core.schemas import Id
 from refract.identity.authentication import Caller
-from refract.identity.dependencies import ReadCaller, WriteCaller
+from refract.identity.dependencies import ReadCaller
 from refract.identity.responses import render_response
-from refract.links import queries, service
-from refract.links.dependencies import Space, to_link_caller
+from refract.links import queries
+from refract.links.dependencies import to_link_caller
+from refract.links.export import LinkExportFormat, LinkExportWriter, build_record
 from refract.links.models import LinkState, Visibility
 from refract.links.pages.link_rows import get_stats_source, load_rows
-from refract.links.pages.steps import BULK_STEPS, STEPS, UNDOABLE_STEPS
+from refract.links.pages.views import (
+    COLUMN_LABELS,
+    DENSITY_LABELS,
+    list_views,
+    read_table_options,
+)
 from refract.links.queries import CLICK_SORTS, LinkFilter, LinkSort, OwnerFilter
-from refract.links.schemas import LinkPatch
-from refract.names.service import Namespace
-from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
-from refract.web.i18n import gettext, lazy_gettext, ngettext, translate_error
-from refract.web.return_path import get_referring_path
+from refract.web.i18n import gettext, lazy_gettext
 
 router = page_router()
 PER_PAGE = 25
-MAX_SELECTED = 100
+EXPORT_PAGE_SIZE = 200
+CLICK_COLUMNS = ("clicks", "last_click")
 SORT_LABELS = {
     LinkSort.CREATED: lazy_gettext("Newest"),
     LinkSort.UPDATED: lazy_gettext("Recently updated"),
@@ -52,51 +54,102 @@ VISIBILITY_FILTER_CHOICES = [
     (Visibility.SECURE.value, lazy_gettext("Secure")),
 ]
 MAX_TAG_FILTERS = 10
+ZONE_COOKIE = "refract_zone"
 QueryParameters = Mapping[str, str | Sequence[str] | None]
-_ID_LIST = TypeAdapter(list[Id])
+DateText = Annotated[str, Query(max_length=10)]
 
 
-@router.get("/app/links")
-async def links_page(  # noqa: PLR0913, PLR0917 - each filter is one
+def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
     request: Request,
     actor: ReadCaller,
-    rt: Rt,
-    cursor: CursorParam = None,
     q: Annotated[str | None, Query(max_length=200)] = None,
     status: LinkState | Literal[""] | None = None,
     tag: Annotated[list[str] | None, Query(max_length=MAX_TAG_FILTERS)] = None,
     owner: OwnerFilter = OwnerFilter.ME,
     sort: LinkSort = LinkSort.CREATED,
     visibility: Visibility | Literal[""] | None = None,
-) -> Response:
-    """List the caller's links, newest first, or those that match, in a fixed number of queries."""
+    since: DateText = "",
+    until: DateText = "",
+) -> LinkFilter:
+    """Return the filters of a URL. What the caller may not see is left out."""
     if owner == OwnerFilter.ALL and not actor.is_admin:
         owner = OwnerFilter.ME
     if owner == OwnerFilter.PUBLIC and sort in CLICK_SORTS:
         sort = LinkSort.CREATED
-    filters = LinkFilter(
+    zone = _find_zone(request, actor)
+    last = _parse_day(until, zone, days=1)
+    return LinkFilter(
         owner=owner,
         status=status or None,
-        tags=tuple(name[:200] for name in tag or () if name),
+        tags=tuple(dict.fromkeys(name.strip()[:200] for name in tag or () if name.strip())),
         q=q or None,
         sort=sort,
+        created_after=_parse_day(since, zone),
+        created_before=last,
         visibility=visibility or None,
     )
+
+
+def _find_zone(request: Request, actor: Caller) -> ZoneInfo:
+    """Return the zone of the caller's days: the preference, or else the browser's."""
+    name = actor.user.preferences.get("time_zone") or request.cookies.get(ZONE_COOKIE) or "UTC"
+    try:
+        return ZoneInfo(name.replace("%2F", "/"))
+    except (ValueError, OSError, ZoneInfoNotFoundError):
+        return ZoneInfo("UTC")
+
+
+def _parse_day(text: str, zone: ZoneInfo, *, days: int = 0) -> datetime | None:
+    """Return when a day begins, or None for text that is not a date."""
+    try:
+        day = date.fromisoformat(text) + timedelta(days=days)
+        return datetime.combine(day, time(), zone).astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None
+
+
+Filters = Annotated[LinkFilter, Depends(parse_filters)]
+
+
+@router.get("/app/links")
+async def links_page(
+    request: Request,
+    actor: ReadCaller,
+    rt: Rt,
+    filters: Filters,
+    cursor: CursorParam = None,
+    since: DateText = "",
+    until: DateText = "",
+) -> Response:
+    """List the caller's links, newest first, or those that match, in a fixed number of queries."""
     next_cursor, found = await _load_page(request, rt, actor, filters, cursor)
-    params = _query_params(filters)
+    params = _query_params(filters, since, until)
+    query = urlencode(dict(params), doseq=True)
+    density, columns = read_table_options(actor)
+    if filters.owner == OwnerFilter.PUBLIC:
+        columns = [name for name in columns if name not in CLICK_COLUMNS]
     return render_response(
         request,
         actor,
         "links/index.html",
         page_title=gettext("Links"),
         filters=filters,
-        filtered=bool(params),
-        q=q or "",
+        filtered=bool({name for name in params if name != "sort"}),
+        q=filters.q or "",
+        since=since if filters.created_after else "",
+        until=until if filters.created_before else "",
+        query=query,
+        views=list_views(actor),
+        density=density,
+        densities=DENSITY_LABELS,
+        columns=columns,
+        column_choices=COLUMN_LABELS,
         **found,
-        **_build_choices(actor, owner),
+        **_build_choices(actor, filters.owner),
         filter_url=lambda **changes: _build_url(params, changes),
+        sort_url=lambda key: _build_url(params, {"sort": None if key == "created" else key}),
         tag_url=lambda slug: _build_url(params, {"tag": _toggle_tag(filters.tags, slug)}),
-        may_act=owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
+        may_act=filters.owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
         next_url=_build_url(params, {"cursor": next_cursor}) if next_cursor else None,
         first_url=_build_url(params, {}) if cursor else None,
     )
@@ -106,32 +159,26 @@ async def _load_page(
     request: Request, rt: Runtime, actor: Caller, filters: LinkFilter, cursor: str | None
 ) -> tuple[str | None, dict[str, Any]]:
     """Return the cursor of the next page, and the rows and counts that the template shows."""
-    now = rt.clock.now()
+    now, caller = rt.clock.now(), to_link_caller(actor)
     async with rt.db.read() as session:
         page = await queries.load_links_page(
-            session,
-            CursorCodec(rt.secret),
-            to_link_caller(actor),
-            filters,
-            now,
-            limit=PER_PAGE,
-            cursor=cursor,
+            session, CursorCodec(rt.secret), caller, filters, now, limit=PER_PAGE, cursor=cursor
         )
         has_stats = filters.owner != OwnerFilter.PUBLIC
         rows = await load_rows(session, rt, get_stats_source(request), page.items, stats=has_stats)
-        states = await queries.count_states(session, actor.user.id, now)
-        tags = await queries.count_tags(session, actor.user.id)
+        counts = await queries.count_links(session, caller, filters, now)
         invited = await queries.count_invitations(session, actor.user.id, now)
     return page.next_cursor, {
         "links": rows,
         "states": [
-            (state.value, states[state.value])
+            (state.value, counts.states[state.value])
             for state in LinkState
-            if state != LinkState.ON_HOLD or states[state.value]
+            if state == filters.status or counts.states[state.value]
         ],
-        "all_count": sum(count for state, count in states.items() if state != LinkState.DELETED),
+        "counts": counts,
+        "total": counts.get_total(filters.status),
         "max_counted": queries.MAX_COUNTED,
-        "tags": tags,
+        "tags": counts.tags,
         "invitations_waiting": invited,
     }
 
@@ -151,13 +198,15 @@ def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
     return {"sorts": sorts, "owners": owners, "visibilities": VISIBILITY_FILTER_CHOICES}
 
 
-def _query_params(filters: LinkFilter) -> QueryParameters:
+def _query_params(filters: LinkFilter, since: str, until: str) -> QueryParameters:
     """Return the query parameters of a filter, without those that have their default."""
     params = {
         "q": filters.q,
         "status": filters.status,
         "tag": filters.tags,
         "visibility": filters.visibility,
+        "since": since if filters.created_after else None,
+        "until": until if filters.created_before else None,
         "owner": filters.owner if filters.owner != OwnerFilter.ME else None,
         "sort": filters.sort if filters.sort != LinkSort.CREATED else None,
     }
@@ -174,125 +223,49 @@ def _toggle_tag(tags: Sequence[str], slug: str) -> list[str]:
     return [tag for tag in tags if tag != slug] if slug in tags else [*tags, slug]
 
 
-@router.post("/app/links/bulk")
-async def apply_bulk_action(
-    request: Request,
-    actor: WriteCaller,
+@router.get("/app/links/export", response_class=StreamingResponse)
+async def export_links(
+    actor: ReadCaller,
     rt: Rt,
-    space: Space,
-    act: Annotated[str, Form(max_length=20)] = "",
-    ids: Annotated[list[str] | None, Form(max_length=MAX_SELECTED)] = None,
-    tag: Annotated[str, Form(max_length=200)] = "",
-) -> Response:
-    """Disable, enable, delete or tag the selected links. A failure does not stop the rest."""
-    chosen = _parse_ids(ids or [])
-    response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
-    is_complete = bool(tag.strip()) if act == "tag" else act in BULK_STEPS
-    if not chosen or not is_complete:
-        hint = gettext("Choose an action.") if chosen else gettext("Select at least one link.")
-        flash.add(response, rt, hint, kind="note")
-        return response
-    async with rt.db.write() as session:
-        done, failures = await _apply_action(session, rt, space, actor, act, chosen, tag)
-    _flash_result(response, rt, act, done, failures)
-    return response
-
-
-@router.post("/app/links/undo")
-async def undo_bulk_action(
-    request: Request,
-    actor: WriteCaller,
-    rt: Rt,
-    space: Space,
-    ids: Annotated[str, Query(max_length=MAX_SELECTED * 20)] = "",
-) -> Response:
-    """Undo the latest change of several links."""
-    response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
-    chosen = _parse_ids(ids.split(","))
-    if chosen:
-        async with rt.db.write() as session:
-            done, failures = await _apply_action(session, rt, space, actor, "undo", chosen, "")
-        _flash_result(response, rt, "undo", done, failures)
-    return response
-
-
-async def _apply_action(
-    session: WriteSession,
-    rt: Runtime,
-    space: Namespace,
-    actor: Caller,
-    act: str,
-    chosen: Sequence[int],
-    tag: str,
-) -> tuple[list[int], list[str]]:
-    """Return the ids of the changed links, and the reasons of those that failed.
-
-    Links are locked in the order of their ids, so that two callers cannot deadlock.
-    """
-    done, failures = [], []
-    for link_id in sorted(chosen):
-        try:
-            if act == "tag":
-                await _add_tag(session, space, actor, link_id, tag)
-            else:
-                await STEPS[act](session, rt, space, actor, link_id)
-            done.append(link_id)
-        except (Conflict, Forbidden, Invalid, NotFound) as exc:
-            failures.append(translate_error(exc))
-    return done, failures
-
-
-async def _add_tag(
-    session: WriteSession, space: Namespace, actor: Caller, link_id: int, tag: str
-) -> None:
-    link, _ = await queries.view_link(session, to_link_caller(actor), link_id)
-    card = await queries.load_card(session, link)
-    await service.edit_link(
-        session, space, to_link_caller(actor), link_id, LinkPatch(tags=[*card.tags, tag.strip()])
+    filters: Filters,
+    form: Annotated[LinkExportFormat, Query(alias="format")] = LinkExportFormat.CSV,
+) -> StreamingResponse:
+    """Send the links of a filter as a file, page by page."""
+    media_type = "text/csv" if form is LinkExportFormat.CSV else "application/json"
+    return StreamingResponse(
+        _write_export(rt, actor, replace(filters, sort=LinkSort.CREATED), form),
+        media_type=f"{media_type}; charset=utf-8",
+        headers={"Content-Disposition": f'attachment; filename="links.{form.value}"'},
     )
 
 
-def _flash_result(
-    response: Response, rt: Runtime, act: str, done: Sequence[int], failures: Sequence[str]
-) -> None:
-    if not done:
-        flash.add(response, rt, failures[0], kind="wrong")
-        return
-    messages = [_format_result(act, len(done))]
-    if failures:
-        messages.append(
-            ngettext(
-                "{n} failed: {reason}", "{n} failed: {reason}", len(failures), reason=failures[0]
+async def _write_export(
+    rt: Runtime, actor: Caller, filters: LinkFilter, form: LinkExportFormat
+) -> AsyncIterator[str]:
+    """Yield the file. Emails of owners and clicks are only in files of links one manages."""
+    writer = LinkExportWriter(form)
+    hidden: dict[str, Any] = {}
+    if filters.owner in (OwnerFilter.PUBLIC, OwnerFilter.SHARED):
+        hidden["owners"] = []
+    if filters.owner == OwnerFilter.PUBLIC:
+        hidden |= {"clicks": None, "notes": None}
+    yield writer.head()
+    cursor: str | None = None
+    while True:
+        now = rt.clock.now()
+        async with rt.db.read() as session:
+            page = await queries.load_links_page(
+                session,
+                CursorCodec(rt.secret),
+                to_link_caller(actor),
+                filters,
+                now,
+                limit=EXPORT_PAGE_SIZE,
+                cursor=cursor,
             )
-        )
-    undoable = act == "tag" or act in UNDOABLE_STEPS
-    flash.add(
-        response,
-        rt,
-        " · ".join(messages),
-        undo=f"/app/links/undo?ids={','.join(map(str, done))}" if undoable else None,
-    )
-
-
-def _format_result(act: str, count: int) -> str:
-    match act:
-        case "disable":
-            return ngettext("Disabled {n} link", "Disabled {n} links", count)
-        case "enable":
-            return ngettext("Enabled {n} link", "Enabled {n} links", count)
-        case "delete":
-            return ngettext(
-                "Deleted {n} link. You can restore it for 24 hours.",
-                "Deleted {n} links. You can restore them for 24 hours.",
-                count,
-            )
-        case "tag":
-            return ngettext("Tagged {n} link", "Tagged {n} links", count)
-    return ngettext("Restored {n} link", "Restored {n} links", count)
-
-
-def _parse_ids(texts: Sequence[str]) -> list[int]:
-    try:
-        return list(dict.fromkeys(_ID_LIST.validate_python(texts)))[:MAX_SELECTED]
-    except ValidationError:
-        return []
+            cards = await queries.load_cards(session, page.items)
+        yield writer.page([build_record(card, now) | hidden for card in cards])
+        cursor = page.next_cursor
+        if cursor is None:
+            break
+    yield writer.tail()

@@ -72,6 +72,8 @@ def build_row(
         "state": str(link.state_at(rt.clock.now())),
         "visibility": str(link.effective_visibility),
         "created_at": link.created_at,
+        "updated_at": link.updated_at,
+        "last_click_at": card.totals.last_at if stats else None,
     }
 
 

@@ -10,9 +10,10 @@ from refract.links.queries.bulk import (
 from refract.links.queries.cards import LinkCard, load_card, load_cards
 from refract.links.queries.facets import (
     MAX_COUNTED,
+    LinkCounts,
     LinkTagCount,
+    count_links,
     count_states,
-    count_tags,
     load_tag_colors,
 )
 from refract.links.queries.invitations import (
@@ -44,14 +45,15 @@ __all__ = [
     "MAX_COUNTED",
     "ExistingLink",
     "LinkCard",
+    "LinkCounts",
     "LinkFilter",
     "LinkSort",
     "LinkTagCount",
     "NameResolution",
     "OwnerFilter",
     "count_invitations",
+    "count_links",
     "count_states",
-    "count_tags",
     "find_existing_links",
     "find_link",
     "find_live_links",

@@ -12,7 +12,11 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, cast
 
+<<<<<<< HEAD
 from sqlalchemy import BindParameter, ColumnElement, Integer, Select, and_, bindparam, null, select
+=======
+from sqlalchemy import ColumnElement, Select, and_, case, literal, null, select
+>>>>>>> aae48039 (Make the table of links dense, with views, columns and live counts)
 
 from refract.core.clock import EPOCH
 from refract.core.db.session import ReadSession
@@ -141,6 +145,32 @@ async def load_links_page(
         rows = merge_rows(rows, others, limit + 1)
     page = cursors.build_page(bound, rows, limit, lambda row: get_position(row, filters.sort))
     return Page([link for link, _ in page.items], page.next_cursor)
+
+
+async def select_matching(
+    session: ReadSession, caller: LinkCaller, filters: LinkFilter, now: datetime, limit: int
+) -> Select[Any] | None:
+    """Select id and state of the newest links that a filter finds, whatever their state.
+
+    None if no link can match. At most as many queries as `load_links_page` needs to plan a page.
+    """
+    tag_ids = await _find_tag_ids(session, filters.tags)
+    if tag_ids is None:
+        return None
+    words = fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
+    anywhere = replace(filters, status=None, sort=LinkSort.CREATED)
+    query = await _plan(session, _LinkQuery(caller, anywhere, now, words, tag_ids))
+    state = case(*((is_in_state(state, now), literal(state.value)) for state in LinkState))
+    statement = select(Link.id.label("link_id"), state.label("state"))
+    order: SortColumn = Link.id
+    if query.few is not None:
+        few = query.few.limit(candidates.MAX_CANDIDATES + 1).subquery("few")
+        statement = statement.join(few, few.c[0] == Link.id)
+    elif query.is_own:
+        own = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == caller.user_id)
+        statement, order = statement.join(LinkOwner, own), LinkOwner.link_id
+    statement = statement.where(*_build_conditions(query, any_state=True))
+    return statement.order_by(order.desc()).limit(limit)
 
 
 async def _plan(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
@@ -286,7 +316,7 @@ def _load_by_keys(
     return loaded.outerjoin(Link, and_(Link.id == first.c.link_id, *conditions))
 
 
-def _build_conditions(query: _LinkQuery) -> list[ColumnElement[bool]]:
+def _build_conditions(query: _LinkQuery, *, any_state: bool = False) -> list[ColumnElement[bool]]:
     """Return the conditions of all filters on the links' own columns."""
     filters = query.filters
     conditions = [*_build_owner_conditions(query), *_build_range(filters, Link.id)]
@@ -294,11 +324,10 @@ def _build_conditions(query: _LinkQuery) -> list[ColumnElement[bool]]:
         # Not by a join or EXISTS: databases would start from all links with the tag.
         tagged = (LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id)
         conditions.append(select(LinkTag.link_id).where(*tagged).scalar_subquery().is_not(None))
-    conditions.append(
-        is_in_state(filters.status, query.now)
-        if filters.status
-        else Link.status != LinkState.DELETED
-    )
+    if filters.status:
+        conditions.append(is_in_state(filters.status, query.now))
+    elif not any_state:
+        conditions.append(Link.status != LinkState.DELETED)
     if filters.visibility is not None:
         stored, audience = filters.visibility.columns
         conditions += [

@@ -6,21 +6,31 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
+<<<<<<< HEAD
 from sqlalchemy import BindParameter, ScalarSelect, Select, and_, bindparam, func, not_, select
+=======
+from sqlalchemy import ScalarSelect, Select, and_, bindparam, desc, func, not_, select
+>>>>>>> aae48039 (Make the table of links dense, with views, columns and live counts)
 from sqlalchemy.orm import aliased
 
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
+from refract.links.access import LinkCaller
 from refract.links.models import Link, LinkOwner, LinkState, LinkTag
+from refract.links.queries.browse import LinkFilter, select_matching
 from refract.links.queries.candidates import is_copy_in_state, select_own
 from refract.tags.grammar import slugify
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_COUNTED = 1_000
+<<<<<<< HEAD
 MAX_TAG_FACETS = 12
 _STORED_STATES = tuple(state for state in LinkState if state != LinkState.ON_HOLD)
 _USER_ID: BindParameter[int] = bindparam("user_id")
+=======
+MAX_TAG_FACETS = 50
+>>>>>>> aae48039 (Make the table of links dense, with views, columns and live counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +39,61 @@ class LinkTagCount:
     slug: str
     color: str
     links: int
+
+
+@dataclass(frozen=True, slots=True)
+class LinkCounts:
+    """The links of a filter by state, and by tag among those in the chosen state.
+
+    Exact, unless there are more than `MAX_COUNTED`: then those of a search are minimums, and so are
+    those of tags. Without a search each state is counted up to that limit.
+    """
+
+    states: dict[str, int]
+    tags: list[LinkTagCount]
+    has_more: bool = False
+    """Whether the counts of states are minimums."""
+    has_more_tagged: bool = False
+    """Whether the counts of tags are minimums."""
+
+    def get_total(self, status: LinkState | None) -> int:
+        """Return how many links a tab has. Without a state, all but deleted links."""
+        if status is not None:
+            return self.states[status]
+        return sum(count for state, count in self.states.items() if state != LinkState.DELETED)
+
+
+async def count_links(
+    session: ReadSession, caller: LinkCaller, filters: LinkFilter, now: datetime
+) -> LinkCounts:
+    """Count what the tabs and tags of a filter would show. A fixed number of queries."""
+    is_plain = filters == LinkFilter(status=filters.status, sort=filters.sort)
+    states = await count_states(session, caller.user_id, now) if is_plain else None
+    if states is not None and filters.status is None:
+        tags = await count_tags(session, caller.user_id)
+        return LinkCounts(states, tags, has_more_tagged=sum(states.values()) > MAX_COUNTED)
+    found = await select_matching(session, caller, filters, now, MAX_COUNTED + 1)
+    if found is None:
+        return LinkCounts({state.value: 0 for state in LinkState}, [])
+    matching = found.subquery("matching")
+    counted = select(matching.c.state, func.count()).group_by(matching.c.state)
+    by_state = {str(state): int(count) for state, count in await session.execute(counted)}
+    has_more = sum(by_state.values()) > MAX_COUNTED
+    tagged = (
+        select(LinkTag.tag_id, func.count().label("links"))
+        .join(matching, matching.c.link_id == LinkTag.link_id)
+        .where(
+            matching.c.state == filters.status
+            if filters.status
+            else matching.c.state != LinkState.DELETED
+        )
+    )
+    return LinkCounts(
+        states or {state.value: by_state.get(state, 0) for state in LinkState},
+        await _load_tag_counts(session, tagged),
+        has_more=has_more and states is None,
+        has_more_tagged=has_more,
+    )
 
 
 async def count_states(session: ReadSession, user_id: int, now: datetime) -> dict[str, int]:
@@ -111,16 +176,22 @@ async def count_tags(session: ReadSession, user_id: int) -> list[LinkTagCount]:
         .limit(MAX_COUNTED)
         .subquery()
     )
-    # In a query of its own: SQLite would start from all shared tags.
-    number = func.count()
     counted = (
-        select(LinkTag.tag_id, number.label("links"))
+        select(LinkTag.tag_id, func.count().label("links"))
         .join(latest, latest.c.link_id == LinkTag.link_id)
         .where(latest.c.status.is_distinct_from(LinkState.DELETED.value))
-        .group_by(LinkTag.tag_id)
-        .order_by(number.desc(), LinkTag.tag_id)
+    )
+    return await _load_tag_counts(session, counted)
+
+
+async def _load_tag_counts(session: ReadSession, counts: Select[int, int]) -> list[LinkTagCount]:
+    """Return the tags with the highest counts. `counts` has a tag's id and `links`, ungrouped."""
+    # In a query of its own: SQLite would start from all shared tags.
+    counted = (
+        counts.group_by(LinkTag.tag_id)
+        .order_by(desc("links"), LinkTag.tag_id)
         .limit(2 * MAX_TAG_FACETS)
-        .subquery()
+        .subquery("counted")
     )
     query = (
         select(Tag.name, Tag.key, Tag.color, counted.c.links)

@@ -44,9 +44,19 @@ document.addEventListener("change", (event) => {
   showBulkBar();
 });
 
-function deleteRow(row) {
+// The bulk form acts on one row: it has the undo, the toast and the token.
+function actOnRow(row, action) {
   for (const tick of ticks()) tick.checked = tick.closest("[data-row]") === row;
-  $("[data-bulk] [name=act][value=delete]").click();
+  $(`[data-bulk] [name=act][value=${action}]`).click();
+}
+
+// Shift+J selects the row and goes on: a range grows by every press.
+function tickAndMove(row, step) {
+  const rows = $$("[data-row]");
+  const next = rows[rows.indexOf(row) + step];
+  for (const each of [row, next]) if (each && $("[data-tick]", each)) $("[data-tick]", each).checked = true;
+  $("[data-row-open]", next ?? row).focus();
+  showBulkBar();
 }
 
 document.addEventListener("refract:row-key", (event) => {
@@ -54,9 +64,76 @@ document.addEventListener("refract:row-key", (event) => {
   const tick = $("[data-tick]", row);
   const button = { x: tick, e: $("[data-row-edit]", row), c: $("[data-copy]", row) }[key];
   if (button) button.click();
-  else if (key === "#" && tick) deleteRow(row);
+  else if (key === "#" && tick) actOnRow(row, "delete");
+  else if (key === "J" && tick) tickAndMove(row, 1);
+  else if (key === "K" && tick) tickAndMove(row, -1);
   else return;
   event.preventDefault();
+});
+
+// ---- the menu of a row --------------------------------------------------------------------------
+
+function closeRowMenu({ focus = false } = {}) {
+  const menu = $(".row-menu");
+  const opener = menu?.parentElement && $("[data-row-menu]", menu.parentElement);
+  menu?.remove();
+  opener?.setAttribute("aria-expanded", "false");
+  if (focus) opener?.focus();
+}
+
+function openRowMenu(opener) {
+  const row = opener.closest("[data-row]");
+  const menu = $("#row-menu").content.firstElementChild.cloneNode(true);
+  const disabled = row.dataset.state === "disabled";
+  $("[data-menu=open]", menu).href = $("[data-row-open]", row).href;
+  $(`[data-menu=${disabled ? "disable" : "enable"}]`, menu).remove();
+  opener.after(menu);
+  opener.setAttribute("aria-expanded", "true");
+  if (menu.getBoundingClientRect().bottom > window.innerHeight) menu.classList.add("row-menu-up");
+  $("[role=menuitem]", menu).focus();
+}
+
+function runMenuItem(item) {
+  const row = item.closest("[data-row]");
+  const { menu: action } = item.dataset;
+  closeRowMenu({ focus: true });
+  if (action === "edit") $("[data-row-edit]", row).click();
+  else if (action === "copy") $("[data-copy]", row).click();
+  else if (action !== "open") actOnRow(row, action);
+}
+
+document.addEventListener("click", (event) => {
+  const opener = event.target.closest("[data-row-menu]");
+  const item = event.target.closest("[data-menu]");
+  if (item) return runMenuItem(item);
+  const wasOpen = opener?.nextElementSibling !== null && opener?.nextElementSibling !== undefined;
+  closeRowMenu();
+  if (!opener || !$("#row-menu") || event.metaKey || event.ctrlKey) return;
+  event.preventDefault();
+  if (!wasOpen) openRowMenu(opener);
+});
+
+document.addEventListener("keydown", (event) => {
+  const menu = event.target.closest?.(".row-menu");
+  if (!menu) return;
+  const items = $$("[role=menuitem]", menu);
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (step) items[(items.indexOf(event.target) + step + items.length) % items.length].focus();
+  else if (event.key === "Escape") closeRowMenu({ focus: true });
+  else return;
+  event.preventDefault();
+  event.stopPropagation();
+});
+
+// ---- menus of the filter bar --------------------------------------------------------------------
+
+// Typing narrows the tags that are listed; Enter filters by a tag that is not among them.
+document.addEventListener("input", (event) => {
+  if (!event.target.matches("[data-menu-search]")) return;
+  const typed = event.target.value.trim().toLowerCase();
+  for (const item of $$("li", event.target.closest(".menu-panel"))) {
+    item.hidden = !item.textContent.toLowerCase().includes(typed);
+  }
 });
 
 onShown(showBulkBar);
