@@ -12,11 +12,18 @@ from enum import StrEnum
 from functools import cache
 from typing import Any, cast
 
-<<<<<<< HEAD
-from sqlalchemy import BindParameter, ColumnElement, Integer, Select, and_, bindparam, null, select
-=======
-from sqlalchemy import ColumnElement, Select, and_, case, literal, null, select
->>>>>>> aae48039 (Make the table of links dense, with views, columns and live counts)
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Integer,
+    Select,
+    and_,
+    bindparam,
+    case,
+    literal,
+    null,
+    select,
+)
 
 from refract.core.clock import EPOCH
 from refract.core.db.session import ReadSession

@@ -6,11 +6,17 @@ from datetime import datetime
 from functools import cache
 from typing import Any
 
-<<<<<<< HEAD
-from sqlalchemy import BindParameter, ScalarSelect, Select, and_, bindparam, func, not_, select
-=======
-from sqlalchemy import ScalarSelect, Select, and_, bindparam, desc, func, not_, select
->>>>>>> aae48039 (Make the table of links dense, with views, columns and live counts)
+from sqlalchemy import (
+    BindParameter,
+    ScalarSelect,
+    Select,
+    and_,
+    bindparam,
+    desc,
+    func,
+    not_,
+    select,
+)
 from sqlalchemy.orm import aliased
 
 from refract.core.db.prepared import PreparedSelect
@@ -24,13 +30,9 @@ from refract.tags.grammar import slugify
 from refract.tags.models import SHARED_SPACE, Tag
 
 MAX_COUNTED = 1_000
-<<<<<<< HEAD
-MAX_TAG_FACETS = 12
+MAX_TAG_FACETS = 50
 _STORED_STATES = tuple(state for state in LinkState if state != LinkState.ON_HOLD)
 _USER_ID: BindParameter[int] = bindparam("user_id")
-=======
-MAX_TAG_FACETS = 50
->>>>>>> aae48039 (Make the table of links dense, with views, columns and live counts)
 
 
 @dataclass(frozen=True, slots=True)
