@@ -375,7 +375,7 @@ async def test_counts_follow_the_search_and_every_other_filter(
         await service.disable_link(session, make.who(ada), first["a"].id, clock.now())
         await service.delete_link(session, make.who(ada), first["c"].id, clock.now())
     clock.advance(3600)
-    for asked in (
+    searches: list[dict[str, Any]] = [
         {},
         {"q": "example.com/a"},
         {"q": "nothing like it"},
@@ -386,7 +386,8 @@ async def test_counts_follow_the_search_and_every_other_filter(
         {"visibility": Visibility.PUBLIC},
         {"owner": OwnerFilter.PUBLIC},
         {"owner": OwnerFilter.SHARED},
-    ):
+    ]
+    for asked in searches:
         for status in (None, *LinkState):
             async with rt.db.read() as session:
                 counts = await queries.count_links(

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from httpx import AsyncClient
@@ -24,7 +25,7 @@ async def as_ada(client: AsyncClient, rt: Runtime, ada: User) -> AsyncClient:
     return client
 
 
-async def _make(rt: Runtime, owner: User, *names: str, **given: object) -> None:
+async def _make(rt: Runtime, owner: User, *names: str, **given: Any) -> None:
     async with rt.db.write() as session:
         for name in names:
             await make.link(session, rt, owner, name=name, **given)
