@@ -55,7 +55,7 @@ function enhance(field) {
           store(parse(field.value).filter((other) => other !== tag));
           input.focus();
         });
-        return make("span", { className: "chip tag-chip" }, tag, remove);
+        return make("span", { className: "tag-chip" }, tag, remove);
       }),
     );
   };
