@@ -406,6 +406,8 @@ async def test_counts_follow_the_search_and_every_other_filter(
 async def test_counts_above_the_limit_are_marked_as_minimums(
     rt: Runtime, clock: ManualClock, ada: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    async with rt.db.read() as session:  # builds the statements, which are kept
+        await queries.count_links(session, make.who(ada), LinkFilter(), clock.now())
     monkeypatch.setattr(facets, "MAX_COUNTED", 3)
     await _links(rt, ada, clock, "abc", tags=["x"])
     for expected in (False, True):
