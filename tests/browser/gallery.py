@@ -25,7 +25,8 @@ from starlette.routing import Route
 from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
 from refract.core.net.metadata import PageMetadata
-from refract.home.omnibox import OmniboxOption, build_enter_option
+from refract.home.omnibox_actions import OmniboxOption
+from refract.home.omnibox_options import build_enter_option
 from refract.home.omnibox_parser import parse_input
 from refract.lists.card import render_card
 from refract.web.i18n import negotiate, use_locale

@@ -1,7 +1,9 @@
 """Every door reads a path segment alike: one table of inputs, asked at all of them."""
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from html import unescape
 from pathlib import Path
 from urllib.parse import quote, urlencode
 
@@ -94,7 +96,8 @@ async def _ask_resolve(world: World, text: str) -> str | None:
 async def _ask_omnibox(world: World, text: str) -> str | None:
     typed = text if parse_input(text).kind == "search" else f"/{text}"
     answer = await world.client.post("/app/omnibox", headers=world.headers, data={"q": typed})
-    return await world.follow(answer.headers["location"])
+    onward = re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', answer.text)
+    return await world.follow(unescape(onward[1]) if onward else answer.headers["location"])
 
 
 async def _ask_go(world: World, text: str) -> str | None:

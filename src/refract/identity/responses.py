@@ -16,7 +16,7 @@ from refract.identity.authentication import Caller, get_session_token
 from refract.identity.models import User
 from refract.web import csrf, flash
 from refract.web.cookies import Cookie
-from refract.web.i18n import LazyText, Locale, choose_locale, use_locale
+from refract.web.i18n import LazyText, Locale, choose_locale, gettext, use_locale
 from refract.web.templating import TemplateRenderer
 
 VISIT_COOKIE = Cookie("refract_visit")
@@ -87,6 +87,17 @@ def render_response(
     ):
         VISIT_COOKIE.set(response, rt, visit, max_age=86_400)
     return response
+
+
+def render_onward(request: Request, actor: Caller | None, path: str) -> HTMLResponse:
+    """Render a page that opens a path of ours, in answer to a form.
+
+    The policy of every page lets forms lead to our own origin alone, redirects included, and a
+    short link leads to another one.
+    """
+    return render_response(
+        request, actor, "onward.html", page_title=gettext("Opening {path}…", path=path), path=path
+    )
 
 
 def render_fragment(

@@ -17,6 +17,7 @@ COOKIE = Cookie("refract_return")
 RETURN_PATH_SECONDS = 15 * 60
 _PURPOSE = "return"
 _MAX_LENGTH = 2048
+_APP_PATHS = ("/app/", "/api/", "/auth/")
 
 
 def remember_path(response: Response, rt: Runtime, path: str) -> None:
@@ -59,6 +60,16 @@ def _own(path: str) -> bool:
         and path.isprintable()
         and " " not in path
     )
+
+
+def strip_query(path: str) -> str:
+    return path.partition("?")[0].partition("#")[0]
+
+
+def is_app_page(path: str) -> bool:
+    """Return whether a path is a page of the app, not a short link."""
+    bare = strip_query(path)
+    return bare.startswith(_APP_PATHS) or bare == "/"
 
 
 def get_referring_path(request: Request, rt: Runtime, otherwise: str) -> str:

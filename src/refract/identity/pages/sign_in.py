@@ -27,7 +27,12 @@ from refract.identity.errors import (
     SignInLinksDisabled,
 )
 from refract.identity.models import User
-from refract.identity.responses import build_user_context, get_visit_cookie, render_response
+from refract.identity.responses import (
+    build_user_context,
+    get_visit_cookie,
+    render_onward,
+    render_response,
+)
 from refract.limits.service import SharedLimit
 from refract.web import csrf, return_path
 from refract.web.cookies import Cookie
@@ -40,7 +45,6 @@ router = page_router()
 ATTEMPT_COOKIE = Cookie("refract_sign_in")
 MAX_NAME_SHOWN = 80
 """Characters of a short link's path that the page shows."""
-_OWN_PATHS = ("/app/", "/api/", "/auth/")
 CallbackParam = Annotated[str | None, Query(max_length=8192)]
 
 
@@ -91,7 +95,13 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
     async with rt.db.write() as session:
         user = await sessions.use_signin_link(session, rt, token)
         cookie = await _begin_session(session, rt, request, user, "one-time link")
-    return _redirect_signed_in(request, rt, cookie)
+    path = return_path.get_return_path(request, rt) or "/"
+    response: Response = (
+        RedirectResponse(path, 303)
+        if return_path.is_app_page(path)
+        else render_onward(request, None, path)
+    )
+    return _set_session(request, rt, response, cookie)
 
 
 @router.get("/auth/oidc/{issuer_name}")
@@ -157,7 +167,8 @@ async def finish_provider_sign_in(
     except (SignInFailed, AccountNotAllowed, IssuerUnavailable) as exc:
         request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
         return _refuse_sign_in(request, exc)
-    response = _redirect_signed_in(request, rt, cookie)
+    response = RedirectResponse(return_path.get_return_path(request, rt) or "/", 303)
+    _set_session(request, rt, response, cookie)
     ATTEMPT_COOKIE.delete(response, rt)
     return response
 
@@ -236,8 +247,7 @@ async def _begin_session(
     return cookie
 
 
-def _redirect_signed_in(request: Request, rt: Runtime, cookie: str) -> Response:
-    response = RedirectResponse(return_path.get_return_path(request, rt) or "/", 303)
+def _set_session(request: Request, rt: Runtime, response: Response, cookie: str) -> Response:
     return_path.clear_path(request, response, rt)
     SESSION_COOKIE.set(response, rt, cookie, max_age=rt.settings.session_days * 86_400)
     return response
@@ -290,10 +300,10 @@ def _describe_purpose(path: str | None) -> str | None:
     """Return why a browser was sent here, by the path that it returns to after the sign-in."""
     if path is None:
         return None
-    bare = path.partition("?")[0].partition("#")[0]
+    bare = return_path.strip_query(path)
     if bare == "/app/lists" or bare.startswith("/app/lists/"):
         return gettext("Sign in to create and publish lists.")
-    if bare.startswith(_OWN_PATHS) or bare == "/":
+    if return_path.is_app_page(path):
         return gettext("Sign in to continue.")
     name = bare if len(bare) <= MAX_NAME_SHOWN else f"{bare[:MAX_NAME_SHOWN]}…"
     return gettext("{name} is restricted. Sign in to open it.", name=name)

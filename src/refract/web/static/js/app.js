@@ -122,6 +122,11 @@ document.addEventListener("click", (event) => {
   if (target instanceof HTMLDialogElement) target.close(); // the backdrop is the dialog itself
   const copyButton = target.closest("[data-copy]");
   if (copyButton) copyFrom(copyButton);
+  const theme = target.closest("[data-theme-set]")?.dataset.themeSet;
+  if (theme) {
+    setTheme(theme);
+    showToast({ message: THEME_LABELS[theme] });
+  }
   if (target.closest("[data-theme-switch]")) setTheme(THEMES[(THEMES.indexOf(currentTheme()) + 1) % THEMES.length]);
 });
 
