@@ -25,9 +25,9 @@ from starlette.routing import Route
 from refract.app import TEMPLATES
 from refract.core.lookalikes import to_ascii_url
 from refract.core.net.metadata import PageMetadata
-from refract.home.omnibox_actions import OmniboxOption
+from refract.home.omnibox_actions import OmniboxOption, build_command_option
 from refract.home.omnibox_options import build_enter_option
-from refract.home.omnibox_parser import parse_input
+from refract.home.omnibox_parser import COMMANDS, parse_input
 from refract.lists.card import render_card
 from refract.web.i18n import negotiate, use_locale
 from refract.web.static_files import read_static, static
@@ -105,6 +105,8 @@ def gallery() -> Starlette:  # noqa: C901 - a small function for each thing that
                 build_enter_option(intent),
                 OmniboxOption("/roadmap", "link", "/app/links/1", "Q3 roadmap", "Links"),
             ]
+            if intent.kind == "nothing":
+                shown = [build_command_option(command) for command in COMMANDS]
             template = env.get_template("home/_omnibox_options.html")
             return HTMLResponse(template.render(options=shown))
 

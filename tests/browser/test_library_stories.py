@@ -214,5 +214,7 @@ async def test_the_omnibox_saves_to_the_library(visit: Visit) -> None:
     await visit.page.keyboard.press("ArrowDown")
     await visit.page.keyboard.press("ArrowDown")
     await visit.page.keyboard.press("Enter")
-    await expect(visit.page).to_have_url(re.compile("/app/review"))
+    await expect(visit.page).to_have_url(re.compile("/app/links"))  # where it was saved from
+    await expect(visit.page.locator("#toasts")).to_contain_text("Saved. 1 item to review")
+    await visit.page.goto("/app/review")
     await expect(visit.page.locator("[data-queue]")).to_contain_text("example.com/for/later")

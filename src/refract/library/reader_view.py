@@ -15,6 +15,9 @@ _WORDS = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]{2}|[^\W\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
 
+_FIRST_HEADING = re.compile(r"\s*<h([1-6])[^>]*>(.*?)</h\1>", re.DOTALL)
+_TAG = re.compile(r"<[^>]*>")
+
 
 @dataclass(frozen=True, slots=True)
 class ReaderView:
@@ -50,6 +53,19 @@ def build_reader_view(item: Item, page: SavedPage | None) -> ReaderView:
         words=words,
         minutes=max(1, math.ceil(words / _WORDS_PER_MINUTE)),
     )
+
+
+def strip_title(body: str, title: str | None) -> str:
+    """Return a sanitised page without its first heading, if that repeats the title above it."""
+    match = _FIRST_HEADING.match(body)
+    if match is None or title is None:
+        return body
+    heading = html.unescape(_TAG.sub("", match[2]))
+    return body[match.end() :] if _fold(heading) == _fold(title) else body
+
+
+def _fold(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 def text_to_html(text: str) -> str:

@@ -24,6 +24,7 @@ from refract.library.schemas import ItemCreate
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.i18n import gettext, ngettext, translate_error
+from refract.web.return_path import get_referring_path
 from refract.web.routing import large_body
 
 router = page_router()
@@ -69,6 +70,7 @@ async def capture_items(
                 await service.capture_item(
                     session, rt, actor.user, ItemCreate(text=line, enrich=not plain)
                 )
+            waiting = await queries_items.count_pending_items(session, actor.user.id)
     except (ValidationError, Invalid) as exc:
         message = (
             translate_error(exc)
@@ -85,9 +87,20 @@ async def capture_items(
             values={"text": text},
             errors={"text": message},
         )
-    response = RedirectResponse("/app/library" if plain else "/app/review", 303)
-    flash.add(response, rt, ngettext("Saved {n} item", "Saved {n} items", len(texts)))
+    message = (
+        ngettext("Saved {n} item", "Saved {n} items", len(texts))
+        if plain
+        else ngettext("Saved. {n} item to review", "Saved. {n} items to review", waiting)
+    )
+    response = RedirectResponse(_find_way_back(request, rt), 303)
+    flash.add(response, rt, message)
     return response
+
+
+def _find_way_back(request: Request, rt: Runtime) -> str:
+    """Return the page that something was saved from, which a share sheet isn’t."""
+    path = get_referring_path(request, rt, "/app/library")
+    return "/app/library" if path.startswith("/app/share") else path
 
 
 async def _render_page(

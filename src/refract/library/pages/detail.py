@@ -1,5 +1,6 @@
 """One item: the reader, editing, and similar items."""
 
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Form, Request
@@ -15,11 +16,11 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.responses import render_response
 from refract.library import service
 from refract.library.dependencies import lock_own_item
-from refract.library.models import SavedPage
+from refract.library.models import Item, SavedPage
 from refract.library.pages.messages import translate_validation_error
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_item
-from refract.library.reader_view import build_reader_view
+from refract.library.reader_view import ReaderView, build_reader_view, strip_title
 from refract.library.schemas import ItemPatch
 from refract.library.search.similar import find_similar_items
 from refract.links.queries import load_cards
@@ -117,6 +118,12 @@ async def erase_item(item_id: Id, actor: WriteCaller, rt: Rt) -> Response:
     return response
 
 
+def _build_reading(item: Item, page: SavedPage | None) -> ReaderView:
+    """Return the item for the reader, below a heading with its title."""
+    reading = build_reader_view(item, page)
+    return replace(reading, html=strip_title(reading.html, reading.title))
+
+
 async def _render_item(
     request: Request, actor: Caller, rt: Runtime, item_id: int, *, status: int = 200, **context: Any
 ) -> Response:
@@ -138,7 +145,7 @@ async def _render_item(
         status=status,
         page_title=card.title or gettext("Item"),
         item=card,
-        reading=await threads.run(build_reader_view, item, page),
+        reading=await threads.run(_build_reading, item, page),
         similar=[
             {
                 "id": str(neighbour.id),

@@ -141,12 +141,14 @@ async def _render_review(
         )
         waiting = await queries_items.count_pending_items(session, actor.user.id)
         cards = await serialize_items(session, page.items)
-    here = next((card for card in cards if str(card.id) == item_id), None)
-    if here is None:  # saved or discarded elsewhere: its text belongs to no other item
-        context.pop("values", None)
-    here = here or next(
-        (card for card in cards if card.status != ItemStatus.ENRICHING), cards[0] if cards else None
-    )
+        here = next((card for card in cards if str(card.id) == item_id), None)
+        if here is None:  # saved or discarded elsewhere: its text belongs to no other item
+            context.pop("values", None)
+        here = here or next(
+            (card for card in cards if card.status != ItemStatus.ENRICHING),
+            cards[0] if cards else None,
+        )
+        excerpt = await queries_items.load_excerpt(session, int(here.id)) if here else None
     return render_response(
         request,
         actor,
@@ -155,6 +157,7 @@ async def _render_review(
         page_title=gettext("Review"),
         queue=cards,
         item=here,
+        excerpt=excerpt,
         chips=_build_chips(here) if here else [],
         waiting=waiting,
         review_waiting=waiting,

@@ -8,8 +8,10 @@ from refract.core.db.session import ReadSession, WriteSession
 from refract.core.pagination import CursorCodec, Page, build_after_clause
 from refract.core.urls import BadUrl, parse_web_url
 from refract.library.errors import ItemNotFound
-from refract.library.models import Item, ItemStatus, ItemUndo, Suggestion, TagRule
+from refract.library.models import Item, ItemStatus, ItemUndo, SavedPage, Suggestion, TagRule
 from refract.library.recognition import compute_url_digest
+
+EXCERPT_CHARACTERS = 600
 
 
 async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item:
@@ -66,6 +68,12 @@ async def count_pending_items(session: ReadSession, user_id: int) -> int:
     """Return how many items are pending, counted no further than pages show."""
     pending = select(Item.id).where(Item.user_id == user_id, Item.pending).limit(100).subquery()
     return await session.scalar(select(func.count()).select_from(pending)) or 0
+
+
+async def load_excerpt(session: ReadSession, item_id: int) -> str | None:
+    """Return the beginning of the page that was fetched for an item, if there is one."""
+    beginning = func.substr(SavedPage.text, 1, EXCERPT_CHARACTERS)
+    return await session.scalar(select(beginning).where(SavedPage.item_id == item_id))
 
 
 async def get_suggestions(

@@ -69,7 +69,10 @@ async function copyFrom(button) {
 
 function openDialog(id) {
   const dialog = document.getElementById(id);
-  if (dialog && !dialog.open) dialog.showModal();
+  if (dialog && !dialog.open) {
+    for (const group of $$("[data-needs]", dialog)) group.hidden = !$(group.dataset.needs);
+    dialog.showModal();
+  }
   return Boolean(dialog);
 }
 
@@ -152,6 +155,20 @@ function pressFirst(selector) {
   return element !== null;
 }
 
+// What the page itself has for a key comes before what the frame has.
+function pressKeyOf(key) {
+  const selector = `[data-key="${CSS.escape(key)}"]`;
+  return pressFirst(`main ${selector}`) || pressFirst(selector);
+}
+
+// From a page to the place that it belongs to.
+function goUp() {
+  const place = $(".rail-item[aria-current]");
+  if (!place || place.pathname === location.pathname) return false;
+  place.click();
+  return true;
+}
+
 // Offer a key to the list's module, for the row that has the focus.
 function sendRowKey(key) {
   const row = document.activeElement?.closest("[data-row]");
@@ -186,7 +203,7 @@ function runShortcut(key) {
     case "K":
       return sendRowKey(key);
     default:
-      return /^[a-z#]$/.test(key) && (sendRowKey(key) || pressFirst(`[data-key="${CSS.escape(key)}"]`));
+      return /^[a-z#]$/.test(key) && (sendRowKey(key) || pressKeyOf(key) || (key === "u" && goUp()));
   }
 }
 

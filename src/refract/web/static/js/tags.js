@@ -1,6 +1,6 @@
-// Tags: drag a tag onto another to merge it; x selects the row that has the focus.
+// Tags: drag a tag onto another to merge it; x selects the row that has the focus; two selected ones can be merged.
 
-import { $, $$ } from "./dom.js";
+import { $, $$, onShown } from "./dom.js";
 
 let dragged = null;
 
@@ -45,3 +45,11 @@ document.addEventListener("refract:row-key", (event) => {
   $("[data-tick]", event.detail.row)?.click();
   event.preventDefault();
 });
+
+function showMerge() {
+  const button = $("[data-merge] [type=submit]");
+  if (button) button.disabled = $$("[data-tick]:checked").length < 2;
+}
+
+document.addEventListener("change", showMerge);
+onShown(showMerge);
