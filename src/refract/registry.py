@@ -87,15 +87,17 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
 
 def build_page_hooks() -> dict[str, object]:
     """Return what pages and the API find in `app.state`, by name."""
+    from refract.clicks.ingest.agents import describe_browsers
     from refract.clicks.stats import analytics_pages
     from refract.clicks.stats import pages as stats_pages
     from refract.identity.dependencies import authorize_before_body
-    from refract.identity.pages.settings import BudgetLoader
+    from refract.identity.pages.settings import BrowserDescriber, BudgetLoader
     from refract.library import pages as library_pages
     from refract.library.queries import items as library_items
     from refract.links.pages.link_rows import LinkStatsSource, SavedItemFinder
 
     load_budget: BudgetLoader = library_pages.load_quota_summary
+    describe: BrowserDescriber = describe_browsers
     find_saved_items: SavedItemFinder = library_items.find_saved_items
     return {
         "admit": authorize_before_body,
@@ -103,6 +105,7 @@ def build_page_hooks() -> dict[str, object]:
             analytics_pages.build_link_analytics, stats_pages.load_sparklines
         ),
         "load_budget": load_budget,
+        "describe_browsers": describe,
         "find_saved_items": find_saved_items,
         "parts": list_personal_data_hooks(),
     }

@@ -144,7 +144,7 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
     await expect(page.get_by_role("list", name="Rules")).to_contain_text("railways")
     await page.goto("/app/settings")
     await page.get_by_label("Auto-approve saves").select_option(label="Only when my rules match")
-    await page.get_by_role("button", name="Save profile").click()
+    await page.get_by_role("button", name="Save suggestions").click()
     assert (
         await visit.ask("POST", "/api/v1/items", text="A locomotive is heavy.")
     ).status_code == 201
@@ -156,7 +156,7 @@ async def test_a_rule_is_made_and_what_it_proposes_is_filed_without_asking(visit
 
     await page.goto("/app/settings")
     await page.get_by_label("Auto-approve saves").select_option(label="Never (review everything)")
-    await page.get_by_role("button", name="Save profile").click()
+    await page.get_by_role("button", name="Save suggestions").click()
     await page.goto("/app/tags/rules")
     await page.get_by_role("button", name="Delete the rule").click()
     await expect(page.get_by_role("list", name="Rules")).to_have_count(0)

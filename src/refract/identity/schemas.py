@@ -122,8 +122,10 @@ class ProfilePatch(InputSchema):
 
 
 class ProfileForm(BaseModel):
-    """The profile form, every field as text."""
+    """The forms of profile, preferences and suggestions, every field as text."""
 
+    section: Literal["profile", "preferences", "suggestions"] | None = None
+    """The part that is saved; absent, all of them."""
     nickname: str = ""
     bio: str = ""
     avatar_url: str = ""
@@ -135,6 +137,24 @@ class ProfileForm(BaseModel):
     suggestions: bool = False
     auto_confirm: str | None = None
     """A confidence, or `never`; absent leaves the choice as it is."""
+
+    def read_changes(self) -> tuple[dict[str, str | None], dict[str, Any]]:
+        """Return the fields of the profile and the preferences that the form changes."""
+        typed: dict[str, str | None] = {}
+        preferences: dict[str, Any] = {}
+        if self.section in {None, "profile"}:
+            names = ["nickname", "bio", *(["avatar_url"] if self.section is None else [])]
+            typed = {name: getattr(self, name).strip() or None for name in names}
+        if self.section in {None, "preferences"}:
+            for name in ("time_zone", "locale"):
+                if value := getattr(self, name):
+                    preferences[name] = None if value == SAME_AS_BROWSER else value
+        if self.section in {None, "suggestions"}:
+            preferences |= {"language": self.language, "suggestions": self.suggestions}
+            if self.auto_confirm is not None:
+                sure = None if self.auto_confirm == "never" else self.auto_confirm
+                preferences["auto_confirm"] = sure
+        return typed, preferences
 
 
 class Me(OutputSchema):

@@ -1,6 +1,7 @@
 """Classification of user agents: browser and system of a person, or a bot."""
 
 import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -62,6 +63,9 @@ class UserAgent(NamedTuple):
     breakdown_keys: tuple[str, ...] = ()  # keys under which breakdowns count it
 
 
+_SYSTEM_NAMES = {"Mac OS X": "macOS"}
+
+
 class UserAgentParser(BoundedCache[UserAgent]):
     """A cache of parsed user agents, by the bytes that were sent.
 
@@ -116,6 +120,14 @@ def _load_parser() -> tuple[Any, Any]:
 
     browsers, systems, _ = load_lazy_builtins()
     return Parser(Resolver((browsers, systems, []))), Domain.USER_AGENT | Domain.OS
+
+
+def describe_browsers(agents: Sequence[str]) -> list[tuple[str | None, str | None]]:
+    """Return browser and system of each user agent, as people call them. Slow when first called."""
+    parse, domains = _load_parser()
+    found = [parse(text[:512], domains) for text in agents]
+    families = [(_parse_family(one.user_agent)[0], _parse_family(one.os)[0]) for one in found]
+    return [(browser, _SYSTEM_NAMES.get(system or "", system)) for browser, system in families]
 
 
 def _detect_device(text: str) -> str:

@@ -1,6 +1,6 @@
 """Settings: profile and preferences, API keys, sessions, export and account deletion."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import timedelta
 from typing import Annotated, Any
 
@@ -12,15 +12,15 @@ from refract.core.db.session import ReadSession
 from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
+from refract.core.threads import WorkThreadPool
 from refract.identity import audit, keys, sessions, users
 from refract.identity.account_deletion import delete_account
 from refract.identity.authentication import SESSION_COOKIE, Caller
 from refract.identity.dependencies import AccountCaller, PersonalDataHooks
-from refract.identity.models import Scope, User, UserRole
+from refract.identity.models import BrowserSession, Scope, User, UserRole
 from refract.identity.personal_data import AccountDeletion
 from refract.identity.responses import render_response
 from refract.identity.schemas import (
-    SAME_AS_BROWSER,
     KeyCreate,
     KeyOut,
     Me,
@@ -41,6 +41,13 @@ BudgetLoader = Callable[[ReadSession, Runtime, User], Awaitable[dict[str, Any]]]
 
 The library keeps it; `refract.registry` names it.
 """
+BrowserDescriber = Callable[[Sequence[str]], list[tuple[str | None, str | None]]]
+"""Return browser and system of user agents. Slow; named by `refract.registry`."""
+SAVED_MESSAGES = {
+    "profile": lazy_gettext("Profile saved"),
+    "preferences": lazy_gettext("Preferences saved"),
+    "suggestions": lazy_gettext("Suggestions saved"),
+}
 CONFIRM_WORD = "delete"
 """The word that a user types to confirm the deletion of their account."""
 KEY_LIFETIMES = (
@@ -61,17 +68,9 @@ async def settings_page(request: Request, actor: AccountCaller, rt: Rt) -> Respo
 async def change_profile(
     request: Request, actor: AccountCaller, rt: Rt, form: Annotated[ProfileForm, Form()]
 ) -> Response:
-    """Save nickname, bio, avatar and preferences. An empty field clears its value."""
-    preferences: dict[str, Any] = {"language": form.language, "suggestions": form.suggestions}
-    if form.time_zone:
-        preferences["time_zone"] = None if form.time_zone == SAME_AS_BROWSER else form.time_zone
-    if form.locale:
-        preferences["locale"] = None if form.locale == SAME_AS_BROWSER else form.locale
-    if form.auto_confirm is not None:
-        preferences["auto_confirm"] = None if form.auto_confirm == "never" else form.auto_confirm
-    typed = {
-        name: getattr(form, name).strip() or None for name in ("nickname", "bio", "avatar_url")
-    }
+    """Save a section: profile, preferences or suggestions. An empty field clears its value."""
+    current = Me.model_validate(actor.user).model_dump()
+    typed, preferences = form.read_changes()
     try:
         changes = ProfilePatch.model_validate({**typed, "preferences": preferences})
     except ValidationError as exc:
@@ -84,7 +83,7 @@ async def change_profile(
             actor,
             rt,
             status=422,
-            profile={**typed, "preferences": preferences},
+            profile=current | typed | {"preferences": current["preferences"] | preferences},
             errors=errors,
         )
     async with rt.db.write() as session:
@@ -95,8 +94,8 @@ async def change_profile(
             get_chosen_preferences(changes.preferences),
             at=rt.clock.now(),
         )
-    response = RedirectResponse("/app/settings#profile-section", 303)
-    flash.add(response, rt, gettext("Profile saved"))
+    response = RedirectResponse(f"/app/settings#{form.section or 'profile'}-section", 303)
+    flash.add(response, rt, str(SAVED_MESSAGES[form.section or "profile"]))
     return response
 
 
@@ -245,7 +244,6 @@ async def _render_settings(
         Scope.ACCOUNT,
     ]
     now = rt.clock.now()
-    current_id = actor.session.id if actor.session else None
     return render_response(
         request,
         actor,
@@ -260,14 +258,26 @@ async def _render_settings(
         ending_soon={key.id for key in own_keys if keys.is_expiring_soon(key, now)},
         key_days=KEY_LIFETIMES,
         default_key_days=DEFAULT_KEY_LIFETIME,
-        sessions=[
-            SessionOut.model_validate(browser).model_copy(
-                update={"current": browser.id == current_id}
-            )
-            for browser in browsers
-        ],
+        sessions=await _describe_sessions(request, actor, browsers),
         allowed_scopes=[str(scope) for scope in scopes],
         confirm_word=CONFIRM_WORD,
         budget=budget,
         **context,
     )
+
+
+async def _describe_sessions(
+    request: Request, actor: Caller, browsers: Sequence[BrowserSession]
+) -> list[SessionOut]:
+    """Return the sessions with the names of their browsers, as in “Chrome on macOS”."""
+    describe: BrowserDescriber = request.app.state.describe_browsers
+    threads = request.app.state.rt.singleton(WorkThreadPool)
+    named = await threads.run(describe, [browser.agent for browser in browsers])
+    current_id = actor.session.id if actor.session else None
+    found = []
+    for browser, (name, system) in zip(browsers, named, strict=True):
+        both = gettext("{browser} on {system}", browser=name or "", system=system or "")
+        agent = both if name and system else name or system or browser.agent
+        shown = SessionOut.model_validate(browser)
+        found.append(shown.model_copy(update={"current": browser.id == current_id, "agent": agent}))
+    return found
