@@ -109,3 +109,27 @@ async def test_entries_say_what_happened_and_who_did_it(
     german = await client.get("/app/admin/audit", headers=browser | {"Accept-Language": "de"})
     assert "API-Schlüssel erstellt" in german.text
     assert "Einmal-Link" in german.text
+
+
+@on_sqlite
+async def test_the_log_is_filtered_by_person_and_action(
+    rt: Runtime, client: AsyncClient, ada: User, root: User
+) -> None:
+    async with rt.db.write() as session:
+        bob = await make.person(session, rt, "bob")
+        await audit.record_event(session, rt, "key.created", actor=ada, target="refract_ada")
+        await audit.record_event(session, rt, "key.created", actor=bob, target="refract_bob")
+        await audit.record_event(session, rt, "tag.merged", actor=bob, target="merged-by-bob")
+        browser = by_cookie(rt, await make.cookie(session, rt, root)) | {"Accept": "text/html"}
+
+    async def find(**filters: str) -> set[str]:
+        page = await client.get("/app/admin/audit", headers=browser, params=filters)
+        assert page.status_code == 200
+        known = ("refract_ada", "refract_bob", "merged-by-bob")
+        return {target for target in known if target in page.text}
+
+    assert await find() == {"refract_ada", "refract_bob", "merged-by-bob"}
+    assert await find(person=bob.email or "") == {"refract_bob", "merged-by-bob"}
+    assert await find(person=str(ada.id)) == {"refract_ada"}
+    assert await find(person=str(bob.id), action="key.created") == {"refract_bob"}
+    assert await find(person="nobody@example.com") == set()

@@ -74,11 +74,21 @@ async def record_export(rt: Runtime, what: str, *, by: int | None, target: objec
 
 
 async def list_entries(
-    session: ReadSession, cursors: CursorCodec, *, limit: int, cursor: str | None
+    session: ReadSession,
+    cursors: CursorCodec,
+    *,
+    limit: int,
+    cursor: str | None,
+    actor_id: int | None = None,
+    action: str | None = None,
 ) -> Page[AuditEntry]:
-    """Return a page of entries, newest first."""
-    cursor_scope = ["audit"]
+    """Return a page of entries, newest first: all of them, or those of an actor or an action."""
+    cursor_scope = ["audit", *([actor_id, action] if actor_id or action else [])]
     query = select(AuditEntry).order_by(AuditEntry.at.desc(), AuditEntry.id.desc()).limit(limit + 1)
+    if actor_id is not None:
+        query = query.where(AuditEntry.actor_id == actor_id)
+    if action:
+        query = query.where(AuditEntry.action == action)
     if cursor:
         query = query.where(
             build_after_clause(

@@ -1,22 +1,25 @@
 """Admin page of the audit log."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
+from fastapi import Query, Request
 from starlette.responses import Response
 
 from refract.admin.pages.audit_details import translate_detail
+from refract.core.db.session import ReadSession
+from refract.core.errors import RefractError
 from refract.core.pagination import CursorCodec
 from refract.identity import audit
 from refract.identity.dependencies import AdminCaller
 from refract.identity.models import AuditEntry, User
 from refract.identity.responses import render_response
-from refract.identity.users import get_users_by_id
+from refract.identity.users import get_user_by_email, get_users_by_id
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import LazyText, gettext, lazy_gettext
 
 router = page_router()
 PATH = "/app/admin/audit"
+MAX_ID_DIGITS = 19
 AUDIT_LABELS: dict[str, LazyText] = {
     "account.allowed": lazy_gettext("Sign-up allowed again"),
     "account.deleted": lazy_gettext("Account deleted"),
@@ -87,12 +90,26 @@ AUDIT_LABELS: dict[str, LazyText] = {
 
 @router.get(PATH)
 async def audit_page(
-    request: Request, actor: AdminCaller, rt: Rt, cursor: CursorParam = None
+    request: Request,
+    actor: AdminCaller,
+    rt: Rt,
+    cursor: CursorParam = None,
+    action: Annotated[str, Query(max_length=64)] = "",
+    person: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
-    """Show the audit log, newest first, with the names of those who acted."""
+    """Show the audit log, newest first, with the names of those who acted.
+
+    `person` is the email address or the id of who acted.
+    """
     async with rt.db.read() as session:
+        actor_id = await _find_actor_id(session, person.strip()) if person.strip() else None
         page = await audit.list_entries(
-            session, CursorCodec(rt.secret), limit=PER_PAGE, cursor=cursor
+            session,
+            CursorCodec(rt.secret),
+            limit=PER_PAGE,
+            cursor=cursor,
+            actor_id=actor_id,
+            action=action or None,
         )
         actor_ids = {entry.actor_id for entry in page.items if entry.actor_id is not None}
         actors = await get_users_by_id(session, actor_ids)
@@ -104,8 +121,23 @@ async def audit_page(
         here="audit",
         entries=[_build_row(entry, actors.get(entry.actor_id or 0)) for entry in page.items],
         days=rt.settings.audit_days,
-        **build_pager(PATH, {}, cursor, page.next_cursor),
+        actions=sorted(
+            ((name, str(label)) for name, label in AUDIT_LABELS.items()), key=lambda one: one[1]
+        ),
+        action=action,
+        person=person.strip(),
+        **build_pager(PATH, {"action": action, "person": person.strip()}, cursor, page.next_cursor),
     )
+
+
+async def _find_actor_id(session: ReadSession, person: str) -> int:
+    """Return the id of a person by email or id; 0, which is nobody's, if there is none."""
+    if person.isdecimal():
+        return int(person) if len(person) < MAX_ID_DIGITS else 0
+    try:
+        return (await get_user_by_email(session, person)).id
+    except RefractError:
+        return 0
 
 
 def _build_row(entry: AuditEntry, actor: User | None) -> dict[str, Any]:

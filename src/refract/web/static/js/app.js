@@ -139,7 +139,7 @@ const GO_MS = 1_500;
 let goUntil = 0; // after "g" the next key goes somewhere
 
 function moveRow(step) {
-  const rows = $$("[data-row]");
+  const rows = $$("[data-row]").filter((row) => $("[data-row-open]", row));
   if (!rows.length) return false;
   const current = rows.findIndex((row) => row.contains(document.activeElement));
   const next = rows[Math.max(0, Math.min(rows.length - 1, current + step))];
