@@ -1147,7 +1147,7 @@ PAGES: dict[str, Page] = {
     ),
     "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),
-    "onward": page("onward.html", "Opening /roadmap…", path="#main"),
+    "onward": page("onward.html", "Opening /roadmap…", onward="#main"),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too many requests", SAM, **LIMITED),
     "not-found": page(

@@ -96,7 +96,7 @@ def render_onward(request: Request, actor: Caller | None, path: str) -> HTMLResp
     short link leads to another one.
     """
     return render_response(
-        request, actor, "onward.html", page_title=gettext("Opening {path}…", path=path), path=path
+        request, actor, "onward.html", page_title=gettext("Opening {path}…", path=path), onward=path
     )
 
 

@@ -148,8 +148,8 @@ function moveRow(step) {
 }
 
 // Press what a shortcut belongs to. A text field gets the focus, since a click by a script gives none.
-function pressFirst(selector) {
-  const element = $(selector);
+function pressFirst(selector, within = document) {
+  const element = $(selector, within);
   if (element && isTextField(element)) element.focus();
   else element?.click();
   return element !== null;
@@ -158,7 +158,7 @@ function pressFirst(selector) {
 // What the page itself has for a key comes before what the frame has.
 function pressKeyOf(key) {
   const selector = `[data-key="${CSS.escape(key)}"]`;
-  return pressFirst(`main ${selector}`) || pressFirst(selector);
+  return pressFirst(selector, $("main")) || pressFirst(selector);
 }
 
 // From a page to the place that it belongs to.
