@@ -29,6 +29,7 @@ NOTE_LINKS = """window.went = null; document.addEventListener('click', (event) =
 PLACES = {
     "Home": "/",
     "Links": "/app/links",
+    "Analytics": "/app/analytics",
     "Lists": "/app/lists",
     "Library": "/app/library",
     "Tags": "/app/tags",

@@ -103,6 +103,7 @@ COMMANDS = (
     ),
     OmniboxCommand(lazy_gettext("Home"), "house", "/"),
     OmniboxCommand(lazy_gettext("Links"), "link", "/app/links", "links"),
+    OmniboxCommand(lazy_gettext("Analytics"), "chart-column", "/app/analytics", "analytics"),
     OmniboxCommand(lazy_gettext("Lists"), "list-ordered", "/app/lists", "lists"),
     OmniboxCommand(lazy_gettext("Library"), "library", "/app/library", "library"),
     OmniboxCommand(lazy_gettext("Review"), "inbox", "/app/review", "library"),
