@@ -31,6 +31,7 @@ def test_people_from_the_terminal(tmp_path: Path) -> None:
     code, said = admin("delete", "ada@example.com", "--yes")
     assert (code, "no active user" in said) == (1, True)
     _, listed = admin("barred")
+    assert str(ada.id) in admin("barred", "--json")[1]
     (row,) = [line for line in listed.splitlines() if str(ada.id) in line]
     reference = row.split("│")[1].strip()
     assert admin("allow", "nonsense")[0] == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from refract.cli.commands import COMMAND_TARGETS
 from tests.serving import ROOT
 
 CODE = """
@@ -36,6 +37,17 @@ NEVER = (
     }
 )
 CHANGES = {"refract.links.service", "refract.links.safety", "refract.cli.links.edit"}
+LOAD_ALONE = """
+import os, sys
+import fastapi, jinja2, pydantic, rich.table, sqlalchemy.ext.asyncio, typer
+for name in sys.argv[1:]:
+    child = os.fork()
+    if child == 0:
+        __import__(name)
+        os._exit(0)
+    if os.waitpid(child, 0)[1]:
+        sys.exit(f"{name} cannot be imported first")
+"""
 COMMANDS: dict[tuple[str, ...], set[str]] = {
     ("shorten", "https://example.com/report"): {"rich"},
     ("links", "list"): CHANGES,
@@ -61,3 +73,18 @@ def test_a_short_command_loads_neither_the_web_app_nor_other_databases(
 
     assert "sqlalchemy" in loaded
     assert not loaded & (NEVER | COMMANDS[words])
+
+
+def test_every_command_can_be_imported_first() -> None:
+    """Commands of other tests run in a process that has loaded all of them: no cycle shows."""
+    modules = sorted({f"refract.cli.{t.partition(':')[0]}" for t in COMMAND_TARGETS.values()})
+    done = subprocess.run(
+        [sys.executable, "-c", LOAD_ALONE, *modules],
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stderr

@@ -47,6 +47,8 @@ def test_bookmarks_come_once_and_go_again(run: Run, tmp_path: Path) -> None:
     assert run("import", "rollback", "12").err == "Import not found.\n"
     assert run("import", "rollback", "x").code == 2
     assert "rolled back" in run("import", "list").out
+    listed = json.loads(run("import", "list", "--json").out)
+    assert (listed[-1]["id"], listed[-1]["status"]) == (number[1], "ROLLED_BACK")
 
 
 def test_an_import_that_is_killed_does_not_run_for_ever(run: Run, data: Path) -> None:

@@ -395,3 +395,14 @@ def test_visibility_and_random_codes(run: Run, monkeypatch: pytest.MonkeyPatch) 
     assert made["code"] in ok(run("links", "show", made["code"]))
     listed = json.loads(ok(run("links", "list", "--visibility", "signed-in", "--json")))
     assert [one["id"] for one in listed["items"]] == [made["id"]]
+
+
+def test_a_list_never_cuts_off_what_identifies_a_link(run: Run) -> None:
+    name, far = (
+        "a-name-of-fifty-characters-that-was-cut-off-before",
+        "https://example.com/" + "x" * 170,
+    )
+    ok(run("shorten", far, "--name", name))
+
+    assert name in ok(run("links", "list"))
+    assert far in ok(run("links", "list")), "a pipe is not a narrow terminal"

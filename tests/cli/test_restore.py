@@ -27,6 +27,20 @@ def test_what_was_revoked_while_no_worker_ran_stays_revoked(run: Run, tmp_path: 
     assert statuses == {"old": "revoked", "kept": "active"}
 
 
+def test_a_backup_replaces_a_file_only_by_force(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "b.zip"
+    file.write_text("the only copy")
+
+    refused = run("backup", file)
+    kept = file.read_text()
+    forced = run("backup", file, "--force")
+
+    assert (refused.code, kept) == (1, "the only copy")
+    assert f"{file} already exists. Choose another name, or replace it with --force." in refused.err
+    assert forced.code == 0, forced
+    assert run("restore", file, "--check").code == 0
+
+
 def test_a_list_that_is_not_there_is_said_before_anything_is_written(
     run: Run, data: Path, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from refract.clicks.ingest.places import REFRESH_INTERVAL, UNKNOWN_PLACE, GeoPla
 from refract.core.clock import ManualClock
 from tests.clicks.mmdb import write_mmdb
 
+UNREGISTERED = b"\x0a\x00\x00"  # 10.0.0.0
 BERLIN = b"\x51\x02\x45"  # 81.2.69.0
 NESTED = {
     "country": {"iso_code": "DE", "names": {"en": "Germany", "de": "Deutschland"}},
@@ -54,7 +55,18 @@ def test_both_layouts_say_the_same(file: Path, clock: ManualClock, record: dict[
     places = looked(file, clock)
 
     assert places[BERLIN] == places[b"\x20\x01\x0d\xb8\x00\x00"] == KNOWN
-    assert places[b"\x01\x02\x03"] == UNKNOWN_PLACE
+    assert places[UNREGISTERED] == UNKNOWN_PLACE
+
+
+def test_an_address_that_a_file_lacks_has_the_country_of_its_registry(
+    file: Path, clock: ManualClock
+) -> None:
+    write_mmdb(file, {"81.2.69.0/24": NESTED})
+
+    places = looked(file, clock)
+
+    assert places[BERLIN] == KNOWN
+    assert places[b"\x08\x08\x08"] == GeoPlace("US", "United States")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +98,9 @@ def test_both_layouts_say_the_same(file: Path, clock: ManualClock, record: dict[
 def test_every_layout_that_is_met_is_read(
     file: Path, clock: ManualClock, record: Any, place: GeoPlace
 ) -> None:
-    write_mmdb(file, {"81.2.69.0/24": record})
+    write_mmdb(file, {"10.0.0.0/24": record})
 
-    assert looked(file, clock)[BERLIN] == place
+    assert looked(file, clock)[UNREGISTERED] == place
 
 
 def test_an_ipv4_file_knows_nothing_of_ipv6(file: Path, clock: ManualClock) -> None:

@@ -25,3 +25,9 @@ async def test_the_first_link_is_offered_to_newcomers_alone(
     shown = (await client.get("/", headers=reader)).text
     assert "Create your first link" not in shown
     assert "/app/links/new" in shown
+
+
+async def test_the_beginning_of_the_app_leads_home(client: AsyncClient) -> None:
+    for path in ("/app", "/app/"):
+        answer = await client.get(path, headers=HTML)
+        assert (answer.status_code, answer.headers["location"]) == (307, "/")

@@ -60,6 +60,23 @@ async def test_links_lists_and_items_by_their_words_and_only_mine(
     assert await _found(client, mine, q="%") == []
 
 
+async def test_public_links_of_others_come_after_own_ones(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
+    mine, theirs = await _headers(rt, ada), await _headers(rt, bob)
+    for headers, name, visibility in (
+        (mine, "plans", "public"),
+        (theirs, "plans-public", "public"),
+        (theirs, "plans-unlisted", "unlisted"),
+    ):
+        body = {"destination": "https://example.com/", "names": [name], "visibility": visibility}
+        assert (await client.post("/api/v1/links", headers=headers, json=body)).status_code == 201
+
+    both = [("link", "/plans"), ("link", "/plans-public")]
+    assert await _found(client, mine, q="plans") == both
+    assert await _found(client, mine, q="plans", limit=1) == both[:1]
+
+
 @pytest.mark.parametrize(
     "query", [{"q": ""}, {"q": "x", "kinds": "links,pigs"}, {"q": "x", "limit": 0}, {}]
 )

@@ -14,7 +14,7 @@ CREATE_LINK = 8
 """Caller, blocked domains, names, link, owner, feed, and two for the limit."""
 CAPTURE_ITEM = 9
 """Caller, job, item, undo record, search index, storage, quota, and two for the limit."""
-MAX_LIBRARY_SEARCH, MAX_SEARCH = 9, 12
+MAX_LIBRARY_SEARCH, MAX_SEARCH = 9, 14
 
 
 @contextmanager

@@ -100,6 +100,14 @@ def test_key_phrases_are_few_and_telling() -> None:
         ("example.com/blog", "https://www.example.com/blog/2024", True),
         ("example.com/blog", "https://example.com/blogging", False),
         ("https://www.Example.com/", "http://example.com", True),
+        ("wiki/", "http://wiki/start", True),
+        ("http://wiki", "http://wiki:8080/start", True),
+        ("wiki/", "http://wiki.example.com/", False),
+        ("wiki.corp:8080/x", "http://wiki.corp:8080/x/y", True),
+        ("wiki.corp:8080/x", "http://wiki.corp/x/y", False),
+        ("localhost:3000", "http://localhost:3000/a", True),
+        ("localhost", "http://localhost:3000/a", True),
+        ("[::1]:80", "http://[::1]:80/", True),
         ('"steam engine"', None, True),
         ('"steam boat"', None, False),
     ],
@@ -108,8 +116,13 @@ def test_rules(pattern: str, url: str | None, yes: bool) -> None:
     assert is_match(normalize_pattern(pattern), url, "All about Steam Engines") is yes
 
 
+@pytest.mark.parametrize("pattern", ["wiki/", "wiki:80/x", "github.com", '"espresso"'])
+def test_a_stored_rule_can_be_saved_again(pattern: str) -> None:
+    assert normalize_pattern(normalize_pattern(pattern)) == pattern
+
+
 @pytest.mark.parametrize(
-    "bad", ["", "github", "not a host", '""', "a b.com", "javascript:alert(1)"]
+    "bad", ["", "github", "not a host", '""', "a b.com", "javascript:alert(1)", "wiki:x"]
 )
 def test_bad_rules_are_refused(bad: str) -> None:
     with pytest.raises(InvalidRule):

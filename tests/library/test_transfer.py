@@ -259,7 +259,19 @@ async def test_tags_of_several_imports_go_with_the_last_of_them(
 
 
 @on_sqlite
-@pytest.mark.parametrize("content", [b"", b"nothing,of,use\n1,2,3", b"{", b"\xff\xfe\xfd"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"nothing,of,use\n1,2,3",
+        b"{",
+        b"\xff\xfe\xfd",
+        b"{}",
+        b"[]",
+        b'{"items": []}',
+        b"url,title\n",
+    ],
+)
 async def test_a_file_that_is_none_changes_nothing(
     rt: Runtime, client: AsyncClient, as_ada: dict[str, str], content: bytes
 ) -> None:

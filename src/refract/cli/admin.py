@@ -3,18 +3,23 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from refract.admin import queries, service
 from refract.admin.queries import PeopleFilter
-from refract.admin.schemas import LinkDisposition, PersonOut, PersonPage, PersonPatch
+from refract.admin.schemas import (
+    BarredOut,
+    BarredPage,
+    LinkDisposition,
+    PersonOut,
+    PersonPage,
+    PersonPatch,
+)
 from refract.cli.common import InvalidValue, load_command_settings, read_secret, run_on_data
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import print_json
-from refract.cli.tables import UNCUT_WIDTH, make_console, make_safe_text, make_table
+from refract.cli.tables import make_console, make_safe_text, make_table
 from refract.core.db.errors import is_permission_denied
 from refract.core.db.session import WriteSession
 from refract.core.errors import ConfigurationError
@@ -64,7 +69,7 @@ def list_users(
             *(make_safe_text(value) for value in values),
             f"{person.last_sync_at:%Y-%m-%d %H:%M}",
         )
-    make_console(UNCUT_WIDTH).print(table)
+    make_console().print(table)
 
 
 async def _load_users(rt: Runtime, search: str | None, limit: int | None) -> list[User]:
@@ -156,7 +161,7 @@ def delete(
 
 
 @app.command("barred")
-def list_barred(data_dir: DataDir = None) -> None:
+def list_barred(as_json: AsJson = False, data_dir: DataDir = None) -> None:
     """List deleted accounts whose owners can't sign up again, newest first, at most 200."""
 
     async def run(rt: Runtime) -> list[AccountTombstone]:
@@ -169,12 +174,17 @@ def list_barred(data_dir: DataDir = None) -> None:
                 ).items
             )
 
-    table = Table("reference", "account", "deleted")
-    for row in run_on_data(load_command_settings(data_dir), run):
+    found = run_on_data(load_command_settings(data_dir), run)
+    if as_json:
+        items = [BarredOut.from_tombstone(row) for row in found]
+        print_json(BarredPage(items=items, next_cursor=None))
+        return
+    table = make_table("reference", "account", "deleted")
+    for row in found:
         table.add_row(
             tombstones.get_reference(row), str(row.user_id), f"{row.created_at:%Y-%m-%d %H:%M}"
         )
-    Console().print(table)
+    make_console().print(table)
 
 
 @app.command("allow")

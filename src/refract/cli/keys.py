@@ -9,7 +9,7 @@ import typer
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data, validate_options
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import print_json_list
-from refract.cli.tables import UNCUT_WIDTH, make_console, make_table
+from refract.cli.tables import make_console, make_table
 from refract.core.runtime import Runtime
 from refract.identity import keys
 from refract.identity.errors import KeyNotFound
@@ -104,7 +104,7 @@ def _print_keys(found: Iterable[ApiKey], now: datetime) -> None:
             ),
             str(key.usage_count),
         )
-    make_console(UNCUT_WIDTH).print(table)
+    make_console().print(table)
 
 
 @app.command("revoke")

@@ -11,7 +11,7 @@ from refract.cli.common import get_acting_user, load_command_settings, run_on_da
 from refract.cli.links.context import parse_segment
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import print_json_list
-from refract.cli.tables import UNCUT_WIDTH, make_console, make_safe_text, make_table
+from refract.cli.tables import make_console, make_safe_text, make_table
 from refract.core.errors import NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
@@ -85,7 +85,7 @@ def _print_lists(found: Iterable[AdminListOut]) -> None:
             make_safe_text(hosts),
             f"{row.created_at:%Y-%m-%d}",
         )
-    make_console(UNCUT_WIDTH).print(table)
+    make_console().print(table)
 
 
 @app.command("remove")

@@ -10,7 +10,7 @@ from refract.admin.moderation import ReportAction, ReportDecision
 from refract.cli.common import get_acting_user, load_command_settings, run_on_data
 from refract.cli.options import AsJson, DataDir
 from refract.cli.output import print_json_list
-from refract.cli.tables import UNCUT_WIDTH, make_console, make_safe_text, make_table
+from refract.cli.tables import make_console, make_safe_text, make_table
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
@@ -64,7 +64,7 @@ def _print_reports(found: Iterable[ReportGroupOut]) -> None:
             make_safe_text(group.owner_email or "(no account)"),
             group.outcome or group.state,
         )
-    make_console(UNCUT_WIDTH).print(table)
+    make_console().print(table)
 
 
 @app.command("dismiss")

@@ -8,15 +8,13 @@ from rich.text import Text
 
 from refract.core.text import make_excerpt
 
-_PIPED_WIDTH = 160
-UNCUT_WIDTH = 4096
-"""Width of a piped table that scripts read: nothing is cut off."""
+_PIPED_WIDTH = 4096
 
 
-def make_console(piped_width: int = _PIPED_WIDTH) -> Console:
-    """Return a console as wide as the terminal, or `piped_width` wide for a file or pipe."""
+def make_console() -> Console:
+    """Return a console as wide as the terminal. In a file or pipe, nothing is cut off."""
     console = Console()
-    return console if console.is_terminal else Console(width=piped_width)
+    return console if console.is_terminal else Console(width=_PIPED_WIDTH)
 
 
 def make_table(*titles: str) -> Table:

@@ -31,6 +31,10 @@ from refract.transfer.restore import finish_restore, load_backup
 ProgressCallback = Callable[[str, int, int], None]
 
 
+class BackupExists(Conflict):
+    """{path} already exists. Choose another name, or replace it with --force."""
+
+
 class ServerRunning(Conflict):
     """A server is running on {path}. Stop it first, so that nothing is written meanwhile."""
 
@@ -111,6 +115,7 @@ def backup(
     without_archive: Annotated[
         bool, typer.Option("--without-archive", help="Leave out archived clicks.")
     ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Write a consistent backup into one file, also while the server runs.
@@ -118,6 +123,8 @@ def backup(
     It can be restored on SQLite, PostgreSQL and MariaDB.
     """
     settings = load_command_settings(data_dir)
+    if path.is_file() and not force:  # a device such as /dev/null is nothing to lose
+        raise BackupExists(path=path)
 
     async def run(db: Database) -> BackupManifest:
         with show_progress("Backing up") as report_progress:

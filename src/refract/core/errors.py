@@ -72,6 +72,10 @@ class Conflict(RefractError):
     status = 409
 
 
+ExpectedVersions = frozenset[int] | None
+"""Versions of a resource that a change is meant for; None for any."""
+
+
 class VersionMismatch(RefractError):
     """This was changed in the meantime. Reload it and repeat your change."""
 

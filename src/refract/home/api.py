@@ -58,7 +58,10 @@ async def search_everything(
         int, Query(ge=1, le=50, description="Maximum number of hits of each kind.")
     ] = 10,
 ) -> SearchHitPage:
-    """Search your links, lists and items. Returns the newest of each kind."""
+    """Search your links, lists and items, and public links of others.
+
+    Returns the newest of each kind, and your own links first.
+    """
     found = await search_all(rt, actor, q, parse_kinds(kinds), limit)
     return SearchHitPage(items=[SearchHitOut.model_validate(hit) for hit in found])
 

@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from fastapi import Query, Request
 from sqlalchemy import or_, select
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
 from refract.clicks.stats.pages import build_today
 from refract.core.db.session import ReadSession
@@ -50,6 +50,13 @@ async def home_page(
         page_title=gettext("Home"),
         **await _load_home(request, rt, actor, created),
     )
+
+
+@router.get("/app")
+@router.get("/app/")
+async def redirect_home() -> Response:
+    """Lead the beginning of all pages of the app home."""
+    return RedirectResponse("/", 307)
 
 
 async def _load_home(

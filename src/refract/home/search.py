@@ -1,4 +1,4 @@
-"""Search across the caller's links, lists and library items."""
+"""Search across the caller's links, public links, lists and library items."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -11,7 +11,8 @@ from refract.library.queries.browse import search_items
 from refract.links import pages as link_pages
 from refract.links import queries as links
 from refract.links.dependencies import to_link_caller
-from refract.links.queries import LinkFilter
+from refract.links.models import Link
+from refract.links.queries import LinkFilter, OwnerFilter
 from refract.lists import queries as lists
 from refract.lists.access import ListCaller as ListOwner
 from refract.web.i18n import gettext, lazy_gettext, ngettext
@@ -60,19 +61,22 @@ async def search_all(
 
 
 async def _search_links(rt: Runtime, actor: Caller, words: str, limit: int) -> list[SearchHit]:
+    """Return own links first, then public links of other users."""
+    found: dict[int, Link] = {}
     async with rt.db.read() as session:
-        page = await links.load_links_page(
-            session,
-            CursorCodec(rt.secret),
-            to_link_caller(actor),
-            LinkFilter(q=words),
-            rt.clock.now(),
-            limit=limit,
-            cursor=None,
-        )
-        rows = [
-            link_pages.build_row(card, rt) for card in await links.load_cards(session, page.items)
-        ]
+        for owner in (OwnerFilter.ME, OwnerFilter.PUBLIC):
+            page = await links.load_links_page(
+                session,
+                CursorCodec(rt.secret),
+                to_link_caller(actor),
+                LinkFilter(owner, q=words),
+                rt.clock.now(),
+                limit=limit,
+                cursor=None,
+            )
+            found |= {link.id: link for link in page.items if link.id not in found}
+        cards = await links.load_cards(session, list(found.values())[:limit])
+    rows = [link_pages.build_row(card, rt) for card in cards]
     return [
         SearchHit(
             SearchKind.LINK,

@@ -11,9 +11,9 @@ from refract.identity.models import User
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.library.imports.models import LibraryImport
 from refract.library.models import Item, LedgerEntry, LibraryUsage, QuotaDay, TagChange, TagRule
+from refract.library.payloads import enqueue_word_purge
 from refract.library.queries import items as queries_items
 from refract.library.queries.serializers import serialize_items
-from refract.library.search.jobs import enqueue_word_purge
 from refract.tags.models import Tag, TagAlias
 
 DELETE_BATCH_SIZE = 500

@@ -236,7 +236,8 @@ class RuleIn(InputSchema):
     ] = Field(
         examples=["github.com"],
         description=(
-            "A host, optionally with a path (`example.com/blog`), or a keyword in quotes."
+            "A host (`example.com`, `wiki/`), optionally with a port or a path"
+            " (`example.com/blog`), or a keyword in quotes."
         ),
     )
     tags: Annotated[

@@ -1,4 +1,4 @@
-"""Documents that are the same for every client: built and compressed once, with an ETag."""
+"""Conditional responses: ETags of the API, and documents that are the same for every client."""
 
 import gzip
 import hashlib
@@ -7,6 +7,8 @@ from typing import Self
 
 from starlette.requests import Request
 from starlette.responses import Response
+
+from refract.web.csrf import SAFE_METHODS
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +42,21 @@ class CachedDocument:
                 media_type=self.media_type,
             )
         return Response(self.body, headers=headers, media_type=self.media_type)
+
+
+def revalidate(request: Request, response: Response) -> Response:
+    """Complete the ETag of a response, or return 304 if the client has this response already.
+
+    An endpoint sets the version of a resource. Some fields, such as its clicks, change without a
+    new version, so a digest of the body follows the version. `If-Match` compares the version only.
+    """
+    version = response.headers.get("etag")
+    if version is None:
+        return response
+    digest = hashlib.blake2b(response.body, digest_size=6).hexdigest()
+    etag = f'{version.removesuffix(chr(34))}-{digest}"'
+    response.headers["ETag"] = etag
+    known = request.headers.get("if-none-match", "")
+    if request.method in SAFE_METHODS and (etag in known or known.strip() == "*"):
+        return Response(status_code=304, headers={"ETag": etag})
+    return response

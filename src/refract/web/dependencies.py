@@ -1,11 +1,12 @@
 """Dependencies shared by endpoints: runtime, pagination, ETags."""
 
+import re
 from typing import Annotated, Any
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Header, Query, Request
 
-from refract.core.errors import Malformed
+from refract.core.errors import ExpectedVersions, Malformed
 from refract.core.pagination import DEFAULT_LIMIT, MAX_CURSOR_LENGTH, MAX_LIMIT
 from refract.core.runtime import Runtime
 from refract.web.routing import ApiRoute, PageRoute
@@ -47,10 +48,16 @@ IfMatchHeader = Annotated[
     str | None,
     Header(
         alias="If-Match",
-        max_length=100,
-        description='Change only this version: the ETag of the last answer, such as `"3"`.',
+        max_length=1000,
+        description=(
+            "Change only this version: the ETag of the last response, or several separated by"
+            " commas."
+        ),
     ),
 ]
+
+
+_ETAG = re.compile(r"""(?:W/)?"?(?P<version>[0-9]{1,18})(?:-[0-9a-f]+)?"?""")
 
 
 class InvalidEtag(Malformed):
@@ -61,14 +68,18 @@ def make_etag(version: int) -> str:
     return f'"{version}"'
 
 
-def parse_if_match(if_match: str | None) -> int | None:
-    """Return the version that a change applies to; None for any."""
+def parse_if_match(if_match: str | None) -> ExpectedVersions:
+    """Return the versions that a change applies to; None for any.
+
+    An ETag is a version, with or without the digest of a response. Proxies that compress responses
+    make it weak (`W/`), which is accepted.
+    """
     if if_match is None or if_match.strip() == "*":
         return None
-    bare = if_match.strip().removeprefix("W/").strip('"')
-    if not (bare.isascii() and bare.isdigit() and len(bare) < 19):
+    tags = [_ETAG.fullmatch(tag.strip()) for tag in if_match.split(",")]
+    if not all(tags):
         raise InvalidEtag
-    return int(bare)
+    return frozenset(int(tag["version"]) for tag in tags if tag)
 
 
 def build_pager(

@@ -23,6 +23,7 @@ from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
 from refract.limits.service import SharedLimit
+from refract.web.cached_document import revalidate
 from refract.web.csrf import SAFE_METHODS
 from refract.web.i18n import ENGLISH, negotiate, use_locale
 from refract.web.idempotency import run_once
@@ -324,6 +325,9 @@ class ApiRoute(PageRoute):
             if isinstance(field.field_info, params.Query)
         }
 
+        async def respond(request: Request) -> Response:
+            return revalidate(request, await endpoint(request))
+
         async def answer(request: StrictRequest) -> Response:
             if unknown := [name for name in request.query_params if name not in known]:
                 raise ValidationFailed(
@@ -335,7 +339,7 @@ class ApiRoute(PageRoute):
             if takes_json and not request.has_json() and await request.body():
                 raise UnsupportedMediaType
             if request.method in repeatable and "idempotency-key" in request.headers:
-                return await run_once(request, endpoint, secret_fields)
-            return await endpoint(request)
+                return await run_once(request, respond, secret_fields)
+            return await respond(request)
 
         return answer

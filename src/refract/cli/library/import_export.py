@@ -21,7 +21,8 @@ from refract.cli.file_import import (
     Verbose,
     import_file,
 )
-from refract.cli.options import AsUser, DataDir
+from refract.cli.options import AsJson, AsUser, DataDir
+from refract.cli.output import print_json_list
 from refract.cli.tables import format_time, make_console, make_safe_text
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
@@ -41,6 +42,7 @@ from refract.library.imports.importer import (
 from refract.library.imports.models import ImportRow, LibraryImport, RowOutcome
 from refract.library.imports.payloads import enqueue_abandoned_import_check
 from refract.library.imports.rollback import mark_rolling_back, roll_back_batch
+from refract.library.imports.schemas import ImportOut
 
 RowReport = tuple[str, RowOutcome, str | None, str]
 """Place in the file, outcome, reason, and an excerpt."""
@@ -88,6 +90,7 @@ def list_imports(
         int, typer.Option("--limit", min=1, max=1000, help="Maximum number of imports.")
     ] = 20,
     user: AsUser = None,
+    as_json: AsJson = False,
     data_dir: DataDir = None,
 ) -> None:
     """List imports into the library, newest first, with their ids."""
@@ -104,6 +107,9 @@ def list_imports(
             return list(await session.scalars(mine))
 
     found = run_on_data(load_command_settings(data_dir), run)
+    if as_json:
+        print_json_list(ImportOut.from_import(library_import) for library_import in found)
+        return
     if not found:
         typer.echo("No imports yet. Import bookmarks with: refract import library FILE")
         return
@@ -112,6 +118,7 @@ def list_imports(
         table.add_column(
             heading,
             no_wrap=True,
+            min_width=len(str(1 << 62)) if heading == "id" else None,
             justify=("right" if heading in ("rows", *_COUNTED) else "left"),
         )
     for row in found:

@@ -20,13 +20,16 @@ _STATUS_COLORS = {
 
 def print_links(links: Sequence[LinkOut]) -> None:
     table = Table(box=None, header_style="bold", pad_edge=False)
-    for heading in ("link", "destination", "title", "status"):
+    labels = [link.names[0] if link.names else link.code for link in links]
+    longest = max(map(len, labels), default=0)  # never cut off: other commands want it
+    table.add_column("link", no_wrap=True, min_width=longest)
+    for heading in ("destination", "title", "status"):
         table.add_column(heading, no_wrap=True, overflow="ellipsis")
     table.add_column("clicks", justify="right", no_wrap=True)
     table.add_column("created", no_wrap=True)
-    for link in links:
+    for label, link in zip(labels, links, strict=True):
         table.add_row(
-            make_safe_text(link.names[0] if link.names else link.code, style="bold"),
+            make_safe_text(label, style="bold"),
             make_safe_text(to_ascii_url(link.destination)),
             make_safe_text(link.title),
             Text(link.status, style=_STATUS_COLORS[link.status]),

@@ -126,7 +126,7 @@ def _get_file_stamp(path: Path) -> tuple[int, ...]:
 
 
 def _load_file(path: Path) -> AddressLocator:
-    """Read a private copy of the file.
+    """Read a private copy of the file. Addresses that it lacks get their registry's country.
 
     The original may be overwritten in place, and a mapped file that shrinks kills its reader.
     """
@@ -140,12 +140,14 @@ def _load_file(path: Path) -> AddressLocator:
     finally:
         Path(name).unlink()
     reader.get("192.0.2.0")  # a truncated file opens fine and fails at the first lookup
+    locate_by_registries = _load_registries()
 
     def locate(address: str) -> GeoPlace:
         try:
-            return parse_record(reader.get(address))
+            place = parse_record(reader.get(address))
         except (ValueError, maxminddb.InvalidDatabaseError):
-            return UNKNOWN_PLACE  # IPv6 looked up in an IPv4 file, or a damaged leaf
+            place = UNKNOWN_PLACE  # IPv6 looked up in an IPv4 file, or a damaged leaf
+        return locate_by_registries(address) if place is UNKNOWN_PLACE else place
 
     return locate
 

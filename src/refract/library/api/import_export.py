@@ -16,7 +16,8 @@ from refract.library.errors import ImportClosed, ImportNotFound
 from refract.library.export import MEDIA_TYPES, LibraryExportFormat, stream_library
 from refract.library.imports import BookmarkFileFormat
 from refract.library.imports.importer import stop_running_import
-from refract.library.imports.models import ImportStatus, LibraryImport, RowOutcome
+from refract.library.imports.models import RowOutcome
+from refract.library.imports.schemas import ImportOut
 from refract.library.imports.service import (
     ImportPreview,
     get_own_import,
@@ -39,22 +40,6 @@ _FILE_BODY = {
         "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
     }
 }
-
-
-class ImportOut(OutputSchema):
-    """An import and its progress."""
-
-    id: Id | None
-    kind: BookmarkFileFormat
-    name: str | None
-    status: ImportStatus | None = Field(description="Null for a dry run.")
-    total: int
-    created: int
-    existing: int
-    refused: int
-    waiting: int
-    created_at: datetime
-    finished_at: datetime | None
 
 
 class ImportRowOut(OutputSchema):
@@ -121,7 +106,7 @@ async def import_file(
             )
     async with rt.db.write() as session:
         started = await start_import(session, rt, actor.user, file, name)
-        return ImportBegun(**_build_import_out(started).model_dump(), rows=[])
+        return ImportBegun(**ImportOut.from_import(started).model_dump(), rows=[])
 
 
 @router.get("/imports")
@@ -132,7 +117,7 @@ async def list_imports(
     async with rt.db.read() as session:
         page = await list_own_imports(session, CursorCodec(rt.secret), actor.user.id, limit, cursor)
     return ImportPage(
-        items=[_build_import_out(library_import) for library_import in page.items],
+        items=[ImportOut.from_import(library_import) for library_import in page.items],
         next_cursor=page.next_cursor,
     )
 
@@ -141,7 +126,7 @@ async def list_imports(
 async def read_import(import_id: Id, actor: ReadCaller, rt: Rt) -> ImportOut:
     """Read the progress of an import."""
     async with rt.db.read() as session:
-        return _build_import_out(await get_own_import(session, actor.user.id, import_id))
+        return ImportOut.from_import(await get_own_import(session, actor.user.id, import_id))
 
 
 @router.get("/imports/{import_id}/rows", responses=problems(ImportNotFound))
@@ -166,7 +151,7 @@ async def list_import_rows(
 async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Stop an import; imported items stay. Upload the file again to resume."""
     async with rt.db.write() as session:
-        return _build_import_out(
+        return ImportOut.from_import(
             await stop_running_import(
                 session, await get_own_import(session, actor.user.id, import_id), rt.clock.now()
             )
@@ -181,7 +166,7 @@ async def stop_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
 async def roll_back_import(import_id: Id, actor: WriteCaller, rt: Rt) -> ImportOut:
     """Undo an import: remove its items, and tags used only by them. A running import is stopped."""
     async with rt.db.write() as session:
-        return _build_import_out(await start_rollback(session, rt, actor.user, import_id))
+        return ImportOut.from_import(await start_rollback(session, rt, actor.user, import_id))
 
 
 @router.get("/export", response_class=StreamingResponse, responses=problems(ExportLimitReached))
@@ -218,28 +203,4 @@ def _build_preview(preview: ImportPreview, name: str | None, now: datetime) -> I
         created_at=now,
         finished_at=None,
         rows=[ImportRowOut.model_validate(row) for row in preview.rows],
-    )
-
-
-def _build_import_out(library_import: LibraryImport) -> ImportOut:
-    waiting = (
-        library_import.total
-        - library_import.created
-        - library_import.existing
-        - library_import.refused
-        if library_import.status == ImportStatus.RUNNING
-        else 0
-    )
-    return ImportOut(
-        id=library_import.id,
-        kind=BookmarkFileFormat(library_import.kind),
-        name=library_import.name,
-        status=ImportStatus(library_import.status),
-        total=library_import.total,
-        created=library_import.created,
-        existing=library_import.existing,
-        refused=library_import.refused,
-        waiting=waiting,
-        created_at=library_import.created_at,
-        finished_at=library_import.finished_at,
     )

@@ -219,6 +219,14 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
     def __iter__(self) -> Iterator[BookmarkRow]:
         if not self._start:
             raise UnreadableFile(problem="The file is empty.")
+        found = self._iter_rows()
+        first = next(found, None)
+        if first is None:
+            raise UnreadableFile(problem=f"{self.nothing_found_message}.")
+        yield first
+        yield from found
+
+    def _iter_rows(self) -> Iterator[BookmarkRow]:
         if self.kind is BookmarkFileFormat.NETSCAPE or (
             self.kind is BookmarkFileFormat.AUTO and self._start == "<"
         ):
@@ -232,12 +240,7 @@ class BookmarkRows(RowReader[Bookmark | TagRow]):
     def _iter_browser_rows(self) -> Iterator[BookmarkRow]:
         self.kind = BookmarkFileFormat.NETSCAPE
         entries = NetscapeReader(self.source.text).iter_entries()
-        found = self.iter_rows_until_broken(entries, "bookmark", self._build_row_from_entry)
-        first = next(found, None)
-        if first is None:
-            raise UnreadableFile(problem=f"{self.nothing_found_message}.")
-        yield first
-        yield from found
+        return self.iter_rows_until_broken(entries, "bookmark", self._build_row_from_entry)
 
     def _build_row_from_entry(self, where: str, entry: NetscapeEntry) -> BookmarkRow:
         return self.build_row(where, asdict(entry), [entry.title, entry.attributes.get("href")])

@@ -10,12 +10,12 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.jobs.handlers import handles
-from refract.jobs.models import MAINTENANCE_SHARE
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import enqueue
 from refract.jobs.schedule import PeriodicJob
 from refract.jobs.slices import write_in_slices
 from refract.library.models import ItemTag, TagChangeItem
+from refract.library.payloads import PurgeDeletedWords
 from refract.library.search import index_items
 from refract.library.service import tag_changes
 
@@ -44,12 +44,6 @@ class DeleteTagChanges(JobPayload):
     kind: ClassVar[str] = "library.forget_tag_changes"
 
 
-class PurgeDeletedWords(JobPayload):
-    """Remove the words of deleted items from the index on SQLite."""
-
-    kind: ClassVar[str] = "library.forget_words"
-
-
 async def enqueue_reindex_change(
     session: WriteSession, rt: Runtime, user_id: int, change_id: int
 ) -> None:
@@ -60,14 +54,6 @@ async def enqueue_reindex_tag(
     session: WriteSession, rt: Runtime, user_id: int, tag_id: int
 ) -> None:
     await enqueue(session, rt, ReindexTag(tag_id=tag_id), share=user_id)
-
-
-async def enqueue_word_purge(session: WriteSession, rt: Runtime) -> None:
-    """Enqueue a purge after a deletion that must leave no words behind. Only SQLite needs it."""
-    if session.dialect == "sqlite":
-        await enqueue(
-            session, rt, PurgeDeletedWords(), dedup=PurgeDeletedWords.kind, share=MAINTENANCE_SHARE
-        )
 
 
 @handles(ReindexChange)

@@ -8,7 +8,7 @@ from refract.core.db.session import WriteSession
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.library.models import Item, ItemStatus, ItemTag
-from refract.library.search.jobs import enqueue_word_purge
+from refract.library.payloads import enqueue_word_purge
 from refract.library.service import storage
 from refract.library.service.lock import LockedItem
 from refract.tags import personal_tags

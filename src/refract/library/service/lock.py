@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import InvalidStateTransition, VersionMismatch
+from refract.core.errors import ExpectedVersions, InvalidStateTransition, VersionMismatch
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.library import search
@@ -109,13 +109,18 @@ class LockedItem:
 
 
 async def lock_item(
-    session: WriteSession, rt: Runtime, user_id: int, item_id: int, *, version: int | None = None
+    session: WriteSession,
+    rt: Runtime,
+    user_id: int,
+    item_id: int,
+    *,
+    version: ExpectedVersions = None,
 ) -> LockedItem:
     """Lock a user's own item. Raises `VersionMismatch` if it is not the version they saw."""
     item = await lock_item_row(session, item_id, user_id)
     if item is None:
         raise ItemNotFound
-    if version is not None and version != item.version:
+    if version is not None and item.version not in version:
         raise VersionMismatch
     tag_ids = {tag.id for tag in (await get_item_tags(session, [item.id]))[item.id]}
     suggestions = (await get_suggestions(session, [item.id]))[item.id]

@@ -293,8 +293,13 @@ def _sort_few(query: _LinkQuery, few: Select[int]) -> _LinkKeys:
         own = and_(LinkOwner.link_id == link_id, LinkOwner.user_id == query.caller.user_id)
         statement = statement.join(LinkOwner, own)
         value = LinkOwner.updated_at if sort == LinkSort.UPDATED else None
-    elif sort == LinkSort.UPDATED:
-        statement, value = statement.join(Link, Link.id == link_id), Link.updated_at
+    else:
+        is_public = query.filters.owner == OwnerFilter.PUBLIC
+        if is_public or sort == LinkSort.UPDATED:
+            statement = statement.join(Link, Link.id == link_id)
+            value = Link.updated_at if sort == LinkSort.UPDATED else None
+        if is_public:  # otherwise one statement per few of the caller's own links
+            statement = statement.where(Link.visibility == Visibility.PUBLIC)
     if sort in CLICK_SORTS:
         statement = statement.outerjoin(LinkTotals, LinkTotals.link_id == link_id)
         value = get_click_value(sort)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import NothingToUndo
+from refract.core.errors import ExpectedVersions, NothingToUndo
 from refract.core.phrases import Phrase
 from refract.identity.access import AccessRight
 from refract.links import history
@@ -39,7 +39,7 @@ async def edit_link(
     patch: LinkPatch,
     vetted: CheckedDestination | None = None,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Change the fields of the patch.
 
@@ -162,7 +162,7 @@ async def add_name(
     link_id: int,
     name: str,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Add a name to a link."""
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)
@@ -184,7 +184,7 @@ async def release_name(
     link_id: int,
     name: str,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Release a name, so that anyone can take it. Works for deleted links too."""
     locked = await lock_link(session, caller, link_id, space.clock.now(), version=version)

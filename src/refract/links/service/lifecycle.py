@@ -8,6 +8,7 @@ from sqlalchemy import and_, delete, or_, select, update
 
 from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
+from refract.core.errors import ExpectedVersions
 from refract.core.phrases import Phrase
 from refract.links import feed
 from refract.links.access import LinkCaller
@@ -41,7 +42,7 @@ async def disable_link(
     link_id: int,
     now: datetime,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Disable an active link. Administrators may also lock one that its owner has disabled."""
     locked = await lock_link(session, caller, link_id, now, version=version)
@@ -99,7 +100,7 @@ async def enable_link(
     link_id: int,
     now: datetime,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Enable a disabled link, unless it has expired or an administrator has disabled it."""
     locked = await lock_link(session, caller, link_id, now, version=version)
@@ -122,7 +123,7 @@ async def renew_link(
     now: datetime,
     expires_at: datetime | None = None,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Set or remove the expiry. A disabled link stays disabled."""
     locked = await lock_link(session, caller, link_id, now, version=version)
@@ -140,7 +141,7 @@ async def delete_link(
     link_id: int,
     now: datetime,
     *,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Soft-delete a link: names, history and clicks stay. Idempotent."""
     locked = await lock_link(session, caller, link_id, now, version=version)

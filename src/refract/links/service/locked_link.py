@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import select
 
 from refract.core.db.session import WriteSession
-from refract.core.errors import InvalidStateTransition, VersionMismatch
+from refract.core.errors import ExpectedVersions, InvalidStateTransition, VersionMismatch
 from refract.core.phrases import Phrase
 from refract.identity import audit
 from refract.identity.access import AccessRight
@@ -170,7 +170,7 @@ async def lock_link(
     now: datetime,
     *,
     right: AccessRight = AccessRight.EDIT,
-    version: int | None = None,
+    version: ExpectedVersions = None,
 ) -> LockedLink:
     """Lock a link for a change. `version` is the one that the change is meant for, None for any."""
     found = (
@@ -184,7 +184,7 @@ async def lock_link(
         raise LinkNotFound
     access = await load_access(session, caller, link)
     access.require(right)
-    if version is not None and version != link.version:
+    if version is not None and link.version not in version:
         raise VersionMismatch
     names = (await list_names(session, NameTarget.LINK, [link.id]))[link.id]
     tags = (await load_tag_names(session, [link.id]))[link.id]
