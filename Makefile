@@ -111,6 +111,7 @@ screens: $(READY)  ## Take screenshots of every screen in a real browser
 	$(WITH_SERVICES) --only chromium -- $(BIN)/python -m tools.screens $(ARGS)
 
 docs: $(READY)  ## Generate the reference pages
+	$(BIN)/python -m tools.api_examples
 	$(BIN)/python -m tools.docs $(ARGS)
 
 messages: $(READY)  ## Extract messages for translation and update the catalogues

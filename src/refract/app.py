@@ -65,28 +65,28 @@ from refract.web.problems import (
 from refract.web.templating import TemplateRenderer
 
 TAGS = {
-    "links": "Destinations with codes, names, owners and a life cycle.",
-    "names": "The one namespace that links and published lists share.",
-    "stats": "Clicks, people and bots apart.",
-    "lists": "Ordered pages of links, drafts until published.",
-    "reports": "Abuse reports, which need no account.",
-    "items": "What was captured into the library, and its review.",
-    "library": "Everything kept, and searching it.",
+    "links": "Short links: destination, names, owners, expiry and history.",
+    "names": "The names that links and published lists share.",
+    "stats": "Clicks over time and by country, referrer, device and more. Bots are excluded.",
+    "lists": "Ordered pages of links: drafts until you publish them.",
+    "items": "What you save to the library, and its review.",
+    "library": "Browse, search, import and export everything you saved.",
     "tags": "Shared tags for links, personal ones for the library.",
-    "me": "The person who asks: profile, preferences, signed-in browsers.",
-    "keys": "API keys: made once, shown once, revoked at once.",
+    "me": "Your profile, preferences, invitations and sessions.",
+    "keys": "API keys: shown once, revoked immediately.",
+    "reports": "Abuse reports. No account is necessary.",
     "admin": "For administrators.",
-    "operations": "Alive, ready, measured.",
+    "operations": "Health, readiness and metrics of the server.",
 }
 """Chapters of the API documentation, in order. A router's tag must be one of them."""
 
-DESCRIPTION = """Everything the web app can do, for programs.
+DESCRIPTION = """Everything that the web app can do, for programs.
 
 Bodies and responses are JSON in snake_case; times are RFC 3339 in UTC; ids are decimal text. Send
-an API key as `X-API-Key` or as a Bearer token. Unknown fields are rejected. Every error is
-`application/problem+json` (RFC 9457) with a stable `code` and a `request_id`. Collections return
-`items` and `next_cursor`; send the cursor to get the next page. Every POST that changes something
-accepts an `Idempotency-Key`.
+an API key as `X-API-Key` or as a Bearer token. Unknown fields and query parameters are rejected.
+Every error is `application/problem+json` (RFC 9457) with a stable `code` and a `request_id`.
+Collections return `items` and `next_cursor`; send the cursor to get the next page. Every POST that
+changes something accepts an `Idempotency-Key`.
 """
 
 

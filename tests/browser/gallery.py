@@ -29,6 +29,7 @@ from refract.home.omnibox_actions import OmniboxOption, build_command_option
 from refract.home.omnibox_options import build_enter_option
 from refract.home.omnibox_parser import COMMANDS, parse_input
 from refract.lists.card import render_card
+from refract.web.api_guides import mark_code
 from refract.web.i18n import negotiate, use_locale
 from refract.web.static_files import read_static, static
 from refract.web.templating import install_i18n, template_loader
@@ -56,6 +57,7 @@ def environment() -> Environment:
     install_i18n(env)
     env.globals["static"] = static
     env.filters["ascii_address"] = to_ascii_url
+    env.filters["code_marked"] = mark_code
     return env
 
 

@@ -40,6 +40,8 @@ from refract.reports.models import ReportReason
 from refract.tags.models import Tag
 from refract.tags.pages import SORT_CHOICES as TAG_SORTS
 from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
+from refract.web.api_guides import load_guides
+from refract.web.api_snippets import LANGUAGES, ApiCall
 from refract.web.health import DependencyHealth, ReadinessDetail
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
@@ -394,9 +396,11 @@ API = [
                     ApiField("destination", "body", "text", True, "Where it leads."),
                     ApiField("names", "body", "list of text", False, ""),
                 ],
-                answers=[("201", "Made", '{"id": "361890234523648"}')],
+                answers=[("201", "Created.", '{"id": "361890234523648"}')],
                 refusals=[ApiError("409", "SLUG_TAKEN", "The name “roadmap” is already in use.")],
-                curl="curl https://go.example.com/api/v1/links -H 'X-API-Key: …'",
+                snippets=ApiCall(
+                    "POST", "https://go.example.com/api/v1/links", True, {"destination": HOSTILE}
+                ).to_snippets(),
             )
         ],
     ),
@@ -1986,7 +1990,11 @@ PAGES: dict[str, Page] = {
         "API",
         path="/api/docs",
         chapters=API,
-        paragraphs=["Everything the web app can do, for programs."],
+        common=[ApiError("429", "RATE_LIMITED", "Too many requests.")],
+        guides=load_guides("https://go.example.com"),
+        languages=LANGUAGES,
+        lead="Everything that the web app can do, for programs.",
+        q="",
     ),
     "parts": page(
         "gallery_parts.html",

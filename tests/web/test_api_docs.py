@@ -47,12 +47,56 @@ async def test_the_example_for_the_terminal_is_whole(app: WebNode) -> None:
         if one.id == "create_key"
     ]
 
-    assert create.curl == (
-        """curl -X POST -H "X-API-Key: $API_KEY" -H 'Content-Type: application/json' """
-        """-d '{"name": "Blog automation", "expires_at": "2027-01-31T12:00:00Z"}' """
-        "http://go.test/api/v1/keys"
+    assert create.snippets["curl"] == (
+        "curl -X POST http://go.test/api/v1/keys \\\n"
+        """  -H "X-API-Key: $API_KEY" \\\n"""
+        """  -H 'Content-Type: application/json' \\\n"""
+        """  -d '{"name": "Blog automation", "scopes": ["read", "write"]}'"""
     )
     assert create.scope == "account"
+
+
+@on_sqlite
+async def test_snippets_are_programs_of_their_language(app: WebNode) -> None:
+    for chapter in build_sections(app.api.openapi()):
+        for operation in chapter.operations:
+            compile(operation.snippets["python"], operation.id, "exec")
+            assert operation.snippets["javascript"].count("{") == (
+                operation.snippets["javascript"].count("}")
+            )
+
+
+@on_sqlite
+async def test_a_section_begins_with_what_one_does_first(app: WebNode) -> None:
+    first = {
+        chapter.name: [operation.id for operation in chapter.operations[:3]]
+        for chapter in build_sections(app.api.openapi())
+    }
+
+    assert first["links"] == ["create_link", "list_links", "read_link"]
+    assert first["lists"][:2] == ["create_list", "list_lists"]
+    assert first["keys"] == ["create_key", "list_keys", "revoke_key"]
+
+
+@on_sqlite
+async def test_a_search_leaves_the_operations_that_it_finds(client: AsyncClient) -> None:
+    """Without script the form is sent; with one, the same words are searched on the page."""
+    page = (await client.get("/api/docs?q=revoke+key")).text
+
+    assert 'id="revoke_key"' in page
+    assert 'id="create_link"' not in page
+    assert "No results" in (await client.get("/api/docs?q=nonsense-xyz")).text
+
+
+@on_sqlite
+async def test_texts_have_code_instead_of_backticks(client: AsyncClient) -> None:
+    page = (await client.get("/api/docs")).text
+    outside = re.sub(r"<pre.*?</pre>|data-\S+=\"[^\"]*\"", "", page, flags=re.DOTALL)
+
+    assert "`" not in outside
+    for title in ("Authentication", "Pagination", "Idempotency", "Conditional requests"):
+        assert f">{title}</h2>" in page
+    assert "The answer" not in page
 
 
 def test_values_are_described_in_words() -> None:
@@ -72,6 +116,8 @@ def test_values_are_described_in_words() -> None:
         )
         == "list of one of red, blue"
     )
+    lists = {"type": "array", "maxItems": 50, "items": {"type": "string", "maxLength": 9}}
+    assert describe_schema(lists, schemas) == "list of texts of at most 9 characters, at most 50"
     assert describe_schema({"type": "string", "format": "date-time"}, schemas) == "date and time"
 
 
@@ -81,7 +127,7 @@ async def test_it_is_prepared_once_compressed_and_answered_by_its_etag(client: A
     for path in ("/api/docs", "/api/openapi.json"):
         first = await client.get(path)
         assert first.headers["content-encoding"] == "gzip"
-        assert int(first.headers["content-length"]) < 100_000
+        assert int(first.headers["content-length"]) < 100_000, path
         with measure_loop_cpu() as cpu:
             again = await client.get(path)
             plain = await client.get(path, headers={"Accept-Encoding": "identity"})

@@ -3,15 +3,17 @@
 import asyncio
 import json
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Query, Request
 from starlette.responses import Response
 
 from refract.core.threads import WorkThreadPool
 from refract.identity.dependencies import OptionalCaller
 from refract.identity.responses import render_response
-from refract.web.api_docs import build_sections
+from refract.web.api_docs import build_sections, find_common_errors, select_sections
+from refract.web.api_guides import load_guides
+from refract.web.api_snippets import LANGUAGES
 from refract.web.cached_document import CachedDocument
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import Locale, current_locale, lazy_gettext, use_locale
@@ -59,14 +61,14 @@ class ApiDocuments:
 
     def _build_content(self) -> dict[str, Any]:
         document = self._app.openapi()
-        paragraphs = [
-            " ".join(text.split()).replace("`", "")
-            for text in document["info"]["description"].split("\n\n")
-        ]
         return {
             "chapters": build_sections(document),
-            "paragraphs": paragraphs,
+            "common": find_common_errors(document),
+            "guides": load_guides(document["servers"][0]["url"]),
+            "languages": LANGUAGES,
+            "lead": document["info"]["description"].partition("\n")[0],
             "page_title": lazy_gettext("API docs"),
+            "q": "",
         }
 
     def _build_page(self, content: dict[str, Any], locale: Locale) -> CachedDocument:
@@ -100,16 +102,23 @@ async def openapi_document(request: Request) -> Response:
 
 
 @router.get("/api/docs")
-async def api_docs(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
-    """Show the OpenAPI document as a page."""
+async def api_docs(
+    request: Request,
+    actor: OptionalCaller,
+    rt: Rt,
+    q: Annotated[str, Query(max_length=100)] = "",
+) -> Response:
+    """Show the OpenAPI document as a page, or the operations that a search finds."""
     documents = _get_documents(request)
-    if actor is None:
+    if actor is None and not q.strip():
         locale = current_locale()
         response = (await documents.page(locale)).to_response(request)
         response.headers["Content-Language"] = locale.tag
         response.headers["Vary"] = "Accept-Encoding, Accept-Language, Cookie"
         return response
     content = await documents.content()
+    if q.strip():
+        content = content | {"q": q, "chapters": select_sections(content["chapters"], q)}
     return await rt.singleton(WorkThreadPool).run(
         render_response, request, actor, "home/api_docs.html", **content
     )

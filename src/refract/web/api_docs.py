@@ -1,16 +1,27 @@
-"""The OpenAPI document as a page: sections, operations, described fields, a curl example."""
+"""The OpenAPI document as a page: sections, operations, described fields, calls in languages."""
 
 import json
 import re
-import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
+from refract.web.api_snippets import ApiCall
 from refract.web.problems import MEDIA_TYPE
-from refract.web.schema_examples import make_example, resolve_schema
+from refract.web.schema_examples import load_examples, make_example, resolve_schema
 
 DocumentJson = dict[str, Any]
+_PLACE_ORDER = ("path", "query", "body", "header")
+_METHOD_ORDER = ("POST", "GET", "PUT", "PATCH", "DELETE")
+_PLURALS = {
+    "text": "texts",
+    "whole number": "whole numbers",
+    "number": "numbers",
+    "object": "objects",
+    "date and time": "times",
+}
 _TYPE_NAMES = {
     "string": "text",
     "integer": "whole number",
@@ -55,7 +66,15 @@ class ApiOperation:
     fields: list[ApiField]
     answers: list[tuple[str, str, str]]
     refusals: list[ApiError]
-    curl: str
+    """Errors that only some operations have."""
+    snippets: dict[str, str]
+
+    @property
+    def search_text(self) -> str:
+        """Return the text in which a search looks."""
+        fields = " ".join(field.name for field in self.fields)
+        words = (self.id, self.method, self.path, self.summary, self.description, fields)
+        return " ".join(words).casefold()
 
 
 @dataclass(frozen=True)
@@ -68,16 +87,62 @@ class ApiSection:
 
 
 def build_sections(document: DocumentJson) -> list[ApiSection]:
-    """Return the sections of the document, in the order of its tags."""
+    """Return the sections of the document, in the order of its tags.
+
+    Errors that most operations share are not repeated: `find_common_errors` returns them.
+    """
+    common = {error.code for error in find_common_errors(document)}
     found = {
         tag["name"]: ApiSection(tag["name"], tag["description"], []) for tag in document["tags"]
     }
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            found[operation["tags"][0]].operations.append(
-                _build_operation(document, path, method.upper(), operation)
-            )
+            built = _build_operation(document, path, method.upper(), operation)
+            own = [error for error in built.refusals if error.code not in common]
+            found[operation["tags"][0]].operations.append(replace(built, refusals=own))
+    for section in found.values():
+        section.operations.sort(key=partial(_get_rank, section.name))
     return list(found.values())
+
+
+def find_common_errors(document: DocumentJson) -> list[ApiError]:
+    """Return the errors that at least a third of all operations share."""
+    operations = [
+        operation for methods in document["paths"].values() for operation in methods.values()
+    ]
+    examples = document["components"]["examples"]
+    counted = Counter(error for one in operations for error in _iter_errors(one, examples))
+    return sorted(
+        (error for error, number in counted.items() if number * 3 >= len(operations)),
+        key=lambda error: (error.status, error.code),
+    )
+
+
+def select_sections(sections: Sequence[ApiSection], q: str) -> list[ApiSection]:
+    """Return the operations that contain all words of a search."""
+    words = q.casefold().split()
+    found = [
+        replace(
+            section,
+            operations=[
+                operation
+                for operation in section.operations
+                if all(word in operation.search_text for word in words)
+            ],
+        )
+        for section in sections
+    ]
+    return [section for section in found if section.operations]
+
+
+def _get_rank(section: str, operation: ApiOperation) -> tuple[int, int]:
+    """Order a section: the collection, one object, its parts, then everything beside it.
+
+    Within one path, creating comes first.
+    """
+    parts = operation.path.removeprefix("/api/v1/").split("/")
+    beside = parts[0] != section or (len(parts) > 1 and not parts[1].startswith("{"))
+    return (len(parts) if not beside else 9, _METHOD_ORDER.index(operation.method))
 
 
 def _build_operation(
@@ -94,21 +159,24 @@ def _build_operation(
         description="" if description.rstrip(".") == operation["summary"] else description,
         scope=next((scope for way in ways for scopes in way.values() for scope in scopes), None),
         is_open=not ways or {} in operation["security"],
-        fields=[*_iter_parameters(operation, schemas), *_iter_members(operation, schemas)],
-        answers=[
-            (
-                status,
-                response["description"],
-                _format_example(
-                    response.get("content", {}).get("application/json", {}).get("example")
-                ),
-            )
-            for status, response in operation["responses"].items()
-            if status < "400"
-        ],
+        fields=sorted(
+            [*_iter_parameters(operation, schemas), *_iter_members(operation, schemas)],
+            key=lambda field: _PLACE_ORDER.index(field.place),
+        ),
+        answers=list(_iter_answers(operation)),
         refusals=list(_iter_errors(operation, document["components"]["examples"])),
-        curl=_build_curl(document["servers"][0]["url"], path, method, operation, schemas),
+        snippets=_build_call(document, path, method, operation).to_snippets(),
     )
+
+
+def _iter_answers(operation: DocumentJson) -> Iterator[tuple[str, str, str]]:
+    """Yield successful statuses: the usual one with its example, then the others."""
+    good = [(code, answer) for code, answer in operation["responses"].items() if code < "400"]
+    usual = str(load_examples().get(operation["operationId"], {}).get("status", good[0][0]))
+    for status, answer in sorted(good, key=lambda pair: pair[0] != usual):
+        content = answer.get("content", {}).get("application/json", {})
+        example = content.get("example") if status == usual else None
+        yield status, answer["description"], _format_example(example)
 
 
 def _iter_parameters(operation: DocumentJson, schemas: DocumentJson) -> Iterator[ApiField]:
@@ -165,11 +233,11 @@ def _describe_type(schema: DocumentJson, schemas: DocumentJson) -> str:
     if "const" in schema:
         return str(schema["const"])
     if schema.get("type") == "array":
-        return (
-            "list of"
-            f" {describe_schema(schema.get('items', {}), schemas)}"
-            f"{_describe_bounds(schema, 'minItems', 'maxItems', '')}"
-        )
+        inner = describe_schema(schema.get("items", {}), schemas)
+        kind, comma, bounds = inner.partition(",")
+        bound = _describe_bounds(schema, "minItems", "maxItems", "")
+        each = f" of{bounds}" if comma and kind in _PLURALS else f"{comma}{bounds}"
+        return f"list of {_PLURALS.get(kind, kind)}{each}{bound}"
     if schema.get("format") == "date-time":
         return "date and time"
     if schema.get("type") == "string":
@@ -188,26 +256,27 @@ def _describe_bounds(schema: DocumentJson, min_key: str, max_key: str, unit: str
     return f", at least {low}{unit}" if low else ""
 
 
-def _build_curl(
-    base: str, path: str, method: str, operation: DocumentJson, schemas: DocumentJson
-) -> str:
-    """Return a curl command. The API key is read from the environment."""
-    for parameter in operation.get("parameters", ()):
-        if parameter["in"] == "path":
-            example = make_example(parameter["schema"], schemas)
-            path = path.replace("{" + parameter["name"] + "}", str(example))
-    words = ["curl"] if method == "GET" else ["curl", "-X", method]
-    if operation.get("security"):
-        words += ["-H", '"X-API-Key: $API_KEY"']
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json")
-    if body is not None:
-        words += [
-            "-H",
-            "'Content-Type: application/json'",
-            "-d",
-            shlex.quote(json.dumps(body["example"], ensure_ascii=False)),
-        ]
-    return " ".join([*words, shlex.quote(base + path)])
+def _build_call(document: DocumentJson, path: str, method: str, operation: DocumentJson) -> ApiCall:
+    """Return the call of an operation's example, recorded or made from its schemas."""
+    schemas = document["components"]["schemas"]
+    recorded = load_examples().get(operation["operationId"])
+    if recorded is None:
+        for parameter in operation.get("parameters", ()):
+            if parameter["in"] == "path":
+                example = make_example(parameter["schema"], schemas)
+                path = path.replace("{" + parameter["name"] + "}", str(example))
+    else:
+        path = recorded["path"]
+    content = operation.get("requestBody", {}).get("content", {})
+    success = min(status for status in operation["responses"])
+    return ApiCall(
+        method,
+        document["servers"][0]["url"] + path,
+        needs_key=bool(operation.get("security")),
+        body=content.get("application/json", {}).get("example"),
+        upload="bookmarks.html" if content and "application/json" not in content else None,
+        is_json="application/json" in operation["responses"][success].get("content", {}),
+    )
 
 
 def _format_example(example: Any) -> str:

@@ -47,7 +47,7 @@ from refract.web.problems import (
     problems,
 )
 from refract.web.routing import ApiRoute, iter_dependency_calls
-from refract.web.schema_examples import make_example
+from refract.web.schema_examples import load_examples, make_example
 
 Json = dict[str, Any]
 Errors = tuple[type[RefractError], ...]
@@ -82,11 +82,11 @@ COMMON: Final[Errors] = (
     *NEW_IDS,
 )
 """Errors that endpoints don't list, since they aren't their own."""
-ANSWERS = {
-    "200": "The answer",
-    "201": "Made; the answer holds it",
-    "202": "Accepted; it is done soon",
-    "204": "Done; there is nothing to say",
+RESPONSES = {
+    "200": "Success.",
+    "201": "Created.",
+    "202": "Accepted. The work is done in the background.",
+    "204": "Success, without a body.",
 }
 METHODS = ("get", "put", "post", "patch", "delete")
 
@@ -288,7 +288,7 @@ def _reword(operation: Json) -> None:
     operation["description"] = rest if dot else text
     for status, response in operation["responses"].items():
         if response.get("description") == "Successful Response":
-            response["description"] = ANSWERS.get(status, "The answer")
+            response["description"] = RESPONSES.get(status, "Success.")
 
 
 def _add_problems(responses: Json, errors: Sequence[type[RefractError]]) -> None:
@@ -320,10 +320,15 @@ def _hoist_examples(document: Json) -> Json:
 
 
 def _add_examples(operation: Json, schemas: Json) -> None:
+    """Add the recorded example of an operation, or one made from its schemas."""
+    recorded = load_examples().get(operation["operationId"], {})
+    good = [answer for status, answer in operation["responses"].items() if status < "300"]
     bodies = [
-        operation.get("requestBody", {}),
-        *(response for status, response in operation["responses"].items() if status < "300"),
+        (operation.get("requestBody", {}), recorded.get("request")),
+        *((answer, recorded.get("response")) for answer in good),
     ]
-    for content in (body.get("content", {}).get("application/json", {}) for body in bodies):
+    for body, example in bodies:
+        content = body.get("content", {}).get("application/json", {})
         if "schema" in content and "example" not in content and "examples" not in content:
-            content["example"] = make_example(content["schema"], schemas)
+            made = make_example(content["schema"], schemas) if example is None else example
+            content["example"] = made

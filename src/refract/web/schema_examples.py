@@ -1,7 +1,11 @@
-"""Examples for JSON schemas, made from the examples of their fields."""
+"""Examples of operations: recorded from a run, or made from the examples of a schema's fields."""
 
-from typing import Any
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
 
+EXAMPLES_FILE: Final = Path(__file__).with_name("api_examples.json")
 SchemaJson = dict[str, Any]
 _PLAIN: dict[str, Any] = {
     "string": "text",
@@ -15,6 +19,13 @@ _FORMATS = {
     "date": "2026-06-01",
     "uri": "https://example.com/",
 }
+
+
+@cache
+def load_examples() -> dict[str, SchemaJson]:
+    """Return the recorded call of each operation: path, request, status and response."""
+    found: dict[str, SchemaJson] = json.loads(EXAMPLES_FILE.read_bytes())
+    return found
 
 
 def make_example(schema: SchemaJson, schemas: SchemaJson) -> Any:

@@ -26,6 +26,7 @@ from refract import __version__
 from refract.core.lookalikes import to_ascii_url
 from refract.core.phrases import Phrase
 from refract.web import template_compiler
+from refract.web.api_guides import mark_code
 from refract.web.formats import (
     format_date,
     format_datetime,
@@ -160,6 +161,7 @@ class TemplateRenderer:
         )
         install_i18n(self.environment)
         self.environment.filters["ascii_address"] = to_ascii_url
+        self.environment.filters["code_marked"] = mark_code
         self.environment.globals.update(static=static, version=__version__, base_url=public_url)
 
     def compile_templates(self) -> None:

@@ -1,0 +1,41 @@
+// API docs: search while typing, and the language of examples is remembered.
+
+import { $, $$ } from "./dom.js";
+
+const REMEMBERED = "api-language";
+const search = $(".api-search input");
+
+function filter() {
+  const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
+  let found = 0;
+  for (const chapter of $$(".api-chapter")) {
+    let shown = 0;
+    for (const operation of $$("[data-api-words]", chapter)) {
+      operation.hidden = !words.every((word) => operation.dataset.apiWords.includes(word));
+      if (!operation.hidden) shown += 1;
+    }
+    chapter.hidden = shown === 0;
+    const link = $(`[data-api-chapter="${chapter.id}"]`);
+    link.hidden = chapter.hidden;
+    $(".count", link).textContent = shown;
+    const index = $(".api-index", chapter);
+    if (index) index.hidden = words.length > 0;
+    found += shown;
+  }
+  const guides = $("[data-api-guides]");
+  if (guides) guides.hidden = words.length > 0;
+  $("[data-api-nothing]").hidden = found > 0;
+}
+
+function chooseLanguage() {
+  const choices = $$(".api-languages input");
+  const known = localStorage.getItem(REMEMBERED);
+  for (const choice of choices) {
+    if (choice.value === known) choice.checked = true;
+    choice.addEventListener("change", () => localStorage.setItem(REMEMBERED, choice.value));
+  }
+}
+
+search?.addEventListener("input", filter);
+search?.form.addEventListener("submit", (event) => event.preventDefault());
+chooseLanguage();
