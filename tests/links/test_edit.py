@@ -48,7 +48,7 @@ async def _edit(
             link.id,
             LinkPatch(**changes),
             vetted,
-            version=version,
+            version=None if version is None else frozenset({version}),
         )
 
 

@@ -338,10 +338,12 @@ async def test_a_change_can_be_meant_for_one_version(
     ):
         with pytest.raises(VersionMismatch) as refused:
             async with rt.db.write() as session:
-                await verb(session, make.who(ada), link.id, clock.now(), version=2)
+                await verb(session, make.who(ada), link.id, clock.now(), version=frozenset({2}))
         assert refused.value.status == 412
     async with rt.db.write() as session:
-        await service.disable_link(session, make.who(ada), link.id, clock.now(), version=1)
+        await service.disable_link(
+            session, make.who(ada), link.id, clock.now(), version=frozenset({1})
+        )
     assert await _state(rt, link) is LinkState.DISABLED
 
 
