@@ -111,7 +111,9 @@ def find_common_errors(document: DocumentJson) -> list[ApiError]:
         operation for methods in document["paths"].values() for operation in methods.values()
     ]
     examples = document["components"]["examples"]
-    counted = Counter(error for one in operations for error in _iter_errors(one, examples))
+    counted = Counter(
+        error for operation in operations for error in _iter_errors(operation, examples)
+    )
     return sorted(
         (error for error, number in counted.items() if number * 3 >= len(operations)),
         key=lambda error: (error.status, error.code),

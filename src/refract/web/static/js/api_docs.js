@@ -3,7 +3,7 @@
 import { $, $$ } from "./dom.js";
 
 const REMEMBERED = "api-language";
-const search = $(".api-search input");
+const search = $(".api-search")?.elements.q;
 
 function filter() {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -28,7 +28,7 @@ function filter() {
 }
 
 function chooseLanguage() {
-  const choices = $$(".api-languages input");
+  const choices = $$("[name=language]");
   const known = localStorage.getItem(REMEMBERED);
   for (const choice of choices) {
     if (choice.value === known) choice.checked = true;
