@@ -5,7 +5,7 @@ from ada_url import URL
 from hypothesis import given
 from hypothesis import strategies as st
 
-from refract.core.urls import BadUrl, parse_web_url
+from refract.core.urls import BadUrl, complete_url, parse_web_url
 
 _TEXT = st.text(alphabet="abzAZ019-._~!$&'()*+,;=:@/?#[]%äß日 \\|^`{}\"<>", max_size=12)
 _HOSTS = st.sampled_from(
@@ -91,3 +91,15 @@ def test_no_host_is_longer_than_dns_can_hold(length: int, fits: bool) -> None:
     else:
         with pytest.raises(BadUrl, match="host name"):
             parse_web_url(f"https://{host}./")
+
+
+@pytest.mark.parametrize(
+    ("typed", "href"),
+    [
+        ("example.com/x", "https://example.com/x"),
+        ("example.com:8080/x", "https://example.com:8080/x"),
+        ("10.0.0.7:81?q", "https://10.0.0.7:81/?q"),
+    ],
+)
+def test_a_host_without_a_scheme_gets_https(typed: str, href: str) -> None:
+    assert parse_web_url(complete_url(typed)).href == href
