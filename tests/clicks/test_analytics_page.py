@@ -176,8 +176,10 @@ def test_a_period_is_compared_up_to_the_same_moment(
     if previous is None:
         assert found.previous is None
     else:
-        assert found.previous is not None
-        assert (str(found.previous.begin), found.previous.end.isoformat()) == previous  # type: ignore[union-attr]
+        earlier = found.previous
+        assert earlier is not None
+        assert earlier.end is not None
+        assert (str(earlier.begin), earlier.end.isoformat()) == previous
 
 
 def test_points_are_as_long_as_the_period_needs() -> None:

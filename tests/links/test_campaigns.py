@@ -9,10 +9,22 @@ from refract.links.campaigns import read_campaign, set_campaign
     ("before", "changes", "after"),
     [
         ("https://a.example/", {"utm_source": "news"}, "https://a.example/?utm_source=news"),
-        ("https://a.example/?a=1#b", {"utm_term": "x y"}, "https://a.example/?a=1&utm_term=x%20y#b"),
-        ("https://a.example/?utm_source=old&q={1}", {"utm_source": "n&w"}, "https://a.example/?utm_source=n%26w&q={1}"),
+        (
+            "https://a.example/?a=1#b",
+            {"utm_term": "x y"},
+            "https://a.example/?a=1&utm_term=x%20y#b",
+        ),
+        (
+            "https://a.example/?utm_source=old&q={1}",
+            {"utm_source": "n&w"},
+            "https://a.example/?utm_source=n%26w&q={1}",
+        ),
         ("https://a.example/?utm_source=old", {"utm_source": ""}, "https://a.example/"),
-        ("https://a.example/?utm_source=1&b&utm_source=2#x", {"utm_source": "3"}, "https://a.example/?utm_source=3&b#x"),
+        (
+            "https://a.example/?utm_source=1&b&utm_source=2#x",
+            {"utm_source": "3"},
+            "https://a.example/?utm_source=3&b#x",
+        ),
         ("a.example/{1}", {"utm_source": "{2}", "utm_medium": ""}, "a.example/{1}?utm_source={2}"),
     ],
 )  # fmt: skip

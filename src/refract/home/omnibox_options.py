@@ -35,7 +35,7 @@ KIND_AREAS = {SearchKind.LINK: "links", SearchKind.LIST: "lists", SearchKind.ITE
 
 
 def build_open_path(text: str) -> str:
-    """Return the path of a typed name, on this host whatever was typed."""
+    """Return the path of a typed name, always on this host."""
     return f"/{quote(text.lstrip('/'), safe='/%?=&+.-_~')}"
 
 
@@ -119,7 +119,7 @@ async def _build_text_options(
         *build_object_actions(rt, exact),
         *await build_page_actions(rt, actor, context, intent.text),
         *await build_copy_option(rt, actor, context, intent.text),
-        *(build_command_option(one) for one in commands if one is not command),
+        *(build_command_option(entry) for entry in commands if entry is not command),
     ]
     if "library" in context.areas and " " in intent.text:
         shown.append(build_save_option(gettext("Save as note")))

@@ -131,7 +131,7 @@ async def audit_page(
 
 
 async def _find_actor_id(session: ReadSession, person: str) -> int:
-    """Return the id of a person by email or id; 0, which is nobody's, if there is none."""
+    """Return the id of a person by email or id, or 0, which no user has."""
     if person.isdecimal():
         return int(person) if len(person) < MAX_ID_DIGITS else 0
     try:

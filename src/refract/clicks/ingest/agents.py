@@ -126,7 +126,7 @@ def describe_browsers(agents: Sequence[str]) -> list[tuple[str | None, str | Non
     """Return browser and system of each user agent, as people call them. Slow when first called."""
     parse, domains = _load_parser()
     found = [parse(text[:512], domains) for text in agents]
-    families = [(_parse_family(one.user_agent)[0], _parse_family(one.os)[0]) for one in found]
+    families = [(_parse_family(agent.user_agent)[0], _parse_family(agent.os)[0]) for agent in found]
     return [(browser, _SYSTEM_NAMES.get(system or "", system)) for browser, system in families]
 
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qsl, urlencode
 from sqlalchemy import func, select
 
 from refract.clicks.stats.calendar import Granularity, StatsQuery, parse_zone
+from refract.clicks.stats.filtered import load_recent_clicks
 from refract.clicks.stats.filters import FILTER_PARAMETERS, LINKS, ClickFilter
 from refract.clicks.stats.labels import get_label
 from refract.clicks.stats.overview import load_scope_dashboard, load_scope_stats
@@ -22,7 +23,6 @@ from refract.clicks.stats.period import (
     AnalyticsPeriod,
     parse_period,
 )
-from refract.clicks.stats.recent import load_recent_clicks
 from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
 from refract.clicks.stats.scope import LinkScope, StatsScope
 from refract.core.errors import Invalid

@@ -341,7 +341,8 @@ def _count_archived_values(
         for name, dimension in zip(names, asked.dimensions, strict=True)
     )
     question = (
-        f"SELECT count(*), {', '.join(names)} FROM (SELECT {columns} {matching} AND NOT bot)"  # noqa: S608
+        f"SELECT count(*), {', '.join(names)}"  # noqa: S608 - our own columns
+        f" FROM (SELECT {columns} {matching} AND NOT bot)"
         f" GROUP BY GROUPING SETS ({', '.join(f'({name})' for name in names)})"
     )
     found: list[CountRow] = []

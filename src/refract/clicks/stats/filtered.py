@@ -1,9 +1,13 @@
-"""Statistics of the clicks that a filter matches: the same results as of all clicks."""
+"""Statistics of the clicks that a filter matches, and the latest of them one by one."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Final
 
+from sqlalchemy import func
+
+from refract.clicks.queries import EVENT_COLUMNS, select_events
 from refract.clicks.rollups.breakdowns import DIMENSIONS
 from refract.clicks.rollups.granularity import to_datetime
 from refract.clicks.rollups.state import RollupProgress, load_progress
@@ -15,8 +19,8 @@ from refract.clicks.stats.calendar import (
     build_buckets,
     round_to_rollups,
 )
-from refract.clicks.stats.event_counts import EventCounts, count_events
-from refract.clicks.stats.filters import LINKS, ClickFilter
+from refract.clicks.stats.event_counts import EventCounts, count_events, match_targets
+from refract.clicks.stats.filters import LINKS, VALUE_EXPRESSIONS, ClickFilter, match_events
 from refract.clicks.stats.results import (
     Breakdown,
     LinkClicks,
@@ -26,7 +30,11 @@ from refract.clicks.stats.results import (
     StatsResult,
 )
 from refract.clicks.stats.scope import StatsScope
+from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
+
+RECENT_MINUTES: Final = 30
+MAX_RECENT: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,3 +144,41 @@ def _rank_links(counts: EventCounts, limit: int) -> list[LinkClicks]:
         return []
     ranked = sorted((-clicks, int(link)) for link, clicks in counts.values[LINKS].items())
     return [LinkClicks(link, -clicks) for clicks, link in ranked[:limit]]
+
+
+@dataclass(frozen=True, slots=True)
+class RecentClick:
+    """A click without anything that tells who it was."""
+
+    at: datetime
+    link_id: int
+    country: str
+    device: str
+    source: str
+
+
+async def load_recent_clicks(
+    session: ReadSession, scope: StatsScope, chosen: ClickFilter, now: datetime
+) -> tuple[list[RecentClick], int]:
+    """Return the latest clicks of people, newest first, and how many there were. Two queries.
+
+    Bounded in time, so that only events of that time are read, however many links there are.
+    """
+    at = EVENT_COLUMNS["at"]
+    conditions = (
+        match_targets(scope),
+        EVENT_COLUMNS["kind"] == scope.kind,
+        EVENT_COLUMNS["bot"].is_(False),
+        at >= now - timedelta(minutes=RECENT_MINUTES),
+        match_events(chosen),
+    )
+    values = [VALUE_EXPRESSIONS[name] for name in ("countries", "devices", "referrers")]
+    newest = (
+        select_events(at, EVENT_COLUMNS["target_id"], *values)
+        .where(*conditions)
+        .order_by(at.desc())
+        .limit(MAX_RECENT)
+    )
+    clicks = [RecentClick(*row) for row in await session.execute(newest)]
+    count = await session.scalar(select_events(func.count()).where(*conditions))
+    return clicks, count or 0

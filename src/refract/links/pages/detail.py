@@ -23,6 +23,7 @@ from refract.links.pages.history import build_version
 from refract.links.pages.link_rows import find_saved_items, get_stats_source
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
+from refract.links.schemas import LinkOut
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, mark, translate_error
@@ -114,23 +115,30 @@ async def render_link(
         actor,
         "links/detail.html",
         status=status,
-        page_title=f"/{name}",
-        link=out,
-        name=name,
         colors=colors,
-        rights={right.name.lower(): access.allows(right) for right in AccessRight},
         versions=versions,
-        leaves=access.relation == AccessRelation.RECIPIENT,
         dry_run=dry_run,
         tabs=tabs,
         tab=tab,
-        qr_url=f"/{name}.qr",
-        visibility_label=VISIBILITY_LABELS[out.visibility],
-        redirect_label=REDIRECT_LABELS[out.redirect_status],
         shown=figures,
+        **_describe_link(out, name, access),
         **people,
         **context,
     )
+
+
+def _describe_link(out: LinkOut, name: str, access: LinkAccess) -> dict[str, Any]:
+    """Return what every tab shows of a link, and what the caller may do with it."""
+    return {
+        "page_title": f"/{name}",
+        "link": out,
+        "name": name,
+        "qr_url": f"/{name}.qr",
+        "visibility_label": VISIBILITY_LABELS[out.visibility],
+        "redirect_label": REDIRECT_LABELS[out.redirect_status],
+        "rights": {right.name.lower(): access.allows(right) for right in AccessRight},
+        "leaves": access.relation == AccessRelation.RECIPIENT,
+    }
 
 
 def _list_tabs(access: LinkAccess, versions: Sequence[Any]) -> list[tuple[str, str]]:

@@ -157,7 +157,7 @@ async def load_links_page(
 async def select_matching(
     session: ReadSession, caller: LinkCaller, filters: LinkFilter, now: datetime, limit: int
 ) -> Select[Any] | None:
-    """Select id and state of the newest links that a filter finds, whatever their state.
+    """Select id and state of the newest links that a filter finds, in any state.
 
     None if no link can match. At most as many queries as `load_links_page` needs to plan a page.
     """

@@ -1,7 +1,7 @@
 """API of lists."""
 
-from refract.lists.api import entries, lists, sections
+from refract.lists.api import entries, lists
 
-ROUTERS = (lists.router, entries.router, sections.router, lists.public_router)
+ROUTERS = (lists.router, entries.router, lists.public_router)
 
 __all__ = ["ROUTERS"]

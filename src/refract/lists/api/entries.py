@@ -1,4 +1,4 @@
-"""API of the entries of a list and their order."""
+"""API of the entries of a list, their order, and the headings between them."""
 
 from fastapi import Response
 
@@ -23,7 +23,9 @@ from refract.lists.errors import (
     ListImmutable,
     ListNotFound,
     OrderMismatch,
+    SectionNotFound,
     TooManyEntries,
+    TooManySections,
 )
 from refract.lists.schemas import (
     EntriesCreate,
@@ -32,6 +34,9 @@ from refract.lists.schemas import (
     EntryOut,
     EntryPatch,
     ListOut,
+    SectionCreate,
+    SectionOut,
+    SectionPatch,
 )
 from refract.web.dependencies import Rt, api_router
 from refract.web.problems import problems
@@ -138,3 +143,43 @@ async def reorder_entries(
             None if places is None else {place.id: place.position for place in places},
         )
         return await build_list_out(session, rt, client, list_id)
+
+
+@router.post(
+    "/sections",
+    status_code=201,
+    responses=problems(ListNotFound, ListImmutable, TooManySections),
+)
+async def add_section(
+    list_id: Id, new: SectionCreate, client: WriteListClient, rt: Rt, space: Space
+) -> SectionOut:
+    """Add a heading above an entry of a draft, or below all of them."""
+    async with rt.db.write() as session:
+        section = await service.add_section(session, space, client.caller, list_id, new)
+    return SectionOut.model_validate(section)
+
+
+@router.patch(
+    "/sections/{section_id}", responses=problems(ListNotFound, SectionNotFound, ListImmutable)
+)
+async def change_section(
+    list_id: Id, section_id: Id, changes: SectionPatch, client: WriteListClient, rt: Rt
+) -> SectionOut:
+    """Rename a section, or move its heading above another entry."""
+    async with rt.db.write() as session:
+        section = await service.edit_section(
+            session, client.caller, list_id, section_id, changes, rt.clock.now()
+        )
+    return SectionOut.model_validate(section)
+
+
+@router.delete(
+    "/sections/{section_id}",
+    status_code=204,
+    responses=problems(ListNotFound, SectionNotFound, ListImmutable),
+)
+async def remove_section(list_id: Id, section_id: Id, client: WriteListClient, rt: Rt) -> Response:
+    """Remove a heading. Its entries stay in the list."""
+    async with rt.db.write() as session:
+        await service.remove_section(session, client.caller, list_id, section_id, rt.clock.now())
+    return Response(status_code=204)
