@@ -117,7 +117,9 @@ def find_untranslated(name: str) -> list[str]:
     with use_locale(PSEUDO):
         reader = Reader()
         reader.feed(environment().get_template(page.template).render(page.context))
-    data = "\n".join(" ".join(text.split()) for text in _texts_in(page.context)).casefold()
+    given = list(_texts_in(page.context))
+    given += [_NAMES.sub("", text) for text in given]
+    data = "\n".join(" ".join(text.split()) for text in given).casefold()
     texts = [
         " ".join(_NAMES.sub("", text).split()).strip(" ·,.:;/+()“”…→") for text in reader.outside
     ]
