@@ -113,7 +113,7 @@ async def test_n_and_e_focus_the_fields_that_they_name(visit: Visit) -> None:
     await visit.ask("POST", "/api/v1/items", text="Another note to review")
     await page.goto("/app/library")
     await page.keyboard.press("n")
-    await expect(page.locator("[data-key=n]")).to_be_focused()
+    await expect(page.locator("main [data-key=n]")).to_be_focused()
     await page.goto("/app/review")
     await expect(page.locator("[data-deck-form]")).to_be_visible()
     await page.keyboard.press("e")
@@ -144,7 +144,7 @@ async def test_what_was_typed_survives_a_reload_until_it_is_sent(visit: Visit) -
 async def test_what_was_typed_survives_a_session_that_has_ended(visit: Visit) -> None:
     page = visit.page
     await page.goto("/app/library")
-    box = page.locator("[data-key=n]")
+    box = page.locator("main [data-key=n]")
     await box.fill("A thought that must not be lost")
     cookies = await _forget_session(visit)
     await box.press("Enter")
