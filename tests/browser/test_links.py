@@ -133,6 +133,18 @@ async def test_on_a_phone_the_submit_bar_is_opaque_and_above_the_bottom_bar(
         await page.set_viewport_size({"width": 1280, "height": 800})
 
 
+async def test_on_its_own_page_the_form_has_most_of_the_room(visit: Visit) -> None:
+    await visit.page.goto("/app/links/new")
+
+    field = await visit.page.locator("#field-destination").bounding_box()
+    preview = await visit.page.locator(".builder-live").bounding_box()
+
+    assert field is not None
+    assert preview is not None
+    assert field["width"] >= 500
+    assert preview["x"] >= field["x"] + field["width"]
+
+
 async def test_the_table_by_keyboard(visit: Visit) -> None:
     page = visit.page
     for name in ("row-c", "row-b", "row-a"):
