@@ -222,6 +222,8 @@ ROWS: dict[str, Row] = {
     "POST /app/links/views/delete": Row(SIGNED_IN_WRITE, form={"name": "Mine"}),
     "POST /app/links/views/restore": Row(SIGNED_IN_WRITE, query={"name": "Mine", "query": "q=x"}),
     "GET /app/qr": Row(SIGNED_IN_READ, query={"name": "roadmap"}),
+    "GET /app": Row(OPEN),
+    "GET /app/": Row(OPEN),
     "GET /app/analytics": Row(SIGNED_IN_READ),
     "GET /app/analytics/live": Row(SIGNED_IN_READ),
     "GET /app/analytics/export.csv": Row(SIGNED_IN_READ),

@@ -548,6 +548,7 @@ RECENT: dict[str, Any] = {
     ],
 }
 FIGURES: dict[str, Any] = {
+    "template": "clicks/_analytics.html",
     "base": "/app/analytics",
     "presets": [
         ("Today", "/app/analytics?range=today", False),

@@ -19,7 +19,7 @@ from refract.links.golinks.template import parse_template
 from refract.links.safety.errors import InvalidUrl, LinkLoop
 from refract.links.safety.service import CheckedDestination, DestinationChecker
 from tests.conftest import START, make_settings
-from tests.corpus.urls import ACCEPTED, LOOPS, REFUSED
+from tests.corpus.urls import ACCEPTED, LOOPS, REFUSED, WITHOUT_SCHEME
 
 NOTHING: Any = SimpleNamespace()
 
@@ -55,6 +55,14 @@ def test_refused_input_says_why(safety: DestinationChecker, typed: str) -> None:
 @pytest.mark.parametrize("typed", LOOPS, ids=short)
 def test_our_own_addresses_are_loops(safety: DestinationChecker, typed: str) -> None:
     assert isinstance(safety._parse_destination(typed), LinkLoop)
+
+
+@pytest.mark.parametrize("typed", WITHOUT_SCHEME)
+def test_a_host_without_a_scheme_gets_one(safety: DestinationChecker, typed: str) -> None:
+    answer = safety._parse_destination(typed)
+
+    assert isinstance(answer, CheckedDestination)
+    assert answer.as_typed == f"https://{typed}"
 
 
 @pytest.mark.parametrize("typed", ACCEPTED, ids=short)

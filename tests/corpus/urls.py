@@ -18,6 +18,9 @@ LONG_ENCODED = "The encoded URL can have at most"
 EMPTY = "Enter a URL"
 PLACEHOLDER = "only in the path or the query"
 
+WITHOUT_SCHEME = ("example.com", "www.example.com/x", "example.com:80/x")
+"""What gets `https://`."""
+
 ACCEPTED: dict[str, str] = {
     # -- plain
     "https://example.com": "example.com",
@@ -118,8 +121,6 @@ REFUSED: dict[str, str] = {
     # -- nothing, or no URL at all
     "": EMPTY,
     "   ": EMPTY,
-    "example.com": BEGIN,
-    "www.example.com/x": BEGIN,
     "//example.com/": BEGIN,
     "/path/only": BEGIN,
     "?query": BEGIN,
@@ -158,7 +159,6 @@ REFUSED: dict[str, str] = {
     "httpx://example.com/": SCHEME,
     "httpss://example.com/": SCHEME,
     "localhost:8000": SCHEME,
-    "example.com:80/x": SCHEME,
     # -- credentials
     "https://user@example.com/": CREDENTIALS,
     "https://user:password@example.com/": CREDENTIALS,

@@ -118,6 +118,7 @@ async def build_link_analytics(
     shown = await build_analytics(rt, asked)
     exported = urlencode({"from": format_utc(shown["from"]), "to": format_utc(shown["to"])})
     return shown | {
+        "template": "clicks/_analytics.html",
         "live": f"/api/v1/links/{link.id}/stats/live",
         "all_time": link.total_clicks or 0,
         "clicks_export": f"/api/v1/links/{link.id}/stats/export?{exported}",

@@ -170,7 +170,8 @@ async def _count_recent(
         part, number, value, people, bots, visitors = row
         if part == _CELLS:
             number = bisect_right(asked.edges, edges[number]) - 1
-        found.append((part, number, value or "", people, bots or 0, visitors or 0))
+        # MariaDB adds up decimals.
+        found.append((part, number, value or "", int(people), int(bots or 0), visitors or 0))
     return found
 
 
@@ -228,12 +229,18 @@ def _find_place(at: ColumnElement[Any], edges: Sequence[int], first: int) -> Col
     )
 
 
-def match_targets(scope: StatsScope) -> ColumnElement[bool]:
-    """Return the condition of events on the links of a scope."""
+def match_targets(scope: StatsScope, *, is_brief: bool = False) -> ColumnElement[bool]:
+    """Return the condition of events on the links of a scope.
+
+    Events of a brief time are few: they are found by time, and not by each link of the scope.
+    """
     target = EVENT_COLUMNS["target_id"]
     if isinstance(scope, LinkScope):
         return target == scope.link_id
-    return target.in_(scope.select_links())
+    links = scope.select_links()
+    if is_brief:
+        return links.where(links.selected_columns[0] == target).exists()
+    return target.in_(links)
 
 
 def _match_recent(asked: EventQuery, begin: int) -> list[ColumnElement[bool]]:

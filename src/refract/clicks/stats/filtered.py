@@ -166,7 +166,7 @@ async def load_recent_clicks(
     """
     at = EVENT_COLUMNS["at"]
     conditions = (
-        match_targets(scope),
+        match_targets(scope, is_brief=True),
         EVENT_COLUMNS["kind"] == scope.kind,
         EVENT_COLUMNS["bot"].is_(False),
         at >= now - timedelta(minutes=RECENT_MINUTES),

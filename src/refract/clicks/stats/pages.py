@@ -25,6 +25,7 @@ from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.calendar import parse_zone
+from refract.clicks.stats.event_counts import match_targets
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import load_scope_stats
 from refract.clicks.stats.period import to_moment
@@ -145,7 +146,7 @@ async def _count_yesterday(rt: Runtime, scope: StatsScope, local: datetime, now:
         clicks = found.totals.clicks
     event = ClickEvent
     rest = select(func.count()).where(
-        event.target_id.in_(scope.select_links()),
+        match_targets(scope, is_brief=True),
         event.kind == scope.kind,
         event.bot.is_(False),
         event.at >= quarter,
