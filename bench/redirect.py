@@ -85,8 +85,9 @@ REDIRECT, PYTHON_LANE, ALL = "refract redirect", "refract redirect, Python lane"
 BARS = {
     (REDIRECT, CHROME): (1.15, 0.9),
     (PYTHON_LANE, CHROME): (1.4, 0.0),
+    (ALL, CHROME): (3.5, 0.0),
 }
-"""Maximum CPU and minimum rate, as multiples of nginx's. Those of the role `all` have a bench."""
+"""Maximum CPU and minimum rate, as multiples of nginx's."""
 
 
 @dataclass

@@ -15,7 +15,12 @@ from refract.clicks.compiled import MODULE_NAME
 from refract.clicks.ingest import batch as gathering
 from refract.clicks.ingest.agents import UserAgentParser
 from refract.clicks.ingest.batch import EventGathererClass, PythonEventGatherer, RollupDelta
-from refract.clicks.ingest.event_rows import EVENT_COLUMNS, build_shape, format_second
+from refract.clicks.ingest.event_rows import (
+    EVENT_COLUMNS,
+    build_shape,
+    format_second,
+    join_by_target,
+)
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
 from refract.clicks.rollups import breakdowns
@@ -274,3 +279,21 @@ def test_links_of_groups_are_stored_apart_from_other_values(
     assert breakdowns.decode_counts(data) == parts
     assert breakdowns.split_links(data)[1] == breakdowns.encode_counts(values, pack=pack)
     assert sum_breakdowns([data]).counts == values
+
+
+def test_events_of_several_batches_are_joined_in_the_order_of_their_targets() -> None:
+    target = EVENT_COLUMNS.index("target_id")
+
+    def build_row(place: int, target_id: int) -> list[int]:
+        row = [place] * len(EVENT_COLUMNS)
+        row[target] = target_id
+        return row
+
+    batches = [[*build_row(1, 9), *build_row(2, 7)], [], [*build_row(3, 8), *build_row(4, 7)]]
+
+    join_by_target(batches)
+
+    assert batches[1:] == [[], []]
+    assert batches[0] == [
+        *build_row(2, 7), *build_row(4, 7), *build_row(3, 8), *build_row(1, 9),
+    ]  # fmt: skip

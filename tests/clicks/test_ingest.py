@@ -409,8 +409,26 @@ async def test_runs_grow_with_a_backlog_and_a_busy_machine_does_not_shorten_them
 
     assert ingester._run_size == 40
     assert gc.isenabled()
-    ingester._adapt_run_size(40, ingesting.TARGET_LOCK_SECONDS * 2)
+    ingester._adapt_run_size(40, ingesting.MAX_LOCK_SECONDS * ingesting.LOCK_TARGET * 2)
     assert ingester._run_size == 20
+
+
+async def test_a_run_may_block_others_longer_while_clicks_have_been_waiting(
+    rt: Runtime, root: Path, clock: ManualClock
+) -> None:
+    ingester = Ingester(rt)
+    await ingester.apply_all()
+    ingester._run_size = 8000
+
+    ingester._adapt_run_size(8000, ingesting.MAX_LOCK_SECONDS * 1.5)
+    assert ingester._run_size < 8000
+
+    shortened = ingester._run_size
+    clock.advance(ingesting.BACKLOG_SECONDS)
+    ingester._adapt_run_size(shortened, ingesting.MAX_LOCK_SECONDS * 1.5)
+    assert ingester._run_size > shortened
+    ingester._adapt_run_size(ingester._run_size, ingesting.MAX_BACKLOG_LOCK_SECONDS * 2)
+    assert ingester._run_size < shortened
 
 
 class Observed(Ingester):

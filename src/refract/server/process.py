@@ -1,5 +1,6 @@
 """A server process, alone or one of several. Loads only what its role needs, and no CLI."""
 
+import os
 import socket
 import sys
 from collections.abc import Awaitable, Callable
@@ -20,6 +21,9 @@ from refract.server.uvicorn import GracefulServer, build_config
 SWITCH_INTERVAL = 0.0005
 """Seconds that a thread may keep the interpreter while the event loop wants it."""
 
+NICENESS = 5
+"""What a serving process yields to the redirecting one, when both want the same core."""
+
 
 def main(arguments: list[str], descriptors: list[int]) -> None:
     """Serve on the socket of a supervisor."""
@@ -30,6 +34,7 @@ async def _serve_child(settings: Settings, link: ChildLink) -> None:
     first, *rest = (socket.socket(fileno=number) for number in link.sockets)
     first.setblocking(False)
     if rest:
+        os.nice(NICENESS)
         await serve_process(settings, None, link.notify_ready, link, passing=(first, rest[0]))
     else:
         await serve_process(settings, first, link.notify_ready, link)

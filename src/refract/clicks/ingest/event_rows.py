@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from io import BytesIO
+from itertools import chain
+from operator import itemgetter
 from struct import Struct
 from typing import Any, Final, NamedTuple
 
@@ -151,6 +153,23 @@ async def insert_events(session: WriteSession, rows: EventRows) -> None:
         return
     for part in _split_statements(rows):
         await driver.query(b"".join((_INSERT.encode(), *part)).removesuffix(b","))
+
+
+def join_by_target(batches: Sequence[EventRows]) -> None:
+    """Move the values of all batches to the first one, in the order of their links and lists.
+
+    SQLite then meets each page of its index of them once, instead of once for each click.
+    """
+    width = len(EVENT_COLUMNS)
+    rows = [
+        values[begin : begin + width]
+        for values in batches
+        for begin in range(0, len(values), width)
+    ]
+    rows.sort(key=itemgetter(EVENT_COLUMNS.index("target_id")))
+    for values in batches:
+        values.clear()
+    batches[0].extend(chain.from_iterable(rows))
 
 
 def _split_values(rows: EventRows) -> Iterator[tuple[str, tuple[Any, ...]]]:

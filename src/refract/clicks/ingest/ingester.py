@@ -11,7 +11,12 @@ import structlog
 from refract.clicks import compiled
 from refract.clicks.ingest.agents import UserAgentParser
 from refract.clicks.ingest.batch import collect_days, create_gatherer
-from refract.clicks.ingest.event_rows import EventRows, build_shape, format_second
+from refract.clicks.ingest.event_rows import (
+    EventRows,
+    build_shape,
+    format_second,
+    join_by_target,
+)
 from refract.clicks.ingest.facts import FactsExtractor
 from refract.clicks.ingest.places import PlaceLookup
 from refract.clicks.ingest.salts import SaltStore
@@ -63,7 +68,15 @@ MAX_LOCK_SECONDS = 0.3
 
 By the clock, a busy machine would make runs shorter, each click dearer and the machine busier.
 """
-TARGET_LOCK_SECONDS = 0.25
+MAX_BACKLOG_LOCK_SECONDS = 1.0
+"""The same while clicks have been waiting for `BACKLOG_SECONDS`.
+
+If every click of a run is of another link, each costs several times as much. Runs that are short
+because clicks are dear would then never reach the length at which links repeat.
+"""
+BACKLOG_SECONDS = 2.0
+LOCK_TARGET = 0.8
+"""The part of that time at which the next run aims."""
 CLICKS_PER_TURN = 100
 """Clicks that are read without yielding: redirects of the same process wait at most for these."""
 POLL_INTERVAL = 0.2
@@ -197,6 +210,7 @@ class Ingester:
         if follow and self._rt.db.dialect == "sqlite":
             while self._should_continue(run, ready[-1].batch):
                 ready.append(await self._read_ahead(run, ready[-1].batch.next))
+            await asyncio.to_thread(join_by_target, [events for _, events in ready])
         try:
             if run.gatherer is not None and self._rt.db.dialect == "sqlite":
                 updater = (await self._get_tools()).updater
@@ -264,8 +278,10 @@ class Ingester:
 
     def _adapt_run_size(self, clicks: int, cpu_seconds: float) -> None:
         """Use longer runs during a backlog, shorter ones after blocking others too long."""
-        fitting = round(clicks * TARGET_LOCK_SECONDS / max(cpu_seconds, 1e-6))
-        if cpu_seconds > MAX_LOCK_SECONDS:
+        waiting = self._rt.clock.monotonic() - self._caught_up_at
+        limit = MAX_LOCK_SECONDS if waiting < BACKLOG_SECONDS else MAX_BACKLOG_LOCK_SECONDS
+        fitting = round(clicks * limit * LOCK_TARGET / max(cpu_seconds, 1e-6))
+        if cpu_seconds > limit:
             self._run_size = max(BATCH_SIZE, min(fitting, self._run_size))
         elif clicks >= self._run_size:
             self._run_size = max(BATCH_SIZE, min(fitting, self._run_size * 2, MAX_RUN_CLICKS))
