@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+import structlog
+
 MAX_MESSAGE_BYTES: Final = 384 * 1024
 """More than a head and what an event loop reads at once (64 and 250 KiB)."""
 _BUFFER_BYTES: Final = 1 << 20
@@ -38,6 +40,7 @@ class ConnectionSender:
     def __init__(self, end: socket.socket) -> None:
         self._end = end
         self._waiting: deque[tuple[asyncio.Transport, bytes]] = deque()
+        self._log = structlog.get_logger("refract.server")
 
     def send(self, transport: asyncio.Transport, data: bytes, *, is_last: bool) -> None:
         """Pass on a connection that isn't read or written any more; `data` was read from it."""
@@ -52,11 +55,12 @@ class ConnectionSender:
             transport, message = self._waiting[0]
             if not transport.is_closing():
                 descriptor = transport.get_extra_info("socket").fileno()
-                with contextlib.suppress(BrokenPipeError):  # the supervisor is gone
-                    try:
-                        socket.send_fds(self._end, [message], [descriptor])
-                    except BlockingIOError:
-                        return
+                try:
+                    socket.send_fds(self._end, [message], [descriptor])
+                except BlockingIOError:
+                    return
+                except OSError as exc:  # the supervisor is gone, or the kernel refuses this one
+                    self._log.warning("connection_not_passed", error=str(exc))
                 # The queue has a descriptor of its own: this closes only ours.
                 transport.abort()
             self._waiting.popleft()
@@ -69,6 +73,7 @@ class ConnectionReceiver:
     def __init__(self, end: socket.socket, accept: AcceptConnection) -> None:
         self._end = end
         self._accept = accept
+        self._log = structlog.get_logger("refract.server")
 
     def start(self) -> None:
         asyncio.get_running_loop().add_reader(self._end, self._receive)
@@ -86,6 +91,9 @@ class ConnectionReceiver:
             if descriptors:
                 connection = socket.socket(fileno=descriptors[0])
                 self._accept(connection, message[1:], message[:1] == _LAST)
-                return True
-            asyncio.get_running_loop().remove_reader(self._end)  # the supervisor is gone
+            elif message:
+                self._log.error("connection_lost", reason="too many open files")
+            else:
+                asyncio.get_running_loop().remove_reader(self._end)  # the supervisor is gone
+            return bool(message)
         return False
