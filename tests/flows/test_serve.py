@@ -2,6 +2,7 @@
 
 import os
 import re
+import resource
 import signal
 from pathlib import Path
 
@@ -82,6 +83,21 @@ def test_several_processes_are_replaced_one_by_one_and_a_dead_one_is_followed(
         os.kill(victim, signal.SIGKILL)
         eventually_blocking(lambda: len(server.children) == 2 and victim not in server.children)
         assert httpx.get(f"{server.url}/health", timeout=PATIENCE).status_code == 200
+
+
+def test_every_process_may_open_as_many_files_as_the_system_allows(tmp_path: Path) -> None:
+    usual, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (512, most))
+    try:
+        with serving(tmp_path / "data", REFRACT_BACKGROUND="process") as server:
+            eventually_blocking(lambda: len(server.children) == 1)
+            limits = {
+                psutil.Process(pid).rlimit(psutil.RLIMIT_NOFILE)[0]
+                for pid in (server.process.pid, *server.children)
+            }
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (usual, most))
+    assert limits == {65_536 if most == resource.RLIM_INFINITY else min(most, 65_536)}
 
 
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:

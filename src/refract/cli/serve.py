@@ -7,6 +7,7 @@ import asyncio
 import errno
 import gc
 import os
+import resource
 import signal
 import socket
 from typing import Annotated
@@ -22,6 +23,7 @@ from refract.server.supervisor import ProcessSupervisor
 from refract.server.systemd import notify_ready
 
 PREPARE_ENTRY_POINT = "refract.cli.serve:run_prepare"
+MAX_OPEN_FILES = 65_536
 
 
 def serve(
@@ -51,6 +53,7 @@ def serve(
     """
     gc.disable()  # until everything is loaded
     os.umask(0o077)
+    raise_open_file_limit()
     settings = load_settings(host=host, port=port, data_dir=data_dir, workers=workers, role=role)
     check_extras(settings)
     prepare_data_dir(settings.data_dir)
@@ -61,6 +64,14 @@ def serve(
             _serve_single(settings, listener)
         else:
             asyncio.run(_serve_supervised(settings, listener))
+
+
+def raise_open_file_limit() -> None:
+    """Allow as many open files as the system does: shells start with 1,024, a connection is one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    if resource.RLIM_INFINITY != soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 _REMEDIES = {

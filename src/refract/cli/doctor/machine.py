@@ -192,12 +192,13 @@ def _check_compiled() -> Iterator[DoctorFinding]:
 
 
 def _check_open_files() -> Iterator[DoctorFinding]:
-    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit < MIN_OPEN_FILES:
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)  # a server raises its limit to this one
+    if resource.RLIM_INFINITY != limit < MIN_OPEN_FILES:
         yield report_warning(
             "open files",
             f"The limit is {limit}, and every connection needs one.",
             "Raise it, for example with LimitNOFILE=65536 in the systemd unit.",
         )
     else:
-        yield report_ok("open files", f"The limit is {limit}.")
+        shown = "unlimited" if limit == resource.RLIM_INFINITY else limit
+        yield report_ok("open files", f"The limit is {shown}.")
