@@ -1,137 +1,133 @@
-"""Items of the demo: some saved, some to review."""
+"""Items of the demo: articles and notes, saved over the whole time; the latest wait for review."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from importlib import resources
 
-from refract.core.clock import ManualClock
+from refract.cli.demo.timeline import Timeline
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.library import service
-from refract.library.enrichment.types import EnrichmentProposal, SuggestedTag
+from refract.library.jobs import enrich_item
+from refract.library.payloads import EnrichItem
 from refract.library.schemas import ItemConfirmation, ItemCreate
+from refract.tags import personal_tags
+
+_REVIEW_DELAY = timedelta(minutes=25)
 
 
 @dataclass(frozen=True)
 class SampleItem:
-    """An item and its suggestions. With `tags` it is saved; otherwise it waits for review."""
+    """An item: the URL of an article in `articles/`, or a note.
+
+    With tags it is saved at a share of the whole time; without it was captured some hours ago and
+    waits for review.
+    """
 
     text: str
-    title: str
-    summary: str
     tags: str = ""
-    proposed: tuple[tuple[str, float, str], ...] = ()
+    share: float = 0.0
+    hours_ago: float = 0.0
+
+    @property
+    def article(self) -> str | None:
+        """Return the file of the page, or None for a note."""
+        return f"{self.text.rsplit('/', 1)[1]}.html" if self.text.startswith("https://") else None
 
 
-CONFIRMED_SAMPLES = (
+SAMPLES = (
+    SampleItem("https://tidewater.example/one-file-is-enough", "databases,sqlite", 0.02),
+    SampleItem("https://slowweb.example/links-that-last", "web,writing", 0.06),
+    SampleItem("https://fieldnotes.example/a-queue-is-a-table", "databases,queues", 0.15),
     SampleItem(
-        "https://www.w3.org/Provider/Style/URI",
-        "Cool URIs don’t change",
-        "What makes a good address, and why pages should never move.",
-        "web,design",
+        "Ask the venue: is there a second room with a door? Last year calls happened in the"
+        " corridor.",
+        "offsite",
+        0.2,
     ),
-    SampleItem(
-        "https://www.sqlite.org/whentouse.html",
-        "Appropriate uses for SQLite",
-        "Where one file beats a server, and where it does not.",
-        "databases",
-    ),
-    SampleItem(
-        "https://arxiv.org/abs/1706.03762",
-        "Attention is all you need",
-        "The paper that replaced recurrence by attention.",
-        "papers,models",
-    ),
-    SampleItem(
-        "https://www.postgresql.org/docs/current/explicit-locking.html",
-        "Explicit locking in PostgreSQL",
-        "Row locks, advisory locks, SKIP LOCKED.",
-        "databases,queues",
-    ),
-    SampleItem(
-        "https://www.rfc-editor.org/rfc/rfc9457",
-        "Problem details for HTTP",
-        "One shape for errors that programs understand.",
-        "web,standards",
-    ),
-    SampleItem(
-        "https://en.wikipedia.org/wiki/Bloom_filter",
-        "Bloom filter",
-        "A small set that may be wrong in one direction only.",
-        "algorithms",
-    ),
-    SampleItem(
-        "A queue is a table: claim by an update, give back by a lease, wake by a notification.",
-        "A queue is a table",
-        "",
-        "queues,databases",
-    ),
+    SampleItem("https://harbourletters.example/meetings-that-end-early", "teams,writing", 0.27),
+    SampleItem("https://quietpixels.example/sixty-six-characters", "design,typography", 0.34),
+    SampleItem("https://fieldnotes.example/a-filter-at-the-door", "algorithms", 0.41),
+    SampleItem("https://oncallweekly.example/the-runbook-nobody-read", "operations,writing", 0.5),
     SampleItem(
         "Line length 66 characters, line height 1.6, one variable font. Everything else is taste.",
-        "Typography in one line",
-        "",
-        "design",
+        "design,typography",
+        0.55,
     ),
+    SampleItem("https://tidewater.example/backups-are-restores", "operations,databases", 0.62),
+    SampleItem("https://fieldnotes.example/counting-without-knowing", "privacy,analytics", 0.7),
+    SampleItem("https://quietpixels.example/never-lose-what-was-typed", "design,web", 0.8),
+    SampleItem(
+        "Retro: what slowed us down was not the review but finding the page to review."
+        " Short names for the ten pages we open most.",
+        "teams",
+        0.87,
+    ),
+    SampleItem("https://slowweb.example/the-keyboard-is-faster", "design,accessibility", 0.94),
+    SampleItem("https://fieldnotes.example/a-sketch-of-a-million", hours_ago=46),
+    SampleItem("https://tidewater.example/readers-and-a-writer", hours_ago=27),
+    SampleItem("https://slowweb.example/errors-people-can-read", hours_ago=21),
+    SampleItem(
+        "Idea: print the short link of each machine on its label, so that whoever stands in front"
+        " of it finds the runbook.",
+        hours_ago=4,
+    ),
+    SampleItem("https://quietpixels.example/three-limits-of-waiting", hours_ago=1.5),
 )
-PENDING_SAMPLES = (
-    SampleItem(
-        "https://www.rfc-editor.org/rfc/rfc9110",
-        "HTTP semantics",
-        "Methods, status codes and fields, in one place at last.",
-        "",
-        (
-            ("web", 0.93, "On 2 similar items"),
-            ("standards", 0.81, "Keyword of the page"),
-            ("http", 0.46, "In the title"),
-        ),
-    ),
-    SampleItem(
-        "https://en.wikipedia.org/wiki/HyperLogLog",
-        "HyperLogLog",
-        "Counting different things in a kilobyte, give or take two percent.",
-        "",
-        (("algorithms", 0.88, "On 1 similar item"), ("counting", 0.52, "Frequent in the text")),
-    ),
-    SampleItem(
-        "https://www.sqlite.org/wal.html",
-        "Write-ahead logging",
-        "How readers and a writer get on with each other.",
-        "",
-        (("databases", 0.95, "On 3 similar items"), ("sqlite", 0.64, "Keyword of the page")),
-    ),
-    SampleItem(
-        "Idea: show on every link who else in the team uses it.",
-        "Idea: who uses a link",
-        "",
-        "",
-        (("ideas", 0.58, "the first word"),),
-    ),
-    SampleItem(
-        "https://www.nngroup.com/articles/response-times-3-important-limits/",
-        "Response times: the three limits",
-        "A tenth of a second, a second, ten.",
-        "",
-        (
-            ("design", 0.77, "On 2 similar items"),
-            ("performance", 0.49, "Mentioned 3 times in the text"),
-        ),
-    ),
-)
+TAG_COLORS = {
+    "databases": "#11703F",
+    "design": "#DB2777",
+    "web": "#2F4BD6",
+    "operations": "#B45309",
+    "writing": "#7C3AED",
+    "algorithms": "#0E7490",
+    "privacy": "#B3261E",
+}
 
 
-async def fill_items(rt: Runtime, clock: ManualClock, owner: User) -> int:
-    for sample in (*CONFIRMED_SAMPLES, *PENDING_SAMPLES):
-        await _create_item(rt, owner, sample)
-        clock.advance(45)
-    return len(CONFIRMED_SAMPLES) + len(PENDING_SAMPLES)
+def plan_items(rt: Runtime, timeline: Timeline, owner: User) -> int:
+    """Plan when items are captured and saved; return their number."""
+    for sample in SAMPLES:
+        event = partial(_capture, rt, timeline, owner, sample)
+        if sample.tags:
+            timeline.add(sample.share, event)
+        else:
+            timeline.add_recent(timedelta(hours=sample.hours_ago), event)
+    timeline.add_recent(timedelta(hours=1), partial(_set_tag_colors, rt, owner))
+    return len(SAMPLES)
 
 
-async def _create_item(rt: Runtime, owner: User, sample: SampleItem) -> None:
-    """Capture, enrich and perhaps confirm items as usual, but without fetching their pages."""
-    proposal = EnrichmentProposal(
-        sample.title, sample.summary or None, [SuggestedTag(*tag) for tag in sample.proposed]
-    )
+async def _capture(rt: Runtime, timeline: Timeline, owner: User, sample: SampleItem) -> None:
+    """Capture and describe an item as usual, except that its page comes from a file."""
     async with rt.db.write() as session:
         item = (await service.capture_item(session, rt, owner, ItemCreate(text=sample.text))).item
-        await service.apply_proposal(session, rt, item, proposal, final=True)
-        if sample.tags:
-            held = await service.lock_item(session, rt, owner.id, item.id)
-            await service.confirm_item(held, ItemConfirmation(new_tags=sample.tags.split(",")))
+        if sample.article is not None:
+            # Loads the parser of articles, which takes as long as all the rest of the command.
+            from refract.library.enrichment.extractor import extract_page  # noqa: PLC0415
+
+            page = extract_page(_read_article(sample.article), sample.text)
+            await service.store_page(session, rt, item, page)
+    await enrich_item(rt, EnrichItem(item_id=item.id, resumed=True))
+    if sample.tags:
+        event = partial(_confirm, rt, owner, item.id, sample.tags.split(","))
+        timeline.add_at(rt.clock.now() + _REVIEW_DELAY, event)
+
+
+async def _confirm(rt: Runtime, owner: User, item_id: int, tags: Sequence[str]) -> None:
+    async with rt.db.write() as session:
+        locked = await service.lock_item(session, rt, owner.id, item_id)
+        await service.confirm_item(locked, ItemConfirmation(new_tags=list(tags)))
+
+
+async def _set_tag_colors(rt: Runtime, owner: User) -> None:
+    async with rt.db.write() as session:
+        for key, tag in (
+            await personal_tags.find_tags_by_key(session, owner.id, TAG_COLORS)
+        ).items():
+            await personal_tags.change_tag(session, owner.id, tag.id, color=TAG_COLORS[key])
+
+
+def _read_article(name: str) -> str:
+    return resources.files("refract.cli.demo").joinpath("articles", name).read_text("utf-8")

@@ -2,21 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
+from functools import partial
 from typing import Any
 
-from refract.core.clock import ManualClock
+from refract.cli.demo.timeline import DailyTraffic, Timeline
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
 from refract.links.access import LinkCaller
 from refract.links.models import Visibility
 from refract.links.schemas import LinkCreate, LinkPatch
-from refract.names.grammar import is_reserved
 from refract.names.service import Namespace
 from refract.tags import service as tag_service
 
-DEFAULT_DAYS = 90
+_POPULAR = 15
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,9 @@ class SampleLink:
     more: tuple[str, ...] = ()
     given: tuple[tuple[str, Any], ...] = ()
     then: str = ""
-    """What happens to it at the end: expire, disable, delete, or nothing."""
+    """What happens to it later: expire, disable, delete, or nothing."""
+    growth: float = 2.0
+    """Clicks per day at the end, in multiples of those at the beginning."""
 
 
 SAMPLES = (
@@ -66,7 +68,7 @@ SAMPLES = (
         "gh", "https://github.com/example/{repo=refract}/{*}", "Our repositories", "platform", 12
     ),
     SampleLink(
-        "docs",
+        "guide",
         "https://docs.example.com/{*}",
         "Documentation",
         "platform",
@@ -132,6 +134,7 @@ SAMPLES = (
         61,
         1,
         ("lists-launch",),
+        growth=0.15,
     ),
     SampleLink(
         "newsletter",
@@ -140,6 +143,7 @@ SAMPLES = (
         "marketing",
         33,
         1,
+        growth=0.15,
     ),
     SampleLink(
         "talk",
@@ -148,6 +152,7 @@ SAMPLES = (
         "marketing,launch",
         18,
         1,
+        growth=0.15,
     ),
     SampleLink(
         "poster",
@@ -239,7 +244,13 @@ SAMPLES = (
         2,
     ),
     SampleLink(
-        "press", "https://www.example.com/press/kit-2026.zip", "Press kit", "marketing,launch", 8, 1
+        "press",
+        "https://www.example.com/press/kit-2026.zip",
+        "Press kit",
+        "marketing,launch",
+        8,
+        1,
+        growth=0.15,
     ),
     SampleLink(
         "demo-day",
@@ -249,7 +260,7 @@ SAMPLES = (
         4,
         2,
     ),
-    SampleLink("api", "https://docs.example.com/api/v1", "Public API", "platform", 10),
+    SampleLink("api-docs", "https://docs.example.com/api/v1", "Public API", "platform", 10),
     SampleLink(
         "changelog",
         "https://www.example.com/changelog",
@@ -274,64 +285,64 @@ TAG_COLORS = {
 }
 
 
-LinkLifetime = tuple[datetime, datetime, float]
-
-
-async def fill_links(
-    rt: Runtime, clock: ManualClock, space: Namespace, people: Sequence[User], days: int
-) -> dict[int, LinkLifetime]:
-    """Create the links and change a few; return start, end and clicks per day of each."""
-    now = clock.now() + timedelta(days=days)
-    step = timedelta(days=days) / (len(SAMPLES) + 2)
-    made: dict[int, LinkLifetime] = {}
-    for sample in SAMPLES:
-        if not is_reserved(sample.name):
-            link_id, begin, end = await _create_link(rt, clock, space, people, sample, step)
-            made[link_id] = (begin, min(end or now, now), sample.daily)
-        clock.advance(step.total_seconds())
-    await _set_tag_colors(rt)
-    clock.advance((now - clock.now()).total_seconds())
-    return made
+def plan_links(
+    rt: Runtime, timeline: Timeline, space: Namespace, people: Sequence[User]
+) -> dict[int, DailyTraffic]:
+    """Plan when links are created and changed; return their traffic, complete when all ran."""
+    traffic: dict[int, DailyTraffic] = {}
+    for number, sample in enumerate(SAMPLES):
+        event = partial(_create_link, rt, timeline, space, people, sample, traffic)
+        timeline.add(number / (len(SAMPLES) + 1), event)
+    timeline.add_recent(timedelta(hours=2), partial(_set_tag_colors, rt))
+    return traffic
 
 
 async def _create_link(
     rt: Runtime,
-    clock: ManualClock,
+    timeline: Timeline,
     space: Namespace,
     people: Sequence[User],
     sample: SampleLink,
-    step: timedelta,
-) -> tuple[int, datetime, datetime | None]:
-    names = [name for name in (sample.name, *sample.more) if name]
+    traffic: dict[int, DailyTraffic],
+) -> None:
+    begin, end = rt.clock.now(), timeline.end
     given: dict[str, Any] = {"visibility": Visibility.UNLISTED, **dict(sample.given)}
+    if sample.then:
+        end = begin + timeline.length / 10
     if sample.then == "expire":
-        given["expires_at"] = clock.now() + step * 4
-    tags = [tag for tag in sample.tags.split(",") if tag]
+        given["expires_at"] = end
     new = LinkCreate(
-        destination=sample.destination, names=names, title=sample.title or None, tags=tags, **given
+        destination=sample.destination,
+        names=[name for name in (sample.name, *sample.more) if name],
+        title=sample.title or None,
+        tags=[tag for tag in sample.tags.split(",") if tag],
+        **given,
     )
     checked = await service.check_link(rt, new)
     owner = people[sample.by]
+    caller = LinkCaller(owner.id)
     async with rt.db.write() as session:
         created = await service.create_link(session, rt, owner, checked, charged=False)
-        link_id, who = created.card.link.id, LinkCaller(owner.id)
-        begin, end = clock.now(), given.get("expires_at")
-        clock.advance(90)
+        link_id = created.card.link.id
         if sample.by:
-            await service.add_owner(session, who, link_id, people[0].email, clock.now())
-        if sample.daily > 15:
-            clock.advance(3_600)
-            await service.edit_link(
-                session, space, who, link_id, LinkPatch(notes="Shared in the team channel.")
-            )
-        if sample.then in ("disable", "delete"):
-            clock.advance(step.total_seconds() / 2)
-            end = clock.now()
-        if sample.then == "disable":
-            await service.disable_link(session, who, link_id, clock.now())
-        if sample.then == "delete":
-            await service.delete_link(session, who, link_id, clock.now())
-    return link_id, begin, end
+            await service.add_owner(session, caller, link_id, people[0].email, rt.clock.now())
+    traffic[link_id] = DailyTraffic(begin, min(end, timeline.end), sample.daily, sample.growth)
+    if sample.daily > _POPULAR:
+        timeline.add_at(begin + timedelta(hours=1), partial(_add_note, rt, space, caller, link_id))
+    if sample.then in ("disable", "delete"):
+        timeline.add_at(end, partial(_retire, rt, caller, link_id, sample.then))
+
+
+async def _add_note(rt: Runtime, space: Namespace, caller: LinkCaller, link_id: int) -> None:
+    patch = LinkPatch(notes="Shared in the team channel.")
+    async with rt.db.write() as session:
+        await service.edit_link(session, space, caller, link_id, patch)
+
+
+async def _retire(rt: Runtime, caller: LinkCaller, link_id: int, how: str) -> None:
+    change = service.disable_link if how == "disable" else service.delete_link
+    async with rt.db.write() as session:
+        await change(session, caller, link_id, rt.clock.now())
 
 
 async def _set_tag_colors(rt: Runtime) -> None:

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from functools import partial
 
+from refract.cli.demo.timeline import DailyTraffic, Timeline
 from refract.clicks.spool.format import ENTRY_CLICK, PAGE_VIEW
-from refract.core.clock import ManualClock
 from refract.core.db.session import WriteSession
 from refract.core.errors import RefractError
 from refract.core.net.metadata import PageMetadata
@@ -19,9 +19,6 @@ from refract.lists.models import LinkList, ListEntry
 from refract.lists.schemas import ListCreate, SectionCreate
 from refract.lists.service import CheckedAddress
 from refract.names.service import Namespace
-
-DailyTraffic = dict[int, tuple[datetime, datetime, float]]
-"""Start, end and clicks per day, by target."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +35,8 @@ class SampleList:
     sections: tuple[tuple[str, int], ...] = ()
     """Headings, and the positions of the entries below them."""
     daily_views: float = 0
+    share: float = 0.0
+    """When it is created, as a share of the whole time."""
 
 
 SAMPLES = (
@@ -76,6 +75,7 @@ SAMPLES = (
         cover="hills",
         sections=(("Your first day", 1), ("When you have an hour", 3)),
         daily_views=24,
+        share=0.04,
     ),
     SampleList(
         "Talks worth an evening",
@@ -102,6 +102,7 @@ SAMPLES = (
         layout="cards",
         cover="rays",
         daily_views=9,
+        share=0.45,
     ),
     SampleList(
         "Offsite: places to stay",
@@ -119,37 +120,47 @@ SAMPLES = (
         layout="compact",
         cover="waves",
         sections=(("By the water", 1),),
+        share=0.92,
     ),
 )
 
 
-async def fill_lists(
-    rt: Runtime, clock: ManualClock, space: Namespace, owner: User, days: int
-) -> tuple[int, dict[int, DailyTraffic]]:
-    """Create and publish lists with the program's own services; page details are invented.
+def plan_lists(
+    rt: Runtime, timeline: Timeline, space: Namespace, owner: User
+) -> dict[int, dict[int, DailyTraffic]]:
+    """Plan when lists are created and published; page details are invented.
 
-    Return their number, and the traffic of pages and entries until the end of the demo's time.
+    Return the traffic of pages and entries by kind, complete when all ran.
     """
-    caller = ListCaller(owner.id)
-    traffic: dict[int, DailyTraffic] = {PAGE_VIEW: {}, ENTRY_CLICK: {}}
-    end = clock.now() + timedelta(days=days)
-    client = ListClient(None, None, network="")
+    traffic: dict[int, dict[int, DailyTraffic]] = {PAGE_VIEW: {}, ENTRY_CLICK: {}}
     for sample in SAMPLES:
-        urls = [url for url, _, _ in sample.entries]
-        checked = await addresses.check_addresses(rt, client, urls)
-        good = [url for url in checked if not isinstance(url, RefractError)]
-        async with rt.db.write() as session:
-            made, entries = await _fill_list(session, space, caller, sample, good)
-            if sample.slug:
-                await service.set_draft_slug(session, space, caller, made.id, sample.slug)
-                await service.publish_list(session, space, caller, made.id)
-        began = clock.now()
-        traffic[PAGE_VIEW][made.id] = (began, end, sample.daily_views)
-        for place, entry in enumerate(entries, 1):
-            # The first links get most of the clicks.
-            traffic[ENTRY_CLICK][entry.id] = (began, end, sample.daily_views * 0.6 / place)
-        clock.advance(60)
-    return len(SAMPLES), traffic
+        event = partial(_create_list, rt, timeline, space, owner, sample, traffic)
+        timeline.add(sample.share, event)
+    return traffic
+
+
+async def _create_list(
+    rt: Runtime,
+    timeline: Timeline,
+    space: Namespace,
+    owner: User,
+    sample: SampleList,
+    traffic: dict[int, dict[int, DailyTraffic]],
+) -> None:
+    caller = ListCaller(owner.id)
+    urls = [url for url, _, _ in sample.entries]
+    checked = await addresses.check_addresses(rt, ListClient(None, None, network=""), urls)
+    good = [url for url in checked if not isinstance(url, RefractError)]
+    async with rt.db.write() as session:
+        made, entries = await _fill_list(session, space, caller, sample, good)
+        if sample.slug:
+            await service.set_draft_slug(session, space, caller, made.id, sample.slug)
+            await service.publish_list(session, space, caller, made.id)
+    now, end, daily = rt.clock.now(), timeline.end, sample.daily_views
+    traffic[PAGE_VIEW][made.id] = DailyTraffic(now, end, daily)
+    for place, entry in enumerate(entries, 1):
+        # The first links get most of the clicks.
+        traffic[ENTRY_CLICK][entry.id] = DailyTraffic(now, end, daily * 0.6 / place)
 
 
 async def _fill_list(
