@@ -38,8 +38,9 @@ from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
 from refract.names import service as names
 from refract.names.models import NameTarget
+from refract.web import flash
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
-from refract.web.i18n import gettext
+from refract.web.i18n import gettext, ngettext
 from refract.web.networks import client_network
 from refract.web.routing import large_body
 
@@ -167,11 +168,16 @@ async def claim_lists(
     list_id: Annotated[Id | None, Form()] = None,
 ) -> Response:
     """Add the lists of this browser to the account, and return to the list shown before."""
-    creator = client.caller.creator
+    creator, claimed = client.caller.creator, []
     if creator is not None:
         async with rt.db.write() as session:
-            await service.claim_lists(session, actor.user.id, creator)
-    return RedirectResponse("/app/lists", 303) if list_id is None else redirect_to_list(list_id)
+            claimed = await service.claim_lists(session, actor.user.id, creator)
+    response = RedirectResponse("/app/lists", 303) if list_id is None else redirect_to_list(list_id)
+    message = ngettext(
+        "Added {n} list to your account", "Added {n} lists to your account", len(claimed)
+    )
+    flash.add(response, rt, message)
+    return response
 
 
 @router.get("/app/lists/availability")
