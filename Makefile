@@ -110,9 +110,10 @@ proof: $(READY)  ## Run one long proof: make proof NAME; without a name, list th
 screens: $(READY)  ## Take screenshots of every screen in a real browser
 	$(WITH_SERVICES) --only chromium -- $(BIN)/python -m tools.screens $(ARGS)
 
-docs: $(READY)  ## Generate the reference pages
+docs: $(READY)  ## Generate the reference pages and the comparison of the README
 	$(BIN)/python -m tools.api_examples
 	$(BIN)/python -m tools.docs $(ARGS)
+	$(BIN)/python -m tools.comparison
 
 messages: $(READY)  ## Extract messages for translation and update the catalogues
 	$(BIN)/python -m tools.messages $(ARGS)

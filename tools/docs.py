@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import typer
+from fastapi import FastAPI
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 from typer.core import TyperGroup
@@ -65,7 +66,7 @@ EVERYWHERE = {error.code for error in (*openapi.COMMON, *dependencies.GUARD_ERRO
 
 def pages() -> dict[str, str]:
     """Each page's name and content."""
-    document = _document()
+    document = build_sample_api().openapi()
     made = {
         "settings.md": settings_page(),
         "errors.md": errors_page(),
@@ -75,8 +76,8 @@ def pages() -> dict[str, str]:
     return {name: f"{NOTE}{text}".rstrip() + "\n" for name, text in made.items()}
 
 
-def _document() -> dict[str, Any]:
-    """The OpenAPI document of an installation that nobody runs."""
+def build_sample_api() -> FastAPI:
+    """The pages and the API of an installation that nobody runs."""
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(data_dir=Path(folder), base_url=EXAMPLE_URL)
         clock = SystemClock()
@@ -87,7 +88,7 @@ def _document() -> dict[str, Any]:
             ids=SnowflakeGenerator(0, clock),
             secret=Secret(b"d" * 32),
         )
-        return build_api(runtime).openapi()
+        return build_api(runtime)
 
 
 def _table(*head: str) -> list[str]:
