@@ -250,3 +250,22 @@ async def test_a_change_is_confirmed_with_its_undo(rt: Runtime, client: AsyncCli
     after = (await client.get("/app/admin/people", headers=browser | cookies)).text
     assert "Suspended Ada" in after
     assert f'action="/app/admin/people/{ada.id}/restore"' in after
+
+
+@on_sqlite
+async def test_administrators_are_not_offered_to_lock_themselves_out(
+    rt: Runtime, client: AsyncClient
+) -> None:
+    """Finding: Suspend, Demote and Delete on one's own row were refused only afterwards."""
+    ada, _ = await _person(rt, "ada")
+    async with rt.db.write() as session:
+        admin = await make.admin(session, rt, "rita")
+        browser = by_cookie(rt, await make.cookie(session, rt, admin)) | {"Accept": "text/html"}
+
+    page = (await client.get("/app/admin/people", headers=browser)).text
+
+    for action in ("suspend", "delete"):
+        assert f'action="/app/admin/people/{ada.id}/{action}"' in page
+        assert f'action="/app/admin/people/{admin.id}/{action}"' not in page
+    assert f'action="/app/admin/people/{ada.id}/promote"' in page
+    assert f'action="/app/admin/people/{admin.id}/demote"' not in page

@@ -44,3 +44,16 @@ async def test_a_repeated_post_is_one_change_even_when_the_session_was_seen_long
     assert (first.status_code, second.status_code) == (201, 201)
     assert second.json()["id"] == first.json()["id"]
     assert second.json()["key"] is None
+
+
+async def test_a_key_without_permissions_is_refused(rt: Runtime, client: AsyncClient) -> None:
+    """Finding: an empty list of scopes gave a key with `read` and `write`."""
+    async with rt.db.write() as session:
+        browser = by_cookie(rt, await make.cookie(session, rt, await make.person(session, rt)))
+
+    wish = {"name": "nothing", "scopes": []}
+    refused = await client.post("/api/v1/keys", headers=browser, json=wish)
+
+    assert refused.status_code == 422
+    async with rt.db.read() as session:
+        assert await session.scalar(select(ApiKey).where(ApiKey.name == "nothing")) is None

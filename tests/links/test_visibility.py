@@ -73,6 +73,22 @@ async def test_everyone_signed_in_may_follow_a_signed_in_link(
 
 
 @on_sqlite
+async def test_a_name_that_somebody_may_not_open_is_not_offered_as_free(
+    rt: Runtime, client: AsyncClient, ada: User, bob: User
+) -> None:
+    """Finding: "It is free. Make it yours?" stood below a secure link of somebody else."""
+    async with rt.db.write() as session:
+        await make.link(session, rt, ada, name="expenses", visibility="secure")
+        as_bob = by_cookie(rt, await make.cookie(session, rt, bob)) | PAGE
+
+    taken, free = [await client.get(path, headers=as_bob) for path in ("/expenses", "/nobodys")]
+
+    assert (taken.status_code, free.status_code) == (404, 404)
+    assert "Create /nobodys" in free.text
+    assert "Create /expenses" not in taken.text
+
+
+@on_sqlite
 @pytest.mark.parametrize("status", [301, 308])
 @pytest.mark.parametrize("visibility", list(Visibility))
 async def test_browsers_keep_no_redirect_of_a_restricted_link(
