@@ -12,19 +12,14 @@ the bar is 1.5 times in every zone, in six queries at most.
 
 import argparse
 import asyncio
-import os
 import random
-import tempfile
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
-from sqlalchemy import make_url, text
-
 from bench._common import busy, table, write
-from refract import migrations
+from bench._runtime import own_runtime
 from refract.cli.demo.traffic import TrafficPlan, make_visits
 from refract.clicks import stats
 from refract.clicks.models import ClickRollup
@@ -34,13 +29,9 @@ from refract.clicks.rollups.granularity import QUARTER, start_of, to_datetime
 from refract.clicks.rollups.sketches import HASH_BYTES, VisitorSketch
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import StatsQuery
-from refract.core.clock import ManualClock
 from refract.core.db.bulk import insert_rows
-from refract.core.db.session import Database, count_statements
-from refract.core.ids import SnowflakeGenerator
+from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
-from refract.core.secrets import Secret
-from refract.core.settings.model import Settings
 from refract.links.access import LinkCaller
 from tests import make
 
@@ -112,20 +103,6 @@ def _row(
     }
 
 
-async def own_database(dialect: str, folder: Path, bench: str) -> str:
-    """The URL of a new database of this bench's own."""
-    if dialect == "sqlite":
-        return f"sqlite:///{folder / 'bench.db'}"
-    server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]
-    admin = Database(Settings(data_dir=folder, database_url=server))
-    name = f"bench_{bench}_{os.getpid()}"
-    async with admin.engine.connect() as connection:
-        autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await autocommit.execute(text(f"CREATE DATABASE {name}"))
-    await admin.close()
-    return make_url(server).set(database=name).render_as_string(hide_password=False)
-
-
 async def _fill(
     rt: Runtime, sizes: dict[str, int], values: dict[str, int]
 ) -> tuple[LinkCaller, dict[str, int]]:
@@ -153,25 +130,11 @@ async def measure(
     dialect: str, sizes: dict[str, int], zones: tuple[str, ...], rounds: int, values: dict[str, int]
 ) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(
-            data_dir=Path(folder),
-            database_url=await own_database(dialect, Path(folder), "dashboard"),
-            secret_key="s" * 40,  # type: ignore[arg-type]
-        )
-        db, clock = Database(settings), ManualClock(NOW)
-        await migrations.upgrade(db)
-        rt = Runtime(
-            settings=settings,
-            db=db,
-            clock=clock,
-            ids=SnowflakeGenerator(1, clock, wait=clock.advance),
-            secret=Secret(b"s" * 40),
-        )
+    async with own_runtime(dialect, "dashboard", NOW) as rt:
         who, links = await _fill(rt, sizes, values)
         for zone in zones:
             asked: list[str] = []
-            stop = count_statements(db.read_engine, asked.append)
+            stop = count_statements(rt.db.read_engine, asked.append)
             shown = {name: await _dashboard(rt, who, link, zone) for name, link in links.items()}
             stop()
             best = dict.fromkeys(links, float("inf"))
@@ -192,7 +155,6 @@ async def measure(
                 "milliseconds": {name: seconds * 1000 for name, seconds in best.items()},
                 "ratio": best["big"] / best["small"],
             }
-        await db.close()
     return found
 
 

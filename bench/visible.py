@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench._common import AGENT, busy, table, write
-from bench.dashboard import own_database
+from bench._runtime import own_database
 from refract.core.runtime import open_runtime
 from refract.core.settings.model import Settings
 from tests import make

@@ -227,6 +227,7 @@ ROWS: dict[str, Row] = {
     "GET /app/analytics": Row(SIGNED_IN_READ),
     "GET /app/analytics/live": Row(SIGNED_IN_READ),
     "GET /app/analytics/export.csv": Row(SIGNED_IN_READ),
+    "GET /app/analytics/chart.svg": Row(SIGNED_IN_READ),
     "GET /app/analytics/details/{dimension}": Row(SIGNED_IN_READ),
     "POST /app/links": Row(SIGNED_IN_WRITE, form={"destination": "https://example.com/form"}),
     "POST /app/links/bulk": Row(SIGNED_IN_WRITE, form={"act": "disable"}),

@@ -605,6 +605,7 @@ FIGURES: dict[str, Any] = {
     },
     "live": None,
     "export": "/app/analytics/export.csv?range=30d",
+    "chart_export": "/app/analytics/chart.svg?range=30d",
     "clicks_export": "/api/v1/links/1/stats/export?from=2026-02-13",
     "recent": RECENT,
 }

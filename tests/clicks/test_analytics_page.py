@@ -4,11 +4,13 @@ import csv
 import io
 from datetime import UTC, datetime, timedelta
 from urllib.parse import parse_qs, urlsplit
+from xml.etree import ElementTree as ET
 
 import pytest
 from httpx import AsyncClient
 
 from refract.clicks.stats.calendar import Granularity
+from refract.clicks.stats.charts import choose_step, draw_chart
 from refract.clicks.stats.labels import get_label, get_site_name
 from refract.clicks.stats.period import parse_period
 from refract.core.clock import ManualClock
@@ -96,6 +98,39 @@ async def test_what_is_shown_can_be_downloaded(
     assert [row["label"] for row in rows if row["section"] == "links"] == ["/first"]
     details = await client.get("/app/analytics/details/browsers?range=7d", headers=cookie)
     assert "Firefox" in details.text
+
+
+async def test_the_chart_can_be_downloaded_as_svg(
+    rt: Runtime, clock: ManualClock, client: AsyncClient, ada: User
+) -> None:
+    links, cookie = await _world(rt, clock, ada)
+    page = (await client.get("/app/analytics?range=7d&device=desktop", headers=cookie)).text
+    href = next(part.split('"')[0] for part in page.split('href="') if "chart.svg" in part)
+    assert "device=desktop" in href
+    answer = await client.get(href.replace("&amp;", "&"), headers=cookie)
+    assert answer.headers["content-type"] == "image/svg+xml"
+    assert ".svg" in answer.headers["content-disposition"]
+    picture = ET.fromstring(answer.text)  # noqa: S314 - our own
+    texts = [element.text for element in picture.iter("{http://www.w3.org/2000/svg}text")]
+    assert "Clicks" in texts
+    assert "Sep 6, 2026" in texts
+    assert "4" in texts  # the highest mark of the axis: clicks of phones are left out
+    assert "5" not in texts
+    whole = await client.get(f"/app/links/{links[1]}?range=7d", headers=cookie)
+    assert f"chart.svg?range=7d&amp;link={links[1]}" in whole.text
+
+
+@pytest.mark.parametrize(
+    ("highest", "step"), [(0, 1), (5, 1), (6, 2), (11, 5), (26, 10), (1_000, 200), (1_001, 500)]
+)
+def test_marks_of_an_axis_are_round_numbers(highest: int, step: int) -> None:
+    assert choose_step(highest) == step
+
+
+def test_a_chart_of_one_point_or_of_odd_labels_is_valid() -> None:
+    series = [{"label": "<Clicks> & more", "values": [3]}]
+    picture = draw_chart({"at": [0], "series": series, "running": True}, ["<b>"])
+    assert ET.fromstring(picture).tag.endswith("svg")  # noqa: S314
 
 
 async def test_clicks_of_the_last_half_hour_are_listed_without_telling_who(

@@ -1,5 +1,6 @@
 """Archived clicks are read in processes of their own."""
 
+import asyncio
 import os
 from collections.abc import Generator
 from contextlib import aclosing
@@ -9,6 +10,7 @@ import pytest
 
 from refract.clicks.archive import processes
 from refract.clicks.archive.processes import ArchiveProcesses, ArchiveReadFailed
+from refract.clicks.archive.service import ArchiveFileMissing
 from refract.core.runtime import Runtime
 from tests.waiting import eventually
 
@@ -19,6 +21,11 @@ def count_up(last: int) -> Generator[int, None, None]:
 
 def fail() -> None:
     raise LookupError("nothing there")
+
+
+async def refuse(name: str) -> None:
+    await asyncio.sleep(0)
+    raise ArchiveFileMissing(day="2026-05-01", name=name)
 
 
 async def test_a_process_is_used_again_and_ends_with_the_runtime(rt: Runtime) -> None:
@@ -39,6 +46,22 @@ async def test_an_error_is_raised_here_and_the_process_goes_on(rt: Runtime) -> N
         with pytest.raises(ArchiveReadFailed, match="LookupError: nothing there"):
             await process.call(fail)
         assert await process.call(os.getpid) == pid
+
+
+async def test_an_error_of_the_product_stays_what_it_is(rt: Runtime) -> None:
+    async with rt.singleton(ArchiveProcesses).acquire() as process:
+        with pytest.raises(ArchiveFileMissing, match="gone.parquet is missing"):
+            await process.run(refuse, "gone.parquet")
+        assert await process.call(os.getpid) != os.getpid()
+
+
+async def test_two_idle_processes_stay_at_most(rt: Runtime) -> None:
+    pool = rt.singleton(ArchiveProcesses)
+    async with pool.acquire() as first, pool.acquire() as second, pool.acquire() as third:
+        used = (first, second, third)
+    assert [process.is_alive for process in used] == [False, True, True]
+    async with pool.acquire() as process:
+        assert process is second  # the last one that became idle
 
 
 async def test_a_reader_that_leaves_early_takes_its_process_with_it(rt: Runtime) -> None:

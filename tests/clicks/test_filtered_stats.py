@@ -1,5 +1,5 @@
 """Statistics with none, one and two filters equal a count by hand, of clicks in the database and
-in files.
+in files, while clicks arrive and are archived.
 """
 
 import random
@@ -14,7 +14,7 @@ from refract.clicks import stats
 from refract.clicks.archive import service as archive
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.granularity import to_seconds
-from refract.clicks.spool.format import LINK_CLICK, PREFETCH, PRIVATE
+from refract.clicks.spool.format import LINK_CLICK, PAGE_VIEW, PREFETCH, PRIVATE
 from refract.clicks.spool.writer import SpoolWriter
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.filtered import FilteredStats
@@ -31,6 +31,7 @@ from tests.clicks.traffic import Sent
 NODE = "here"
 DAYS = 20
 FLAGS = (0, 0, 0, 0, PREFETCH, PRIVATE, PRIVATE | PREFETCH)
+KINDS = (LINK_CLICK, LINK_CLICK, LINK_CLICK, PAGE_VIEW)
 PAIRS = [(), ("countries",), ("devices",), ("referrers", "devices"), ("countries", "browsers"),
          ("campaigns", "systems"), ("nodes", "countries")]  # fmt: skip
 
@@ -50,7 +51,7 @@ class Traffic:
             Sent(
                 now - self.chance.randrange(1, days * traffic.DAY),
                 pick(self.links),
-                LINK_CLICK,
+                pick(KINDS),
                 pick(FLAGS),
                 pick(traffic.NETWORKS),
                 pick(list(traffic.AGENTS)),
@@ -70,7 +71,12 @@ class Traffic:
         while True:
             click = self.chance.choice(self.sent)
             values = {name: value_of(click, name) for name in dimensions}
-            if is_person(click) and all(values.values()) and not click.flags & PRIVATE:
+            if (
+                click.kind == LINK_CLICK
+                and is_person(click)
+                and all(values.values())
+                and not click.flags & PRIVATE
+            ):
                 return values
 
     def match(self, links: list[int], values: dict[str, str], begin: int, end: int) -> list[Sent]:
@@ -78,6 +84,7 @@ class Traffic:
             click
             for click in self.sent
             if click.target in links
+            and click.kind == LINK_CLICK
             and begin <= click.at < end
             and (
                 not values
@@ -162,13 +169,21 @@ async def test_figures_with_filters_equal_a_count_by_hand(
     async with rt.db.read() as session:
         tag = (await find_shared_tags(session, {"spring"}))["spring"]
     sent = Traffic(rt, tmp_path, [*mine, *plain, foreign], seed)
-    await sent.happen(900, DAYS)
-    await archive.archive_old_days(rt)
-    await sent.happen(60, DAYS)  # late ones: their days have files already
 
-    for number, dimensions in enumerate(PAIRS):
-        zone = ("UTC", "Asia/Kathmandu", "America/St_Johns")[number % 3]
-        values = sent.pick_filter(dimensions)
-        await compare(sent, LinkScope(mine[0]), [mine[0]], values, zone)
-        await compare(sent, AccountScope(ada.id), mine + plain, values, zone)
-        await compare(sent, TaggedLinksScope(ada.id, tag.id), mine, values, zone)
+    async def compare_scopes(pairs: list[tuple[str, ...]]) -> None:
+        for number, dimensions in enumerate(pairs):
+            zone = ("UTC", "Asia/Kathmandu", "America/St_Johns")[number % 3]
+            values = sent.pick_filter(dimensions)
+            await compare(sent, LinkScope(mine[0]), [mine[0]], values, zone)
+            await compare(sent, AccountScope(ada.id), mine + plain, values, zone)
+            await compare(sent, TaggedLinksScope(ada.id, tag.id), mine, values, zone)
+
+    await sent.happen(900, DAYS)  # all of them in the database
+    await compare_scopes(PAIRS[2:4])
+    await archive.archive_old_days(rt)
+    await compare_scopes(PAIRS[2:4])
+    await sent.happen(60, DAYS)  # late ones: their days have files already
+    await compare_scopes(PAIRS)
+    await archive.archive_old_days(rt)  # merges the files of these days
+    await sent.happen(60, 2)
+    await compare_scopes(PAIRS[2:4])

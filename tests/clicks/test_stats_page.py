@@ -5,8 +5,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from refract.clicks.stats.analytics import format_point, translate_value
 from refract.clicks.stats.calendar import Granularity
+from refract.clicks.stats.charts import format_point
+from refract.clicks.stats.panels import translate_value
 from refract.web.i18n import LANGUAGES, use_locale
 
 AT = datetime(2026, 8, 20, 15, tzinfo=UTC)

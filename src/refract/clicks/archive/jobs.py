@@ -6,6 +6,7 @@ from typing import ClassVar
 import structlog
 
 from refract.clicks.archive import service
+from refract.clicks.columns.service import build_missing_tables
 from refract.clicks.ingest.shared_facts import drop_unused_facts
 from refract.core.runtime import Runtime
 from refract.jobs.handlers import handles
@@ -24,6 +25,7 @@ async def archive_clicks(rt: Runtime, _job: ArchiveClicks) -> None:
     moved = await service.archive_old_days(rt)
     dropped = await service.drop_expired_files(rt)
     await service.sweep_files(rt)
+    await build_missing_tables(rt)
     await drop_unused_facts(rt)
     if moved or dropped:
         structlog.get_logger("refract.archive").info(

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 PARQUET_SUFFIX: Final = ".parquet"
 UNFINISHED_SUFFIX: Final = ".unfinished"
+TABLE_SUFFIX: Final = ".columns"
+"""Suffix of the table of a Parquet file, see `clicks.columns`."""
 MEMORY_LIMIT: Final = "256MB"
 SORT_COLUMNS: Final = ("at", "spool_id", "segment", "place")
 # Rows per call: the interpreter is blocked by DuckDB for as long as a call takes.
@@ -179,6 +181,11 @@ def _write_file(
     return ParquetFile(
         name, events, link_events, path.stat().st_size, first.astimezone(UTC), last.astimezone(UTC)
     )
+
+
+def get_table_name(name: str) -> str:
+    """Return the name of the table of a Parquet file."""
+    return name.removesuffix(PARQUET_SUFFIX) + TABLE_SUFFIX
 
 
 def sync_path(path: Path) -> None:

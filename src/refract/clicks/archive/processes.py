@@ -4,7 +4,8 @@ So DuckDB is not loaded where requests are served: it blocks the interpreter for
 takes, and its memory stays mapped.
 
 A process takes one function after the other from its standard input, as a pickle, and writes what
-each yields to its standard output. It ends when its input does, so none outlives its parent.
+each yields to its standard output. It ends when its input does, so none outlives its parent. What
+functions keep in their modules (see `clicks.columns.store`) lives as long as the process.
 """
 
 import asyncio
@@ -14,16 +15,17 @@ import pickle
 import struct
 import sys
 import traceback
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator
 from contextlib import aclosing, asynccontextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, Final, Literal, ParamSpec, TypeVar, cast
 
 import refract
+from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 
-IDLE_SECONDS: Final = 60.0
-"""How long a process waits for the next reader: starting one takes half a second."""
+IDLE_SECONDS: Final = 600.0
+"""How long a process waits for the next reader: a new one has to load recent clicks again."""
 MAX_COUNTERS: Final = 2
 _COMMAND: Final = (
     sys.executable,
@@ -31,7 +33,7 @@ _COMMAND: Final = (
     "from refract.clicks.archive.processes import main; main()",
 )
 _LENGTH: Final = struct.Struct("!I")
-_Reply = tuple[Literal["item", "end", "error"], Any]
+_Reply = tuple[Literal["item", "end", "refusal", "error"], Any]
 
 ReadArgs = ParamSpec("ReadArgs")
 ItemT = TypeVar("ItemT")
@@ -64,6 +66,15 @@ class ArchiveProcess:
             found = [result async for result in results]
         return cast("ItemT", found[0])
 
+    async def run(
+        self,
+        function: Callable[ReadArgs, Awaitable[ItemT]],
+        *args: ReadArgs.args,
+        **kwargs: ReadArgs.kwargs,
+    ) -> ItemT:
+        """Run a coroutine function of a module in the process, and return what it returns."""
+        return cast("ItemT", await self.call(function, *args, **kwargs))
+
     async def iterate(
         self,
         function: Callable[ReadArgs, Generator[ItemT, None, None]],
@@ -86,6 +97,9 @@ class ArchiveProcess:
                 yield value
                 continue
             self.is_idle = True
+            if kind == "refusal":
+                error, facts = value
+                raise error(**facts)
             if kind == "error":
                 raise ArchiveReadFailed(value)
             return
@@ -110,11 +124,11 @@ class ArchiveProcess:
 
 
 class ArchiveProcesses:
-    """The processes of a runtime that read archived clicks. The last idle one stays for a while."""
+    """The processes of a runtime that read archived clicks. Idle ones stay for a while."""
 
     def __init__(self, _rt: Runtime) -> None:
         self._all: set[ArchiveProcess] = set()
-        self._idle: ArchiveProcess | None = None
+        self._idle: list[ArchiveProcess] = []
         self._closing: set[asyncio.Task[None]] = set()
         self.counting = asyncio.Semaphore(MAX_COUNTERS)
         """Held while statistics are counted: requests wait instead of starting many processes."""
@@ -126,22 +140,22 @@ class ArchiveProcesses:
         try:
             yield process
         finally:
-            if process.is_idle and process.is_alive and self._idle is None:
-                self._idle = process
+            if process.is_idle and process.is_alive and len(self._idle) < MAX_COUNTERS:
+                self._idle.append(process)
                 loop = asyncio.get_running_loop()
                 process.idle_timer = loop.call_later(IDLE_SECONDS, self._end_idle, process)
             else:
                 await asyncio.shield(self._discard(process))
 
     async def _take_idle(self) -> ArchiveProcess | None:
-        process, self._idle = self._idle, None
-        if process is None:
-            return None
-        if process.idle_timer is not None:
-            process.idle_timer.cancel()
-        if process.is_alive:
-            return process
-        await self._discard(process)
+        """Return the process that was used last, which has most of what is needed in memory."""
+        while self._idle:
+            process = self._idle.pop()
+            if process.idle_timer is not None:
+                process.idle_timer.cancel()
+            if process.is_alive:
+                return process
+            await self._discard(process)
         return None
 
     async def _start(self) -> ArchiveProcess:
@@ -159,7 +173,7 @@ class ArchiveProcesses:
         return process
 
     def _end_idle(self, process: ArchiveProcess) -> None:
-        self._idle = None
+        self._idle.remove(process)
         task = asyncio.create_task(self._discard(process))
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
@@ -170,7 +184,7 @@ class ArchiveProcesses:
 
     async def close(self) -> None:
         """End all processes."""
-        self._idle = None
+        self._idle.clear()
         for process in list(self._all):
             await self._discard(process)
 
@@ -178,16 +192,21 @@ class ArchiveProcesses:
 def main() -> None:
     """Run functions from standard input until it ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    while head := source.read(_LENGTH.size):
-        function, args, kwargs = pickle.loads(source.read(*_LENGTH.unpack(head)))  # noqa: S301
-        try:
-            result = function(*args, **kwargs)
-            for item in result if inspect.isgenerator(result) else [result]:
-                _reply(sink, "item", item)
-        except Exception:  # noqa: BLE001 - raised again in the parent
-            _reply(sink, "error", traceback.format_exc())
-        else:
-            _reply(sink, "end", None)
+    with asyncio.Runner() as runner:
+        while head := source.read(_LENGTH.size):
+            function, args, kwargs = pickle.loads(source.read(*_LENGTH.unpack(head)))  # noqa: S301
+            try:
+                result = function(*args, **kwargs)
+                if inspect.iscoroutine(result):
+                    result = runner.run(result)
+                for item in result if inspect.isgenerator(result) else [result]:
+                    _reply(sink, "item", item)
+            except RefractError as exc:
+                _reply(sink, "refusal", (type(exc), exc.facts))
+            except Exception:  # noqa: BLE001 - raised again in the parent
+                _reply(sink, "error", traceback.format_exc())
+            else:
+                _reply(sink, "end", None)
 
 
 def _reply(sink: BinaryIO, kind: str, value: object) -> None:

@@ -26,8 +26,10 @@ from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.archive.parquet import (
     PARQUET_SUFFIX,
     SORT_COLUMNS,
+    TABLE_SUFFIX,
     UNFINISHED_SUFFIX,
     ParquetFile,
+    get_table_name,
     merge_files,
     write_rows,
 )
@@ -49,7 +51,8 @@ EXPORT_PREFIX: Final = ".export-"
 """Prefix of the folders in which exports are assembled."""
 _MAX_TRIES: Final = 5
 _FILE_PATTERN: Final = re.compile(
-    rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+{re.escape(PARQUET_SUFFIX)}({re.escape(UNFINISHED_SUFFIX)})?"
+    rf"\d{{4}}-\d\d-\d\d-\d+-[0-9a-f]+({re.escape(PARQUET_SUFFIX)}|{re.escape(TABLE_SUFFIX)})"
+    rf"({re.escape(UNFINISHED_SUFFIX)}.*)?"
 )
 _EVENT = cast("Table", ClickEvent.__table__)
 _ORDER = [_EVENT.c[name] for name in SORT_COLUMNS]
@@ -161,6 +164,7 @@ async def drop_expired_files(rt: Runtime) -> int:
     directory = ensure_directory(rt)
     for name in names:
         (directory / name).unlink(missing_ok=True)
+        (directory / get_table_name(name)).unlink(missing_ok=True)
     return len(names)
 
 
@@ -174,9 +178,8 @@ async def sweep_files(rt: Runtime, grace: float = GRACE_SECONDS) -> int:
         if _FILE_PATTERN.fullmatch(path.name) and path.stat().st_mtime <= before
     ]
     async with rt.db.read() as session:
-        wanted = set(
-            await session.scalars(select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None)))
-        )
+        names = await list_names(session)
+    wanted = {*names, *map(get_table_name, names)}
     unwanted = [path for path in found if path.name not in wanted]
     for path in unwanted:
         path.unlink(missing_ok=True)
@@ -193,6 +196,12 @@ async def list_files(session: ReadSession, first: date, last: date) -> list[Arch
         ArchiveFile.day >= first, ArchiveFile.day <= last, ArchiveFile.dropped_at.is_(None)
     )
     return list(await session.scalars(wanted.order_by(ArchiveFile.day, ArchiveFile.part)))
+
+
+async def list_names(session: ReadSession) -> list[str]:
+    """Return the names of all files that should exist."""
+    wanted = select(ArchiveFile.name).where(ArchiveFile.dropped_at.is_(None))
+    return list(await session.scalars(wanted))
 
 
 class ArchiveSummary(NamedTuple):

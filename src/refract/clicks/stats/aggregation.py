@@ -11,8 +11,8 @@ from refract.clicks.rollups.breakdowns import DIMENSIONS, OTHER_VALUES
 from refract.clicks.rollups.granularity import DAY, GRAIN_SECONDS, MONTH, to_datetime
 from refract.clicks.stats.calendar import SeriesBucket
 from refract.clicks.stats.labels import get_label
-from refract.clicks.stats.queries import StatsRow
 from refract.clicks.stats.results import Breakdown, ClickCounts, LinkClicks, SeriesPoint, ValueShare
+from refract.clicks.stats.target_groups import StatsRow
 
 DEFAULT_LIMITS: Final = {
     dimension: 5 if dimension in ("browsers", "systems") else 10 for dimension in DIMENSIONS

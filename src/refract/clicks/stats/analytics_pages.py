@@ -9,25 +9,27 @@ from urllib.parse import urlencode
 from fastapi import Request
 from starlette.responses import RedirectResponse, Response
 
+from refract.clicks.columns.dimensions import LINKS
 from refract.clicks.stats import require_stats_access
 from refract.clicks.stats.analytics import (
-    PANEL_TITLES,
-    AnalyticsRequest,
     build_analytics,
-    build_links_panel,
-    build_panel,
     build_recent,
+    load_before,
     load_dashboard,
     load_link_names,
 )
+from refract.clicks.stats.analytics_request import AnalyticsRequest
 from refract.clicks.stats.calendar import StatsQuery
-from refract.clicks.stats.filters import LINKS, ClickFilter
+from refract.clicks.stats.charts import build_chart, build_rows, draw_chart
+from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import (
     find_tag_scope,
     load_scope_breakdown,
     load_scope_stats,
 )
 from refract.clicks.stats.pages import get_time_zone
+from refract.clicks.stats.panels import PANEL_TITLES, build_links_panel, build_panel
+from refract.clicks.stats.period import AnalyticsPeriod
 from refract.clicks.stats.results import LinkDashboard
 from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
 from refract.core.clock import format_utc
@@ -84,12 +86,24 @@ async def export_shown(request: Request, actor: ReadCaller, rt: Rt) -> Response:
     names = await load_link_names(rt, [link.id for link in found.stats.links])
     text = io.StringIO()
     csv.writer(text).writerows(_iter_csv(found, names))
-    name = f"analytics-{period.begin}-{period.end}.csv"
-    return Response(
-        text.getvalue(),
-        media_type="text/csv; charset=utf-8",
-        headers={"Content-Disposition": f'attachment; filename="{name}"'},
-    )
+    return _build_download(text.getvalue(), "text/csv; charset=utf-8", period, "csv")
+
+
+@router.get(PATH + "/chart.svg")
+async def export_chart(request: Request, actor: ReadCaller, rt: Rt) -> Response:
+    """Download the chart as a picture that can be scaled and edited."""
+    asked = await parse_request(request, rt, actor)
+    period = await asked.parse_period(rt)
+    found = await load_scope_stats(rt, asked.scope, asked.chosen, period.query, asked.now, links=0)
+    chart = build_chart(found, await load_before(rt, asked, period), asked.now)
+    picture = draw_chart(chart, [row[0] for row in build_rows(found)])
+    return _build_download(picture, "image/svg+xml", period, "svg")
+
+
+def _build_download(text: str, media_type: str, period: AnalyticsPeriod, ending: str) -> Response:
+    name = f"analytics-{period.begin}-{period.end}.{ending}"
+    headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return Response(text, media_type=media_type, headers=headers)
 
 
 @router.get(PATH + "/details/{dimension}")

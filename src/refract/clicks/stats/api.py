@@ -10,10 +10,10 @@ from starlette.responses import StreamingResponse
 
 from refract.clicks import stats
 from refract.clicks.archive.service import ArchiveFileMissing
+from refract.clicks.columns.dimensions import CAMPAIGN_COLUMNS
 from refract.clicks.rollups.granularity import to_datetime
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams
-from refract.clicks.stats.events import CAMPAIGN_COLUMNS
 from refract.clicks.stats.export import ClickExportFormat, stream_export
 from refract.clicks.stats.filters import MAX_FILTER_LENGTH, ClickFilter
 from refract.clicks.stats.live import LiveTotals, LiveTotalsWatcher, stream_totals

@@ -34,6 +34,7 @@ from refract.clicks.archive.service import (
     require_files,
     use_snapshot,
 )
+from refract.clicks.columns.dimensions import CAMPAIGN_COLUMNS
 from refract.clicks.models import ClickEvent
 from refract.clicks.queries import EVENT_COLUMNS, select_events
 from refract.clicks.spool.format import LINK_CLICK
@@ -46,13 +47,6 @@ if TYPE_CHECKING:
 PAGE_SIZE: Final = 1_000
 MAX_ARCHIVED_EVENTS: Final = 100_000
 """Maximum number of archived events, of all links, in one window."""
-CAMPAIGN_COLUMNS: Final = {
-    "sources": "utm_source",
-    "mediums": "utm_medium",
-    "terms": "utm_term",
-    "contents": "utm_content",
-}
-"""Dimensions that only single events have: roll-ups keep campaigns alone."""
 _ONE_DAY: Final = timedelta(days=1)
 _TICK: Final = timedelta(microseconds=1)
 _EVENT = cast("Table", ClickEvent.__table__)

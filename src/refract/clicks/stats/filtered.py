@@ -1,4 +1,8 @@
-"""Statistics of the clicks that a filter matches, and the latest of them one by one."""
+"""Statistics of the clicks that a filter matches, and the latest of them one by one.
+
+Roll-ups cannot answer filters, so single clicks are counted: in a process of its own, which keeps
+them as columns (`clicks.columns`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -7,6 +11,9 @@ from typing import Final
 
 from sqlalchemy import func
 
+from refract.clicks.archive.processes import ArchiveProcesses
+from refract.clicks.columns.dimensions import LINKS, VALUE_EXPRESSIONS
+from refract.clicks.columns.requests import CountRequest, CountResult
 from refract.clicks.queries import EVENT_COLUMNS, select_events
 from refract.clicks.rollups.breakdowns import DIMENSIONS
 from refract.clicks.rollups.granularity import to_datetime
@@ -19,19 +26,20 @@ from refract.clicks.stats.calendar import (
     build_buckets,
     round_to_rollups,
 )
-from refract.clicks.stats.event_counts import EventCounts, count_events, match_targets
-from refract.clicks.stats.filters import LINKS, VALUE_EXPRESSIONS, ClickFilter, match_events
+from refract.clicks.stats.filters import ClickFilter, match_events
 from refract.clicks.stats.results import (
     Breakdown,
+    ClickCounts,
     LinkClicks,
     LinkDashboard,
     PreviousPeriod,
     SeriesPoint,
     StatsResult,
 )
-from refract.clicks.stats.scope import StatsScope
+from refract.clicks.stats.scope import StatsScope, match_targets
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
+from refract.core.settings.model import Settings
 
 RECENT_MINUTES: Final = 30
 MAX_RECENT: Final = 10
@@ -54,7 +62,7 @@ class FilteredStats:
         begin, end = int(found.begin.timestamp()), int(found.end.timestamp())
         ranked = {
             dimension: aggregation.rank_values(
-                dimension, counts.values[dimension], counts.totals.clicks, begin, end, None
+                dimension, counts.values[dimension], counts.clicks, begin, end, None
             )
             for dimension in DIMENSIONS
         }
@@ -79,19 +87,19 @@ class FilteredStats:
         """Return the clicks by the values of a dimension, and the most clicked links."""
         begin, end = round_to_rollups(await self._load_progress(), stats_query.get_range(now))
         dimensions = (dimension, LINKS) if links else (dimension,)
-        counts = await count_events(self.rt, self.scope, self.chosen, [begin, end], *dimensions)
+        counts = await self._count([begin, end], *dimensions)
         found = aggregation.rank_values(
-            dimension, counts.values[dimension], counts.totals.clicks, begin, end, limit
+            dimension, counts.values[dimension], counts.clicks, begin, end, limit
         )
         return replace(found, links=_rank_links(counts, links))
 
     async def _load(
         self, stats_query: StatsQuery, now: datetime, dimensions: Sequence[str], links: int
-    ) -> tuple[StatsResult, EventCounts]:
+    ) -> tuple[StatsResult, CountResult]:
         span = stats_query.get_range(now)
         buckets = build_buckets(span, stats_query.granularity, await self._load_progress())
         edges = [buckets[0].begin, *(bucket.end for bucket in buckets)]
-        counts = await count_events(self.rt, self.scope, self.chosen, edges, *dimensions)
+        counts = await self._count(edges, *dimensions)
         begin, end = to_datetime(edges[0]), to_datetime(edges[-1])
         kept_from = to_datetime(counts.kept_from) if counts.kept_from > edges[0] else None
         found = StatsResult(
@@ -99,7 +107,7 @@ class FilteredStats:
             end,
             stats_query.granularity,
             span.zone.key,
-            counts.totals,
+            ClickCounts(counts.clicks, counts.uniques, counts.bots),
             await self._load_previous(TimeRange(edges[0], edges[-1], span.zone).previous)
             if stats_query.compare
             else None,
@@ -110,22 +118,33 @@ class FilteredStats:
         return found, counts
 
     async def _load_previous(self, span: TimeRange) -> PreviousPeriod:
-        counts = await count_events(self.rt, self.scope, self.chosen, [span.begin, span.end])
-        totals = counts.totals
-        return PreviousPeriod(
-            totals.clicks,
-            totals.uniques,
-            totals.bots,
-            to_datetime(span.begin),
-            to_datetime(span.end),
-        )
+        counts = await self._count([span.begin, span.end])
+        begin, end = to_datetime(span.begin), to_datetime(span.end)
+        return PreviousPeriod(counts.clicks, counts.uniques, counts.bots, begin, end)
+
+    async def _count(self, edges: Sequence[int], *dimensions: str) -> CountResult:
+        """Count clicks by bucket and by value.
+
+        `edges` are the beginnings of the buckets and the end of the last one, on quarter hours.
+        """
+        request = CountRequest(self.scope, self.chosen.values, edges, dimensions)
+        processes = self.rt.singleton(ArchiveProcesses)
+        async with processes.counting, processes.acquire() as process:
+            return await process.run(_count_clicks, self.rt.settings, request)
 
     async def _load_progress(self) -> RollupProgress:
         async with self.rt.db.read() as session:
             return await load_progress(session)
 
 
-def _build_series(buckets: Sequence[SeriesBucket], counts: EventCounts) -> list[SeriesPoint]:
+async def _count_clicks(settings: Settings, request: CountRequest) -> CountResult:
+    """Count clicks, in the process that keeps them."""
+    from refract.clicks.columns.store import count_clicks  # noqa: PLC0415 - heavy: loads numpy
+
+    return await count_clicks(settings, request)
+
+
+def _build_series(buckets: Sequence[SeriesBucket], counts: CountResult) -> list[SeriesPoint]:
     return [
         SeriesPoint(
             to_datetime(bucket.begin),
@@ -139,7 +158,7 @@ def _build_series(buckets: Sequence[SeriesBucket], counts: EventCounts) -> list[
     ]
 
 
-def _rank_links(counts: EventCounts, limit: int) -> list[LinkClicks]:
+def _rank_links(counts: CountResult, limit: int) -> list[LinkClicks]:
     if not limit:
         return []
     ranked = sorted((-clicks, int(link)) for link, clicks in counts.values[LINKS].items())

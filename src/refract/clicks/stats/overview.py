@@ -4,7 +4,9 @@ Links are summed up one by one while there are few. A user with many gets roll-u
 together, built after the first request.
 """
 
+from collections.abc import Awaitable, Callable
 from datetime import datetime
+from typing import TypeVar
 
 import structlog
 
@@ -14,6 +16,7 @@ from refract.clicks.stats import Breakdown, LinkDashboard, StatsQuery, StatsResu
 from refract.clicks.stats.filtered import FilteredStats
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.scope import StatsScope, TaggedLinksScope
+from refract.core.db.session import ReadSession
 from refract.core.errors import Unavailable
 from refract.core.runtime import Runtime
 from refract.tags.grammar import slugify
@@ -21,6 +24,7 @@ from refract.tags.queries import find_shared_tags
 
 _log = structlog.get_logger("refract.stats")
 _NO_TAG = 0
+SummedT = TypeVar("SummedT", LinkDashboard, StatsResult, Breakdown)
 
 
 async def find_tag_scope(rt: Runtime, user_id: int, tag: str) -> tuple[TaggedLinksScope, str]:
@@ -45,11 +49,11 @@ async def load_scope_dashboard(
     """Return totals, a series, every breakdown and the most clicked links."""
     if chosen:
         return await FilteredStats(rt, scope, chosen).load_dashboard(stats_query, now, links=links)
-    async with rt.db.read() as session:
-        found = await stats.get_scope_dashboard(session, scope, stats_query, now, links=links)
-    if found.stats.is_costly:
-        await _request_rollups(rt, scope)
-    return found
+    return await _sum_rollups(
+        rt,
+        scope,
+        lambda session: stats.get_scope_dashboard(session, scope, stats_query, now, links=links),
+    )
 
 
 async def load_scope_stats(
@@ -64,11 +68,9 @@ async def load_scope_stats(
     """Return totals, a series and the most clicked links."""
     if chosen:
         return await FilteredStats(rt, scope, chosen).load_stats(stats_query, now, links=links)
-    async with rt.db.read() as session:
-        found = await stats.get_stats(session, scope, stats_query, now, links=links)
-    if found.is_costly:
-        await _request_rollups(rt, scope)
-    return found
+    return await _sum_rollups(
+        rt, scope, lambda session: stats.get_stats(session, scope, stats_query, now, links=links)
+    )
 
 
 async def load_scope_breakdown(  # noqa: PLR0913 - what is counted, by what, and how many
@@ -87,10 +89,21 @@ async def load_scope_breakdown(  # noqa: PLR0913 - what is counted, by what, and
         return await FilteredStats(rt, scope, chosen).load_breakdown(
             dimension, stats_query, now, limit=limit, links=links
         )
-    async with rt.db.read() as session:
-        found = await stats.get_breakdown(
+    return await _sum_rollups(
+        rt,
+        scope,
+        lambda session: stats.get_breakdown(
             session, scope, dimension, stats_query, now, limit=limit, links=links
-        )
+        ),
+    )
+
+
+async def _sum_rollups(
+    rt: Runtime, scope: StatsScope, load: Callable[[ReadSession], Awaitable[SummedT]]
+) -> SummedT:
+    """Return what is summed up from roll-ups; if that was costly, let the scope have its own."""
+    async with rt.db.read() as session:
+        found = await load(session)
     if found.is_costly:
         await _request_rollups(rt, scope)
     return found

@@ -25,11 +25,10 @@ from refract.clicks.rollups.packs import iter_entries
 from refract.clicks.spool.format import LINK_CLICK
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.calendar import parse_zone
-from refract.clicks.stats.event_counts import match_targets
 from refract.clicks.stats.filters import ClickFilter
 from refract.clicks.stats.overview import load_scope_stats
 from refract.clicks.stats.period import to_moment
-from refract.clicks.stats.scope import AccountScope, StatsScope
+from refract.clicks.stats.scope import AccountScope, StatsScope, match_targets
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime

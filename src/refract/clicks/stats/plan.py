@@ -14,8 +14,9 @@ from refract.clicks.stats.calendar import (
     build_buckets,
     round_to_rollups,
 )
-from refract.clicks.stats.queries import RollupQuery, StatsRow, TargetGroup
+from refract.clicks.stats.queries import RollupQuery
 from refract.clicks.stats.results import Breakdown, LinkClicks, PreviousPeriod, StatsResult
+from refract.clicks.stats.target_groups import StatsRow, TargetGroup
 from refract.core.db.session import ReadSession
 
 

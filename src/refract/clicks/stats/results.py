@@ -103,3 +103,7 @@ class LinkDashboard:
 
     stats: StatsResult
     breakdowns: dict[str, Breakdown]
+
+    @property
+    def is_costly(self) -> bool:
+        return self.stats.is_costly

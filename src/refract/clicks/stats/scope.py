@@ -6,10 +6,11 @@ A further scope (a team, a domain) is one more class with the same two methods.
 from dataclasses import dataclass
 from typing import Protocol
 
-from sqlalchemy import Select, and_, select
+from sqlalchemy import BigInteger, ColumnElement, Select, and_, literal, select
 
+from refract.clicks.queries import EVENT_COLUMNS
 from refract.clicks.spool.format import LINK_CLICK
-from refract.clicks.stats.queries import TargetGroup, group_target, group_user_links
+from refract.clicks.stats.target_groups import TargetGroup, group_target, group_user_links
 from refract.core.db.session import ReadSession
 from refract.links.models import USER_LINKS, LinkOwner, LinkTag
 
@@ -44,7 +45,7 @@ class LinkScope:
         return group_target(self.link_id, self.kind)
 
     def select_links(self) -> Select[int]:
-        raise NotImplementedError("The id is known.")
+        return select(literal(self.link_id, BigInteger))
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,3 +90,17 @@ class TaggedLinksScope:
             .join(LinkOwner, LinkOwner.link_id == LinkTag.link_id)
             .where(LinkTag.tag_id == self.tag_id, LinkOwner.user_id == self.user_id)
         )
+
+
+def match_targets(scope: StatsScope, *, is_brief: bool = False) -> ColumnElement[bool]:
+    """Return the condition of events on the links of a scope.
+
+    Events of a brief time are few: they are found by time, and not by each link of the scope.
+    """
+    target = EVENT_COLUMNS["target_id"]
+    if isinstance(scope, LinkScope):
+        return target == scope.link_id
+    links = scope.select_links()
+    if is_brief:
+        return links.where(links.selected_columns[0] == target).exists()
+    return target.in_(links)

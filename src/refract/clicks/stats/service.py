@@ -17,9 +17,9 @@ from refract.clicks.stats import aggregation
 from refract.clicks.stats.calendar import StatsQuery
 from refract.clicks.stats.events import count_campaign_values
 from refract.clicks.stats.plan import StatsPlan
-from refract.clicks.stats.queries import TargetGroup
 from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
 from refract.clicks.stats.scope import AccountScope, LinkScope, StatsScope
+from refract.clicks.stats.target_groups import TargetGroup
 from refract.core.db.session import ReadSession
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight

@@ -1,0 +1,105 @@
+"""The panels of the analytics component: their rows, each with the address that filters by it."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from refract.clicks.columns.dimensions import LINKS
+from refract.clicks.stats.analytics_request import AnalyticsRequest
+from refract.clicks.stats.filters import FILTER_PARAMETERS
+from refract.clicks.stats.labels import get_label
+from refract.clicks.stats.results import Breakdown, LinkDashboard, StatsResult
+from refract.clicks.stats.scope import LinkScope
+from refract.web.formats import get_territory_name
+from refract.web.i18n import gettext, lazy_gettext
+
+PANEL_TITLES: Final = {
+    LINKS: lazy_gettext("Links"),
+    "referrers": lazy_gettext("Sources"),
+    "campaigns": lazy_gettext("Campaigns"),
+    "countries": lazy_gettext("Countries"),
+    "cities": lazy_gettext("Cities"),
+    "devices": lazy_gettext("Devices"),
+    "browsers": lazy_gettext("Browsers"),
+    "systems": lazy_gettext("Systems"),
+}
+_VALUE_LABELS: Final = {
+    ("devices", "desktop"): lazy_gettext("Desktop"),
+    ("devices", "mobile"): lazy_gettext("Mobile"),
+    ("devices", "tablet"): lazy_gettext("Tablet"),
+    ("devices", "bot"): lazy_gettext("Bot"),
+    ("referrers", "direct"): lazy_gettext("Direct"),
+}
+
+
+def translate_value(dimension: str, value: str) -> str:
+    """Return the name of a value in the language of the page."""
+    if dimension == "countries":
+        return get_territory_name(value) or gettext("Unknown")
+    return str(_VALUE_LABELS.get((dimension, value)) or get_label(dimension, value))
+
+
+def build_panels(
+    asked: AnalyticsRequest, found: LinkDashboard, names: Mapping[int, str]
+) -> dict[str, dict[str, Any]]:
+    """Return the rows of each panel, with the addresses that add them as filters."""
+    panels = {
+        dimension: build_panel(asked, found.breakdowns[dimension])
+        for dimension in PANEL_TITLES
+        if dimension != LINKS
+    }
+    if not isinstance(asked.scope, LinkScope):
+        panels[LINKS] = build_links_panel(asked, found.stats, names)
+    return panels
+
+
+def build_panel(asked: AnalyticsRequest, breakdown: Breakdown) -> dict[str, Any]:
+    dimension = breakdown.dimension
+    parameter = FILTER_PARAMETERS[dimension]
+    rows = []
+    for item in breakdown.items:
+        label = translate_value(dimension, item.value)
+        rows.append(
+            {
+                "value": item.value,
+                "label": label,
+                "note": item.value
+                if dimension == "referrers" and "." in item.value and label != item.value
+                else "",
+                "clicks": item.clicks,
+                "share": item.share,
+                "href": asked.build_url(**{parameter: item.value}),
+            }
+        )
+    return {
+        "title": PANEL_TITLES[dimension],
+        "rows": rows,
+        "other": breakdown.other,
+        "other_share": breakdown.other / breakdown.total if breakdown.total else 0,
+        "details": asked.build_part_url(f"/app/analytics/details/{dimension}")
+        if breakdown.other
+        else None,
+    }
+
+
+def build_links_panel(
+    asked: AnalyticsRequest, found: StatsResult, names: Mapping[int, str]
+) -> dict[str, Any]:
+    total = found.totals.clicks
+    shown = sum(link.clicks for link in found.links)
+    return {
+        "title": PANEL_TITLES[LINKS],
+        "rows": [
+            {
+                "value": str(link.id),
+                "label": f"/{names[link.id]}",
+                "note": "",
+                "clicks": link.clicks,
+                "share": link.clicks / total if total else 0,
+                "href": asked.build_url(link=str(link.id), tag=None),
+            }
+            for link in found.links
+        ],
+        "other": max(0, total - shown),
+        "other_share": (total - shown) / total if total else 0,
+        "details": asked.build_url("/app/analytics/details/links") if total > shown else None,
+    }
