@@ -52,6 +52,7 @@ async def own_database(dialect: str, folder: Path, bench: str) -> str:
     name = f"bench_{bench}_{os.getpid()}"
     async with admin.engine.connect() as connection:
         autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
+        await autocommit.execute(text(f"DROP DATABASE IF EXISTS {name}"))
         await autocommit.execute(text(f"CREATE DATABASE {name}"))
     await admin.close()
     return make_url(server).set(database=name).render_as_string(hide_password=False)

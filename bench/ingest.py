@@ -39,9 +39,10 @@ from multiprocessing.synchronize import Barrier
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sqlalchemy import make_url, text
+from sqlalchemy import text
 
 from bench._common import busy, cpu_seconds, table, tree, write
+from bench._runtime import own_database
 from refract import migrations
 from refract.clicks.ingest.ingester import Ingester
 from refract.clicks.rollups.compaction import close_hours
@@ -131,24 +132,6 @@ def fill(root: Path, clicks: int, spread: Spread, seed: int = 5) -> None:
     while turn := list(itertools.islice(waiting, TURN)):
         spool.append(turn)
     spool.close()
-
-
-async def _database(dialect: str, folder: Path) -> str | None:
-    """A database of our own on the server that `make bench` started.
-
-    None for SQLite's file, which is new anyway.
-    """
-    if dialect == "sqlite":
-        return None
-    server = os.environ[f"REFRACT_TEST_{dialect.upper()}_URL"]
-    admin = Database(Settings(data_dir=folder, database_url=server))
-    name = f"bench_ingest_{os.getpid()}"
-    async with admin.engine.connect() as connection:
-        autocommit = await connection.execution_options(isolation_level="AUTOCOMMIT")
-        await autocommit.execute(text(f"DROP DATABASE IF EXISTS {name}"))
-        await autocommit.execute(text(f"CREATE DATABASE {name}"))
-    await admin.close()
-    return make_url(server).set(database=name).render_as_string(hide_password=False)
 
 
 async def _find_server(db: Database) -> int | None:
@@ -281,7 +264,7 @@ async def measure(
     cores = set(sorted(os.sched_getaffinity(0))[:core_count])
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(
-            data_dir=Path(folder), database_url=await _database(dialect, Path(folder))
+            data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "ingest")
         )
         db = Database(settings)
         await migrations.upgrade(db)
@@ -330,7 +313,7 @@ async def _close(settings: Settings, server: int | None, clicks: int, figures: F
 async def _profile_ingest(dialect: str, clicks: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(
-            data_dir=Path(folder), database_url=await _database(dialect, Path(folder))
+            data_dir=Path(folder), database_url=await own_database(dialect, Path(folder), "ingest")
         )
         db = Database(settings)
         await migrations.upgrade(db)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 
@@ -175,6 +176,31 @@ async def test_a_click_ticks_on_the_page_of_its_link_without_reload(visit: Visit
         )
     assert await visit.page.evaluate("window.same")
     await visit.page.goto("/app/settings")
+
+
+async def test_a_filtered_chart_is_saved_as_png_and_svg(visit: Visit) -> None:
+    made = await visit.ask(
+        "POST", "/api/v1/links", destination="https://example.com/charted", names=["charted"]
+    )
+    async with httpx.AsyncClient(
+        base_url=visit.site.url, headers={"User-Agent": FIREFOX}, timeout=PATIENCE
+    ) as somebody:
+        assert (await somebody.get("/charted")).status_code == 302
+    page = visit.page
+    await page.goto(f"/app/links/{made.json()['id']}?range=7d")
+    await page.get_by_role("tab", name="Browsers").click()
+    await page.get_by_role("link", name="Firefox").click()
+    await expect(page.locator(".chip-filter")).to_contain_text("Firefox")
+    await expect(page.locator("[data-live-period], .figure-value").first).to_have_text("1")
+    for role, name, first in (
+        ("button", "Chart as PNG", b"\x89PNG"),
+        ("link", "Chart as SVG", b"<svg"),
+    ):
+        async with page.expect_download() as saved:
+            await page.get_by_role(role, name=name).click()  # type: ignore[arg-type]
+        picture = await (await saved.value).path()
+        assert (await asyncio.to_thread(picture.read_bytes)).startswith(first)
+    await page.goto("/app/settings")
 
 
 async def _hostile_list_and_item(visit: Visit, number: int, payload: str) -> str:

@@ -50,7 +50,7 @@ async def test_an_error_is_raised_here_and_the_process_goes_on(rt: Runtime) -> N
 
 async def test_an_error_of_the_product_stays_what_it_is(rt: Runtime) -> None:
     async with rt.singleton(ArchiveProcesses).acquire() as process:
-        with pytest.raises(ArchiveFileMissing, match="gone.parquet is missing"):
+        with pytest.raises(ArchiveFileMissing, match=r"gone\.parquet is missing"):
             await process.run(refuse, "gone.parquet")
         assert await process.call(os.getpid) != os.getpid()
 
