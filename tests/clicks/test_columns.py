@@ -23,6 +23,7 @@ from refract.core.db.bulk import insert_rows
 from refract.core.runtime import Runtime
 from tests.clicks.archiving import TABLE, event
 from tests.clicks.counting import click, stored
+from tests.waiting import eventually
 
 LINK = 42
 DAYS = 12
@@ -127,6 +128,14 @@ async def test_new_clicks_are_counted_by_each_process_and_after_a_restart(rt: Ru
     assert await count(rt, device, "nodes") == (5, {"here": 4, "there": 1})
 
 
+async def test_a_process_with_open_connections_ends_with_its_input(rt: Runtime) -> None:
+    await count(rt, {"devices": "desktop"}, "nodes")
+    async with rt.singleton(ArchiveProcesses).acquire() as process:
+        source: Any = process._process.stdin
+        source.close()
+        await eventually(lambda: not process.is_alive)
+
+
 async def _archive_one_day(rt: Runtime) -> tuple[datetime, str]:
     day = rt.clock.now().replace(hour=0, minute=0) - timedelta(days=9)
     async with rt.db.write() as session:
@@ -151,6 +160,12 @@ async def test_a_table_is_built_ahead_and_again_if_it_is_lost_or_damaged(rt: Run
         assert (await count(rt, {"devices": "desktop"}, "devices"))[0] == 20
         assert path.read_bytes() == whole
     assert path.stat().st_mode & 0o777 == 0o600
+
+
+async def test_clicks_are_counted_if_a_table_cannot_be_written(rt: Runtime) -> None:
+    _, name = await _archive_one_day(rt)
+    (archive.ensure_directory(rt) / get_table_name(name)).mkdir()
+    assert (await count(rt, {"devices": "desktop"}, "devices"))[0] == 20
 
 
 async def test_a_missing_file_is_named(rt: Runtime) -> None:

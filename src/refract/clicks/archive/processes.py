@@ -192,21 +192,22 @@ class ArchiveProcesses:
 def main() -> None:
     """Run functions from standard input until it ends."""
     source, sink = sys.stdin.buffer, sys.stdout.buffer
-    with asyncio.Runner() as runner:
-        while head := source.read(_LENGTH.size):
-            function, args, kwargs = pickle.loads(source.read(*_LENGTH.unpack(head)))  # noqa: S301
-            try:
-                result = function(*args, **kwargs)
-                if inspect.iscoroutine(result):
-                    result = runner.run(result)
-                for item in result if inspect.isgenerator(result) else [result]:
-                    _reply(sink, "item", item)
-            except RefractError as exc:
-                _reply(sink, "refusal", (type(exc), exc.facts))
-            except Exception:  # noqa: BLE001 - raised again in the parent
-                _reply(sink, "error", traceback.format_exc())
-            else:
-                _reply(sink, "end", None)
+    runner = asyncio.Runner()
+    while head := source.read(_LENGTH.size):
+        function, args, kwargs = pickle.loads(source.read(*_LENGTH.unpack(head)))  # noqa: S301
+        try:
+            result = function(*args, **kwargs)
+            if inspect.iscoroutine(result):
+                result = runner.run(result)
+            for item in result if inspect.isgenerator(result) else [result]:
+                _reply(sink, "item", item)
+        except RefractError as exc:
+            _reply(sink, "refusal", (type(exc), exc.facts))
+        except Exception:  # noqa: BLE001 - raised again in the parent
+            _reply(sink, "error", traceback.format_exc())
+        else:
+            _reply(sink, "end", None)
+    os._exit(0)  # without waiting for the threads of database drivers
 
 
 def _reply(sink: BinaryIO, kind: str, value: object) -> None:

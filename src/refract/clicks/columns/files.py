@@ -7,6 +7,7 @@ when it is needed, and by the nightly job of the archive before that.
 import secrets
 from collections import OrderedDict
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -65,16 +66,18 @@ def collect_clicks(
     return builder
 
 
-def write_table(directory: Path, name: str) -> bytes:
-    """Write the table of a Parquet file beside it, synced to disk; return its content."""
-    content = collect_clicks(directory, [name]).encode()
+def write_table(directory: Path, name: str) -> None:
+    """Write the table of a Parquet file beside it, synced to disk."""
+    _save_table(directory, name, collect_clicks(directory, [name]).encode())
+
+
+def _save_table(directory: Path, name: str, content: bytes) -> None:
     path = directory / get_table_name(name)
     unfinished = path.with_name(f"{path.name}{UNFINISHED_SUFFIX}-{secrets.token_hex(4)}")
     unfinished.touch(mode=0o600)
     unfinished.write_bytes(content)
     sync_path(unfinished)
     unfinished.rename(path)
-    return content
 
 
 class FileTables:
@@ -107,8 +110,10 @@ class FileTables:
         return table
 
     def _read(self, name: str) -> ClickTable:
-        try:
+        with suppress(OSError, ValueError):
             content = (self._directory / get_table_name(name)).read_bytes()
             return decode_table(content, self._numbering)
-        except (FileNotFoundError, ValueError):
-            return decode_table(write_table(self._directory, name), self._numbering)
+        content = collect_clicks(self._directory, [name]).encode()
+        with suppress(OSError):  # a full disk, or one that may only be read
+            _save_table(self._directory, name, content)
+        return decode_table(content, self._numbering)
