@@ -166,8 +166,8 @@ async def test_figures_with_filters_equal_a_count_by_hand(
         mine = [(await make.link(session, rt, ada, tags=["Spring"])).id for _ in range(2)]
         plain = [(await make.link(session, rt, ada)).id for _ in range(2)]
         foreign = (await make.link(session, rt, bob, tags=["Spring"])).id
-    async with rt.db.read() as session:
-        tag = (await find_shared_tags(session, {"spring"}))["spring"]
+    async with rt.db.read() as reader:
+        tag = (await find_shared_tags(reader, {"spring"}))["spring"]
     sent = Traffic(rt, tmp_path, [*mine, *plain, foreign], seed)
 
     async def compare_scopes(pairs: list[tuple[str, ...]]) -> None:

@@ -64,9 +64,8 @@ class ClickCounter:
             if name == LINKS:
                 values[name] = Counter({str(self._links[at]): int(sums[at]) for at in found})
                 continue
-            # Without the two keys of no value.
-            known = list(self._numbering.numbers[name])[2:]
-            values[name] = Counter({known[at - 1]: int(sums[at]) for at in found if at})
+            known = list(self._numbering.numbers[name])
+            values[name] = Counter({value: int(sums[at]) for at in found if (value := known[at])})
         return CountResult(self._buckets, self._uniques, values, kept_from)
 
     def _match_targets(self, table: ClickTable) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
@@ -91,11 +90,11 @@ class ClickCounter:
             for name in chosen:
                 number = self._numbering.numbers[name].get(self._request.values[name], _OUTSIDE)
                 matched &= column.values[name] == number
-            if not matched.any():
+            rows = _match_rows(column.rows, matched)
+            if rows is None:
                 return _NO_ROWS
-            rows = matched[column.rows]
             mask = rows if mask is None else mask & rows
-        return np.arange(table.targets.size) if mask is None else np.flatnonzero(mask)
+        return np.arange(table.targets.size) if mask is None else mask.nonzero()[0]
 
     def _place_day(self, day: int) -> int | Numbers:
         """Return the bucket of a day, or of each of its quarter hours if there are several."""
@@ -137,10 +136,25 @@ class ClickCounter:
         np.add.at(self._sums[name], numbers, counts)
 
 
+def _match_rows(rows: Numbers, matched: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
+    """Return which rows have a matched number; None if there is none.
+
+    Numbers are sorted by value in files, so they are mostly one range.
+    """
+    numbers = matched.nonzero()[0]
+    if not numbers.size:
+        return None
+    first, last = int(numbers[0]), int(numbers[-1])
+    if last - first + 1 == numbers.size:
+        found: NDArray[np.bool_] = (rows >= first) & (rows <= last)
+        return found
+    return matched[rows]
+
+
 def _count_numbers(numbers: Numbers) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Return the numbers that occur, and how often each does."""
     counts = np.bincount(numbers)
-    found = np.flatnonzero(counts)
+    found = counts.nonzero()[0]
     return found, counts[found]
 
 

@@ -26,20 +26,14 @@ _BUILT_IN: Final = ("targets", "quarters", "visitors", "kinds", "target_ids")
 
 
 class ValueNumbering:
-    """Numbers of values by dimension, the same in all tables of a process. 0 is no value."""
+    """Numbers of values by dimension, the same in all tables of a process."""
 
     def __init__(self) -> None:
-        self.numbers: dict[str, dict[str | None, int]] = {
-            dimension: {None: 0, "": 0} for dimension in COLUMN_DIMENSIONS
-        }
+        self.numbers: dict[str, dict[str | None, int]] = {name: {} for name in COLUMN_DIMENSIONS}
 
     def encode(self, dimension: str, values: Sequence[str | None]) -> NDArray[np.int32]:
         """Return the numbers of values; new ones get the next free numbers."""
-        known = self.numbers[dimension]
-        for value in values:
-            if value not in known:
-                known[value] = len(known) - 1
-        return np.fromiter((known[value] for value in values), np.int32, len(values))
+        return _find_places(self.numbers[dimension], values).astype(np.int32)
 
 
 class FactColumn(NamedTuple):
@@ -104,6 +98,8 @@ class ClickTableBuilder:
         """Return the content of a file with all clicks of a day that is complete."""
         arrays, values = self._collect()
         arrays["visitors"] = _number_visitors(arrays["visitors"])
+        for name in FACT_DIMENSIONS:
+            arrays[name], values[name] = _sort_facts(arrays[name], values[name])
         # The widest first, so that all are aligned.
         ordered = sorted(arrays.items(), key=lambda item: -item[1].itemsize)
         header = {
@@ -115,7 +111,7 @@ class ClickTableBuilder:
         return MAGIC + _HEADER.pack(len(head), len(body)) + body
 
     def _collect(self) -> tuple[dict[str, Numbers], dict[str, list[Any]]]:
-        """Return the columns by name, and the values of each place in a column of facts."""
+        """Return the columns by name, and for those of facts the values by dimension."""
         if len(self._chunks) > 1:
             self._chunks = [[np.concatenate(parts) for parts in zip(*self._chunks, strict=True)]]
         columns = self._chunks[0] if self._chunks else [np.empty(0, np.uint8)] * 8
@@ -124,7 +120,8 @@ class ClickTableBuilder:
         arrays["kinds"] = np.array([kind for kind, _ in keys], np.uint8)
         arrays["target_ids"] = np.array([target for _, target in keys], np.int64)
         arrays |= dict(zip(FACT_DIMENSIONS, columns[3:], strict=True))
-        return arrays, {name: list(known) for name, known in self._facts.items()}
+        values = {name: list(zip(*known, strict=True)) for name, known in self._facts.items()}
+        return arrays, values
 
 
 def decode_table(data: bytes, numbering: ValueNumbering) -> ClickTable:
@@ -153,19 +150,32 @@ def _number_values(
 ) -> ClickTable:
     facts = {}
     for name, dimensions in FACT_DIMENSIONS.items():
-        columns = list(zip(*values[name], strict=True)) or [()] * len(dimensions)
+        columns = values[name] or [()] * len(dimensions)
         numbers = {
             dimension: numbering.encode(dimension, column)
             for dimension, column in zip(dimensions, columns, strict=True)
         }
         facts[name] = FactColumn(arrays[name], numbers)
-    return ClickTable(*(arrays[name] for name in _BUILT_IN), facts)
+    targets, quarters, visitors, kinds, target_ids = (arrays[name] for name in _BUILT_IN)
+    return ClickTable(targets, quarters, visitors, kinds, target_ids, facts)
 
 
 def _encode_keys(known: dict[Any, int], keys: Sequence[Any]) -> Numbers:
     """Return the place of each key in `known`; new ones are added."""
-    places = (known.setdefault(key, len(known)) for key in keys)
-    return _shrink(np.fromiter(places, np.uint32, len(keys)), len(known))
+    return _shrink(_find_places(known, keys), len(known))
+
+
+def _find_places(known: dict[Any, int], keys: Sequence[Any]) -> Numbers:
+    return np.array([known.setdefault(key, len(known)) for key in keys], np.uint32)
+
+
+def _sort_facts(rows: Numbers, columns: list[Any]) -> tuple[Numbers, list[Any]]:
+    """Renumber facts in the order of their values, so that a value is mostly a range of numbers."""
+    facts = list(zip(*columns, strict=True))
+    order = sorted(range(len(facts)), key=lambda place: [value or "" for value in facts[place]])
+    ranks = np.empty(len(order), rows.dtype)
+    ranks[order] = np.arange(len(order))
+    return ranks[rows], [[column[place] for place in order] for column in columns]
 
 
 def _number_visitors(hashes: Numbers) -> Numbers:
