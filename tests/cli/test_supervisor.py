@@ -15,6 +15,7 @@ import pytest
 
 from refract.core.settings.model import Settings
 from refract.server import fork_client, process_slot, supervisor
+from refract.server.parent import build_environment
 from refract.server.supervisor import ProcessSupervisor
 from tests.waiting import PATIENCE, eventually
 
@@ -152,7 +153,7 @@ async def _supervised(
         settings = Settings(
             data_dir=tmp_path, workers=workers, stop_grace_seconds=0, background=background
         )
-        parent = ProcessSupervisor(settings, listener)
+        parent = ProcessSupervisor(settings, listener, build_environment(settings))
         if prepared:
             parent.mark_prepared()
         task = asyncio.create_task(parent.run())

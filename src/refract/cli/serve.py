@@ -19,7 +19,7 @@ from refract.core.errors import ConfigurationError
 from refract.core.log import configure_logging
 from refract.core.settings.loader import check_extras, load_settings, prepare_data_dir
 from refract.core.settings.model import Settings
-from refract.server.supervisor import ProcessSupervisor
+from refract.server.parent import become_parent
 from refract.server.systemd import notify_ready
 
 PREPARE_ENTRY_POINT = "refract.cli.serve:run_prepare"
@@ -63,7 +63,7 @@ def serve(
         if settings.workers == 1 and not settings.has_redirect_process:
             _serve_single(settings, listener)
         else:
-            asyncio.run(_serve_supervised(settings, listener))
+            become_parent(settings, listener, PREPARE_ENTRY_POINT)
 
 
 def raise_open_file_limit() -> None:
@@ -127,32 +127,6 @@ def _serve_single(settings: Settings, listener: socket.socket) -> None:
             await handover.wait_until_finished()
 
     uvloop.run(run())
-
-
-async def _serve_supervised(settings: Settings, listener: socket.socket) -> None:
-    """Start the first process while the database is being prepared."""
-    supervisor = ProcessSupervisor(settings, listener)
-    # Forked before the others, which share what is loaded meanwhile.
-    preparing = asyncio.create_task(_prepare_in_process(supervisor))
-    serving = asyncio.create_task(supervisor.run())
-    try:
-        await asyncio.wait([serving, preparing], return_when=asyncio.FIRST_COMPLETED)
-        if preparing.done():  # else the server was stopped meanwhile
-            await preparing
-            gc.enable()
-            supervisor.mark_prepared()
-        await serving
-    finally:
-        for task in (preparing, serving):
-            task.cancel()
-        await asyncio.gather(preparing, serving, return_exceptions=True)
-
-
-async def _prepare_in_process(supervisor: ProcessSupervisor) -> None:
-    """Prepare the database in a process of its own: this one never loads that code."""
-    code = await supervisor.run_to_end("refract: preparing", PREPARE_ENTRY_POINT)
-    if code != 0:
-        raise typer.Exit(code if code > 0 else 1)  # it has said why
 
 
 def run_prepare(_arguments: list[str], _descriptors: list[int]) -> None:

@@ -4,11 +4,9 @@ import logging
 import re
 import sys
 from collections.abc import MutableMapping
-from typing import Any
+from typing import Any, Protocol
 
 import structlog
-
-from refract.core.settings.model import Settings
 
 _SECRET_NAMES = re.compile(
     r"(authorization|cookie|token|secret|password|api_?key|csrf|(^|_)key$)", re.IGNORECASE
@@ -57,7 +55,17 @@ def _shorten_lost_connections(record: logging.LogRecord) -> bool:
     return True
 
 
-def configure_logging(settings: Settings) -> None:
+class LogSettings(Protocol):
+    """The settings of logs."""
+
+    @property
+    def log_format(self) -> str: ...
+
+    @property
+    def log_level(self) -> str: ...
+
+
+def configure_logging(settings: LogSettings) -> None:
     """Send our events and those of libraries through one renderer to standard error."""
     text = settings.log_format == "text" or (settings.log_format == "auto" and sys.stderr.isatty())
     shared: list[Any] = [

@@ -12,6 +12,7 @@ from collections.abc import Callable
 import structlog
 
 from refract.core.settings.model import Settings
+from refract.server.parent import build_environment
 from refract.server.supervisor import ProcessSupervisor
 
 
@@ -31,7 +32,9 @@ class ListenerHandover:
             self._task = asyncio.create_task(self._start_successor(hand_over), name="handover")
 
     async def _start_successor(self, hand_over: Callable[[], None]) -> None:
-        supervisor = ProcessSupervisor(self._settings, self._listener.dup())
+        supervisor = ProcessSupervisor(
+            self._settings, self._listener.dup(), build_environment(self._settings)
+        )
         supervisor.mark_prepared()
         replaced = False
         try:

@@ -15,12 +15,13 @@ import signal
 import socket
 import tempfile
 import time
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 import structlog
 
-from refract.core.settings.model import Settings
 from refract.server.connection_queue import open_connection_queue
 from refract.server.fork_client import ForkedProcess, ForkServer
 from refract.server.listener import SHUTDOWN_TIMEOUT, stop_accepting
@@ -38,10 +39,28 @@ REDIRECT_NAME = "redirect"
 """The name of the redirecting process in metrics. The others have numbers."""
 
 
+class SupervisorSettings(Protocol):
+    """The settings of a supervisor, which doesn't load those of the program."""
+
+    @property
+    def workers(self) -> int: ...
+
+    @property
+    def has_redirect_process(self) -> bool: ...
+
+    @property
+    def stop_grace_seconds(self) -> float: ...
+
+
 class ProcessSupervisor:
     """Keeps `settings.workers` processes serving, and one redirecting for role `all`."""
 
-    def __init__(self, settings: Settings, listener: socket.socket) -> None:
+    def __init__(
+        self,
+        settings: SupervisorSettings,
+        listener: socket.socket,
+        environment: Mapping[str, str],
+    ) -> None:
         self._settings = settings
         self._listener = listener
         # A short path: a socket's name may have 107 characters.
@@ -60,7 +79,7 @@ class ProcessSupervisor:
         self._stop_requested = asyncio.Event()
         self._replace_requested = asyncio.Event()
         self._prepare_lock = asyncio.Lock()
-        self._fork_server = ForkServer(self.build_environment())
+        self._fork_server = ForkServer(environment)
         self._log = structlog.get_logger("refract.supervisor")
 
     def mark_prepared(self) -> None:
@@ -213,21 +232,6 @@ class ProcessSupervisor:
         if name == REDIRECT_NAME:
             return [listener, links_receiver, pages_sender]
         return [pages_receiver, links_sender]
-
-    def build_environment(self) -> dict[str, str]:
-        """Return the environment of a process with these settings, also those of the CLI."""
-        return os.environ | {
-            "REFRACT_HOST": self._settings.host,
-            "REFRACT_PORT": str(self._settings.port),
-            "REFRACT_DATA_DIR": str(self._settings.data_dir),
-            "REFRACT_WORKERS": str(self._settings.workers),
-            "REFRACT_ROLE": self._settings.role,
-            "REFRACT_BACKGROUND": "process" if self._settings.has_redirect_process else "inline",
-            # Memory that one thread has freed is used by the next, instead of one pool for each.
-            "MALLOC_ARENA_MAX": os.environ.get("MALLOC_ARENA_MAX", "2"),
-            # Large blocks go back to the system at once. By default the limit grows with them.
-            "MALLOC_MMAP_THRESHOLD_": os.environ.get("MALLOC_MMAP_THRESHOLD_", "262144"),
-        }
 
     @staticmethod
     async def _wait_for_ready(ready_reader: int, process: ForkedProcess) -> bool:
