@@ -141,7 +141,7 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.library.enrichment.model import ModelClient
     from refract.library.enrichment.page_fetcher import ArticleFetcher
     from refract.limits.network_shares import NetworkShares
-    from refract.limits.service import MissLimit, RenderLimit
+    from refract.limits.shared_limits import MissLimit, RenderLimit
     from refract.links.pages.preview import DestinationPreviewer
     from refract.links.safety.blocked_domains import BlockedDomainCache
     from refract.links.safety.service import DestinationChecker

@@ -26,7 +26,8 @@ from refract.library.schemas import ItemCreate, RuleIn
 from refract.library.service import tag_changes
 from refract.links import service as links
 from refract.links.access import LinkCaller as Standing
-from refract.links.models import InvitedRole, LinkInvitation
+from refract.links.enums import InvitedRole
+from refract.links.models import LinkInvitation
 from refract.links.safety.blocked_domains import block_domain
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
@@ -34,7 +35,7 @@ from refract.lists.models import LinkList
 from refract.lists.queries import list_entries
 from refract.lists.schemas import SectionCreate
 from refract.lists.service import remove_entry
-from refract.names.models import NameTarget as NameKind
+from refract.names.enums import NameTarget as NameKind
 from refract.names.queries import list_names
 from refract.reports import service as reports
 from refract.reports.models import ReportReason

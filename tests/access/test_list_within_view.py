@@ -20,7 +20,7 @@ from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
-from refract.links.models import LinkState, Visibility
+from refract.links.enums import LinkState, Visibility
 from refract.links.queries import LinkSort, OwnerFilter
 from tests import make
 from tests.client import by_cookie, client_of

@@ -9,7 +9,7 @@ from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.models import Visibility
+from refract.links.enums import Visibility
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from tests import make

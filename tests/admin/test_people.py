@@ -10,7 +10,8 @@ from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from refract.jobs.queries import count_open_jobs
-from refract.links.models import LinkOwner, LinkState, LinkTotals
+from refract.links.enums import LinkState
+from refract.links.models import LinkOwner, LinkTotals
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite
 

@@ -18,7 +18,7 @@ from refract.library.imports.models import LibraryImport, RowOutcome
 from refract.library.imports.service import ImportPreview, PreviewRow
 from refract.library.queries.browse import LibraryFacets
 from refract.library.reader_view import ReaderView
-from refract.links.models import LinkState, Visibility
+from refract.links.enums import LinkState, Visibility
 from refract.links.pages.editor import (
     CAMPAIGN_FIELDS,
     REDIRECT_LABELS,

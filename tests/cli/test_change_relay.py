@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from refract.links.feed import TargetChange
+from refract.links.changes import TargetChange
 from refract.server.change_relay import open_change_sender, receive_changes
 from tests.waiting import eventually
 

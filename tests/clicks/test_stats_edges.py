@@ -20,7 +20,7 @@ from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service as links
-from refract.links.models import Visibility
+from refract.links.enums import Visibility
 from tests import make
 from tests.clicks.archiving import TABLE
 from tests.clicks.archiving import event as click_event

@@ -7,7 +7,8 @@ from pydantic import SecretStr
 from refract.core.runtime import Runtime
 from refract.links import service
 from refract.links.access import LinkCaller as LinkActor
-from refract.links.models import InvitedRole, LinkInvitation
+from refract.links.enums import InvitedRole
+from refract.links.models import LinkInvitation
 from refract.links.safety.blocked_domains import block_domain
 from refract.links.safety.models import UrlVerdict
 from refract.links.safety.queries import UrlFinding, store_checks

@@ -35,9 +35,8 @@ first = asyncio.run(main())
 print(json.dumps([first, sorted(sys.modules)]))
 """
 COMMAND = (
-    "import json, sys; from refract.cli.commands import COMMAND_TARGETS;"
-    " from refract.cli.groups import LazyCommands; LazyCommands(COMMAND_TARGETS)['serve'];"
-    " print(json.dumps(sorted(sys.modules)))"
+    "from refract.cli.commands import COMMAND_TARGETS;"
+    " from refract.cli.groups import LazyCommands; LazyCommands(COMMAND_TARGETS)['serve']"
 )
 HEAVY = {
     "alembic",
@@ -131,35 +130,32 @@ def test_a_role_loads_what_it_needs_and_no_more(tmp_path: Path, role: str) -> No
         assert not first & LATER
 
 
-def test_the_redirecting_process_of_role_all_loads_no_pages_and_no_jobs() -> None:
-    code = (
-        "import json, sys, refract.server.redirect_process; print(json.dumps(sorted(sys.modules)))"
-    )
+def _load(code: str) -> set[str]:
+    """Return the modules that a process has loaded after this code."""
     done = subprocess.run(
-        [sys.executable, "-c", code],
+        [sys.executable, "-c", f"{code}; import json, sys; print(json.dumps(sorted(sys.modules)))"],
         env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
         capture_output=True,
         check=True,
     )
+    return set(json.loads(done.stdout))
 
-    loaded = set(json.loads(done.stdout))
 
-    assert not loaded & (
-        NEVER["redirect"] | {"jinja2", "refract.registry", "refract.server.node", "refract.library"}
+def test_the_redirecting_process_of_role_all_loads_no_pages_no_jobs_and_no_sqlalchemy() -> None:
+    assert not _load("import refract.server.redirect_process") & (
+        NEVER["redirect"]
+        | {"jinja2", "sqlalchemy", "refract.registry", "refract.server.node", "refract.library"}
+    )
+
+
+def test_the_parent_of_role_all_loads_neither_settings_nor_the_command_line() -> None:
+    assert not _load("import refract.server.parent") & (
+        HEAVY | {"pydantic", "sqlalchemy", "starlette", "uvicorn", "uvloop", "refract.cli"}
     )
 
 
 def test_serve_loads_no_other_command_and_starts_a_process_before_it_loads_a_database() -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND],
-        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
-        capture_output=True,
-        check=True,
-    )
-
-    loaded = set(json.loads(done.stdout))
-
-    assert not loaded & (
+    assert not _load(COMMAND) & (
         HEAVY - {"typer"}
         | {
             "sqlalchemy",

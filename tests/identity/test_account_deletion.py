@@ -17,7 +17,8 @@ from refract.identity.account_deletion import delete_account
 from refract.identity.models import User, UserStatus
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.links import service
-from refract.links.models import Link, LinkOwner, LinkState, LinkTotals
+from refract.links.enums import LinkState
+from refract.links.models import Link, LinkOwner, LinkTotals
 from refract.links.schemas import LinkPatch
 from refract.registry import list_personal_data_hooks
 from tests import make

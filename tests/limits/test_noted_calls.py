@@ -1,7 +1,7 @@
 """Calls that one process answers and another has to know of."""
 
 from refract.core.runtime import Runtime
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 
 NETWORK = "c6336400"
 

@@ -8,16 +8,16 @@ from sqlalchemy import select
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links import feed
+from refract.links.changes import ALL_TARGETS, CHANGES_TOPIC, TargetChange
 from refract.links.models import FeedEntry
 from refract.links.safety.blocked_domains import (
-    BlockedDomainSnapshot,
     block_domain,
     list_blocked_domains,
+    load_snapshot,
     read_epoch,
     unblock_domain,
 )
-from refract.links.safety.blocklist import canonicalise_domain, parse_domains
+from refract.links.safety.blocklist import BlockedDomainSnapshot, canonicalise_domain, parse_domains
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety.models import BlockedDomain
 
@@ -105,17 +105,17 @@ async def test_blocking_at_the_same_moment_loses_nothing(rt: Runtime) -> None:
 
 
 async def test_every_change_tells_the_caches_to_forget_everything(rt: Runtime) -> None:
-    told: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, told.extend):
+    told: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, told.extend):
         async with rt.db.write() as session:
             await block_domain(session, "evil.example", reason="", by=None, at=rt.clock.now())
             assert told == []
         async with rt.db.write() as session:
             await unblock_domain(session, "evil.example", by=None, at=rt.clock.now())
 
-    assert [change.target_id for change in told] == [feed.ALL_TARGETS] * 2
+    assert [change.target_id for change in told] == [ALL_TARGETS] * 2
     async with rt.db.read() as session:
-        assert list(await session.scalars(select(FeedEntry.target_id))) == [feed.ALL_TARGETS] * 2
+        assert list(await session.scalars(select(FeedEntry.target_id))) == [ALL_TARGETS] * 2
 
 
 async def test_blocked_domains_are_listed_by_name(rt: Runtime) -> None:
@@ -140,7 +140,7 @@ async def test_copy_in_memory_knows_when_it_is_old(rt: Runtime) -> None:
 
     async with rt.db.read() as session:
         assert not blocked.is_current(await read_epoch(session))
-        await blocked.load(session)
+        blocked = await load_snapshot(session)
         assert blocked.is_current(await read_epoch(session))
     assert blocked.match("www.evil.example") == "evil.example"
     assert blocked.match("evil.example.org") is None

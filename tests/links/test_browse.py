@@ -11,8 +11,9 @@ from refract.core.pagination import CursorCodec, InvalidCursor
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
+from refract.links.enums import LinkState, Visibility
 from refract.links.jobs import AssignOwners, assign_owners
-from refract.links.models import Link, LinkState, LinkTotals, Visibility
+from refract.links.models import Link, LinkTotals
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter, candidates, facets
 from refract.links.schemas import LinkPatch
 from tests import make

@@ -7,16 +7,9 @@ from sqlalchemy import select, update
 from refract.core.clock import ManualClock
 from refract.core.runtime import Runtime
 from refract.links import service
+from refract.links.enums import Visibility
 from refract.links.jobs import AssignOwners, RepairCopies, assign_owners, repair_copies
-from refract.links.models import (
-    COPIED_COLUMNS,
-    NO_OWNER,
-    Link,
-    LinkOwner,
-    LinkTag,
-    LinkTotals,
-    Visibility,
-)
+from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, LinkTag, LinkTotals
 from refract.links.schemas import LinkPatch
 from tests import make
 

@@ -12,9 +12,11 @@ from refract.core.errors import RefractError
 from refract.core.ids import decode_base62, encode_base62, get_creation_time
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links import feed, queries, service
+from refract.links import queries, service
+from refract.links.changes import CHANGES_TOPIC, TargetChange
+from refract.links.enums import LinkState
 from refract.links.errors import ExpiryInPast, TooManyTags
-from refract.links.models import Link, LinkChange, LinkOwner, LinkState, LinkTag, LinkTotals
+from refract.links.models import Link, LinkChange, LinkOwner, LinkTag, LinkTotals
 from refract.links.service import CreatedLink
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.models import Name
@@ -173,11 +175,11 @@ async def test_seed_001_an_expiry_lies_in_the_future(
 
 
 async def test_making_a_link_tells_whoever_keeps_answers_ready(rt: Runtime, ada: User) -> None:
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             link = await make.link(session, rt, ada, names=["one", "two"])
-    assert heard == [feed.TargetChange(link.id, 1, ("one", "two"))]
+    assert heard == [TargetChange(link.id, 1, ("one", "two"))]
 
 
 # -- many at once

@@ -10,7 +10,9 @@ from refract.core.clock import ManualClock
 from refract.core.errors import InvalidStateTransition, VersionMismatch
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links import feed, queries, service
+from refract.links import queries, service
+from refract.links.changes import CHANGES_TOPIC, TargetChange
+from refract.links.enums import LinkState
 from refract.links.errors import (
     ExpiryInPast,
     LinkNotFound,
@@ -19,12 +21,12 @@ from refract.links.errors import (
     TooManyNames,
     VersionNotFound,
 )
-from refract.links.models import Link, LinkState
+from refract.links.models import Link
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.schemas import MAX_NAMES, LinkOut, LinkPatch
 from refract.links.service import LockedLink
+from refract.names.enums import NameTarget
 from refract.names.errors import SlugReserved, SlugTaken
-from refract.names.models import NameTarget
 from refract.names.queries import list_names
 from refract.tags.models import Tag
 from tests import make
@@ -267,13 +269,13 @@ async def test_only_a_version_that_was_can_be_brought_back(
 
 
 async def test_a_link_can_take_more_names(rt: Runtime, ada: User, link: Link) -> None:
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             held = await service.add_name(
                 session, make.space(rt), make.who(ada), link.id, "Second_Name"
             )
-    assert heard == [feed.TargetChange(link.id, 2, ("roadmap", "Second_Name"))]
+    assert heard == [TargetChange(link.id, 2, ("roadmap", "Second_Name"))]
 
     assert held.names == ["roadmap", "Second_Name"]
     assert (await _shown(rt, link)).version == 2
@@ -298,13 +300,13 @@ async def test_a_name_that_cannot_be_had_changes_nothing(
 async def test_a_released_name_is_told_of_and_can_be_taken_by_another(
     rt: Runtime, ada: User, bob: User, link: Link
 ) -> None:
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             held = await service.release_name(
                 session, make.space(rt), make.who(ada), link.id, "RoadMap"
             )
-    assert heard == [feed.TargetChange(link.id, 2, ("roadmap",))]
+    assert heard == [TargetChange(link.id, 2, ("roadmap",))]
     assert held.names == []
     async with rt.db.write() as session:
         other = await make.link(session, rt, bob, name="roadmap")

@@ -7,7 +7,7 @@ from sqlalchemy import func, select
 
 from refract.core.runtime import Runtime
 from refract.links import feed
-from refract.links.feed import TargetChange
+from refract.links.changes import CHANGES_TOPIC, TargetChange
 from refract.links.models import FeedEntry
 
 
@@ -27,7 +27,7 @@ async def test_a_change_is_told_in_this_process_when_it_is_committed_and_not_bef
     rt: Runtime,
 ) -> None:
     heard: list[TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             await feed.publish_changes(session, [TargetChange(7, 2, ("a", "b"))])
             assert heard == []

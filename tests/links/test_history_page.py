@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
+from refract.links.enums import LinkState
 from refract.links.history import _REPORTED_FIELDS, LinkChangeAction
-from refract.links.models import LinkChange, LinkState
+from refract.links.models import LinkChange
 from refract.links.pages.history import ACTION_LABELS, FIELD_LABELS, STATE_LABELS, build_version
 from refract.web.i18n import LANGUAGES, use_locale
 

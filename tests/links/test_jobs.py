@@ -8,7 +8,8 @@ from refract.core.clock import ManualClock
 from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links import feed, queries, service
+from refract.links import queries, service
+from refract.links.changes import CHANGES_TOPIC, TargetChange
 from refract.links.models import (
     Link,
     LinkChange,
@@ -55,8 +56,8 @@ async def test_seed_001_a_job_marks_expired_rows_and_moves_nothing_else(
 
 
 async def _purge(rt: Runtime, most: int = 500) -> tuple[int, set[int]]:
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             count = await service.purge_links(session, rt.clock.now(), 30 * DAY, most)
     return count, {change.target_id for change in heard}

@@ -11,12 +11,14 @@ from refract.core.clock import ManualClock
 from refract.core.errors import InvalidStateTransition, NothingToUndo, RefractError, VersionMismatch
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links import feed, queries, service
+from refract.links import queries, service
+from refract.links.changes import CHANGES_TOPIC, TargetChange
+from refract.links.enums import LinkState
 from refract.links.errors import ChangedByAdmin, ExpiryInPast, LinkNotFound, RenewalRequired
-from refract.links.models import Link, LinkChange, LinkState
+from refract.links.models import Link, LinkChange
 from refract.links.schemas import LinkPatch
 from refract.links.service import LockedLink
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.tags.models import Tag
 from tests import make
@@ -35,8 +37,8 @@ async def _do(
         "delete": service.delete_link,
     }
     who = make.who(user, admin=admin)
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             before = (await session.get_one(Link, link.id)).version
             if action == "undo":

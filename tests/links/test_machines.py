@@ -19,6 +19,7 @@ from refract.identity.access import AccessRight
 from refract.identity.models import User, UserRole
 from refract.links import queries, service
 from refract.links.access import LinkCaller
+from refract.links.enums import LinkState
 from refract.links.errors import (
     ChangedByAdmin,
     ExpiryInPast,
@@ -32,7 +33,7 @@ from refract.links.errors import (
     ShareExists,
     ShareNotFound,
 )
-from refract.links.models import Link, LinkState
+from refract.links.models import Link
 from refract.links.queries import LinkFilter
 from refract.links.schemas import LinkPatch
 from refract.tags.models import Tag

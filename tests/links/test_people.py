@@ -11,8 +11,10 @@ from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.identity.models import User, UserStatus
-from refract.links import feed, queries, service
+from refract.links import queries, service
 from refract.links.access import load_access
+from refract.links.changes import CHANGES_TOPIC, TargetChange
+from refract.links.enums import LinkState
 from refract.links.errors import (
     LinkNotFound,
     NotOwner,
@@ -23,7 +25,7 @@ from refract.links.errors import (
     ShareExists,
     ShareNotFound,
 )
-from refract.links.models import Link, LinkOwner, LinkShare, LinkState
+from refract.links.models import Link, LinkOwner, LinkShare
 from refract.links.schemas import LinkPatch
 from refract.tags.models import Tag
 from tests import make
@@ -46,8 +48,8 @@ async def _owners(rt: Runtime, link: Link) -> list[tuple[int, bool]]:
 async def _call(
     rt: Runtime, function: Any, user: User, link: Link, value: Any, *, admin: bool = False
 ) -> None:
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             await function(session, make.who(user, admin=admin), link.id, value, rt.clock.now())
     assert [change.target_id for change in heard] == [link.id]
@@ -265,8 +267,8 @@ async def test_seed_001_when_somebody_leaves_their_links_pass_on_or_are_deleted(
     async with rt.db.write() as session:
         received = await make.link(session, rt, bob)
         await service.share_link(session, make.who(bob), received.id, ada.email, clock.now())
-    heard: list[feed.TargetChange] = []
-    with rt.signals.subscribe(feed.TOPIC, heard.extend):
+    heard: list[TargetChange] = []
+    with rt.signals.subscribe(CHANGES_TOPIC, heard.extend):
         async with rt.db.write() as session:
             await service.hand_over_links(session, ada, clock.now())
 

@@ -11,11 +11,12 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import queries, service
 from refract.links.access import LinkCaller, load_access
-from refract.links.models import Link, LinkState
+from refract.links.enums import LinkState
+from refract.links.models import Link
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.names import queries as name_queries
 from refract.names import service as names
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from tests import make
 from tests.links.many_links import COUNT, STEP, hundred_thousand_links
 from tests.plans import Question, assert_no_scans, find_scans, record_statements

@@ -19,7 +19,8 @@ from refract.core.runtime import Runtime
 from refract.identity.models import AuditEntry, User
 from refract.jobs.models import Job
 from refract.links import service
-from refract.links.models import FlagReason, Link, LinkTotals
+from refract.links.enums import FlagReason
+from refract.links.models import Link, LinkTotals
 from refract.links.safety.jobs import (
     RecheckDueLinks,
     find_due_links,

@@ -13,7 +13,7 @@ from refract.links import queries, service
 from refract.links.access import LinkCaller
 from refract.links.models import Link
 from refract.names import service as names
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from tests import make
 
 

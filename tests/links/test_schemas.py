@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from refract.links.models import Visibility
+from refract.links.enums import Visibility
 from refract.links.schemas import LinkCreate, LinkOut, LinkPatch
 
 GOOD = {"destination": "https://example.com/"}

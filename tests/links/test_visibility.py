@@ -7,7 +7,8 @@ from sqlalchemy import text
 from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
-from refract.links.models import Link, Visibility
+from refract.links.enums import Visibility
+from refract.links.models import Link
 from refract.links.schemas import LinkPatch
 from tests import make
 from tests.client import by_cookie, by_key, on_sqlite

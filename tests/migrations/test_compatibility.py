@@ -13,11 +13,11 @@ from sqlalchemy import inspect, text
 
 from proofs.harness.versions import Version, next_version
 from refract import migrations
+from refract.core.db.schema_state import SchemaTooNew
 from refract.core.db.session import Database
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.migrations.losses import rehearse_downgrade
-from refract.migrations.schema_state import SchemaTooNew
 from tests import make
 from tests.serving import refract
 from tests.waiting import PATIENCE

@@ -19,9 +19,10 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links.models import Link
 from refract.names import queries, service
+from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
 from refract.names.grammar import name_key
-from refract.names.models import Name, NameTarget
+from refract.names.models import Name
 from refract.names.service import Namespace
 from tests import make
 

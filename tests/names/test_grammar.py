@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from refract.core.ids import MAX_ID, decode_base62, encode_base62
 from refract.core.text import fold_text
+from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved
 from refract.names.grammar import (
     KEPT_WORDS,
@@ -22,7 +23,6 @@ from refract.names.grammar import (
     name_key,
     validate_name,
 )
-from refract.names.models import NameTarget
 
 SPECIFIED_WORDS = (
     "admin", "api", "app", "auth", "dashboard", "docs", "help", "health", "login", "logout",

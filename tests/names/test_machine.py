@@ -17,8 +17,8 @@ from refract.links.access import LinkCaller
 from refract.links.errors import NameNotFound
 from refract.names import service as names
 from refract.names import similarity
+from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.names.models import NameTarget
 from tests import make
 from tests.machine import Machine, run_machine
 

@@ -20,7 +20,8 @@ from refract.links import service
 from refract.links.models import Link
 from refract.links.safety.blocked_domains import block_domain, unblock_domain
 from refract.names import similarity
-from refract.names.models import Name, NameTarget
+from refract.names.enums import NameTarget
+from refract.names.models import Name
 from refract.redirect import api as redirect_api
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.frontend import WebFrontend

@@ -14,6 +14,7 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import User
 from refract.links import feed, service
+from refract.links.changes import ALL_TARGETS, TargetChange
 from refract.links.models import FeedEntry, Link
 from refract.redirect import invalidation as bus_module
 from refract.redirect.cache import CachedRedirect
@@ -161,7 +162,7 @@ async def test_everything_is_forgotten_when_it_must_be(
 ) -> None:
     _keep(place, 1, 2)
     async with other.db.write() as session:
-        await feed.publish_changes(session, [feed.TargetChange(feed.ALL_TARGETS, 0, ())])
+        await feed.publish_changes(session, [TargetChange(ALL_TARGETS, 0, ())])
     await listen_once(place, clock)
 
     assert not place.cached

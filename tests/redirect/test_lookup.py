@@ -15,12 +15,14 @@ from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.keys import create_key
 from refract.identity.models import Scope, User
-from refract.links import feed, service
+from refract.links import service
+from refract.links.changes import TargetChange
 from refract.links.models import Link
 from refract.links.safety.blocked_domains import block_domain, unblock_domain
 from refract.links.schemas import LinkPatch
 from refract.names import service as names
-from refract.names.models import Name, NameTarget
+from refract.names.enums import NameTarget
+from refract.names.models import Name
 from tests import make
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
@@ -249,7 +251,7 @@ async def test_an_unknown_code_is_forgotten_when_its_link_is_made(
     place.engine.negative_cache.add(b"n" + code.lower().encode(), rt.clock.monotonic())
     assert (await place.get(f"/{code}")).status_code == 404
 
-    place.engine.invalidator.apply_changes([feed.TargetChange(link.id, 1, ())])
+    place.engine.invalidator.apply_changes([TargetChange(link.id, 1, ())])
 
     assert (await place.get(f"/{code}")).status_code == 302
 

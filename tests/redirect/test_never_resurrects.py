@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from refract.core.clock import ManualClock
 from refract.core.ids import encode_base62
 from refract.core.runtime import Runtime
-from refract.links.feed import TargetChange
+from refract.links.changes import TargetChange
 from refract.redirect.cache import CachedRedirect, NegativeCache, RedirectCache
 from refract.redirect.invalidation import CacheInvalidator
 from refract.redirect.lookup import TieredLookup, build_negative_keys

@@ -17,9 +17,11 @@ from refract.core.redis import RedisClient
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
 from refract.identity.models import User
-from refract.links import feed, service
+from refract.links import service
+from refract.links.changes import TargetChange
+from refract.links.enums import Visibility
 from refract.links.golinks.template import parse_template
-from refract.links.models import LinkTotals, Visibility
+from refract.links.models import LinkTotals
 from refract.links.safety import blocked_domains
 from refract.redirect.engine import warm_up
 from refract.redirect.invalidation import ChangeBroadcaster
@@ -289,7 +291,7 @@ async def test_news_travel_and_the_new_state_is_written_through(
     await warm(rt, ada, first, second)
     assert first.engine.broadcaster is not None
     assert second.engine.broadcaster is not None
-    told: list[feed.TargetChange] = []
+    told: list[TargetChange] = []
     tasks = [
         asyncio.create_task(first.engine.broadcaster.broadcast(first.engine.lookup.refresh_shared)),
         asyncio.create_task(second.engine.broadcaster.receive(told.extend)),
@@ -299,7 +301,7 @@ async def test_news_travel_and_the_new_state_is_written_through(
         async with first.rt.db.write() as session:
             link = await make.link(session, first.rt, ada, name="fresh")
         await eventually(lambda: bool(told))
-        assert told == [feed.TargetChange(link.id, 1, ("fresh",))]
+        assert told == [TargetChange(link.id, 1, ("fresh",))]
         shared = second.engine.redis_cache
         assert shared is not None
         await eventually(lambda: shared.get("fresh"))
@@ -339,7 +341,7 @@ async def test_words_that_are_no_news_are_passed_over(
     news = ChangeBroadcaster(rt, redis, RedisLinkCache(redis, clock.now, clock.monotonic))
     for words in (b"", b"{}", b"[1]", b'["x", [[1]]]', b'["x", [["a", 1, []]]]', b"\xff"):
         assert news._parse_message(words) == []
-    assert news._parse_message(b'["x", [[5, 2, ["a"]]]]') == [feed.TargetChange(5, 2, ("a",))]
+    assert news._parse_message(b'["x", [[5, 2, ["a"]]]]') == [TargetChange(5, 2, ("a",))]
 
 
 async def test_the_most_used_links_are_ready_before_they_are_asked_for(

@@ -14,7 +14,8 @@ from refract.app import WebNode
 from refract.clicks.spool.reader import SpoolPosition, inspect_spool, read_batch
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.models import FlagReason, Link
+from refract.links.enums import FlagReason
+from refract.links.models import Link
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListMaker
 from refract.lists.models import ListEntry

@@ -5,7 +5,7 @@ from httpx import AsyncClient
 
 from refract.core.runtime import Runtime
 from refract.identity.models import User
-from refract.links.models import FlagReason
+from refract.links.enums import FlagReason
 from tests import make
 from tests.client import by_cookie, on_sqlite
 

@@ -15,7 +15,7 @@ from refract.links.access import LinkCaller as LinkActor
 from refract.links.safety import blocked_domains
 from refract.lists import service as lists
 from refract.lists.access import ListCaller as ListActor
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.reports import queries, service
 from refract.reports.errors import ActionNotApplicable
 from refract.reports.models import Report

@@ -14,7 +14,7 @@ from refract.cli.common import (
 from refract.cli.options import AsJson, AsUser, DataDir
 from refract.cli.output import print_json
 from refract.core.runtime import Runtime
-from refract.links.models import Visibility
+from refract.links.enums import Visibility
 from refract.links.schemas import LinkCreate, LinkOut
 from refract.links.service import check_link, create_link
 

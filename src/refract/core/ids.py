@@ -81,6 +81,16 @@ class IdSource(Protocol):
     def next_ids(self, count: int) -> list[int]: ...
 
 
+class NoIds:
+    """The source of a process that makes no ids."""
+
+    def next_id(self) -> int:
+        raise WorkerIdLost
+
+    def next_ids(self, count: int) -> list[int]:  # noqa: ARG002 - as every source
+        raise WorkerIdLost
+
+
 class SnowflakeGenerator:
     """Ids that never repeat.
 

@@ -7,14 +7,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from refract.core.clock import Clock, SystemClock
-from refract.core.db.session import Database
-from refract.core.ids import IdSource
+from refract.core.ids import IdSource, NoIds
 from refract.core.secrets import Secret, load_secret
 from refract.core.settings.model import Settings
 from refract.core.signals import Signals
-from refract.core.worker_ids import LeasedIds, lease_ids
 
 if TYPE_CHECKING:
+    from refract.core.db.session import Database
     from refract.core.metrics import Metrics
 
 SingletonT = TypeVar("SingletonT")
@@ -25,7 +24,7 @@ class Runtime:
     """Settings and connections, built once per process or per test."""
 
     settings: Settings
-    db: Database
+    db: "Database"
     clock: Clock
     ids: IdSource
     secret: Secret
@@ -75,7 +74,7 @@ async def open_runtime(
     settings: Settings,
     clock: Clock | None = None,
     *,
-    db: Database | None = None,
+    db: "Database | None" = None,
     patient: bool = False,
     makes_ids: bool = True,
 ) -> AsyncIterator[Runtime]:
@@ -87,13 +86,15 @@ async def open_runtime(
     clock = clock or SystemClock()
     async with AsyncExitStack() as stack:
         if db is None:
+            from refract.core.db.session import Database  # noqa: PLC0415 - see `SqliteFile`
+
             db = Database(settings)
             stack.push_async_callback(db.close)
-        ids = (
-            await stack.enter_async_context(lease_ids(db, clock, patient=patient))
-            if makes_ids
-            else LeasedIds(db, clock)
-        )
+        ids: IdSource = NoIds()
+        if makes_ids:
+            from refract.core.worker_ids import lease_ids  # noqa: PLC0415 - as above
+
+            ids = await stack.enter_async_context(lease_ids(db, clock, patient=patient))
         runtime = Runtime(
             settings=settings, db=db, clock=clock, ids=ids, secret=load_secret(settings)
         )

@@ -23,7 +23,7 @@ from refract.home.search import SearchKind, search_all
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalReadCaller, ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_onward, render_response
-from refract.limits.service import MissLimit, SharedLimit
+from refract.limits.shared_limits import MissLimit, SharedLimit
 from refract.links import pages as link_pages
 from refract.links import queries
 from refract.links.dependencies import to_link_caller

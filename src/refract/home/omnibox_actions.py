@@ -12,7 +12,8 @@ from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
 from refract.links import queries
 from refract.links.dependencies import to_link_caller
-from refract.links.models import Link, LinkState
+from refract.links.enums import LinkState
+from refract.links.models import Link
 from refract.links.queries import LinkFilter
 from refract.web.i18n import gettext
 

@@ -23,8 +23,9 @@ from sqlalchemy import (
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRelation, AccessRight, is_allowed
+from refract.links.enums import LinkState, Visibility
 from refract.links.errors import LinkNotFound, NotOwner, PrimaryOwnerRequired
-from refract.links.models import Link, LinkOwner, LinkShare, LinkState, Visibility
+from refract.links.models import Link, LinkOwner, LinkShare
 
 
 @dataclass(frozen=True, slots=True)

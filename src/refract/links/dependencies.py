@@ -8,10 +8,10 @@ from fastapi import Depends, Request
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.links import service
 from refract.links.access import LinkCaller
-from refract.links.models import InvitedRole
+from refract.links.enums import InvitedRole
 from refract.links.queries import load_card, load_invitation
 from refract.links.schemas import InvitationCreated, LinkOut
 from refract.links.service import LockedLink

@@ -4,32 +4,14 @@ Entries are written by the changing transaction.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from sqlalchemy import delete, func, select, text
 
 from refract.core.db.bulk import insert_rows
 from refract.core.db.session import WriteSession
+from refract.links.changes import CHANGES_TOPIC, TargetChange
 from refract.links.models import FeedEntry, Link
-
-TOPIC = "refract_links"
-"""The topic within a process, and the channel on PostgreSQL."""
-
-ALL_TARGETS = 0
-"""Instead of a target: drop everything, for instance because a domain was blocked."""
-
-
-@dataclass(frozen=True, slots=True)
-class TargetChange:
-    """A changed target, with every comparison key under which it may be cached.
-
-    `names` has the keys before and after the change; the code follows from the id.
-    """
-
-    target_id: int
-    version: int
-    names: tuple[str, ...]
 
 
 def build_change(link: Link, names: Iterable[str]) -> TargetChange:
@@ -55,8 +37,8 @@ async def publish_changes(session: WriteSession, changes: Sequence[TargetChange]
     ]
     await insert_rows(session, FeedEntry, rows)
     if session.dialect == "postgresql":
-        await session.execute(text(f"NOTIFY {TOPIC}"))
-    session.after_commit(lambda: session.signals.publish(TOPIC, changes))
+        await session.execute(text(f"NOTIFY {CHANGES_TOPIC}"))
+    session.after_commit(lambda: session.signals.publish(CHANGES_TOPIC, changes))
 
 
 async def trim_feed(session: WriteSession, before: datetime, limit: int) -> int:

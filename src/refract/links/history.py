@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Any
 
 from refract.core.text import fold_for_search, fold_text
-from refract.links.models import Link, LinkChange, Visibility
+from refract.links.enums import Visibility
+from refract.links.models import Link, LinkChange
 from refract.names.grammar import name_key
 
 

@@ -1,7 +1,6 @@
 """The tables of links: owners, viewers, invitations, tags, versions and the change feed."""
 
 from datetime import datetime
-from enum import StrEnum
 from typing import Any, Final
 
 from sqlalchemy import (
@@ -27,67 +26,7 @@ from sqlalchemy.orm import Mapped, Mapper, column_property, mapped_column
 
 from refract.core.db.types import Model, UtcDateTime, text_key
 from refract.core.ids import encode_base62
-
-
-class LinkState(StrEnum):
-    ACTIVE = "active"
-    DISABLED = "disabled"
-    EXPIRED = "expired"
-    DELETED = "deleted"
-    ON_HOLD = "on_hold"
-    """The owner is suspended. Never stored, because it follows from the owner."""
-
-
-class FlagReason(StrEnum):
-    """Why a link shows a preview or is stopped."""
-
-    UNCHECKED = "unchecked"
-    """The safety check has not succeeded yet."""
-    LOOKALIKE = "lookalike"
-    """The host imitates another with letters of several alphabets."""
-    DANGEROUS = "dangerous"
-    """The safety check reports a threat."""
-    BLOCKED = "blocked"
-    """The host is on the operator's blocklist."""
-
-
-class InvitedRole(StrEnum):
-    """The role that an invitation offers."""
-
-    OWNER = "owner"
-    PRIMARY = "primary"
-
-
-class Visibility(StrEnum):
-    """Who finds a link in lists, and who may open it."""
-
-    PUBLIC = "public"
-    """Listed for everyone signed in. Anyone with the link may open it."""
-    UNLISTED = "unlisted"
-    """Not listed for others. Anyone with the link may open it, so it is not private."""
-    SIGNED_IN = "signed-in"
-    """Not listed for others. Everyone signed in may open it."""
-    SECURE = "secure"
-    """Only owners, people it is shared with and administrators may open it."""
-
-    @property
-    def columns(self) -> tuple[str, str | None]:
-        """Return the columns `visibility` and `audience`.
-
-        Restricted values are stored as `secure`, so that code that does not know an
-        audience admits too few people, never too many.
-        """
-        return (
-            (Visibility.SECURE.value, self.value)
-            if self == Visibility.SIGNED_IN
-            else (self.value, None)
-        )
-
-    @classmethod
-    def from_columns(cls, visibility: str, audience: str | None) -> "Visibility":
-        """Return the value of the two columns. An unknown audience counts as `secure`."""
-        return cls.SIGNED_IN if (visibility, audience) == cls.SIGNED_IN.columns else cls(visibility)
-
+from refract.links.enums import LinkState, Visibility
 
 _OWNERS = table(
     "link_owners", column("primary_link_id", BigInteger), column("user_id", BigInteger)

@@ -8,7 +8,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from refract.core.phrases import Phrase
 from refract.core.schemas import Id, InputSchema, OutputSchema, Timestamp
-from refract.links.models import FlagReason, InvitedRole, LinkState, Visibility
+from refract.links.enums import FlagReason, InvitedRole, LinkState, Visibility
 
 MAX_NAMES = 50
 MAX_TAGS = 20

@@ -11,7 +11,7 @@ from refract.core.errors import RefractError
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl, WebUrl, complete_url, normalize_url, parse_web_url
 from refract.limits.errors import RateLimited
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.links.models import Link
 from refract.links.queries import resolve_name
 from refract.links.safety.errors import InvalidUrl, LinkLoop

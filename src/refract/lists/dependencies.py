@@ -9,7 +9,8 @@ from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.text import make_excerpt as shown_text
 from refract.limits.errors import RateLimited
-from refract.limits.service import MissLimit, charge, charge_up_to
+from refract.limits.service import charge, charge_up_to
+from refract.limits.shared_limits import MissLimit
 from refract.links.safety import blocked_domains
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.lists import addresses, queries, service

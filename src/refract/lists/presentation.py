@@ -7,7 +7,8 @@ from typing import Any, Literal, Protocol
 
 from refract.core.lookalikes import to_ascii_url
 from refract.core.urls import BadUrl, normalize_url, parse_web_url
-from refract.links.models import FlagReason, Link, LinkState, Visibility
+from refract.links.enums import FlagReason, LinkState, Visibility
+from refract.links.models import Link
 from refract.lists.appearance import (
     COVER_NAMES,
     DEFAULT_COVER,

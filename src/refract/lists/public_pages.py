@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
-from refract.limits.service import RenderLimit
+from refract.limits.shared_limits import RenderLimit
 from refract.links.safety.blocked_domains import BlockedDomainCache
 from refract.lists import card, queries
 from refract.lists.appearance import build_monogram, choose_ray

@@ -19,20 +19,18 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from refract.core.db.errors import explain_connection_error, is_permission_denied
-from refract.core.db.session import Database
-from refract.core.errors import ConfigurationError
-from refract.migrations.schema_state import (
+from refract.core.db.schema_state import (
     HEAD,
     MIGRATIONS_DIR,
     REVISIONS,
     RestoreUnfinished,
-    SchemaCheck,
     SchemaState,
     SchemaTooNew,
     SchemaTooOld,
-    mark_restore,
-    read_schema_state,
 )
+from refract.core.db.session import Database
+from refract.core.errors import ConfigurationError
+from refract.migrations.schema_check import SchemaCheck, mark_restore, read_schema_state
 
 __all__ = [
     "HEAD",

@@ -8,8 +8,8 @@ from typing import NamedTuple
 from sqlalchemy import func, literal_column, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from refract.core.db.schema_state import MIGRATIONS_DIR
 from refract.migrations import steps
-from refract.migrations.schema_state import MIGRATIONS_DIR
 
 
 class DowngradeLoss(NamedTuple):

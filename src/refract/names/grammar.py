@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from refract.core.ids import ALPHABET, MAX_ID, decode_base62
 from refract.core.phrases import Phrase
 from refract.core.text import fold_text, make_excerpt
+from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved
-from refract.names.models import NameTarget
 
 MAX_LINK_NAME_LENGTH = 50
 RANDOM_CODE_LENGTH = 12

@@ -1,19 +1,11 @@
 """The table of names."""
 
 from datetime import datetime
-from enum import StrEnum
 
 from sqlalchemy import CheckConstraint, Index, String, false
 from sqlalchemy.orm import Mapped, mapped_column
 
 from refract.core.db.types import Model, text_key
-
-
-class NameTarget(StrEnum):
-    """The kinds of things that a name can point to."""
-
-    LINK = "link"
-    LIST = "list"
 
 
 class Name(Model):

@@ -9,8 +9,9 @@ from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.names import similarity
+from refract.names.enums import NameTarget
 from refract.names.grammar import name_key
-from refract.names.models import Name, NameTarget
+from refract.names.models import Name
 
 _MAX_SIMILAR = 500
 _AFTER_ALL_KEYS = "~"

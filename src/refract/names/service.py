@@ -19,8 +19,9 @@ from refract.core.db.upsert import insert_if_absent
 from refract.core.errors import RefractError
 from refract.core.ids import IdSource, encode_base62, get_min_id
 from refract.core.runtime import Runtime
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.names import queries, similarity
+from refract.names.enums import NameTarget
 from refract.names.errors import SlugTaken
 from refract.names.grammar import (
     RESERVED_KEYS,
@@ -31,7 +32,7 @@ from refract.names.grammar import (
     name_key,
     validate_name,
 )
-from refract.names.models import Name, NameTarget
+from refract.names.models import Name
 from refract.names.schemas import NameAvailability
 
 MIN_CODE_ID = 62**9

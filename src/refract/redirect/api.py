@@ -6,7 +6,7 @@ from fastapi import Request
 
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import ReadCaller
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.names.grammar import TRAILING_PUNCTUATION, is_reserved
 from refract.names.service import check_code_guess
 from refract.redirect.asgi import RedirectApp

@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from refract.core.errors import RefractError, Unavailable
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInRequired
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.names.service import check_code_guess
 from refract.redirect.cache import STALE_GRACE, STALE_TIMEOUT
 from refract.redirect.errors import (

@@ -24,8 +24,8 @@ from refract.core.ids import encode_base62
 from refract.core.redis import create_redis
 from refract.core.runtime import Runtime
 from refract.core.settings.model import Settings
-from refract.limits.service import MissLimit
-from refract.links import feed
+from refract.limits.shared_limits import MissLimit
+from refract.links.changes import CHANGES_TOPIC
 from refract.names.grammar import name_key
 from refract.redirect import responses
 from refract.redirect.cache import (
@@ -105,7 +105,7 @@ class RedirectEngine:
         self._serve_stale_until = float("-inf")
         self._exit_stack = contextlib.ExitStack()
         self._exit_stack.enter_context(
-            rt.signals.subscribe(feed.TOPIC, self.invalidator.apply_changes)
+            rt.signals.subscribe(CHANGES_TOPIC, self.invalidator.apply_changes)
         )
         rt.metrics.registry.register(EngineMetrics(self))
 

@@ -20,7 +20,7 @@ from refract.identity.responses import render_response
 from refract.links.access import LinkCaller
 from refract.links.errors import LinkNotFound, NotOwner
 from refract.links.queries import view_link
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.service import check_availability
 from refract.redirect.asgi import RedirectApp
 from refract.redirect.engine import RedirectEngine

@@ -13,13 +13,12 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import structlog
 
-from refract.core.db.notifications import listen_for_notifications
 from refract.core.db.raw import RawReader, RawRow
 from refract.core.errors import Unavailable
 from refract.core.ids import encode_base62
 from refract.core.redis import RedisClient, RedisUnavailable
 from refract.core.runtime import Runtime
-from refract.links import feed
+from refract.links.changes import ALL_TARGETS, CHANGES_TOPIC, TargetChange
 from refract.names.grammar import name_key
 from refract.redirect.cache import NegativeCache, RedirectCache
 from refract.redirect.lookup import TieredLookup, build_missing_code_key, build_missing_name_key
@@ -80,14 +79,7 @@ class CacheInvalidator:
     async def run(self, ready: asyncio.Event) -> None:
         """Poll the feed until cancelled. `ready` is set after the first poll, successful or not."""
         listening = self._rt.db.dialect == "postgresql"
-        ear = (
-            asyncio.create_task(
-                listen_for_notifications(self._rt.db, feed.TOPIC, self._wake.set),
-                name="redirect-listen",
-            )
-            if listening
-            else None
-        )
+        ear = asyncio.create_task(self._listen(), name="redirect-listen") if listening else None
         try:
             while True:
                 well = await self.poll()
@@ -104,7 +96,14 @@ class CacheInvalidator:
                 ear.cancel()
                 await asyncio.gather(ear, return_exceptions=True)
 
-    def apply_changes(self, changes: Sequence[feed.TargetChange]) -> None:
+    async def _listen(self) -> None:
+        from refract.core.db.notifications import (  # noqa: PLC0415 - loads SQLAlchemy
+            listen_for_notifications,
+        )
+
+        await listen_for_notifications(self._rt.db, CHANGES_TOPIC, self._wake.set)
+
+    def apply_changes(self, changes: Sequence[TargetChange]) -> None:
         """Apply changes of this process, as soon as they are committed."""
         self._invalidate((change.target_id, change.version, change.names) for change in changes)
 
@@ -161,7 +160,7 @@ class CacheInvalidator:
             # Too many rows, or the row at our position is gone. The newest row is always kept, so
             # this process was away for longer than the feed reaches back.
             self._log.warning("feed_rows_missed", position=position)
-            self._invalidate([(feed.ALL_TARGETS, 0, ())])
+            self._invalidate([(ALL_TARGETS, 0, ())])
             await self._start_following()
             return
         self._invalidate(
@@ -194,7 +193,7 @@ class CacheInvalidator:
             self.invalidated += 1
             if self._redis_cache is not None:
                 self._redis_cache.note_version(target_id, version)
-            if target_id == feed.ALL_TARGETS:
+            if target_id == ALL_TARGETS:
                 self._cache.invalidate_all()
                 self._negatives.invalidate_all()
                 continue
@@ -255,7 +254,7 @@ class ChangeBroadcaster:
         self._redis_cache = redis_cache
         self._signals = rt.signals
         self._sender_id = secrets.token_hex(8)
-        self._queued: list[feed.TargetChange] = []
+        self._queued: list[TargetChange] = []
         self._wake = asyncio.Event()
         self._log = structlog.get_logger("refract.news")
 
@@ -264,7 +263,7 @@ class ChangeBroadcaster:
 
         `write_through` reads a name or code again and shares the result.
         """
-        with self._signals.subscribe(feed.TOPIC, self._queue_changes):
+        with self._signals.subscribe(CHANGES_TOPIC, self._queue_changes):
             while True:
                 await self._wake.wait()
                 self._wake.clear()
@@ -276,7 +275,7 @@ class ChangeBroadcaster:
                 except RedisUnavailable:
                     continue  # the feed reaches all processes, and overrides the shared cache
 
-    async def receive(self, apply_changes: Callable[[Sequence[feed.TargetChange]], None]) -> None:
+    async def receive(self, apply_changes: Callable[[Sequence[TargetChange]], None]) -> None:
         """Apply the changes of other processes until cancelled."""
         while True:
             with contextlib.suppress(RedisUnavailable):
@@ -288,13 +287,13 @@ class ChangeBroadcaster:
                             apply_changes(changes)
             await asyncio.sleep(RECONNECT_INTERVAL)
 
-    def _queue_changes(self, changes: Sequence[feed.TargetChange]) -> None:
+    def _queue_changes(self, changes: Sequence[TargetChange]) -> None:
         if len(self._queued) > MAX_CHANGES_PER_MESSAGE * 10:
             self._queued.clear()  # Redis is too slow; the feed is enough
         self._queued += changes
         self._wake.set()
 
-    async def _publish(self, changes: Sequence[feed.TargetChange]) -> None:
+    async def _publish(self, changes: Sequence[TargetChange]) -> None:
         await self._redis_cache.invalidate(
             [(change.target_id, change.version) for change in changes]
         )
@@ -309,13 +308,13 @@ class ChangeBroadcaster:
                 json.dumps([self._sender_id, batch], separators=(",", ":")),
             )
 
-    def _parse_message(self, message: bytes) -> list[feed.TargetChange]:
+    def _parse_message(self, message: bytes) -> list[TargetChange]:
         try:
             sender, changes = json.loads(message)
             if sender == self._sender_id:
                 return []
             return [
-                feed.TargetChange(int(target), int(version), tuple(map(str, names)))
+                TargetChange(int(target), int(version), tuple(map(str, names)))
                 for target, version, names in changes
             ]
         except (ValueError, TypeError):
@@ -323,8 +322,8 @@ class ChangeBroadcaster:
             return []
 
 
-async def _write_changes(changes: Sequence[feed.TargetChange], write: WriteThrough) -> None:
+async def _write_changes(changes: Sequence[TargetChange], write: WriteThrough) -> None:
     for change in changes:
-        if change.target_id != feed.ALL_TARGETS:
+        if change.target_id != ALL_TARGETS:
             for text in (*change.names, encode_base62(change.target_id)):
                 await write(text)

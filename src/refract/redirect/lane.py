@@ -12,7 +12,7 @@ from typing import Final, Literal, Protocol
 from refract.clicks.spool.format import encode_frame
 from refract.clicks.spool.writer import ResponseTransport, TurnBuffer
 from refract.core.compiled import choose_compiled
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.redirect.cache import RedirectCache
 from refract.web.protocol import MAX_BYTES_PER_TURN
 

@@ -7,21 +7,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Protocol
 
-from sqlalchemy import or_, select
-
 from refract.core.db.raw import RawReader, RawRow, open_raw_reader, parse_db_time
 from refract.core.errors import StoreUnavailable, Unavailable
 from refract.core.ids import decode_base62
 from refract.core.runtime import Runtime
 from refract.core.urls import BadUrl
 from refract.limits.buckets import MemoryBuckets
-from refract.links.access import LinkCaller, is_owned_by, is_shared_with
+from refract.links.enums import FlagReason, Visibility
 from refract.links.golinks.template import DestinationTemplate, parse_template
-from refract.links.models import FlagReason, Link, Visibility
-from refract.links.queries import suggest_similar_names
-from refract.links.safety.blocked_domains import BlockedDomainSnapshot
+from refract.links.safety.blocklist import BlockedDomainSnapshot
+from refract.names.enums import NameTarget
 from refract.names.grammar import name_key
-from refract.names.models import NameTarget
 from refract.redirect.cache import NegativeCache
 from refract.redirect.resolver import RedirectTarget, SignedInUser
 
@@ -43,6 +39,9 @@ UNION ALL
 SELECT 1, 'link', l.id, NULL, NULL, NULL, {_LINK_COLUMNS}
 FROM links l WHERE l.id = ? AND l.random_code IS NULL"""  # noqa: S608 - our own column names
 """Looks up a name and a code in one query: at most two rows, the name's first."""
+
+_EPOCH_QUERY = "SELECT epoch FROM block_epoch WHERE id = 1"
+_BLOCKED_DOMAINS_QUERY = "SELECT domain FROM blocked_domains"
 
 
 class DatabaseLookup:
@@ -83,14 +82,15 @@ class DatabaseLookup:
     async def can_open(self, found: RedirectTarget, visitor: SignedInUser) -> bool:
         if visitor.is_admin or found.audience == Visibility.SIGNED_IN:
             return True
-        user_id = visitor.user.id
-        mine = select(Link.id).where(
-            Link.id == found.id, or_(is_owned_by(user_id), is_shared_with(user_id))
-        )
+        from refract.links.queries import is_owned_or_shared  # noqa: PLC0415 - loads SQLAlchemy
+
         async with self._rt.db.read() as session:
-            return await session.scalar(mine) is not None
+            return await is_owned_or_shared(session, found.id, visitor.user.id)
 
     async def suggest(self, text: str, visitor: SignedInUser | None) -> list[str]:
+        from refract.links.access import LinkCaller  # noqa: PLC0415 - as above
+        from refract.links.queries import suggest_similar_names  # noqa: PLC0415
+
         who = None if visitor is None else LinkCaller(visitor.user.id, visitor.is_admin)
         async with self._rt.db.read() as session:
             return await suggest_similar_names(session, text, who, self._rt.clock.now())
@@ -136,9 +136,16 @@ class DatabaseLookup:
         if not self._blocked_domains.is_current(epoch):
             async with self._load_lock:
                 if not self._blocked_domains.is_current(epoch):
-                    async with self._rt.db.read() as session:
-                        await self._blocked_domains.load(session)
+                    self._blocked_domains = await self._load_blocked_domains()
         return self._blocked_domains.match(host) is not None
+
+    async def _load_blocked_domains(self) -> BlockedDomainSnapshot:
+        """Load the list. The epoch is read first, so that a change in between is loaded again."""
+        epochs = await self._reader.fetch_rows(_EPOCH_QUERY)
+        domains = await self._reader.fetch_rows(_BLOCKED_DOMAINS_QUERY)
+        return BlockedDomainSnapshot(
+            epochs[0][0] if epochs else 0, (str(domain) for (domain,) in domains)
+        )
 
 
 def _parse_destination(destination: str) -> DestinationTemplate | None:

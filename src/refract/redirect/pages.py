@@ -7,8 +7,8 @@ from starlette.datastructures import QueryParams
 from starlette.responses import Response
 
 from refract.identity.dependencies import ReadCaller
+from refract.names.enums import NameTarget
 from refract.names.grammar import validate_name
-from refract.names.models import NameTarget
 from refract.redirect.responses import render_qr_image
 from refract.web.dependencies import Rt, page_router
 

@@ -18,7 +18,7 @@ from refract.clicks.spool import request_flags
 from refract.clicks.spool.format import encode_frame
 from refract.clicks.spool.writer import SpoolWriter, TurnBuffer
 from refract.core.ip_addresses import TrustedProxies
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.redirect import responses
 from refract.redirect.cache import CachedRedirect, RedirectCache
 from refract.redirect.lane import HitResponderClass, create_hit_responder

@@ -21,7 +21,7 @@ import structlog
 from refract.core.ids import decode_base62
 from refract.core.redis import RedisClient, RedisScript, RedisUnavailable
 from refract.core.urls import BadUrl
-from refract.links.feed import ALL_TARGETS
+from refract.links.changes import ALL_TARGETS
 from refract.links.golinks.template import parse_template
 from refract.names.grammar import name_key
 from refract.redirect.resolver import RedirectTarget

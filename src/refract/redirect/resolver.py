@@ -4,14 +4,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 from urllib.parse import quote, unquote
 
 from refract.core.ids import decode_base62
-from refract.identity.models import User
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import DestinationTemplate
 from refract.names.grammar import iter_candidates
+
+if TYPE_CHECKING:
+    from refract.identity.models import User
 
 FEED_SUFFIXES = ("rss", "json", "md")
 
@@ -94,7 +96,7 @@ class SignedInUser(Protocol):
     """A signed-in user, or an API key of theirs."""
 
     @property
-    def user(self) -> User: ...
+    def user(self) -> "User": ...
 
     @property
     def is_admin(self) -> bool: ...

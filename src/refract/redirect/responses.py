@@ -15,7 +15,7 @@ from refract.core.clock import format_utc
 from refract.core.extraction.tasks import TaskRefused
 from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
-from refract.links.models import FlagReason
+from refract.links.enums import FlagReason
 from refract.redirect import qr
 from refract.redirect.errors import InvalidQrFormat, QrSizeTooSmall, UrlTooLongForQr
 from refract.redirect.resolver import RedirectTarget

@@ -12,7 +12,7 @@ from refract.identity.models import User
 from refract.links.models import Link, LinkOwner
 from refract.lists.models import LinkList
 from refract.lists.queries import list_hosts
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.reports.models import Report, ReportReason, ReportStatus
 from refract.reports.schemas import ReportGroupOut
 

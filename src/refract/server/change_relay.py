@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
-from refract.links.feed import TargetChange
+from refract.links.changes import TargetChange
 
 MAX_CHANGES_PER_DATAGRAM = 100
 _SOCKET_NAME = "changes"

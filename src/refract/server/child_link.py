@@ -16,11 +16,11 @@ from typing import Any
 
 import structlog
 
+from refract.core.db.schema_state import SchemaTooOld
 from refract.core.errors import RefractError
 from refract.core.log import configure_logging
 from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
-from refract.migrations.schema_state import SchemaTooOld
 from refract.server.supervisor import EXIT_SCHEMA_TOO_OLD
 
 

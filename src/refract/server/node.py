@@ -17,7 +17,7 @@ from refract.core.settings.model import Settings
 from refract.core.tracing import get_traces
 from refract.identity.key_usage import KeyUsageTracker
 from refract.jobs.metrics import update_job_gauges
-from refract.migrations.schema_state import SchemaCheck
+from refract.migrations.schema_check import SchemaCheck
 from refract.registry import build_list_handler
 from refract.reports.metrics import observe_reports
 from refract.server.background import BackgroundTasks, keep_running

@@ -20,13 +20,15 @@ from refract.server.supervisor import ProcessSupervisor
 if TYPE_CHECKING:
     from refract.core.settings.model import Settings
 
-PARENT_COMMAND = (
-    sys.executable,
-    "-c",
-    # Structlog and asyncio work without these two, which take 8 MB.
-    "import gc, sys; gc.disable(); sys.modules['rich'] = sys.modules['ssl'] = None;"
-    " from refract.server.parent import main; main()",
-)
+# Structlog and asyncio work without rich and ssl, which take 8 MB.
+_PARENT_CODE = """
+import gc, sys
+gc.disable()
+sys.modules.update(rich=None, ssl=None)
+from refract.server.parent import main
+main()
+"""
+PARENT_COMMAND = (sys.executable, "-c", _PARENT_CODE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from contextlib import AsyncExitStack
 
 from refract.core.runtime import open_runtime
 from refract.core.settings.model import NodeRole, Settings
-from refract.links import feed
-from refract.migrations.schema_state import require_matching_schema
+from refract.links.changes import CHANGES_TOPIC
+from refract.migrations.schema_check import require_matching_schema
 from refract.server.change_relay import open_change_sender
 from refract.server.child_link import ChildLink, run_child
 from refract.server.connection_queue import ConnectionSender
@@ -83,7 +83,7 @@ async def _join_siblings(exit_stack: AsyncExitStack, node: ServerNode, link: Chi
     await exit_stack.enter_async_context(peers.serve(rt.metrics.render))
     if rt.settings.has_redirect_process:
         send = exit_stack.enter_context(open_change_sender(link.directory))
-        exit_stack.enter_context(rt.signals.subscribe(feed.TOPIC, send))
+        exit_stack.enter_context(rt.signals.subscribe(CHANGES_TOPIC, send))
 
 
 def load_node_class(role: NodeRole) -> type[ServerNode]:

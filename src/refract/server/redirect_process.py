@@ -9,14 +9,15 @@ import contextlib
 import socket
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 from starlette.types import Receive, Scope, Send
 
+from refract.core.db.raw import SqliteFile, open_raw_reader
+from refract.core.db.schema_state import require_readable_schema
 from refract.core.loop_lag import LoopLagProbe
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
-from refract.migrations.schema_state import require_matching_schema
 from refract.redirect.engine import RedirectEngine
 from refract.redirect.passing import PassingState, RedirectOnlyProtocol
 from refract.server.change_relay import receive_changes
@@ -25,6 +26,9 @@ from refract.server.connection_queue import ConnectionSender
 from refract.server.peers import MetricsPeers
 from refract.server.uvicorn import GracefulServer, build_config
 from refract.web.connections import CONNECTIONS_STATE_KEY, PASSING_STATE_KEY
+
+if TYPE_CHECKING:
+    from refract.core.db.session import Database
 
 
 class RedirectNode:
@@ -67,14 +71,29 @@ class RedirectNode:
                 await probing
 
 
+def _open_database(settings: Settings) -> "Database":
+    """Open the database. Of SQLite only what the engine uses: SQLAlchemy takes 20 MB."""
+    if settings.dialect == "sqlite":
+        return cast("Database", SqliteFile(settings))
+    from refract.core.db.session import Database  # noqa: PLC0415 - see above
+
+    return Database(settings)
+
+
+async def _require_schema(db: "Database") -> None:
+    reader = open_raw_reader(db)
+    await require_readable_schema(reader)
+    await reader.close()
+
+
 async def _redirect(settings: Settings, link: ChildLink) -> None:
     listener, receiver, sender = (socket.socket(fileno=number) for number in link.sockets)
     listener.setblocking(False)
     async with AsyncExitStack() as exit_stack:
-        rt = await exit_stack.enter_async_context(
-            open_runtime(settings, patient=True, makes_ids=False)
-        )
-        await require_matching_schema(rt)
+        db = _open_database(settings)
+        exit_stack.push_async_callback(db.close)
+        await _require_schema(db)
+        rt = await exit_stack.enter_async_context(open_runtime(settings, db=db, makes_ids=False))
         node = RedirectNode(rt, ConnectionSender(sender))
         await exit_stack.enter_async_context(node.run())
         await exit_stack.enter_async_context(

@@ -7,7 +7,7 @@ from refract.core.errors import Unavailable
 from refract.core.extraction.pool import ExtractionPool
 from refract.core.extraction.tasks import ExtractionError, ExtractionTask, TaskRefused
 from refract.core.runtime import Runtime
-from refract.limits.service import RenderLimit
+from refract.limits.shared_limits import RenderLimit
 
 MAX_CACHED_IMAGES = 1_000
 MAX_CACHED_BYTES = 16 * 1024 * 1024

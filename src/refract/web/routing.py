@@ -22,7 +22,7 @@ from refract.core.errors import FieldError, StoreBusy
 from refract.core.phrases import Phrase
 from refract.core.runtime import Runtime
 from refract.core.threads import WorkThreadPool
-from refract.limits.service import SharedLimit
+from refract.limits.shared_limits import SharedLimit
 from refract.web.cached_document import revalidate
 from refract.web.csrf import SAFE_METHODS
 from refract.web.i18n import ENGLISH, negotiate, use_locale

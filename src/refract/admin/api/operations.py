@@ -14,7 +14,7 @@ from refract.jobs import queries as jobs
 from refract.jobs.errors import JobNotDead, JobNotFound
 from refract.links import queries as links
 from refract.links.dependencies import to_link_caller
-from refract.links.models import LinkState
+from refract.links.enums import LinkState
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.schemas import LinksPage
 from refract.web.dependencies import DEFAULT_PAGE_SIZE, CursorParam, LimitParam, Rt, api_router

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from refract.identity.models import UserPlan, UserRole, UserStatus
-from refract.links.models import FlagReason
+from refract.links.enums import FlagReason
 from refract.links.pages.history import FIELD_LABELS, format_reason
 from refract.web.i18n import LazyText, lazy_gettext, mark, ngettext, translate_filled
 

@@ -17,7 +17,7 @@ from refract.jobs import queries as jobs
 from refract.jobs.models import Job, JobStatus
 from refract.links import queries as links
 from refract.links.dependencies import to_link_caller
-from refract.links.models import LinkState
+from refract.links.enums import LinkState
 from refract.links.queries import LinkFilter, OwnerFilter
 from refract.links.safety import blocked_domains as safety_blocked_domains
 from refract.web import flash

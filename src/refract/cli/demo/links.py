@@ -11,7 +11,7 @@ from refract.core.runtime import Runtime
 from refract.identity.models import User
 from refract.links import service
 from refract.links.access import LinkCaller
-from refract.links.models import Visibility
+from refract.links.enums import Visibility
 from refract.links.schemas import LinkCreate, LinkPatch
 from refract.names.service import Namespace
 from refract.tags import service as tag_service

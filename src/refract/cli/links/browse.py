@@ -26,9 +26,10 @@ from refract.core.schemas import OutputSchema
 from refract.identity.access import AccessRight
 from refract.identity.errors import AdminRequired
 from refract.identity.models import User
+from refract.links.enums import LinkState, Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
-from refract.links.models import LinkChange, LinkState, Visibility
+from refract.links.models import LinkChange
 from refract.links.queries import (
     LinkFilter,
     LinkSort,

@@ -18,8 +18,8 @@ from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
 from refract.identity.users import fold_email
 from refract.links import service
+from refract.links.enums import Visibility
 from refract.links.errors import OwnerNotFound
-from refract.links.models import Visibility
 from refract.links.queries import get_version, list_owners
 from refract.links.safety.service import DestinationChecker
 from refract.links.schemas import LinkOut, LinkPatch

@@ -28,7 +28,7 @@ from refract.clicks.stats.scope import LinkScope
 from refract.core.errors import Invalid
 from refract.core.runtime import Runtime
 from refract.links.models import Link
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.web.formats import format_time
 from refract.web.i18n import lazy_gettext, translate_error

@@ -12,6 +12,7 @@ from sqlalchemy.exc import TimeoutError  # noqa: A004 - what a pool says
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import AsyncAdaptedQueuePool, ConnectionPoolEntry
 
+from refract.core.db.raw import READER_CACHE_KIB
 from refract.core.db.sqlite_driver import SqliteConnection, SqliteModule
 from refract.core.settings.model import Dialect
 
@@ -22,11 +23,6 @@ CONNECT_TIMEOUT = 3
 READER_LIFETIME = 3600
 """Seconds after which SQLite's readers are opened anew. Only then they use new statistics."""
 WRITER_CACHE_KIB = 16_000
-READER_CACHE_KIB = 2_000
-"""SQLite's own cache of a reading connection, of which each process has four.
-
-What it does not hold comes from the system's cache, which all of them share.
-"""
 MAX_QUEUE_SECONDS = 30
 """The longest wait for a connection.
 

@@ -8,7 +8,7 @@ from typing import Any
 import structlog
 from sqlalchemy.exc import SQLAlchemyError
 
-from refract.core.db.raw import open_detached_connection
+from refract.core.db.raw_servers import open_detached_connection
 from refract.core.db.session import Database
 
 KEEPALIVE_INTERVAL = 30.0

@@ -7,23 +7,27 @@ connections, created like all others but outside the pool.
 
 import asyncio
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
-from itertools import count
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from sqlalchemy.exc import SQLAlchemyError
-
-from refract.core.db.engine import CONNECT_TIMEOUT
-from refract.core.db.errors import translate_db_error
-from refract.core.db.session import Database
+from refract.core.db.driver_errors import translate_driver_error
 from refract.core.errors import StoreBusy, StoreDamaged, StoreUnavailable
+from refract.core.ids import IdSource
+from refract.core.settings.model import Settings
+from refract.core.signals import Signals
+
+if TYPE_CHECKING:
+    from refract.core.db.session import Database
 
 RawRow = Sequence[Any]
 BUSY_TIMEOUT = 0.25
 BUSY_RETRY_SECONDS = 0.005
-_CONNECTION_ERRORS: tuple[type[Exception], ...] = (OSError, EOFError, SQLAlchemyError)
+READER_CACHE_KIB = 2_000
+"""SQLite's own cache of a reading connection, of which each process has several.
+
+What it does not hold comes from the system's cache, which all of them share.
+"""
 
 
 class RawReader(Protocol):
@@ -38,17 +42,41 @@ class RawReader(Protocol):
     async def close(self) -> None: ...
 
 
-def open_raw_reader(db: Database, *, connections: int = 1) -> RawReader:
+class SqliteFile:
+    """A SQLite database that a process only reads with raw readers. It has no sessions."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.dialect: Literal["sqlite"] = "sqlite"
+        self.sqlite_path = parse_sqlite_path(settings.effective_database_url)
+        self.signals = Signals()
+        self.ids: IdSource | None = None
+        self.is_damaged = False
+        self._closers: list[Callable[[], Awaitable[None]]] = []
+
+    def on_close(self, closer: Callable[[], Awaitable[None]]) -> None:
+        """Register a function that closes connections."""
+        self._closers.append(closer)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        while self._closers:
+            await self._closers.pop()()
+
+
+def parse_sqlite_path(url: str) -> str:
+    """Return the path of the file in a URL of SQLite, as SQLAlchemy does."""
+    return url.partition("://")[2].removeprefix("/").partition("?")[0]
+
+
+def open_raw_reader(db: "Database | SqliteFile", *, connections: int = 1) -> RawReader:
     """Open a reader of this database, with up to `connections` concurrent queries on a server."""
     reader: RawReader
     if db.dialect == "sqlite":
         reader = SqliteRawReader(db)
     else:
-        reader = (
-            PostgresRawReader(db, connections)
-            if db.dialect == "postgresql"
-            else MysqlRawReader(db, connections)
-        )
+        from refract.core.db.raw_servers import open_server_reader  # noqa: PLC0415 - loads much
+
+        reader = open_server_reader(db, connections)
     db.on_close(reader.close)
     return reader
 
@@ -56,9 +84,8 @@ def open_raw_reader(db: Database, *, connections: int = 1) -> RawReader:
 class SqliteRawReader:
     """A read-only connection."""
 
-    def __init__(self, db: Database) -> None:
+    def __init__(self, db: "Database | SqliteFile") -> None:
         self._db = db
-        self._path = db.url.database or ""
         self._connection: sqlite3.Connection | None = None
 
     async def fetch_rows(self, statement: str, *values: object) -> Sequence[RawRow]:
@@ -69,7 +96,7 @@ class SqliteRawReader:
             except sqlite3.OperationalError as exc:
                 if exc.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
                     await self.close()
-                    raise (translate_db_error(exc) or StoreUnavailable()) from exc
+                    raise (translate_driver_error(exc) or StoreUnavailable()) from exc
                 if asyncio.get_running_loop().time() >= deadline:
                     raise StoreBusy from exc
             except sqlite3.Error as exc:
@@ -87,9 +114,9 @@ class SqliteRawReader:
     def _query(self, statement: str, values: tuple[object, ...]) -> Sequence[RawRow]:
         if self._connection is None:
             self._connection = sqlite3.connect(
-                f"file:{self._path}?mode=ro", uri=True, isolation_level=None, timeout=0
+                f"file:{self._db.sqlite_path}?mode=ro", uri=True, isolation_level=None, timeout=0
             )
-            self._connection.execute("PRAGMA cache_size = -8000")
+            self._connection.execute(f"PRAGMA cache_size = -{READER_CACHE_KIB}")
         found: list[RawRow] = self._connection.execute(statement, values).fetchall()
         return found
 
@@ -99,134 +126,6 @@ class SqliteRawReader:
             connection.close()
 
 
-class _ServerRawReader:
-    """A few connections. After a failure, that connection and all idle ones are dropped."""
-
-    _errors = _CONNECTION_ERRORS
-
-    def __init__(self, db: Database, connections: int) -> None:
-        self._db = db
-        self._free: list[Any] = []
-        self._slots = asyncio.Semaphore(connections)
-        self._closed = False
-
-    async def fetch_rows(self, statement: str, *values: object) -> Sequence[RawRow]:
-        async with self._slots:
-            while self._free:
-                connection = self._free.pop()
-                try:
-                    return await self._query(connection, statement, values)
-                except self._errors:
-                    # The server may have been restarted: the next connection is a new one.
-                    self._drop_free()
-            try:
-                return await self._query(await self._connect(), statement, values)
-            except self._errors as exc:
-                raise StoreUnavailable from exc
-
-    async def _query(
-        self, connection: Any, statement: str, values: tuple[object, ...]
-    ) -> Sequence[RawRow]:
-        """Query, and keep the connection for the next one.
-
-        After an error or a cancellation it is in an unknown state and is dropped.
-        """
-        try:
-            found = await self._fetch(connection, statement, values)
-        except BaseException:
-            self._drop(connection)
-            raise
-        if self._closed:
-            self._drop(connection)
-        else:
-            self._free.append(connection)
-        return found
-
-    async def _connect(self) -> Any:
-        async with asyncio.timeout(CONNECT_TIMEOUT):
-            return await open_detached_connection(self._db)
-
-    async def _fetch(
-        self, connection: Any, statement: str, values: tuple[object, ...]
-    ) -> Sequence[RawRow]:
-        raise NotImplementedError
-
-    def _drop(self, connection: Any) -> None:
-        raise NotImplementedError
-
-    async def close(self) -> None:
-        self._closed = True  # a running query is finished, but its connection is not kept
-        self._drop_free()
-
-    def _drop_free(self) -> None:
-        free, self._free = self._free, []
-        for connection in free:
-            self._drop(connection)
-
-
-class PostgresRawReader(_ServerRawReader):
-    """asyncpg prepares a statement the first time a connection sees it."""
-
-    def __init__(self, db: Database, connections: int) -> None:
-        super().__init__(db, connections)
-        adapter = db.engine.dialect.loaded_dbapi
-        driver = adapter.asyncpg
-        # The third is raised for a connection that was closed underneath the driver, the last by a
-        # pool that could not connect.
-        self._errors = (
-            driver.PostgresError,
-            driver.InterfaceError,
-            driver.InternalClientError,
-            adapter.Error,
-            *_CONNECTION_ERRORS,
-        )
-
-    async def _fetch(
-        self, connection: Any, statement: str, values: tuple[object, ...]
-    ) -> Sequence[RawRow]:
-        found: Sequence[RawRow] = await connection.fetch(_number_placeholders(statement), *values)
-        return found
-
-    def _drop(self, connection: Any) -> None:
-        connection.terminate()
-
-
-class MysqlRawReader(_ServerRawReader):
-    """asyncmy writes the values into the statement itself."""
-
-    def __init__(self, db: Database, connections: int) -> None:
-        super().__init__(db, connections)
-        self._errors = (db.engine.dialect.loaded_dbapi.Error, *_CONNECTION_ERRORS)
-
-    async def _connect(self) -> Any:
-        connection = await super()._connect()
-        # Each query sees what is committed by then, and none leaves a transaction open.
-        await connection.autocommit(True)
-        return connection
-
-    async def _fetch(
-        self, connection: Any, statement: str, values: tuple[object, ...]
-    ) -> Sequence[RawRow]:
-        async with connection.cursor() as cursor:
-            await cursor.execute(statement.replace("?", "%s"), values)
-            found: Sequence[RawRow] = await cursor.fetchall()
-            return found
-
-    def _drop(self, connection: Any) -> None:
-        connection.close()
-
-
-async def open_detached_connection(db: Database) -> Any:
-    """Open a driver's connection outside the pool, created like all others.
-
-    A connection kept from the pool would make it smaller permanently.
-    """
-    proxied = await db.engine.raw_connection()
-    connection: Any = proxied.driver_connection
-    proxied.detach()
-    return connection
-
-
 def parse_db_time(value: object) -> datetime | None:
     """Return a datetime from any driver's value: text on SQLite, naive (UTC) on MariaDB."""
     if isinstance(value, str):
@@ -234,9 +133,3 @@ def parse_db_time(value: object) -> datetime | None:
     if not isinstance(value, datetime):
         return None
     return value.replace(tzinfo=UTC) if value.tzinfo is None else value
-
-
-@lru_cache(maxsize=64)
-def _number_placeholders(statement: str) -> str:
-    number = count(1)
-    return "".join(f"${next(number)}" if character == "?" else character for character in statement)

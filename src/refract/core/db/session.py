@@ -21,6 +21,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 from refract.core.db.engine import LOCK_TIMEOUT, create_server_engine, create_sqlite_engine
 from refract.core.db.errors import translate_db_error
 from refract.core.db.prepared import LoopReader, PreparedRow, PreparedSelect
+from refract.core.db.raw import open_raw_reader
 from refract.core.db.sqlite_driver import DriverCall, SqliteConnection
 from refract.core.errors import StoreDamaged, StoreFull
 from refract.core.ids import IdSource
@@ -191,16 +192,16 @@ class Database:
         if self.dialect == "sqlite":
             self._writer = create_sqlite_engine(url, write=True)
             self._reader = create_sqlite_engine(url, write=False)
-            self._reader_info["loop_reader"] = self._open_loop_reader()
+            self._reader_info["loop_reader"] = open_raw_reader(self)
         else:
             self._writer = self._reader = create_server_engine(
                 url, self.dialect, settings.database_pool_size
             )
 
-    def _open_loop_reader(self) -> LoopReader:
-        from refract.core.db.raw import open_raw_reader  # noqa: PLC0415 - builds on this module
-
-        return open_raw_reader(self)
+    @property
+    def sqlite_path(self) -> str:
+        """Return the path of a SQLite file; empty for a server."""
+        return (self.url.database or "") if self.dialect == "sqlite" else ""
 
     @property
     def is_full(self) -> bool:
@@ -209,7 +210,7 @@ class Database:
         Reads may still work.
         """
         return self._disk_was_full or (
-            self.dialect == "sqlite" and _get_free_bytes(self.url.database or "") < MIN_FREE_BYTES
+            self.dialect == "sqlite" and _get_free_bytes(self.sqlite_path) < MIN_FREE_BYTES
         )
 
     async def checkpoint(self) -> None:

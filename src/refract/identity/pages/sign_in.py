@@ -33,7 +33,7 @@ from refract.identity.responses import (
     render_onward,
     render_response,
 )
-from refract.limits.service import SharedLimit
+from refract.limits.shared_limits import SharedLimit
 from refract.web import csrf, return_path
 from refract.web.cookies import Cookie
 from refract.web.dependencies import Rt, page_router

@@ -13,6 +13,7 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AdminRequired
 from refract.links import queries, service
 from refract.links.dependencies import Space, charge_code_like_names, load_link_out, to_link_caller
+from refract.links.enums import LinkState, Visibility
 from refract.links.errors import (
     ChangedByAdmin,
     ExpiryInPast,
@@ -22,7 +23,6 @@ from refract.links.errors import (
     TooManyTags,
     UnsupportedSort,
 )
-from refract.links.models import LinkState, Visibility
 from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl
 from refract.links.safety.service import check_destination

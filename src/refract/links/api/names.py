@@ -7,14 +7,14 @@ from fastapi import Path, Query, Request, Response
 from refract.core.errors import InvalidStateTransition
 from refract.core.schemas import Id
 from refract.identity.dependencies import OptionalReadCaller, WriteCaller
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.links import service
 from refract.links.dependencies import Space, charge_code_like_names, load_link_out, to_link_caller
 from refract.links.errors import LinkNotFound, NameNotFound, NotOwner, TooManyNames
 from refract.links.schemas import LinkOut
 from refract.names import service as names
+from refract.names.enums import NameTarget
 from refract.names.errors import InvalidSlug, SlugReserved, SlugTaken
-from refract.names.models import NameTarget
 from refract.names.schemas import NameAvailability, NameIn
 from refract.web.dependencies import IfMatchHeader, Rt, api_router, parse_if_match
 from refract.web.networks import client_network

@@ -12,6 +12,7 @@ from refract.identity.dependencies import ReadCaller, WriteCaller
 from refract.identity.errors import AmbiguousEmail, UserNotFound
 from refract.links import queries, service
 from refract.links.dependencies import Space, invite_or_assign_owner, load_link_out, to_link_caller
+from refract.links.enums import InvitedRole
 from refract.links.errors import (
     InvitationNotFound,
     LinkNotFound,
@@ -25,7 +26,6 @@ from refract.links.errors import (
     TooManyInvitations,
     VersionNotFound,
 )
-from refract.links.models import InvitedRole
 from refract.links.safety.errors import BlockedDestination, LinkLoop, MaliciousUrl
 from refract.links.safety.service import check_destination
 from refract.links.schemas import (

@@ -10,8 +10,8 @@ from urllib.parse import unquote, urlsplit
 
 from refract.core.schemas import parse_id
 from refract.core.text import unescape_formula
+from refract.links.enums import LinkState
 from refract.links.imports.rows import MAX_NOTES, MAX_TITLE, LinkFields
-from refract.links.models import LinkState
 from refract.links.schemas import MAX_TAGS
 from refract.names.grammar import is_random_code
 from refract.records.errors import BadRecord

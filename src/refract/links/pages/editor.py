@@ -19,9 +19,9 @@ from refract.identity.responses import render_fragment, render_response
 from refract.links import queries, service
 from refract.links.campaigns import UTM_KEYS, read_campaign
 from refract.links.dependencies import Space, to_link_caller
+from refract.links.enums import Visibility
 from refract.links.golinks.expansion import ExpansionFailure, expand_template, split_extra_path
 from refract.links.golinks.template import parse_template
-from refract.links.models import Visibility
 from refract.links.pages.forms import create_from_form, map_errors, parse_fields, read_values
 from refract.links.safety.service import check_destination
 from refract.links.schemas import LinkOut, LinkPatch

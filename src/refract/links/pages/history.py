@@ -6,8 +6,9 @@ from typing import Any
 
 from refract.core.lookalikes import to_ascii_url
 from refract.identity.models import User
+from refract.links.enums import FlagReason, LinkState, Visibility
 from refract.links.history import LinkChangeAction
-from refract.links.models import FlagReason, LinkChange, LinkState, Visibility
+from refract.links.models import LinkChange
 from refract.links.pages.editor import REDIRECT_LABELS, VISIBILITY_LABELS
 from refract.web.formats import format_datetime
 from refract.web.i18n import LazyText, gettext, lazy_gettext

@@ -17,8 +17,8 @@ from refract.identity.dependencies import ReadCaller
 from refract.identity.responses import render_response
 from refract.links import queries
 from refract.links.dependencies import to_link_caller
+from refract.links.enums import LinkState, Visibility
 from refract.links.export import LinkExportFormat, LinkExportWriter, build_record
-from refract.links.models import LinkState, Visibility
 from refract.links.pages.link_rows import get_stats_source, load_rows
 from refract.links.pages.views import (
     COLUMN_LABELS,

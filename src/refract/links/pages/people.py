@@ -23,8 +23,8 @@ from refract.links.dependencies import (
     invite_or_assign_owner,
     to_link_caller,
 )
+from refract.links.enums import InvitedRole
 from refract.links.errors import LinkNotFound
-from refract.links.models import InvitedRole
 from refract.links.pages.detail import FORM_TABS, render_link
 from refract.links.safety.service import check_destination
 from refract.links.schemas import InvitationCreated, PersonIn

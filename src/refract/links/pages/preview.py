@@ -17,13 +17,13 @@ from refract.core.schemas import Id
 from refract.core.urls import complete_url
 from refract.identity.dependencies import WriteCaller
 from refract.identity.responses import render_fragment
-from refract.limits.service import SharedLimit
+from refract.limits.shared_limits import SharedLimit
 from refract.links import queries
-from refract.links.models import FlagReason
+from refract.links.enums import FlagReason
 from refract.links.pages.editor import LinkQueryText
 from refract.links.safety.service import CheckedDestination, check_destinations
 from refract.links.service.new_links import digest
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error

@@ -31,16 +31,9 @@ from refract.core.ids import get_min_id
 from refract.core.pagination import CursorCodec, Page
 from refract.core.text import fold_text
 from refract.links.access import LinkCaller, is_owned_by, is_shared_with, is_visible_to
+from refract.links.enums import LinkState, Visibility
 from refract.links.errors import UnsupportedSort
-from refract.links.models import (
-    Link,
-    LinkOwner,
-    LinkShare,
-    LinkState,
-    LinkTag,
-    LinkTotals,
-    Visibility,
-)
+from refract.links.models import Link, LinkOwner, LinkShare, LinkTag, LinkTotals
 from refract.links.queries import candidates
 from refract.links.queries.links import is_in_state
 from refract.links.queries.ordering import (

@@ -7,7 +7,8 @@ from sqlalchemy import and_, select
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession
-from refract.links.models import Link, LinkOwner, LinkState, LinkTombstone
+from refract.links.enums import LinkState
+from refract.links.models import Link, LinkOwner, LinkTombstone
 
 
 async def list_links_after(

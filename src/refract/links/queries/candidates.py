@@ -24,15 +24,8 @@ from sqlalchemy import (
 from refract.core.db.bulk import MAX_PARAMETERS
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
-from refract.links.models import (
-    Link,
-    LinkOwner,
-    LinkShare,
-    LinkState,
-    LinkTag,
-    LinkTotals,
-    Visibility,
-)
+from refract.links.enums import LinkState, Visibility
+from refract.links.models import Link, LinkOwner, LinkShare, LinkTag, LinkTotals
 
 MAX_CANDIDATES = MAX_PARAMETERS
 """Links that are sorted for a page, at most."""

@@ -11,9 +11,10 @@ from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.models import User, get_public_name
-from refract.links.models import FlagReason, Link, LinkOwner, LinkTag, LinkTotals
+from refract.links.enums import FlagReason
+from refract.links.models import Link, LinkOwner, LinkTag, LinkTotals
 from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.tags.models import Tag
 

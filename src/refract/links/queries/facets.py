@@ -23,7 +23,8 @@ from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
 from refract.links.access import LinkCaller
-from refract.links.models import Link, LinkOwner, LinkState, LinkTag
+from refract.links.enums import LinkState
+from refract.links.models import Link, LinkOwner, LinkTag
 from refract.links.queries.browse import LinkFilter, select_matching
 from refract.links.queries.candidates import is_copy_in_state, select_own
 from refract.tags.grammar import slugify

@@ -12,9 +12,10 @@ from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.core.pagination import CursorCodec, Page
 from refract.identity.models import User, UserStatus
-from refract.links.models import InvitedRole, Link, LinkInvitation, LinkState
+from refract.links.enums import InvitedRole, LinkState
+from refract.links.models import Link, LinkInvitation
 from refract.links.schemas import InvitationOut
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 
 _Inviter, _Invitee = aliased(User), aliased(User)

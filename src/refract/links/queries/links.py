@@ -28,14 +28,16 @@ from refract.links.access import (
     LinkAccess,
     LinkCaller,
     is_owned_by,
+    is_shared_with,
     is_visible_to,
     load_link_with_access,
 )
+from refract.links.enums import LinkState
 from refract.links.errors import LinkNotFound, VersionNotFound
-from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState, LinkTag
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkTag
 from refract.links.queries.cards import LinkCard, load_tag_names
+from refract.names.enums import NameTarget
 from refract.names.grammar import is_possible_name, iter_candidates
-from refract.names.models import NameTarget
 from refract.names.queries import find_names, find_names_with_prefix, find_similar_names, list_names
 from refract.tags.models import SHARED_SPACE, Tag
 
@@ -130,6 +132,14 @@ async def _load_links(session: ReadSession, ids: Collection[int]) -> dict[int, L
         return {}
     found = await session.scalars(select(Link).where(Link.id.in_(sorted(ids))))
     return {link.id: link for link in found}
+
+
+async def is_owned_or_shared(session: ReadSession, link_id: int, user_id: int) -> bool:
+    """Return whether a user owns a link, or it is shared with them."""
+    mine = select(Link.id).where(
+        Link.id == link_id, or_(is_owned_by(user_id), is_shared_with(user_id))
+    )
+    return await session.scalar(mine) is not None
 
 
 async def suggest_similar_names(

@@ -13,12 +13,13 @@ from refract.core.runtime import Runtime
 from refract.core.urls import list_parent_domains
 from refract.identity import audit
 from refract.links import feed
-from refract.links.safety.blocklist import DomainSet, canonicalise_domain
+from refract.links.changes import ALL_TARGETS, TargetChange
+from refract.links.safety.blocklist import BlockedDomainSnapshot, DomainSet, canonicalise_domain
 from refract.links.safety.errors import DomainNotBlocked, InvalidDomain
 from refract.links.safety.models import BlockedDomain, BlockEpoch
 
 _EPOCH_ROW_ID = 1
-_ALL_CHANGED = feed.TargetChange(feed.ALL_TARGETS, 0, ())
+_ALL_CHANGED = TargetChange(ALL_TARGETS, 0, ())
 _BATCH_SIZE = 500
 
 
@@ -88,24 +89,10 @@ async def read_epoch(session: ReadSession) -> int:
     return await session.scalar(select(BlockEpoch.epoch).where(BlockEpoch.id == _EPOCH_ROW_ID)) or 0
 
 
-class BlockedDomainSnapshot:
-    """All blocked domains in memory, as of an epoch."""
-
-    def __init__(self) -> None:
-        self._epoch = 0
-        self._domains = DomainSet()
-
-    def is_current(self, epoch: int) -> bool:
-        return epoch == self._epoch
-
-    def match(self, host: str) -> str | None:
-        return self._domains.match(host)
-
-    async def load(self, session: ReadSession) -> None:
-        """Load the list. The epoch is read first, so that a change in between is loaded again."""
-        epoch = await read_epoch(session)
-        self._domains = DomainSet(frozenset(await session.scalars(select(BlockedDomain.domain))))
-        self._epoch = epoch
+async def load_snapshot(session: ReadSession) -> BlockedDomainSnapshot:
+    """Load the list. The epoch is read first, so that a change in between is loaded again."""
+    epoch = await read_epoch(session)
+    return BlockedDomainSnapshot(epoch, await session.scalars(select(BlockedDomain.domain)))
 
 
 async def invalidate_all(session: WriteSession) -> None:
@@ -140,9 +127,7 @@ class BlockedDomainCache:
 
     async def load_at(self, session: ReadSession, epoch: int) -> BlockedDomainSnapshot:
         if not self._snapshot.is_current(epoch):
-            fresh = BlockedDomainSnapshot()
-            await fresh.load(session)
-            self._snapshot = fresh
+            self._snapshot = await load_snapshot(session)
         return self._snapshot
 
     async def load_current(self, session: ReadSession) -> BlockedDomainSnapshot:

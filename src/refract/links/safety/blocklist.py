@@ -43,6 +43,20 @@ class DomainSet:
         return next((domain for domain in list_parent_domains(host) if domain in self.names), None)
 
 
+class BlockedDomainSnapshot:
+    """All domains that an administrator has blocked, as of an epoch."""
+
+    def __init__(self, epoch: int = 0, domains: Iterable[str] = ()) -> None:
+        self._epoch = epoch
+        self._domains = DomainSet(frozenset(domains))
+
+    def is_current(self, epoch: int) -> bool:
+        return epoch == self._epoch
+
+    def match(self, host: str) -> str | None:
+        return self._domains.match(host)
+
+
 def canonicalise_domain(text: str) -> str | None:
     """Return a domain or IP address in lower-case ASCII, without a trailing dot or leading `*.`."""
     bare = text.strip().removeprefix("*.").removeprefix(".").rstrip(".")

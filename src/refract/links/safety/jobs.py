@@ -16,8 +16,9 @@ from refract.jobs.errors import TryAgain
 from refract.jobs.handlers import handles
 from refract.jobs.payload import JobPayload
 from refract.jobs.slices import run_in_slices, write_in_slices
+from refract.links.enums import FlagReason, LinkState
 from refract.links.golinks.template import parse_template
-from refract.links.models import FlagReason, Link, LinkState, LinkTotals
+from refract.links.models import Link, LinkTotals
 from refract.links.safety.queries import purge_expired_checks
 from refract.links.safety.service import DestinationChecker, RecheckLinks
 from refract.links.service.lifecycle import disable_dangerous_link

@@ -19,8 +19,8 @@ from refract.core.settings.model import Settings
 from refract.core.urls import BadUrl, complete_url, normalize_host, parse_web_url
 from refract.jobs.payload import JobPayload
 from refract.jobs.queue import JobSource, enqueue_all
+from refract.links.enums import FlagReason
 from refract.links.golinks.template import DestinationTemplate, parse_template
-from refract.links.models import FlagReason
 from refract.links.safety.blocked_domains import find_blocked_domains
 from refract.links.safety.blocklist import BlocklistFile
 from refract.links.safety.errors import BlockedDestination, InvalidUrl, LinkLoop, MaliciousUrl

@@ -11,14 +11,7 @@ from sqlalchemy.orm import aliased
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
-from refract.links.models import (
-    COPIED_COLUMNS,
-    NO_OWNER,
-    Link,
-    LinkOwner,
-    LinkTag,
-    LinkTotals,
-)
+from refract.links.models import COPIED_COLUMNS, NO_OWNER, Link, LinkOwner, LinkTag, LinkTotals
 
 BATCH_SIZE = 500
 """Rows per transaction, few enough to hold the locks briefly."""

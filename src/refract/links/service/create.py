@@ -16,16 +16,17 @@ from refract.identity.models import User, UserRole
 from refract.limits.errors import RateLimited
 from refract.limits.service import HOUR_SECONDS, charge, charge_up_to
 from refract.links import feed, history
+from refract.links.enums import LinkState, Visibility
 from refract.links.errors import ExpiryInPast
-from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkState, LinkTag, Visibility
+from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkTag
 from refract.links.queries.cards import LinkCard, OwnerDetails
 from refract.links.safety.service import enqueue_recheck
 from refract.links.schemas import MAX_BULK_LINKS
 from refract.links.service.new_links import NewLink, digest, find_existing, split_turns
 from refract.links.service.tags import validate_tags
 from refract.names import service as names
+from refract.names.enums import NameTarget
 from refract.names.grammar import name_key
-from refract.names.models import NameTarget
 from refract.names.service import Namespace, namespace_of
 from refract.tags import service as tags
 from refract.tags.models import Tag

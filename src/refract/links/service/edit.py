@@ -10,9 +10,10 @@ from refract.core.phrases import Phrase
 from refract.identity.access import AccessRight
 from refract.links import history
 from refract.links.access import LinkCaller
+from refract.links.enums import LinkState
 from refract.links.errors import ChangedByAdmin, NameNotFound, TooManyNames
 from refract.links.history import UNDOABLE_ACTIONS, LinkChangeAction
-from refract.links.models import Link, LinkState
+from refract.links.models import Link
 from refract.links.queries.links import get_version
 from refract.links.safety.service import CheckedDestination, enqueue_recheck
 from refract.links.schemas import MAX_NAMES, LinkPatch
@@ -21,9 +22,9 @@ from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import digest
 from refract.links.service.tags import ensure_tags, replace_tags, validate_tags
 from refract.names import service as names
+from refract.names.enums import NameTarget
 from refract.names.errors import SlugTaken
 from refract.names.grammar import name_key
-from refract.names.models import NameTarget
 from refract.names.service import Namespace
 from refract.tags.queries import find_tags_by_id
 from refract.tags.service import adjust_usage

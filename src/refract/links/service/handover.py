@@ -12,14 +12,16 @@ from refract.identity.access import AccessRelation
 from refract.identity.models import User
 from refract.links import feed, history
 from refract.links.access import LinkAccess, LinkCaller
+from refract.links.changes import TargetChange
+from refract.links.enums import LinkState
 from refract.links.history import LinkChangeAction
-from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkState
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare
 from refract.links.queries.cards import load_tag_names
 from refract.links.service.copies import copy_primary_owners
 from refract.links.service.lifecycle import mark_deleted
 from refract.links.service.locked_link import LockedLink
 from refract.links.service.people import record_group_changes
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
 
@@ -129,7 +131,7 @@ async def _lock_links(
 
 def _hand_over_link(
     locked: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None
-) -> feed.TargetChange | None:
+) -> TargetChange | None:
     """Hand over or delete one link.
 
     The loaded rows still have the primary owner that was cleared in the table.

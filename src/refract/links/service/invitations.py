@@ -12,6 +12,7 @@ from refract.identity.access import AccessRight
 from refract.identity.models import User, UserStatus
 from refract.identity.users import get_user_by_email
 from refract.links.access import LinkCaller
+from refract.links.enums import InvitedRole
 from refract.links.errors import (
     InvitationNotFound,
     LinkNotFound,
@@ -20,7 +21,7 @@ from refract.links.errors import (
     PrimaryOwnerRequired,
     TooManyInvitations,
 )
-from refract.links.models import InvitedRole, LinkInvitation, LinkOwner
+from refract.links.models import LinkInvitation, LinkOwner
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.people import make_owner, make_primary_owner
 

@@ -12,16 +12,16 @@ from refract.core.errors import ExpectedVersions
 from refract.core.phrases import Phrase
 from refract.links import feed
 from refract.links.access import LinkCaller
+from refract.links.changes import TargetChange
+from refract.links.enums import FlagReason, LinkState
 from refract.links.errors import ChangedByAdmin, LinkNotFound, RenewalRequired
 from refract.links.history import LinkChangeAction
 from refract.links.models import (
-    FlagReason,
     Link,
     LinkChange,
     LinkInvitation,
     LinkOwner,
     LinkShare,
-    LinkState,
     LinkTag,
     LinkTombstone,
 )
@@ -31,7 +31,8 @@ from refract.links.service.create import reject_past_expiry
 from refract.links.service.edit import clear_expired_mark
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.people import record_group_changes
-from refract.names.models import Name, NameTarget
+from refract.names.enums import NameTarget
+from refract.names.models import Name
 from refract.names.queries import list_names
 from refract.tags.service import adjust_usage
 
@@ -238,7 +239,7 @@ async def _purge_rows(
     await feed.publish_changes(
         session,
         [
-            feed.TargetChange(link_id, version + 1, (*names[link_id], *((code,) if code else ())))
+            TargetChange(link_id, version + 1, (*names[link_id], *((code,) if code else ())))
             for link_id, version, _, code in rows
         ],
     )

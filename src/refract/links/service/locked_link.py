@@ -14,12 +14,14 @@ from refract.identity import audit
 from refract.identity.access import AccessRight
 from refract.links import feed, history
 from refract.links.access import LinkAccess, LinkCaller, load_access
+from refract.links.changes import TargetChange
+from refract.links.enums import LinkState
 from refract.links.errors import LinkNotFound
 from refract.links.history import LinkChangeAction
-from refract.links.models import Link, LinkChange, LinkState
+from refract.links.models import Link, LinkChange
 from refract.links.queries.cards import load_tag_names
 from refract.links.queries.links import get_creator_id
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 
 _ALLOWED_ACTIONS: dict[LinkState, Phrase] = {
@@ -118,7 +120,7 @@ class LockedLink:
 
     def add_version(
         self, action: LinkChangeAction, changes: Mapping[str, Any] | None = None
-    ) -> feed.TargetChange | None:
+    ) -> TargetChange | None:
         """Do the same for one of many links: the caller flushes and publishes for all of them."""
         link = self.link
         after = history.take_snapshot(link, self.names, self.tags)

@@ -11,7 +11,8 @@ from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.models import User
 from refract.identity.users import get_user_by_email
-from refract.limits.service import HOUR_SECONDS, SharedLimit
+from refract.limits.service import HOUR_SECONDS
+from refract.limits.shared_limits import SharedLimit
 from refract.links.access import LinkCaller
 from refract.links.errors import (
     OwnerExists,

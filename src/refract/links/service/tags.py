@@ -10,8 +10,9 @@ from refract.core.db.session import WriteSession
 from refract.core.db.upsert import insert_if_absent
 from refract.core.ids import IdSource
 from refract.identity import audit
+from refract.links.enums import LinkState
 from refract.links.errors import TooManyTags
-from refract.links.models import Link, LinkOwner, LinkState, LinkTag
+from refract.links.models import Link, LinkOwner, LinkTag
 from refract.links.schemas import MAX_TAGS
 from refract.tags import service as tags
 from refract.tags.errors import NothingToMerge, TagNotFound

@@ -10,7 +10,7 @@ from refract.core.schemas import Id
 from refract.core.threads import WorkThreadPool
 from refract.identity.dependencies import WriteCaller
 from refract.limits.errors import RateLimited
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.links.dependencies import Space
 from refract.lists import queries, service
 from refract.lists.dependencies import (

@@ -12,7 +12,7 @@ from refract.core.runtime import Runtime
 from refract.core.schemas import Id
 from refract.identity.dependencies import OptionalCaller, WriteCaller
 from refract.identity.responses import render_fragment
-from refract.limits.service import MissLimit
+from refract.limits.shared_limits import MissLimit
 from refract.links.dependencies import Space
 from refract.lists import addresses, queries, service
 from refract.lists.dependencies import add_entry_batch, start_list
@@ -37,7 +37,7 @@ from refract.lists.pages.responses import (
 from refract.lists.presentation import build_summary
 from refract.lists.schemas import ListCreate
 from refract.names import service as names
-from refract.names.models import NameTarget
+from refract.names.enums import NameTarget
 from refract.web import flash
 from refract.web.dependencies import PER_PAGE, CursorParam, Rt, build_pager, page_router
 from refract.web.i18n import gettext, ngettext

@@ -14,7 +14,8 @@ from refract.identity.models import User
 from refract.lists.access import ListCaller
 from refract.lists.models import LinkList, ListEntry, ListStatus
 from refract.lists.queries.lists import NOT_DELETED
-from refract.names.models import Name, NameTarget
+from refract.names.enums import NameTarget
+from refract.names.models import Name
 
 
 async def load_lists_page(

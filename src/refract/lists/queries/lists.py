@@ -16,8 +16,9 @@ from refract.links.safety.models import BlockEpoch
 from refract.lists.access import ListCaller
 from refract.lists.models import LinkList, ListAction, ListStatus
 from refract.lists.presentation import ListDetails
+from refract.names.enums import NameTarget
 from refract.names.grammar import is_possible_name, name_key
-from refract.names.models import Name, NameTarget
+from refract.names.models import Name
 
 NOT_DELETED = LinkList.deleted_at.is_(None)
 IS_PUBLISHED = and_(NOT_DELETED, LinkList.status == ListStatus.PUBLISHED)

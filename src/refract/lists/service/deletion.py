@@ -27,7 +27,8 @@ from refract.lists.models import (
 from refract.lists.service.drafts import lock_list, record_change
 from refract.lists.service.publication import build_change, lock_family, log_action
 from refract.names import service as names
-from refract.names.models import Name, NameTarget
+from refract.names.enums import NameTarget
+from refract.names.models import Name
 from refract.names.service import Namespace
 
 UNDO_WINDOW = timedelta(hours=24)

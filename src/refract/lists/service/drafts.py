@@ -14,9 +14,9 @@ from refract.lists.models import LinkList, ListStatus
 from refract.lists.queries import NOT_DELETED
 from refract.lists.schemas import ListCreate, ListPatch
 from refract.names import service as names
+from refract.names.enums import NameTarget
 from refract.names.errors import SlugTaken
 from refract.names.grammar import validate_name
-from refract.names.models import NameTarget
 from refract.names.service import Namespace
 
 

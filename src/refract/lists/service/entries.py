@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, select, update
 from refract.core.db.session import WriteSession
 from refract.core.errors import NothingToUndo
 from refract.core.secrets import hash_credential
-from refract.links.models import FlagReason
+from refract.links.enums import FlagReason
 from refract.lists import queries
 from refract.lists.access import ListCaller
 from refract.lists.errors import EntryNotFound, TooManyEntries

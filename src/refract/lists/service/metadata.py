@@ -9,7 +9,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from refract.core.db.bulk import get_rowcount, iter_batches
 from refract.core.db.session import WriteSession
 from refract.core.net.metadata import PageMetadata
-from refract.links.models import FlagReason
+from refract.links.enums import FlagReason
 from refract.lists.models import FetchStatus, ListEntry
 
 FETCH_TIMEOUT = timedelta(minutes=15)

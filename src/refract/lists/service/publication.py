@@ -12,6 +12,7 @@ from refract.core.db.session import WriteSession
 from refract.core.ids import IdSource
 from refract.identity import audit
 from refract.links import feed
+from refract.links.changes import TargetChange
 from refract.lists import queries
 from refract.lists.access import ListCaller
 from refract.lists.errors import EmptyList, ListNotPublished
@@ -19,9 +20,10 @@ from refract.lists.models import LinkList, ListAction, ListEntry, ListEvent, Lis
 from refract.lists.service.drafts import lock_draft, lock_list, record_change, update_search_text
 from refract.lists.service.entries import COPIED_FIELDS
 from refract.names import service as names
+from refract.names.enums import NameTarget
 from refract.names.errors import SlugReserved, SlugTaken
 from refract.names.grammar import name_key
-from refract.names.models import Name, NameTarget
+from refract.names.models import Name
 from refract.names.service import Namespace
 
 COPIED_DETAILS = (
@@ -163,5 +165,5 @@ def log_action(
     )
 
 
-def build_change(found: LinkList) -> feed.TargetChange:
-    return feed.TargetChange(found.id, found.version, (name_key(found.slug),) if found.slug else ())
+def build_change(found: LinkList) -> TargetChange:
+    return TargetChange(found.id, found.version, (name_key(found.slug),) if found.slug else ())
