@@ -42,6 +42,12 @@ class Proxy:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    def refuse(self) -> None:
+        """Let nobody in any more. Connections stay."""
+        if self._server is not None:
+            self._server.close()
+            self._server = None
+
     def hang(self) -> None:
         self._silent = True
 

@@ -97,3 +97,9 @@ async def test_nobody_waits_for_ever(
     crowd = [asyncio.create_task(_hold(rt, PATIENCE / 3)) for _ in range(15 * pool.size())]
     ended = await asyncio.gather(*crowd, return_exceptions=True)
     assert {type(one) for one in ended} == {type(None), StoreOverloaded}
+
+
+@pytest.mark.parametrize("database", ["postgresql", "mysql"], indirect=True)
+async def test_connections_are_opened_before_they_are_needed(rt: Runtime, pool: Any) -> None:
+    await rt.db.open_connections(3)
+    assert pool.checkedin() >= 3

@@ -18,6 +18,7 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.identity.models import User
 from refract.links import service
+from refract.redirect.engine import READER_CONNECTIONS
 from tests import make
 from tests.conftest import make_settings
 from tests.proxy import Proxy, proxied
@@ -114,6 +115,19 @@ async def test_what_is_cached_goes_on_and_what_is_unknown_is_not_called_missing(
         await answers(wire, "/unknown", 404)
         assert (await wire.get("/known")).status_code == 302
         assert place.cached == {b"/known"}
+
+
+async def test_a_process_has_connected_before_it_is_ready(world: World) -> None:
+    """The first lookups of a new process ran out of time while it connected to a busy server."""
+    names = [f"new{number}" for number in range(READER_CONNECTIONS)]
+    async with world.inside.db.write() as session:
+        for name in names:
+            await make.link(session, world.inside, world.ada, "https://example.com", name=name)
+    world.door.refuse()
+
+    answers = await asyncio.gather(*(world.place.get(f"/{name}") for name in names))
+
+    assert [answer.status_code for answer in answers] == [302] * READER_CONNECTIONS
 
 
 async def test_only_some_wait_for_a_database_that_says_nothing(

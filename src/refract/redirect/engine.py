@@ -39,7 +39,13 @@ from refract.redirect.cache import (
 from refract.redirect.hooks import ListHandler, RedirectHooks
 from refract.redirect.invalidation import CacheInvalidator, ChangeBroadcaster
 from refract.redirect.lane import LANE
-from refract.redirect.lookup import UNKNOWN_TIME, DatabaseLookup, TieredLookup
+from refract.redirect.lookup import (
+    LOOKUP_QUERY,
+    NO_ID,
+    UNKNOWN_TIME,
+    DatabaseLookup,
+    TieredLookup,
+)
 from refract.redirect.protocol import RedirectConnections
 from refract.redirect.redis_cache import RedisLinkCache
 from refract.redirect.resolver import (
@@ -56,6 +62,8 @@ from refract.web.hosts import create_accepted_hosts
 from refract.web.networks import create_trusted_proxies, find_scope_network
 
 READER_CONNECTIONS = 4
+CONNECT_TIMEOUT = 5.0
+"""Seconds that a start waits for these connections."""
 MAX_CACHED_PATH_BYTES = 512
 """Longer paths are not cached: visitors must not decide how much memory is used."""
 
@@ -132,6 +140,7 @@ class RedirectEngine:
         self.connections.start()
         try:
             await ready.wait()
+            await self._open_connections()
             most = self._rt.settings.cached_links // 2
             tasks.append(asyncio.create_task(warm_up(self, self._reader, most), name="warm-up"))
             yield
@@ -144,6 +153,15 @@ class RedirectEngine:
             self.spool.close()
             await self._reader.close()
             await self._feed_reader.close()
+
+    async def _open_connections(self) -> None:
+        """Open the connections of lookups. The time of a lookup is too short on a busy machine."""
+        asking = (
+            self._reader.fetch_rows(LOOKUP_QUERY, "", NO_ID) for _ in range(READER_CONNECTIONS)
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                await asyncio.gather(*asking, return_exceptions=True)
 
     async def record_click(self, scope: Scope, found: RedirectTarget) -> None:
         """Record the click of a response through ASGI, which is sent afterwards."""

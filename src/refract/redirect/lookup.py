@@ -22,7 +22,7 @@ from refract.redirect.cache import NegativeCache
 from refract.redirect.resolver import RedirectTarget, SignedInUser
 
 UNKNOWN_TIME = float("-inf")
-_NO_ID = -1
+NO_ID = -1
 _LINK_COLUMNS = """l.id, l.destination, l.destination_host, l.redirect_status, l.status,
 l.expires_at, l.visibility, l.forward_query, l.title, l.created_at, l.version, l.audience,
 l.random_code, (SELECT e.epoch FROM block_epoch e WHERE e.id = 1), l.flagged, l.flag_reason,
@@ -60,7 +60,7 @@ class DatabaseLookup:
         """Return the target of a name or code. It carries `asked_at`, for caching."""
         link_id = decode_base62(text)
         rows = await self._reader.fetch_rows(
-            LOOKUP_QUERY, name_key(text), _NO_ID if link_id is None else link_id
+            LOOKUP_QUERY, name_key(text), NO_ID if link_id is None else link_id
         )
         for row in sorted(rows, key=lambda row: int(row[0])):
             _, kind, target_id, name, list_held, kept_until, number = row[:7]

@@ -24,6 +24,12 @@ SWITCH_INTERVAL = 0.0005
 NICENESS = 5
 """What a serving process yields to the redirecting one, when both want the same core."""
 
+INITIAL_CONNECTIONS = 3
+"""Connections of the pool that are open when a process is ready.
+
+On a busy machine the first requests would wait too long for theirs.
+"""
+
 
 def main(arguments: list[str], descriptors: list[int]) -> None:
     """Serve on the socket of a supervisor."""
@@ -58,6 +64,7 @@ async def serve_process(
         settings, patient=True, makes_ids=settings.role not in ("redirect", "ingest")
     ) as rt:
         await require_matching_schema(rt)
+        await rt.db.open_connections(INITIAL_CONNECTIONS)
         node = load_node_class(settings.role)(rt)
         if passing is not None:
             node.pass_redirects_to(ConnectionSender(passing[1]))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from sqlalchemy import event, make_url
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
@@ -245,6 +245,15 @@ class Database:
                 driver: Any = (await connection.get_raw_connection()).driver_connection
                 for statement in (f"PRAGMA analysis_limit = {ANALYSIS_LIMIT}", "ANALYZE"):
                     await (await driver.execute(statement)).close()
+
+    async def open_connections(self, count: int) -> None:
+        """Open connections to a server before they are needed; none if it is unavailable."""
+        if self.dialect == "sqlite":
+            return
+        opening = (self._writer.connect().start() for _ in range(count))
+        for opened in await asyncio.gather(*opening, return_exceptions=True):
+            if isinstance(opened, AsyncConnection):
+                await opened.close()
 
     def mark_full(self) -> None:
         self._disk_was_full = True
