@@ -13,7 +13,6 @@ from refract.core.phrases import CountPhrase, Phrase
 from refract.library.errors import CaptureLimitReached
 from refract.limits.errors import RateLimited, TooManyNetworkStreams, TooManyOpenRequests
 from refract.web import formats, i18n
-from refract.web.i18n import plural_indexes
 from refract.web.templating import install_i18n
 from tests.pseudo import PSEUDO
 
@@ -177,8 +176,8 @@ def test_days_begin_where_the_reader_is() -> None:
 
 
 def test_browsers_and_catalogues_agree_on_plurals() -> None:
-    assert plural_indexes("de") == {"one": 0, "other": 1}
-    assert plural_indexes("zh_Hans") == {"other": 0}
+    assert i18n.LANGUAGES["de"].javascript["plurals"] == {"one": 0, "other": 1}
+    assert i18n.LANGUAGES["zh-Hans"].javascript["plurals"] == {"other": 0}
 
 
 def test_scripts_get_their_messages_and_no_others() -> None:

@@ -65,11 +65,18 @@ class TranslatedLocale(Locale):
 
     @cached_property
     def translations(self) -> NullTranslations:
-        return read_translations(self.folder)
+        return self._messages[0]
 
     @cached_property
     def javascript(self) -> dict[str, Any]:
-        return read_javascript_messages(self.folder)
+        return self._messages[1]
+
+    @cached_property
+    def _messages(self) -> tuple[GNUTranslations, dict[str, Any]]:
+        """Both of the above, so that the catalogue is read once and not kept: it takes 2 MB."""
+        catalogue = read_catalogue(self.folder)
+        translations = build_translations(catalogue)
+        return translations, build_javascript_messages(catalogue, self.folder, translations)
 
 
 ENGLISH: Final = Locale("en", "English")
@@ -146,7 +153,6 @@ def use_locale(locale: Locale) -> Iterator[None]:
 # -- catalogues
 
 
-@cache
 def read_catalogue(folder: str) -> "Catalog":
     """Read the catalogue of a language."""
     from babel.messages.pofile import read_po  # noqa: PLC0415 - only pages need it
@@ -155,31 +161,29 @@ def read_catalogue(folder: str) -> "Catalog":
         return read_po(file, locale=folder)
 
 
-def read_translations(folder: str) -> GNUTranslations:
+def build_translations(catalogue: "Catalog") -> GNUTranslations:
     """Return the translations of a catalogue, for lookups."""
     from babel.messages.mofile import write_mo  # noqa: PLC0415 - only pages need it
 
     compiled = BytesIO()
-    write_mo(compiled, read_catalogue(folder))
+    write_mo(compiled, catalogue)
     compiled.seek(0)
     return GNUTranslations(compiled)
 
 
-def read_javascript_messages(folder: str) -> dict[str, Any]:
+def build_javascript_messages(
+    catalogue: "Catalog", folder: str, translations: GNUTranslations
+) -> dict[str, Any]:
     """Return the messages that scripts use, and the plural form of each category of `Intl`."""
     messages: dict[str, Any] = {}
-    for message in read_catalogue(folder):
+    for message in catalogue:
         if any(path.endswith(".js") for path, _ in message.locations):
             key = message.id if isinstance(message.id, str) else message.id[0]
             messages[key] = message.string
-    return {"messages": messages, "plurals": plural_indexes(folder)}
-
-
-def plural_indexes(folder: str) -> dict[str, int]:
-    """Return the index of the catalogue's plural form for each plural category of CLDR."""
     category_of = load_cldr(folder).plural_form
-    form_of = read_translations(folder).plural  # type: ignore[attr-defined]  # set by _parse
-    return {category_of(number): form_of(number) for number in reversed(_SAMPLES)}
+    form_of = translations.plural  # type: ignore[attr-defined]  # set by _parse
+    plurals = {category_of(number): form_of(number) for number in reversed(_SAMPLES)}
+    return {"messages": messages, "plurals": plurals}
 
 
 # -- words

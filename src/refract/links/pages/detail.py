@@ -1,6 +1,6 @@
 """The page of a link: details, analytics, people and history; and its state changes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import Query, Request
@@ -92,19 +92,20 @@ async def render_link(
         link, access = await queries.view_link(session, to_link_caller(actor), link_id)
         card = await queries.load_card(session, link)
         colors = await queries.load_tag_colors(session, card.tags)
-        versions = await _load_versions(session, card, access)
-        people = await _load_people(session, rt, link_id, access)
-        people["saved_items"] = await find_saved_items(request, session, actor, link)
+        saved_items = await find_saved_items(request, session, actor, link)
+        name = card.names[0] if card.names else link.code
+        dry_run = preview_expansion(link.destination, path, name)
+        tabs = _list_tabs(access)
+        tab = _choose_tab(
+            request, tabs, context.get("errors", {}), is_template=bool(dry_run["usage"])
+        )
+        tab_context = await _load_tab(session, rt, tab, card, access)
     out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
         stats=access.allows(AccessRight.STATS),
         managing=access.allows(AccessRight.MANAGE),
     )
-    name = out.names[0] if out.names else out.code
-    tabs = _list_tabs(access, versions)
-    dry_run = preview_expansion(out.destination, path, name)
-    tab = _choose_tab(request, tabs, context.get("errors", {}), is_template=bool(dry_run["usage"]))
     figures = (
         await get_stats_source(request).load_link_stats(request, rt, actor, out)
         if tab == "analytics"
@@ -116,13 +117,13 @@ async def render_link(
         "links/detail.html",
         status=status,
         colors=colors,
-        versions=versions,
+        saved_items=saved_items,
         dry_run=dry_run,
         tabs=tabs,
         tab=tab,
         shown=figures,
         **_describe_link(out, name, access),
-        **people,
+        **tab_context,
         **context,
     )
 
@@ -141,12 +142,14 @@ def _describe_link(out: LinkOut, name: str, access: LinkAccess) -> dict[str, Any
     }
 
 
-def _list_tabs(access: LinkAccess, versions: Sequence[Any]) -> list[tuple[str, str]]:
+def _list_tabs(access: LinkAccess) -> list[tuple[str, str]]:
     """Return the tabs that the caller may open, by key."""
     tabs = [("settings", gettext("Settings")), ("people", gettext("People"))]
     if access.allows(AccessRight.STATS):
         tabs.insert(0, ("analytics", gettext("Analytics")))
-    return [*tabs, ("history", gettext("History"))] if versions else tabs
+    if access.allows(AccessRight.EDIT):
+        tabs.append(("history", gettext("History")))
+    return tabs
 
 
 def _choose_tab(
@@ -163,6 +166,17 @@ def _choose_tab(
     if asked in keys:
         return asked
     return "settings" if is_template and not request.query_params else keys[0]
+
+
+async def _load_tab(
+    session: ReadSession, rt: Runtime, tab: str, card: LinkCard, access: LinkAccess
+) -> dict[str, Any]:
+    """Return what only this tab shows. Analytics are loaded without this session."""
+    if tab == "people":
+        return await _load_people(session, rt, card.link.id, access)
+    if tab == "history":
+        return {"versions": await _load_versions(session, card)}
+    return {}
 
 
 async def _load_people(
@@ -185,12 +199,8 @@ async def _load_people(
     }
 
 
-async def _load_versions(
-    session: ReadSession, card: LinkCard, access: LinkAccess
-) -> list[dict[str, Any]]:
-    """Return the latest versions, for those who may edit the link."""
-    if not access.allows(AccessRight.EDIT):
-        return []
+async def _load_versions(session: ReadSession, card: LinkCard) -> list[dict[str, Any]]:
+    """Return the latest versions."""
     versions = await queries.list_versions(session, card.link.id, MAX_VERSIONS, card=card)
     people = await get_users_by_id(
         session, {change.actor_id for change in versions if change.actor_id is not None}
