@@ -10,6 +10,7 @@ from jinja2 import Environment
 
 from refract.core.errors import Limited
 from refract.core.phrases import CountPhrase, Phrase
+from refract.core.runtime import Runtime
 from refract.library.errors import CaptureLimitReached
 from refract.limits.errors import RateLimited, TooManyNetworkStreams, TooManyOpenRequests
 from refract.web import formats, i18n
@@ -178,6 +179,17 @@ def test_days_begin_where_the_reader_is() -> None:
 def test_browsers_and_catalogues_agree_on_plurals() -> None:
     assert i18n.LANGUAGES["de"].javascript["plurals"] == {"one": 0, "other": 1}
     assert i18n.LANGUAGES["zh-Hans"].javascript["plurals"] == {"other": 0}
+
+
+async def test_a_language_is_loaded_before_its_first_page_and_not_before(rt: Runtime) -> None:
+    """All catalogues were read by every process, for 10 MB."""
+    german = i18n.TranslatedLocale("de", "Deutsch")
+    assert not german.is_loaded
+
+    await formats.prepare_language(german, rt)
+
+    assert german.is_loaded
+    assert german.translations.gettext("Settings") == "Einstellungen"
 
 
 def test_scripts_get_their_messages_and_no_others() -> None:

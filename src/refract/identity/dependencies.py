@@ -22,6 +22,7 @@ from refract.identity.personal_data import PersonalDataHook
 from refract.identity.responses import get_request_locale
 from refract.limits.errors import RateLimited
 from refract.web.dependencies import Rt
+from refract.web.formats import prepare_language
 from refract.web.i18n import set_locale
 from refract.web.openapi import Errors, Guard, guards
 
@@ -47,7 +48,9 @@ async def identify_caller(request: Request, rt: Rt) -> Caller | None:
         state[_CALLER] = await authenticate(request, rt)
     actor: Caller | None = state[_CALLER]
     if actor is not None and state.get("translated"):
-        set_locale(get_request_locale(request, actor))
+        locale = get_request_locale(request, actor)
+        await prepare_language(locale, rt)
+        set_locale(locale)
     return actor
 
 

@@ -1,14 +1,28 @@
 """Percentages, dates and lists in the current language, by CLDR. Numbers are in `i18n`.
 
 Babel is loaded by the first call: some roles never render a page, and the others load it in a
-thread (`TemplateRenderer.compile_templates`).
+thread (`load_language`).
 """
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, tzinfo
 from functools import lru_cache
 
-from refract.web.i18n import current_locale, load_cldr
+from refract.core.runtime import Runtime
+from refract.core.threads import WorkThreadPool
+from refract.web.i18n import Locale, current_locale, format_number, load_cldr, use_locale
+
+
+async def prepare_language(locale: Locale, rt: Runtime) -> None:
+    """Load a language before its first page, in a thread. Most sites need one, not all of them."""
+    if not locale.is_loaded:
+        await rt.singleton(WorkThreadPool).run(load_language, locale)
+
+
+def load_language(locale: Locale) -> None:
+    """Read the catalogue and the formats of a language. Slow: call it in a thread."""
+    with use_locale(locale):
+        _ = locale.translations, format_number(0), format_percent(0), format_list([])
 
 
 def format_percent(share: float) -> str:

@@ -25,7 +25,8 @@ from refract.core.threads import WorkThreadPool
 from refract.limits.shared_limits import SharedLimit
 from refract.web.cached_document import revalidate
 from refract.web.csrf import SAFE_METHODS
-from refract.web.i18n import ENGLISH, negotiate, use_locale
+from refract.web.formats import prepare_language
+from refract.web.i18n import ENGLISH, Locale, negotiate, use_locale
 from refract.web.idempotency import run_once
 from refract.web.networks import client_network
 from refract.web.problems import BodyTooLarge, MalformedBody, UnsupportedMediaType, ValidationFailed
@@ -236,11 +237,7 @@ class PageRoute(APIRoute):
             strict = StrictRequest(request.scope, body)
             request.scope.setdefault("state", {})["translated"] = self.translated
             try:
-                with use_locale(
-                    negotiate(request.headers.get("accept-language", ""))
-                    if self.translated
-                    else ENGLISH
-                ):
+                with use_locale(await self._negotiate_language(request)):
                     if request.method not in SAFE_METHODS:
                         await _authorize_before_body(strict, calls)
                         body.check_length()
@@ -251,6 +248,13 @@ class PageRoute(APIRoute):
                 )  # files of a form, which may have been read for its CSRF token only
 
         return handle
+
+    async def _negotiate_language(self, request: Request) -> Locale:
+        if not self.translated:
+            return ENGLISH
+        locale = negotiate(request.headers.get("accept-language", ""))
+        await prepare_language(locale, _get_runtime(request))
+        return locale
 
     def wrap_handler(
         self, endpoint: RouteHandler

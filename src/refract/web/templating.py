@@ -34,16 +34,16 @@ from refract.web.formats import (
     format_percent,
     format_relative,
     format_time,
+    load_language,
 )
 from refract.web.i18n import (
-    LANGUAGES,
+    ENGLISH,
     current_locale,
     format_number,
     gettext,
     ngettext,
     pgettext,
     translate,
-    use_locale,
 )
 from refract.web.static_files import static
 from refract.web.template_compiler import TemplateEnvironment, remember
@@ -90,19 +90,6 @@ def install_i18n(environment: Environment) -> None:
     environment.globals.update(FUNCTIONS)
     environment.filters.update(FILTERS)
     environment.finalize = _finalize
-
-
-def load_languages() -> None:
-    """Read every catalogue and its formats before the first page. Slow: call it in a thread."""
-    for locale in LANGUAGES.values():
-        with use_locale(locale):
-            _ = (
-                locale.translations,
-                locale.javascript,
-                format_number(0),
-                format_percent(0),
-                format_list([]),
-            )
 
 
 WEB_DIR = Path(__file__).parent
@@ -165,10 +152,10 @@ class TemplateRenderer:
         self.environment.globals.update(static=static, version=__version__, base_url=public_url)
 
     def compile_templates(self) -> None:
-        """Compile all templates and read all catalogues, so that no request waits for it."""
+        """Compile all templates and load the formats of English, so that no request waits."""
         for name in self.environment.list_templates(extensions=["html"]):
             self.environment.get_template(name)
-        load_languages()
+        load_language(ENGLISH)
 
     def render(self, template: str, **context: Any) -> str:
         return self.environment.get_template(template).render(**context)
