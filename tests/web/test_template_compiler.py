@@ -7,6 +7,7 @@ from jinja2 import Environment, StrictUndefined, UndefinedError
 from markupsafe import Markup
 
 from refract.core.phrases import Phrase
+from refract.web import template_compiler
 from refract.web.i18n import LANGUAGES, use_locale
 from refract.web.template_compiler import TemplateEnvironment
 from refract.web.templating import install_i18n
@@ -66,3 +67,39 @@ def test_a_remembered_macro_renders_once_per_arguments_and_language() -> None:
     assert english == "<b>&lt;Copy</b><b>&lt;Copy</b><b><Copy</b>"
     assert german == english.replace("Copy", "Kopieren")
     assert calls == ["<", "<", "<", "<"]
+
+
+def test_a_remembered_row_renders_once_per_content_and_language() -> None:
+    calls: list[str] = []
+    environment = _create(TemplateEnvironment)
+    environment.globals["note"] = calls.append
+    template = environment.from_string(
+        "{% macro draw(row) %}{% set noted = note(row.x) %}<b>{{ row.x }}{{ row.tags|length }}"
+        "{{ _('Copy') }}</b>{% endmacro %}"
+        "{% set shown = remember_rows(draw) %}{% for row in rows %}{{ shown(row) }}{% endfor %}"
+    )
+    rows = [
+        {"x": "<", "tags": ["a"]},
+        {"x": "<", "tags": ["a"]},
+        {"x": Markup("<"), "tags": ["a"]},
+        {"x": "<", "tags": []},
+    ]
+
+    english = template.render(rows=rows)
+    with use_locale(LANGUAGES["de"]):
+        german = template.render(rows=rows)
+
+    assert english == "<b>&lt;1Copy</b><b>&lt;1Copy</b><b><1Copy</b><b>&lt;0Copy</b>"
+    assert german == english.replace("Copy", "Kopieren")
+    assert calls == ["<"] * 6
+
+
+def test_remembered_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(template_compiler, "MAX_REMEMBERED_ROWS", 2)
+    drawn: list[int] = []
+    shown = template_compiler.remember_rows(lambda row: drawn.append(row["n"]) or Markup(row["n"]))
+
+    for number in (1, 2, 1, 3, 1):
+        shown({"n": number})
+
+    assert drawn == [1, 2, 3, 1]

@@ -46,7 +46,7 @@ from refract.web.i18n import (
     translate,
 )
 from refract.web.static_files import static
-from refract.web.template_compiler import TemplateEnvironment, remember
+from refract.web.template_compiler import TemplateEnvironment, remember, remember_rows
 
 
 def html_gettext(message: str, /, **values: object) -> Markup:
@@ -73,6 +73,7 @@ FUNCTIONS = {
     "pgettext": pgettext,
     "locale": current_locale,
     "remember": remember,
+    "remember_rows": remember_rows,
 }
 FILTERS = {
     "number": format_number,
