@@ -53,8 +53,14 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "jinja2": {"trim_blocks": "true", "lstrip_blocks": "true", "silent": "false"}
 }
 _PYTHON_CALLS = (b"gettext(", b"mark(", b"Phrase(")
-_WITHOUT_PAGES = ("refract.cli.", "refract.migrations.", "refract.server.", "refract.transfer.")
-"""Packages whose errors only an operator sees, in English."""
+_WITHOUT_PAGES = (
+    "refract.cli.",
+    "refract.core.db.schema_state",
+    "refract.migrations.",
+    "refract.server.",
+    "refract.transfer.",
+)
+"""Modules whose errors only an operator sees, in English."""
 _WITH_PAGES = "refract.server.node"
 """The exception: the admin page shows what is wrong with a node."""
 _PLACEHOLDER = re.compile(r"\{\w*\}")

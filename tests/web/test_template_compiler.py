@@ -97,7 +97,12 @@ def test_a_remembered_row_renders_once_per_content_and_language() -> None:
 def test_remembered_rows_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template_compiler, "MAX_REMEMBERED_ROWS", 2)
     drawn: list[int] = []
-    shown = template_compiler.remember_rows(lambda row: drawn.append(row["n"]) or Markup(row["n"]))
+
+    def draw(row: dict[str, int]) -> Markup:
+        drawn.append(row["n"])
+        return Markup("drawn")
+
+    shown = template_compiler.remember_rows(draw)
 
     for number in (1, 2, 1, 3, 1):
         shown({"n": number})
