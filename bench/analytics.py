@@ -42,6 +42,7 @@ HOT_DAYS = 7
 LINKS = 200
 BARS = {1: 150.0, 2: 1500.0}
 FILTERS = ({"countries": "C3"}, {"devices": "mobile"}, {"countries": "C3", "devices": "mobile"})
+_CITY = "(300 * (hash(range) % 1000003 / 1000003.0) ** 3)::INT"  # each in one country
 _VALUES = {
     "kind": str(LINK_CLICK),
     "bot": "random() < 0.1",
@@ -51,8 +52,8 @@ _VALUES = {
     "user_agent": "'Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Firefox/' || (random() * 300)::INT",
     "referrer_host": "'site' || (100 * random() ** 3)::INT || '.example'",
     "utm_campaign": "CASE WHEN random() < 0.2 THEN 'campaign' || (random() * 10)::INT END",
-    "country_code": "'C' || (60 * random() ** 3)::INT",
-    "city": "'City' || (300 * random() ** 3)::INT",
+    "country_code": f"'C' || {_CITY} % 60",
+    "city": f"'City' || {_CITY}",
     "device": "['desktop', 'mobile', 'tablet'][1 + (random() * 2)::INT]",
     "browser": "'Browser' || (12 * random() ** 2)::INT",
     "system": "'System' || (8 * random() ** 2)::INT",

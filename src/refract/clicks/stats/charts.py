@@ -101,11 +101,12 @@ def _draw_axes(chart: dict[str, Any], labels: Sequence[str]) -> Iterator[str]:
         y = _place_value(value, top)
         yield f'<path d="M{_LEFT} {y:.1f}H{_WIDTH - _RIGHT}" stroke="{_LINE}"/>'
         yield _draw_text(_LEFT - 8, y + 4, format_number(value), "end")
-    widest = max(map(len, labels), default=0) * _LETTER_WIDTH + 24
-    every = max(1, ceil(len(labels) / max(1, _PLOT_WIDTH // widest)))
+    width = max(map(len, labels), default=0) * _LETTER_WIDTH
+    every = max(1, ceil(len(labels) / max(1, _PLOT_WIDTH // (width + 24))))
     for place in range(0, len(labels), every):
         x = _place_point(place, len(labels))
-        anchor = "start" if not place else "end" if place == len(labels) - 1 else "middle"
+        is_cut = x - width / 2 < 0, x + width / 2 > _WIDTH
+        anchor = "start" if is_cut[0] else "end" if is_cut[1] else "middle"
         yield _draw_text(x, _BASE + 20, labels[place], anchor)
 
 
