@@ -13,6 +13,7 @@ from httpx import Response
 
 from refract.app import WebNode
 from refract.clicks.archive.models import ArchiveFile
+from refract.clicks.models import SpoolCheckpoint
 from refract.clicks.stats.export import MAX_EXPORTS, ExportSlots
 from refract.clicks.stats.live import MAX_STREAMS, LiveTotalsWatcher
 from refract.core.db import engine as db_engine
@@ -206,6 +207,18 @@ async def archived_day_without_its_file(stage: Stage) -> Response:
             )
         )
     return await stage.ask("GET", f"/links/{stage.link_id}/stats/export")
+
+
+@sends("TOO_MANY_RECENT_CLICKS")
+async def filter_of_more_clicks_than_fit_into_memory(stage: Stage) -> Response:
+    async with stage.rt.db.write() as session:
+        session.add(
+            SpoolCheckpoint(
+                spool_id=1, segment=1, place=0, node="x", stored=10**9, torn=0, damaged=0,
+                updated_at=stage.rt.clock.now(),
+            )
+        )  # fmt: skip
+    return await stage.ask("GET", f"/links/{stage.link_id}/stats?device=mobile")
 
 
 def listed(app: WebNode) -> dict[str, set[str]]:

@@ -13,8 +13,10 @@ from typing import Any, Final, cast
 
 from sqlalchemy import ColumnElement, Table, and_, func, or_, select
 
+from refract.clicks.archive.models import ArchiveFile
 from refract.clicks.columns.counting import DAY_SECONDS
 from refract.clicks.columns.dimensions import COLUMN_DIMENSIONS, VALUE_EXPRESSIONS
+from refract.clicks.columns.errors import TooManyRecentClicks
 from refract.clicks.columns.table import ClickTable, ClickTableBuilder, TableRow, ValueNumbering
 from refract.clicks.models import ClickEvent, SpoolCheckpoint
 from refract.clicks.queries import EVENT_COLUMNS, select_events
@@ -23,6 +25,8 @@ from refract.core.db.session import ReadSession
 
 DayFiles = Mapping[int, Sequence[str]]
 """The names of the Parquet files of each UTC day that has any."""
+MAX_RECENT_CLICKS: Final = 20_000_000
+"""Clicks that are kept in memory: half a gigabyte."""
 MAX_MOVED_SPOOLS: Final = 200
 _PAGE_SIZE: Final = 10_000
 _FIRST_STEP: Final = timedelta(minutes=15)
@@ -62,6 +66,7 @@ class RecentClicks:
     async def refresh(self, session: ReadSession, files: DayFiles) -> None:
         """Load what has changed. The session has one snapshot, to which `files` belongs."""
         positions = await _load_positions(session)
+        await _require_room(session)
         # None until everything is loaded: after an error, the next request begins anew.
         known, self._positions = self._positions, None
         moved = _find_moved(known, positions)
@@ -116,9 +121,23 @@ async def _load_positions(session: ReadSession) -> SpoolPositions:
     return {spool: (segment, place) for spool, segment, place in found}
 
 
+async def _require_room(session: ReadSession) -> None:
+    """Raise TooManyRecentClicks if the clicks of the database do not fit into memory.
+
+    They are those that were stored and not archived: nothing else removes them.
+    """
+    stored = await session.scalar(select(func.sum(SpoolCheckpoint.stored)))
+    archived = await session.scalar(select(func.sum(ArchiveFile.events)))
+    if int(stored or 0) - int(archived or 0) > MAX_RECENT_CLICKS:
+        raise TooManyRecentClicks(limit=MAX_RECENT_CLICKS)
+
+
 def _find_moved(known: SpoolPositions | None, positions: SpoolPositions) -> SpoolPositions | None:
-    """Return the spools with new events and where these begin; None if nothing is known."""
-    if known is None:
+    """Return the spools with new events and where these begin.
+
+    None if nothing is known, or if what is known is not the past: the database was restored.
+    """
+    if known is None or any(positions.get(spool, (0, 0)) < at for spool, at in known.items()):
         return None
     return {
         spool: known.get(spool, (0, 0))

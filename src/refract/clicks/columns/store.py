@@ -44,7 +44,7 @@ class ClickStore:
     async def count(self, request: CountRequest) -> CountResult:
         """Count clicks.
 
-        Five queries, and one for each spool with new clicks and each day with late ones.
+        Seven queries, and one for each spool with new clicks and each day with late ones.
         """
         first, last = request.begin // DAY_SECONDS, (request.end - 1) // DAY_SECONDS
         async with self._db.read() as session:

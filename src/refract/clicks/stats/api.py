@@ -11,6 +11,7 @@ from starlette.responses import StreamingResponse
 from refract.clicks import stats
 from refract.clicks.archive.service import ArchiveFileMissing
 from refract.clicks.columns.dimensions import CAMPAIGN_COLUMNS
+from refract.clicks.columns.errors import TooManyRecentClicks
 from refract.clicks.rollups.granularity import to_datetime
 from refract.clicks.stats import Granularity, StatsQuery
 from refract.clicks.stats.errors import InvalidRange, TooManyExports, TooManyPoints, TooManyStreams
@@ -54,6 +55,7 @@ ROUTERS = (link_stats_router, my_stats_router)
 
 ResponseDocs = dict[int | str, dict[str, Any]]
 _RANGE_ERRORS = (InvalidRange, UnknownTimeZone)
+_FILTER_ERRORS = (ArchiveFileMissing, TooManyRecentClicks)
 _LINK_ERRORS = (*_RANGE_ERRORS, LinkNotFound, NotOwner)
 _STREAM_RESPONSE: ResponseDocs = {
     200: {
@@ -163,7 +165,7 @@ RangeQuery = Annotated[StatsQuery, Depends(_build_range_query)]
 SeriesQuery = Annotated[StatsQuery, Depends(_build_series_query)]
 
 
-@link_stats_router.get("", responses=problems(*_LINK_ERRORS, TooManyPoints, ArchiveFileMissing))
+@link_stats_router.get("", responses=problems(*_LINK_ERRORS, TooManyPoints, *_FILTER_ERRORS))
 async def link_stats(
     link_id: Id, actor: ReadCaller, rt: Rt, stats_query: SeriesQuery, chosen: FilterQuery
 ) -> StatsOut:
@@ -277,7 +279,7 @@ def _get_exact_range(stats_query: StatsQuery, now: datetime) -> tuple[datetime, 
     )
 
 
-@link_stats_router.get("/{dimension}", responses=problems(*_LINK_ERRORS, ArchiveFileMissing))
+@link_stats_router.get("/{dimension}", responses=problems(*_LINK_ERRORS, *_FILTER_ERRORS))
 async def link_breakdown(
     link_id: Id,
     dimension: LinkDimension,
@@ -311,7 +313,7 @@ async def link_breakdown(
     return BreakdownOut.model_validate(found)
 
 
-@my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints, ArchiveFileMissing))
+@my_stats_router.get("", responses=problems(*_RANGE_ERRORS, TooManyPoints, *_FILTER_ERRORS))
 async def my_stats(
     scope: ScopeQuery,
     rt: Rt,
@@ -328,7 +330,7 @@ async def my_stats(
     return OverviewOut.model_validate(found)
 
 
-@my_stats_router.get("/{dimension}", responses=problems(*_RANGE_ERRORS, ArchiveFileMissing))
+@my_stats_router.get("/{dimension}", responses=problems(*_RANGE_ERRORS, *_FILTER_ERRORS))
 async def my_breakdown(
     dimension: Dimension,
     scope: ScopeQuery,
