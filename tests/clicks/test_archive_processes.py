@@ -19,6 +19,12 @@ def count_up(last: int) -> Generator[int, None, None]:
     yield from range(last)
 
 
+def print_progress() -> str:
+    print("50%", flush=True)
+    os.write(1, b"100%")
+    return "done"
+
+
 def fail() -> None:
     raise LookupError("nothing there")
 
@@ -46,6 +52,11 @@ async def test_an_error_is_raised_here_and_the_process_goes_on(rt: Runtime) -> N
         with pytest.raises(ArchiveReadFailed, match="LookupError: nothing there"):
             await process.call(fail)
         assert await process.call(os.getpid) == pid
+
+
+async def test_what_a_library_prints_is_no_reply(rt: Runtime) -> None:
+    async with rt.singleton(ArchiveProcesses).acquire() as process:
+        assert await process.call(print_progress) == "done"
 
 
 async def test_an_error_of_the_product_stays_what_it_is(rt: Runtime) -> None:

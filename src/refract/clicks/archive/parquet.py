@@ -91,6 +91,7 @@ def open_connection(*directories: Path) -> "Iterator[DuckDBPyConnection]":
     )
     try:
         connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")
         connection.execute(f"SET allowed_directories = {_quote_paths(directories)}")
         connection.execute("SET enable_external_access = false")
         connection.execute("SET lock_configuration = true")

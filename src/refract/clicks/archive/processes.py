@@ -191,7 +191,9 @@ class ArchiveProcesses:
 
 def main() -> None:
     """Run functions from standard input until it ends."""
-    source, sink = sys.stdin.buffer, sys.stdout.buffer
+    source, sink = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    # Whatever a library prints, such as the progress of a long query, is not a reply.
+    os.dup2(2, 1)
     runner = asyncio.Runner()
     while head := source.read(_LENGTH.size):
         function, args, kwargs = pickle.loads(source.read(*_LENGTH.unpack(head)))  # noqa: S301
