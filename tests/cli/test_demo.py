@@ -15,7 +15,7 @@ from refract.cli.demo import items, lists
 from refract.cli.demo.timeline import Timeline
 from refract.core.clock import ManualClock
 from refract.core.ids import get_creation_time
-from tests.serving import refract
+from tests.serving import refract, serving
 
 DAYS = 90
 
@@ -119,6 +119,14 @@ def test_a_directory_with_links_is_left_alone(data: Path) -> None:
     again = refract("demo", "--data-dir", str(data))
     assert again.returncode == 1
     assert "needs an empty data directory" in again.stderr
+
+
+def test_the_first_start_prints_a_link_to_sign_in_with(data: Path) -> None:
+    with serving(data) as first:
+        assert first.signin_link.startswith(first.url)
+    with serving(data) as second:
+        offered = second.output.removeprefix(first.output)
+        assert f"Sign in with a link from: refract signin-link --data-dir {data}" in offered
 
 
 async def test_events_run_in_order_of_time_also_those_added_meanwhile() -> None:

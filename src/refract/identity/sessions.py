@@ -45,6 +45,15 @@ async def create_signin_link(session: WriteSession, rt: Runtime, user: User) -> 
     return f"{rt.settings.public_url}/auth/sign-in/{token}"
 
 
+async def has_signin_trace(session: ReadSession, user_id: int) -> bool:
+    """Return whether a user has a session or a sign-in link, or had one until recently."""
+    for model in (BrowserSession, SigninLink):
+        query = select(model.id).where(model.user_id == user_id).limit(1)
+        if await session.scalar(query) is not None:
+            return True
+    return False
+
+
 async def find_signin_link_user(session: ReadSession, rt: Runtime, token: str) -> User | None:
     """Return the user of an unused link, without using it up: a link preview must not."""
     now = rt.clock.now()

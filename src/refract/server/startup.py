@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import sys
 
 import structlog
@@ -14,7 +15,7 @@ from refract.core.log import configure_logging
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.loader import load_settings
 from refract.core.settings.model import Settings
-from refract.identity.sessions import create_signin_link
+from refract.identity.sessions import create_signin_link, has_signin_trace
 from refract.identity.users import ensure_owner
 from refract.server.installation import record_address
 from refract.server.node import SpoolReaderMissing, is_spool_unattended
@@ -128,13 +129,16 @@ async def _require_spool_reader(settings: Settings) -> None:
 
 
 async def _greet_owner(rt: Runtime) -> None:
-    """Create the owner on the first start, and print how to sign in."""
-    prints_link = rt.settings.log_format != "json"
+    """Create the owner on the first start, and print how to sign in.
+
+    The first start prints a link, also in a directory that the demo has filled.
+    """
+    prints_link = rt.settings.log_format != "json" and rt.settings.signin_links_allowed
     async with rt.db.write() as session:
         owner, new = await ensure_owner(session, rt)
         link = (
             await create_signin_link(session, rt, owner)
-            if new and prints_link and rt.settings.signin_links_allowed
+            if prints_link and not await has_signin_trace(session, owner.id)
             else None
         )
     if new:
@@ -144,7 +148,7 @@ async def _greet_owner(rt: Runtime) -> None:
     if link:
         _print_line(rt.settings, f"Sign in (one-time link): {link}")
     elif rt.settings.signin_links_allowed:
-        _print_line(rt.settings, "Sign in with a link from: refract signin-link")
+        _print_line(rt.settings, f"Sign in with a link from: {_get_link_command(rt.settings)}")
     else:
         names = " or ".join(issuer.display_name for issuer in rt.settings.issuers.values())
         _print_line(
@@ -155,6 +159,14 @@ async def _greet_owner(rt: Runtime) -> None:
                 else "Sign-in links are switched off, and no identity provider is configured."
             ),
         )
+
+
+def _get_link_command(settings: Settings) -> str:
+    """Return the command that prints a sign-in link to this server, from the same directory."""
+    words = ["refract", "signin-link"]
+    if settings.data_dir != Settings.model_fields["data_dir"].default:
+        words += ["--data-dir", str(settings.data_dir)]
+    return shlex.join(words)
 
 
 def _print_line(settings: Settings, line: str) -> None:
