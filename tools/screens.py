@@ -31,7 +31,7 @@ BEST = (
     ("link", "/app/links?sort=clicks", "light"),
     ("review", "/app/review", "dark"),
 )
-SIZES = {"phone": (320, 640), "desk": (1280, 800)}
+SIZES = {"phone": (390, 844), "desk": (1280, 800)}
 THEMES = ("light", "dark")
 LANGUAGES = ("en", "de", "zh-Hans")
 ARGUMENTS = [
@@ -136,6 +136,9 @@ def main() -> None:
     parser.add_argument(
         "--demo", action="store_true", help="photograph a server with the demo's data instead"
     )
+    parser.add_argument(
+        "--languages", nargs="+", choices=LANGUAGES, default=LANGUAGES, help="left out: all"
+    )
     options = parser.parse_args()
     chosen = options.names or list(PAGES)
     if options.demo:
@@ -155,7 +158,7 @@ def main() -> None:
     port = server.servers[0].sockets[0].getsockname()[1]
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        for language in LANGUAGES:
+        for language in options.languages:
             pictures = photograph(browser, f"http://127.0.0.1:{port}", chosen, language)
             all_of_them = sheet(browser, pictures, language)
             print(f"{len(pictures)} pictures of {len(chosen)} screens on {all_of_them}")

@@ -179,7 +179,7 @@ async def test_a_tag_that_is_too_long_is_refused_beside_its_field(
     refused = await client.post(
         f"/app/library/{made.json()['id']}", headers=browser, data={"tags": "x" * 201}
     )
-    error = refused.text.partition('id="field-tags-error"')[2].partition("</p>")[0]
+    error = refused.text.partition('id="item-tags-error"')[2].partition("</p>")[0]
     assert (refused.status_code, "Enter at most 200 characters." in error) == (422, True)
 
 

@@ -29,7 +29,8 @@ function enhance(field) {
   for (const name of ["aria-describedby", "aria-invalid"]) {
     if (field.hasAttribute(name)) input.setAttribute(name, field.getAttribute(name));
   }
-  const label = document.querySelector(`label[for="${field.id}"]`);
+  // A drawer may hold a field with the id of another on the page, whose label is not ours.
+  const label = field.closest(".field").querySelector("label");
   label.htmlFor = input.id;
   options.setAttribute("aria-label", label.textContent.trim());
   input.setAttribute("role", "combobox");
