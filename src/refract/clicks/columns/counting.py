@@ -47,15 +47,20 @@ class ClickCounter:
         visitors = table.visitors[rows]
         bucket = self._place_day(day)
         if isinstance(bucket, int):
-            self._uniques += self._add_bucket(bucket, visitors)
+            is_person = visitors != 0
+            uniques = self._add_bucket(bucket, visitors.size, visitors[is_person])
         else:
             buckets = bucket[table.quarters[rows]]
             inside = buckets != _OUTSIDE
             rows, visitors, buckets = rows[inside], visitors[inside], buckets[inside]
+            is_person = visitors != 0
             for number in np.unique(buckets).tolist():
-                self._add_bucket(number, visitors[buckets == number])
-            self._uniques += _count_unique(visitors[visitors != 0])
-        self._add_values(table, rows[visitors != 0], places)
+                chosen = buckets == number
+                people = visitors[chosen & is_person]
+                self._add_bucket(number, int(np.count_nonzero(chosen)), people)
+            uniques = _count_unique(visitors[is_person])
+        self._uniques += uniques
+        self._add_values(table, rows[is_person], places)
 
     def build_result(self, kept_from: int) -> CountResult:
         values: dict[str, Counter[str]] = {}
@@ -107,13 +112,12 @@ class ClickCounter:
             [bisect_right(edges, at) - 1 if at < self._request.end else _OUTSIDE for at in starts]
         )
 
-    def _add_bucket(self, number: int, visitors: Numbers) -> int:
-        """Add clicks of one day to a bucket; return their unique visitors."""
-        people = visitors[visitors != 0]
+    def _add_bucket(self, number: int, clicks: int, people: Numbers) -> int:
+        """Add clicks of one day to a bucket; return the unique visitors among the people."""
         uniques = _count_unique(people)
         bucket = self._buckets[number]
         bucket.clicks += people.size
-        bucket.bots += visitors.size - people.size
+        bucket.bots += clicks - people.size
         bucket.uniques += uniques
         return uniques
 
