@@ -31,7 +31,7 @@ from refract.home.omnibox_parser import COMMANDS, parse_input
 from refract.lists.card import render_card
 from refract.web.api_guides import mark_code
 from refract.web.i18n import negotiate, use_locale
-from refract.web.static_files import read_static, static
+from refract.web.static_files import list_imports, read_static, static
 from refract.web.templating import install_i18n, template_loader
 from tests.browser.samples import PAGES, Page
 
@@ -55,7 +55,7 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     install_i18n(env)
-    env.globals["static"] = static
+    env.globals.update(static=static, list_imports=list_imports)
     env.filters["ascii_address"] = to_ascii_url
     env.filters["code_marked"] = mark_code
     return env

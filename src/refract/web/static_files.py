@@ -6,9 +6,10 @@ from functools import cache
 from pathlib import Path
 
 STATIC = Path(__file__).parent / "static"
-STYLESHEET = "css/app.css"
-_IMPORT = re.compile(r'@import "([\w/]+\.css)"(?: layer\((\w+)\))?;')
-_COMMENT_OR_INDENT = re.compile(r"/\*.*?\*/|^\s+", re.DOTALL | re.MULTILINE)
+_STYLE_IMPORT = re.compile(r'@import "([\w/]+\.css)"(?: layer\((\w+)\))?;')
+_STYLE_COMMENT_OR_INDENT = re.compile(r"/\*.*?\*/|^\s+", re.DOTALL | re.MULTILINE)
+_SCRIPT_IMPORT = re.compile(r'^import (?:[^;"]* from )?"\./(\w+)\.js";$', re.MULTILINE)
+_SCRIPT_COMMENT_OR_INDENT = re.compile(r"^\s*(?://.*|/\*\*.*\*/)$|^\s+", re.MULTILINE)
 
 
 @cache
@@ -39,16 +40,34 @@ def static(name: str) -> str:
 
 @cache
 def read_static(name: str) -> bytes:
-    """Return the content of a static file; of a stylesheet with its imports. Raises KeyError."""
+    """Return the content of a static file as it is sent. Raises KeyError.
+
+    Our stylesheets have their imports in them. Neither they nor our scripts have comments on lines
+    of their own, or indentation.
+    """
     path = static_files()[name]
-    return _bundle(path).encode() if name == STYLESHEET else path.read_bytes()
+    if name.startswith("css/"):
+        return _bundle(path).encode()
+    if name.startswith("js/"):
+        return _SCRIPT_COMMENT_OR_INDENT.sub("", path.read_text(encoding="utf-8")).encode()
+    return path.read_bytes()
+
+
+@cache
+def list_imports(module: str) -> tuple[str, ...]:
+    """Return the scripts that a script imports, and those that they import, by name."""
+    found: dict[str, None] = {}
+    for name in _SCRIPT_IMPORT.findall((STATIC / f"js/{module}.js").read_text(encoding="utf-8")):
+        found |= dict.fromkeys((name, *list_imports(name)))
+    return tuple(sorted(found))
 
 
 def _bundle(stylesheet: Path) -> str:
     """Inline imported stylesheets, without comments and indentation. Imports don't nest."""
 
-    def imported(found: re.Match[str]) -> str:
+    def inline(found: re.Match[str]) -> str:
         css = (stylesheet.parent / found[1]).read_text(encoding="utf-8")
         return f"@layer {found[2]} {{\n{css}}}" if found[2] else css
 
-    return _COMMENT_OR_INDENT.sub("", _IMPORT.sub(imported, stylesheet.read_text(encoding="utf-8")))
+    css = _STYLE_IMPORT.sub(inline, stylesheet.read_text(encoding="utf-8"))
+    return _STYLE_COMMENT_OR_INDENT.sub("", css)

@@ -45,7 +45,7 @@ from refract.web.i18n import (
     pgettext,
     translate,
 )
-from refract.web.static_files import static
+from refract.web.static_files import list_imports, static
 from refract.web.template_compiler import TemplateEnvironment, remember, remember_rows
 
 
@@ -150,7 +150,9 @@ class TemplateRenderer:
         install_i18n(self.environment)
         self.environment.filters["ascii_address"] = to_ascii_url
         self.environment.filters["code_marked"] = mark_code
-        self.environment.globals.update(static=static, version=__version__, base_url=public_url)
+        self.environment.globals.update(
+            static=static, list_imports=list_imports, version=__version__, base_url=public_url
+        )
 
     def compile_templates(self) -> None:
         """Compile all templates and load the formats of English, so that no request waits."""

@@ -272,6 +272,11 @@ for (const badge of $$("[data-waiting]")) {
   );
 }
 
+// The link form is loaded where one is shown, which on most pages is the drawer.
+onShown((within) => {
+  if ($("[data-link-form], [data-name-check]", within)) import("./link_form.js");
+});
+
 onShown((within) => {
   if (/Mac|iPhone|iPad/.test(navigator.platform)) for (const key of $$("[data-mod]", within)) key.textContent = "⌘";
 });
