@@ -270,6 +270,9 @@ ROWS: dict[str, Row] = {
     "POST /app/lists/add": Row(SIGNED_IN_WRITE, form={"url": "https://example.com/added"}),
     # -- the library in the browser
     "GET /app/library": Row(SIGNED_IN_READ),
+    "POST /app/library/bulk": Row(SIGNED_IN_WRITE, form={"act": "discard"}),
+    "POST /app/library/undo": Row(SIGNED_IN_WRITE),
+    "POST /app/library/display": Row(SIGNED_IN_WRITE, form={"density": "compact"}),
     "GET /app/library/imports": Row(SIGNED_IN_READ),
     "POST /app/library/imports": Row(
         SIGNED_IN_WRITE, files={"file": ("mine.json", b'[{"text": "A thought."}]')}

@@ -16,7 +16,8 @@ from refract.jobs.models import Job
 from refract.library.imports import BookmarkFileFormat
 from refract.library.imports.models import LibraryImport, RowOutcome
 from refract.library.imports.service import ImportPreview, PreviewRow
-from refract.library.queries.browse import LibraryFacets
+from refract.library.pages.browse import SORT_LABELS as LIBRARY_SORT_LABELS
+from refract.library.queries.browse import LibraryFacets, LibrarySort
 from refract.library.reader_view import ReaderView
 from refract.links.enums import LinkState, Visibility
 from refract.links.pages.editor import (
@@ -32,7 +33,7 @@ from refract.links.pages.index import (
     SORT_LABELS,
     VISIBILITY_FILTER_CHOICES,
 )
-from refract.links.pages.views import COLUMN_LABELS, DENSITY_LABELS
+from refract.links.pages.views import COLUMN_LABELS
 from refract.links.queries import LinkCounts, LinkFilter, LinkTagCount
 from refract.links.safety.models import BlockedDomain
 from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
@@ -43,6 +44,7 @@ from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
 from refract.web.api_guides import load_guides
 from refract.web.api_snippets import LANGUAGES, ApiCall
 from refract.web.health import DependencyHealth, ReadinessDetail
+from refract.web.tables import DENSITY_LABELS
 
 NOW = datetime(2026, 3, 14, 15, 9, 26, tzinfo=UTC)
 HOSTILE = '"><script>alert(1)</script>'
@@ -952,17 +954,23 @@ DRAFT_SHELF = {
     "draft": "1",
 }
 
-HITS = [
-    (
-        ("link", "Links"),
-        "/app/links?q=x",
-        [SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)],
-    ),
-    (
-        ("file-text", "Library"),
-        "/app/library?q=x",
-        [SearchHit(SearchKind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)],
-    ),
+HITS: list[dict[str, Any]] = [
+    {
+        "heading": "Links",
+        "icon": "link",
+        "href": "/app/links?q=roadmap",
+        "count": 12,
+        "hits": [
+            SearchHit(SearchKind.LINK, 1, "/roadmap", "Q3 roadmap " * 20, "/app/links/1", None)
+        ],
+    },
+    {
+        "heading": "Library",
+        "icon": "file-text",
+        "href": "/app/library?q=roadmap",
+        "count": 1,
+        "hits": [SearchHit(SearchKind.ITEM, 2, HOSTILE, HOSTILE, "/app/library/2", None)],
+    },
 ]
 AREAS = ["links", "lists", "library", "tags", "settings", "admin"]
 ITEM_TAGS = [
@@ -1032,12 +1040,24 @@ CHIPS = [
 FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
 LIBRARY: dict[str, Any] = {
     "facets": FACETS,
-    "tag": None,
+    "tags": [
+        {"slug": tag.name, "name": tag.name, "color": tag.color, "links": number}
+        for tag, number in FACETS.tags
+    ],
+    "chosen_tags": (),
+    "tag_url": lambda name: "/app/library?tag=" + name,
     "kind": "",
     "untagged": False,
     "discarded": False,
     "q": "",
+    "typed": "",
+    "words": (),
+    "filters": {},
     "filtered": False,
+    "sort": LibrarySort.NEWEST,
+    "sorts": LIBRARY_SORT_LABELS,
+    "density": "compact",
+    "densities": DENSITY_LABELS,
     "approximate": False,
     "waiting": 3,
     "review_waiting": 3,
@@ -1780,7 +1800,17 @@ PAGES: dict[str, Page] = {
         SAM,
         path="/app/library",
         items=ITEMS[:1],
-        **(LIBRARY | {"tag": "planning", "q": "x", "approximate": True}),
+        **(
+            LIBRARY
+            | {
+                "chosen_tags": ("planning",),
+                "filters": {"tag": ("planning",), "q": "x"},
+                "q": "x",
+                "typed": "x",
+                "approximate": True,
+                "density": "comfortable",
+            }
+        ),
     ),
     "library-empty": page(
         "library/index.html",
@@ -1797,7 +1827,7 @@ PAGES: dict[str, Page] = {
         SAM,
         path="/app/library",
         items=[],
-        **(LIBRARY | {"filtered": True, "q": "x"}),
+        **(LIBRARY | {"filtered": True, "q": "x", "typed": "x"}),
     ),
     "library-discarded": page(
         "library/index.html",
@@ -1889,10 +1919,24 @@ PAGES: dict[str, Page] = {
         errors={"tags": "Too many."},
     ),
     "search": page(
-        "home/search.html", "Search", ADA, path="/app/search", q="x", groups=HITS, most=1
+        "home/search.html",
+        "Search",
+        ADA,
+        path="/app/search",
+        q="roadmap",
+        words=("roadmap",),
+        groups=HITS,
+        reasons={(SearchKind.ITEM, 2): ("Page text", "…what the roadmap said…" + HOSTILE)},
     ),
     "search-nothing": page(
-        "home/search.html", "Search", SAM, path="/app/search", q="x", groups=[], most=10
+        "home/search.html",
+        "Search",
+        SAM,
+        path="/app/search",
+        q="x",
+        words=("x",),
+        groups=[],
+        reasons={},
     ),
     "tags-empty": page(
         "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE

@@ -1,7 +1,7 @@
 """Types shared by all request and response schemas."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final
 
@@ -30,6 +30,14 @@ def parse_id(value: Any) -> int:
     ):
         raise ValueError(Phrase("Enter an id: a whole number, written as text."))
     return int(text)
+
+
+def parse_ids(texts: Iterable[str], limit: int) -> list[int]:
+    """Parse the ids of selected rows, each once and at most `limit`. None is valid if one isn't."""
+    try:
+        return list(dict.fromkeys(parse_id(text) for text in texts))[:limit]
+    except ValueError:
+        return []
 
 
 Id = Annotated[

@@ -60,6 +60,43 @@ def query_terms(text: str) -> list[str]:
     return list(dict.fromkeys(split_words(text)))
 
 
+def find_spans(text: str, words: Iterable[str]) -> list[tuple[int, int]]:
+    """Return where words of a search occur in a text, as positions that don't overlap.
+
+    `words` are folded, as `query_terms` returns them. A word whose folded form has another length
+    is found as a whole.
+    """
+    sought = [word for word in words if word]
+    spans: list[tuple[int, int]] = []
+    for run in _RUNS.finditer(text) if sought else ():
+        for spelling in spell_word(fold_text(run[0])):
+            for word in sought:
+                for found in re.finditer(re.escape(word), spelling):
+                    is_aligned = len(spelling) == len(run[0])
+                    start, end = found.span() if is_aligned else (0, len(run[0]))
+                    spans.append((run.start() + start, run.start() + end))
+    merged: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(end, merged[-1][1]))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def make_snippet(text: str, words: Iterable[str], *, before: int = 40, length: int = 140) -> str:
+    """Return the part of a text around the first of the words, or an empty text."""
+    spans = find_spans(text, words)
+    if not spans:
+        return ""
+    start = spans[0][0] - before
+    start = text.find(" ", start, spans[0][0]) + 1 if start > 0 else 0
+    end = text.rfind(" ", start, start + length) if len(text) > start + length else len(text)
+    end = end if end > spans[0][0] else start + length
+    part = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{part}{'…' if end < len(text) else ''}"
+
+
 def spell_word(word: str) -> tuple[str, ...]:
     """Return a word, and the same without accents and typographic forms, if it has any.
 

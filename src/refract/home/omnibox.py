@@ -19,10 +19,11 @@ from refract.home.omnibox_options import (
     build_search_path,
     describe_link,
 )
-from refract.home.search import SearchKind, search_all
+from refract.home.search import SearchKind, count_hits, explain_hits, search_all
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import OptionalReadCaller, ReadCaller, WriteCaller
 from refract.identity.responses import render_fragment, render_onward, render_response
+from refract.library.search import parse_terms
 from refract.limits.shared_limits import MissLimit, SharedLimit
 from refract.links import pages as link_pages
 from refract.links import queries
@@ -126,15 +127,18 @@ async def search_page(
 ) -> Response:
     """Show the caller's links, lists and items that contain the words."""
     areas = request.app.state.areas
-    found = await search_all(
-        rt, actor, q, [kind for kind in SearchKind if KIND_AREAS[kind] in areas], MAX_HITS_PER_KIND
-    )
+    kinds = [kind for kind in SearchKind if KIND_AREAS[kind] in areas]
+    found = await search_all(rt, actor, q, kinds, MAX_HITS_PER_KIND)
+    counts = await count_hits(rt, actor, q, kinds) if q.strip() else {}
+    words = parse_terms(q).words
     groups = [
-        (
-            KIND_HEADINGS[kind],
-            f"{_KIND_PATHS[kind]}?{urlencode({'q': q})}",
-            [hit for hit in found if hit.kind == kind],
-        )
+        {
+            "heading": KIND_HEADINGS[kind][1],
+            "icon": KIND_HEADINGS[kind][0],
+            "href": f"{_KIND_PATHS[kind]}?{urlencode({'q': q})}",
+            "count": counts.get(kind, 0),
+            "hits": [hit for hit in found if hit.kind == kind],
+        }
         for kind in SearchKind
     ]
     return render_response(
@@ -143,8 +147,9 @@ async def search_page(
         "home/search.html",
         page_title=gettext("Search"),
         q=q,
-        groups=[group for group in groups if group[2]],
-        most=MAX_HITS_PER_KIND,
+        words=words,
+        reasons=await explain_hits(rt, found, words),
+        groups=[group for group in groups if group["hits"]],
     )
 
 

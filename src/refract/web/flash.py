@@ -4,6 +4,7 @@ The signature ensures that nothing from a URL is ever shown as a message of ours
 """
 
 import json
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -13,7 +14,7 @@ from starlette.responses import Response
 from refract.core.runtime import Runtime
 from refract.core.secrets import InvalidSeal
 from refract.web.cookies import Cookie
-from refract.web.i18n import translate
+from refract.web.i18n import ngettext, translate
 
 COOKIE = Cookie("refract_said")
 SECONDS = 30
@@ -34,6 +35,29 @@ def add(
         add(response, rt, message, kind=kind)
         return
     COOKIE.set(response, rt, value, max_age=SECONDS)
+
+
+def add_bulk_result(
+    response: Response,
+    rt: Runtime,
+    message: str | None,
+    failures: Sequence[str],
+    *,
+    undo: str | None,
+) -> None:
+    """Show what an action on several things did, and why it failed for some.
+
+    `message` is None if it failed for all of them.
+    """
+    if message is None:
+        add(response, rt, failures[0], kind="wrong")
+        return
+    if failures:
+        failed = ngettext(
+            "{n} failed: {reason}", "{n} failed: {reason}", len(failures), reason=failures[0]
+        )
+        message = f"{message} · {failed}"
+    add(response, rt, message, undo=undo)
 
 
 def read(request: Request, rt: Runtime) -> dict[str, Any] | None:

@@ -6,6 +6,7 @@ Autoescaping is on and scripts are never inline.
 import contextlib
 import hashlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from jinja2 import (
     select_autoescape,
 )
 from jinja2.bccache import Bucket
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from refract import __version__
 from refract.core.lookalikes import to_ascii_url
 from refract.core.phrases import Phrase
+from refract.core.words import find_spans
 from refract.web import template_compiler
 from refract.web.api_guides import mark_code
 from refract.web.formats import (
@@ -60,11 +62,21 @@ def html_ngettext(singular: str, plural: str, n: int, /, **values: object) -> Ma
     return Markup(message).format(n=format_number(n), **values)  # noqa: S704 - from the catalogue
 
 
+def mark_words(text: str, words: Sequence[str]) -> Markup:
+    """Return a text in which the words of a search are marked."""
+    parts, last = [], 0
+    for start, end in find_spans(text, words):
+        parts += [escape(text[last:start]), _MARKED.format(text[start:end])]
+        last = end
+    return Markup("").join([*parts, escape(text[last:])])
+
+
 def _finalize(value: object) -> object:
     """Translate a phrase that a template outputs, such as the message of an error."""
     return translate(value) if isinstance(value, Phrase) else value
 
 
+_MARKED = Markup("<mark>{}</mark>")
 FUNCTIONS = {
     "_": gettext,
     "_html": html_gettext,
@@ -83,6 +95,7 @@ FILTERS = {
     "datetime": format_datetime,
     "relative": format_relative,
     "conjunction": format_list,
+    "marked": mark_words,
 }
 
 

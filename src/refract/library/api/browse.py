@@ -1,5 +1,6 @@
 """The library: list and search, counts for filters, similar items, reading."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated
 
@@ -13,7 +14,7 @@ from refract.identity.dependencies import ReadCaller
 from refract.library.errors import ItemNotFound
 from refract.library.models import ItemStatus, ItemType, SavedPage
 from refract.library.queries import items as queries_items
-from refract.library.queries.browse import LibraryFilter, count_facets, list_items
+from refract.library.queries.browse import LibraryFilter, LibrarySort, count_facets, list_items
 from refract.library.queries.serializers import serialize_items
 from refract.library.reader_view import build_reader_view
 from refract.library.schemas import ItemOut, ItemTagOut
@@ -37,6 +38,9 @@ ConfirmedAfterParam = Annotated[
     Timestamp | None, Query(description="Confirmed at this time or later.")
 ]
 ConfirmedBeforeParam = Annotated[Timestamp | None, Query(description="Confirmed before this time.")]
+SortParam = Annotated[
+    LibrarySort, Query(description="Order of the list by date. With `q` the best matches are first.")
+]
 SearchParam = Annotated[
     str | None,
     Query(
@@ -126,18 +130,18 @@ class ReadingOut(OutputSchema):
 async def list_library(
     library_filter: LibraryFilterQuery,
     rt: Rt,
+    sort: SortParam = LibrarySort.NEWEST,
     limit: LimitParam = DEFAULT_PAGE_SIZE,
     cursor: CursorParam = None,
 ) -> LibraryPage:
-    """List your library, newest confirmed first.
+    """List your library, newest confirmed first unless `sort` says otherwise.
 
     With `q`: items whose title and tags have all words come first, and the latest captured first in
     each group.
     """
+    chosen = replace(library_filter, sort=sort)
     async with rt.db.read() as session:
-        page = await list_items(
-            session, CursorCodec(rt.secret), library_filter, limit=limit, cursor=cursor
-        )
+        page = await list_items(session, CursorCodec(rt.secret), chosen, limit=limit, cursor=cursor)
         items = await serialize_items(session, page.items)
     return LibraryPage(items=items, next_cursor=page.next_cursor, approximate=page.approximate)
 

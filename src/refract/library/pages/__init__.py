@@ -3,12 +3,13 @@
 All of them work without script.
 """
 
-from refract.library.pages import browse, detail, import_export, review, tags
+from refract.library.pages import browse, bulk, detail, import_export, review, tags
 from refract.library.quota_summary import load_quota_summary
 
 ROUTERS = (
     review.router,
     browse.router,
+    bulk.router,
     import_export.router,
     detail.router,
     tags.router,

@@ -1,7 +1,7 @@
 """The library as a list: search, filters with counts, and the capture box."""
 
+from functools import partial
 from typing import Annotated, Any
-from urllib.parse import urlencode
 
 from fastapi import Form, Query, Request
 from pydantic import ValidationError
@@ -17,18 +17,32 @@ from refract.library import service
 from refract.library.models import ItemStatus, ItemType
 from refract.library.pages.messages import translate_validation_error
 from refract.library.queries import items as queries_items
-from refract.library.queries.browse import LibraryFilter, count_facets, list_items
+from refract.library.queries.browse import (
+    LibraryFacets,
+    LibraryFilter,
+    LibrarySort,
+    count_facets,
+    list_items,
+)
 from refract.library.queries.serializers import serialize_items
 from refract.library.recognition import split_paste
 from refract.library.schemas import ItemCreate
+from refract.library.search import parse_terms
 from refract.web import flash
 from refract.web.dependencies import CursorParam, Rt, page_router
-from refract.web.i18n import gettext, ngettext, translate_error
+from refract.web.i18n import gettext, lazy_gettext, ngettext, translate_error
 from refract.web.return_path import get_referring_path
 from refract.web.routing import large_body
+from refract.web.tables import DENSITY_LABELS, build_filter_url, read_density, toggle_value
 
 router = page_router()
 PAGE_SIZE = 25
+MAX_TAG_FILTERS = 10
+SORT_LABELS = {
+    LibrarySort.NEWEST: lazy_gettext("Newest"),
+    LibrarySort.OLDEST: lazy_gettext("Oldest"),
+}
+CapturedText = Annotated[str, Form(max_length=100_000)]
 SearchText = Annotated[str | None, Query(max_length=200)]
 
 
@@ -39,16 +53,23 @@ async def library_page(  # noqa: PLR0913, PLR0917 - one per filter
     rt: Rt,
     cursor: CursorParam = None,
     q: SearchText = None,
-    tag: SearchText = None,
+    tag: Annotated[list[str] | None, Query(max_length=MAX_TAG_FILTERS)] = None,
     type: Annotated[str, Query(max_length=20)] = "",  # noqa: A002 - name of the filter
     untagged: bool = False,
     discarded: bool = False,
+    sort: LibrarySort = LibrarySort.NEWEST,
 ) -> Response:
     """Show saved items, newest first or by relevance, or the discarded ones."""
     kind = ItemType(type) if type in list(ItemType) else None
     state = ItemStatus.DISCARDED if discarded else ItemStatus.ARCHIVED
     chosen = LibraryFilter(
-        actor.user.id, state, type=kind, tags=(tag,) if tag else (), untagged=untagged, q=q or None
+        actor.user.id,
+        state,
+        type=kind,
+        tags=tuple(dict.fromkeys(name.strip()[:200] for name in tag or () if name.strip())),
+        untagged=untagged,
+        q=q or None,
+        sort=sort,
     )
     return await _render_page(request, actor, rt, chosen, cursor)
 
@@ -59,10 +80,12 @@ async def capture_items(
     request: Request,
     actor: WriteCaller,
     rt: Rt,
-    text: Annotated[str, Form(max_length=100_000)] = "",
+    text: CapturedText = "",
+    q: CapturedText = "",
     plain: Annotated[str, Form()] = "",
 ) -> Response:
-    """Save a note, a URL, or a URL per line."""
+    """Save a note, a URL, or a URL per line. The box of the library also searches, by `q`."""
+    text = text or q
     try:
         texts = split_paste(text) or [text]
         async with rt.db.write() as session:
@@ -84,7 +107,7 @@ async def capture_items(
             LibraryFilter(actor.user.id),
             None,
             status=422,
-            values={"text": text},
+            typed=text,
             errors={"text": message},
         )
     message = (
@@ -98,9 +121,12 @@ async def capture_items(
 
 
 def _find_way_back(request: Request, rt: Runtime) -> str:
-    """Return the page that something was saved from, which a share sheet isn’t."""
+    """Return the page that something was saved from.
+
+    Not a share sheet, and not the search for what was typed.
+    """
     path = get_referring_path(request, rt, "/app/library")
-    return "/app/library" if path.startswith("/app/share") else path
+    return "/app/library" if path.startswith(("/app/share", "/app/library?")) else path
 
 
 async def _render_page(
@@ -120,16 +146,18 @@ async def _render_page(
         items = await serialize_items(session, page.items)
         facets = await count_facets(session, chosen)
         waiting = await queries_items.count_pending_items(session, actor.user.id)
-    tag = chosen.tags[0] if chosen.tags else None
     kind = chosen.type.value if chosen.type else None
     discarded = chosen.state is ItemStatus.DISCARDED
     query = {
         "q": chosen.q,
-        "tag": tag,
+        "tag": chosen.tags,
         "type": kind,
         "untagged": "true" if chosen.untagged else None,
         "discarded": "true" if discarded else None,
+        "sort": chosen.sort if chosen.sort != LibrarySort.NEWEST else None,
     }
+    filters = {name: value for name, value in query.items() if value}
+    address = partial(build_filter_url, "/app/library", filters)
     return render_response(
         request,
         actor,
@@ -138,22 +166,34 @@ async def _render_page(
         page_title=gettext("Library"),
         items=items,
         facets=facets,
-        tag=tag,
+        tags=_list_tag_choices(facets),
+        chosen_tags=chosen.tags,
         kind=kind or "",
         untagged=chosen.untagged,
         discarded=discarded,
         q=chosen.q or "",
-        filtered=any(query.values()),
+        typed=more.pop("typed", chosen.q or ""),
+        words=parse_terms(chosen.q or "").words,
+        filters=filters,
+        filtered=bool(filters.keys() - {"sort"}),
+        sort=chosen.sort,
+        sorts=SORT_LABELS,
+        density=read_density(actor.user.preferences.get("library_density")),
+        densities=DENSITY_LABELS,
         approximate=page.approximate,
         waiting=waiting,
         review_waiting=waiting,
-        address=lambda **changes: _build_url(query, changes),
-        next_url=_build_url(query, {"cursor": page.next_cursor}) if page.next_cursor else None,
-        first_url=_build_url(query, {}) if cursor else None,
+        address=lambda **changes: address(changes),
+        tag_url=lambda name: address({"tag": toggle_value(chosen.tags, name)}),
+        next_url=address({"cursor": page.next_cursor}) if page.next_cursor else None,
+        first_url=address({}) if cursor else None,
         **more,
     )
 
 
-def _build_url(query: dict[str, str | None], changes: dict[str, str | None]) -> str:
-    given = {name: value for name, value in {**query, **changes}.items() if value}
-    return f"/app/library?{urlencode(given)}" if given else "/app/library"
+def _list_tag_choices(facets: LibraryFacets) -> list[dict[str, Any]]:
+    """Return the tags of the menu, the most used first."""
+    return [
+        {"slug": tag.name, "name": tag.name, "color": tag.color, "links": number}
+        for tag, number in facets.tags
+    ]

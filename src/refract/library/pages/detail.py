@@ -28,6 +28,7 @@ from refract.links.service.new_links import find_links_to
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
+from refract.web.return_path import get_referring_path
 
 router = page_router()
 MAX_SIMILAR_ITEMS = 5
@@ -77,7 +78,9 @@ async def change_item(
             values=typed,
             errors={"tags": translate_error(exc)},
         )
-    response = RedirectResponse(f"/app/library/{item_id}", 303)
+    # the form is also in the drawer of the list
+    back = get_referring_path(request, rt, f"/app/library/{item_id}")
+    response = RedirectResponse(back, 303)
     flash.add(response, rt, gettext("Saved changes"), undo=f"/app/items/{item_id}/undo")
     return response
 

@@ -8,6 +8,7 @@ parts. This order needs no scores, so it is the same on three databases and fits
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
@@ -53,9 +54,17 @@ MAX_COUNTED = 1_000
 """Items over which filters are counted, at most, so that a large library costs no more."""
 
 
+class LibrarySort(StrEnum):
+    NEWEST = "newest"
+    OLDEST = "oldest"
+
+
 @dataclass(frozen=True, slots=True)
 class LibraryFilter:
-    """A selection of a user's items. `tags` are names or ids, all of which an item must have."""
+    """A selection of a user's items. `tags` are names or ids, all of which an item must have.
+
+    `sort` is the order of a list without words.
+    """
 
     user_id: int
     state: ItemStatus = ItemStatus.ARCHIVED
@@ -65,6 +74,7 @@ class LibraryFilter:
     after: datetime | None = None
     before: datetime | None = None
     q: str | None = None
+    sort: LibrarySort = LibrarySort.NEWEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -292,14 +302,17 @@ async def _list_by_date(
     few = await _find_few_tagged(session, query.tag_ids)
     if few is not None:
         statement = statement.where(Item.id.in_(few))
+    is_oldest_first = query.library_filter.sort is LibrarySort.OLDEST
     if position is not None:
         at, number = position
+        # the first bound lets planners start in the middle
         statement = statement.where(
-            moment <= at, or_(moment < at, Item.id < number)
-        )  # the first bound lets planners start in the middle
-    return list(
-        await session.scalars(statement.order_by(moment.desc(), Item.id.desc()).limit(limit))
-    )
+            *(moment >= at, or_(moment > at, Item.id > number))
+            if is_oldest_first
+            else (moment <= at, or_(moment < at, Item.id < number))
+        )
+    order = (moment, Item.id) if is_oldest_first else (moment.desc(), Item.id.desc())
+    return list(await session.scalars(statement.order_by(*order).limit(limit)))
 
 
 async def _find_few_tagged(

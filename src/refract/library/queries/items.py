@@ -12,6 +12,7 @@ from refract.library.models import Item, ItemStatus, ItemUndo, SavedPage, Sugges
 from refract.library.recognition import compute_url_digest
 
 EXCERPT_CHARACTERS = 600
+SEARCHED_CHARACTERS = 50_000
 
 
 async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item:
@@ -20,6 +21,13 @@ async def get_own_item(session: ReadSession, user_id: int, item_id: int) -> Item
     if item is None:
         raise ItemNotFound
     return item
+
+
+async def list_urls(session: ReadSession, user_id: int, item_ids: Sequence[int]) -> list[str]:
+    """Return the URLs of the user's items, in the order of the ids. Notes have none."""
+    query = select(Item.id, Item.url).where(Item.id.in_(item_ids), Item.user_id == user_id)
+    found = {item_id: url for item_id, url in await session.execute(query) if url}
+    return [found[item_id] for item_id in item_ids if item_id in found]
 
 
 async def lock_item_row(
@@ -74,6 +82,13 @@ async def load_excerpt(session: ReadSession, item_id: int) -> str | None:
     """Return the beginning of the page that was fetched for an item, if there is one."""
     beginning = func.substr(SavedPage.text, 1, EXCERPT_CHARACTERS)
     return await session.scalar(select(beginning).where(SavedPage.item_id == item_id))
+
+
+async def load_page_texts(session: ReadSession, item_ids: Sequence[int]) -> dict[int, str]:
+    """Return the beginning of the text of fetched pages, long enough to find most words in it."""
+    beginning = func.substr(SavedPage.text, 1, SEARCHED_CHARACTERS)
+    query = select(SavedPage.item_id, beginning).where(SavedPage.item_id.in_(item_ids))
+    return {item_id: text for item_id, text in await session.execute(query)}
 
 
 async def get_suggestions(

@@ -4,13 +4,12 @@ from collections.abc import Sequence
 from typing import Annotated
 
 from fastapi import Form, Query, Request
-from pydantic import TypeAdapter, ValidationError
 from starlette.responses import RedirectResponse, Response
 
 from refract.core.db.session import WriteSession
 from refract.core.errors import Conflict, Forbidden, Invalid, NotFound
 from refract.core.runtime import Runtime
-from refract.core.schemas import Id
+from refract.core.schemas import parse_ids
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.links import queries, service
@@ -25,7 +24,6 @@ from refract.web.return_path import get_referring_path
 
 router = page_router()
 MAX_SELECTED = 100
-_ID_LIST = TypeAdapter(list[Id])
 
 
 @router.post("/app/links/bulk")
@@ -39,7 +37,7 @@ async def apply_bulk_action(
     tag: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
     """Disable, enable, delete or tag the selected links. A failure does not stop the rest."""
-    chosen = _parse_ids(ids or [])
+    chosen = parse_ids(ids or [], MAX_SELECTED)
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
     is_complete = bool(tag.strip()) if act == "tag" else act in BULK_STEPS
     if not chosen or not is_complete:
@@ -62,7 +60,7 @@ async def undo_bulk_action(
 ) -> Response:
     """Undo the latest change of several links."""
     response = RedirectResponse(get_referring_path(request, rt, "/app/links"), 303)
-    chosen = _parse_ids(ids.split(","))
+    chosen = parse_ids(ids.split(","), MAX_SELECTED)
     if chosen:
         async with rt.db.write() as session:
             done, failures = await _apply_action(session, rt, space, actor, "undo", chosen, "")
@@ -109,21 +107,12 @@ async def _add_tag(
 def _flash_result(
     response: Response, rt: Runtime, act: str, done: Sequence[int], failures: Sequence[str]
 ) -> None:
-    if not done:
-        flash.add(response, rt, failures[0], kind="wrong")
-        return
-    messages = [_format_result(act, len(done))]
-    if failures:
-        messages.append(
-            ngettext(
-                "{n} failed: {reason}", "{n} failed: {reason}", len(failures), reason=failures[0]
-            )
-        )
     undoable = act == "tag" or act in UNDOABLE_STEPS
-    flash.add(
+    flash.add_bulk_result(
         response,
         rt,
-        " · ".join(messages),
+        _format_result(act, len(done)) if done else None,
+        failures,
         undo=f"/app/links/undo?ids={','.join(map(str, done))}" if undoable else None,
     )
 
@@ -143,10 +132,3 @@ def _format_result(act: str, count: int) -> str:
         case "tag":
             return ngettext("Tagged {n} link", "Tagged {n} links", count)
     return ngettext("Restored {n} link", "Restored {n} links", count)
-
-
-def _parse_ids(texts: Sequence[str]) -> list[int]:
-    try:
-        return list(dict.fromkeys(_ID_LIST.validate_python(texts)))[:MAX_SELECTED]
-    except ValidationError:
-        return []

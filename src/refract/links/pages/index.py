@@ -1,8 +1,9 @@
 """The table of links: filters, search, sorting, saved views and export."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
+from functools import partial
 from typing import Annotated, Any, Literal
 from urllib.parse import urlencode
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -22,13 +23,13 @@ from refract.links.export import LinkExportFormat, LinkExportWriter, build_recor
 from refract.links.pages.link_rows import get_stats_source, load_rows
 from refract.links.pages.views import (
     COLUMN_LABELS,
-    DENSITY_LABELS,
     list_views,
     read_table_options,
 )
 from refract.links.queries import CLICK_SORTS, LinkFilter, LinkSort, OwnerFilter
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext
+from refract.web.tables import DENSITY_LABELS, QueryParameters, build_filter_url, toggle_value
 
 router = page_router()
 PER_PAGE = 25
@@ -55,7 +56,6 @@ VISIBILITY_FILTER_CHOICES = [
 ]
 MAX_TAG_FILTERS = 10
 ZONE_COOKIE = "refract_zone"
-QueryParameters = Mapping[str, str | Sequence[str] | None]
 DateText = Annotated[str, Query(max_length=10)]
 
 
@@ -125,6 +125,7 @@ async def links_page(
     next_cursor, found = await _load_page(request, rt, actor, filters, cursor)
     params = _query_params(filters, since, until)
     query = urlencode(dict(params), doseq=True)
+    address = partial(build_filter_url, "/app/links", params)
     density, columns = read_table_options(actor)
     if filters.owner == OwnerFilter.PUBLIC:
         columns = [name for name in columns if name not in CLICK_COLUMNS]
@@ -146,12 +147,12 @@ async def links_page(
         column_choices=COLUMN_LABELS,
         **found,
         **_build_choices(actor, filters.owner),
-        filter_url=lambda **changes: _build_url(params, changes),
-        sort_url=lambda key: _build_url(params, {"sort": None if key == "created" else key}),
-        tag_url=lambda slug: _build_url(params, {"tag": _toggle_tag(filters.tags, slug)}),
+        filter_url=lambda **changes: address(changes),
+        sort_url=lambda key: address({"sort": None if key == "created" else key}),
+        tag_url=lambda slug: address({"tag": toggle_value(filters.tags, slug)}),
         may_act=filters.owner not in (OwnerFilter.PUBLIC, OwnerFilter.SHARED),
-        next_url=_build_url(params, {"cursor": next_cursor}) if next_cursor else None,
-        first_url=_build_url(params, {}) if cursor else None,
+        next_url=address({"cursor": next_cursor}) if next_cursor else None,
+        first_url=address({}) if cursor else None,
     )
 
 
@@ -211,16 +212,6 @@ def _query_params(filters: LinkFilter, since: str, until: str) -> QueryParameter
         "sort": filters.sort if filters.sort != LinkSort.CREATED else None,
     }
     return {name: value for name, value in params.items() if value}
-
-
-def _build_url(params: QueryParameters, changes: QueryParameters) -> str:
-    query = {name: value for name, value in {**params, **changes}.items() if value}
-    return f"/app/links?{urlencode(query, doseq=True)}" if query else "/app/links"
-
-
-def _toggle_tag(tags: Sequence[str], slug: str) -> list[str]:
-    """Return the tags of a filter with one more, or without it."""
-    return [tag for tag in tags if tag != slug] if slug in tags else [*tags, slug]
 
 
 @router.get("/app/links/export", response_class=StreamingResponse)

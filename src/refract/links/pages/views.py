@@ -1,6 +1,6 @@
 """How a user arranges the table of links: density, columns and saved views, kept as preferences."""
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from fastapi import Form, Query, Request
@@ -14,14 +14,11 @@ from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext
 from refract.web.return_path import get_referring_path
+from refract.web.tables import Density, read_density
 
 router = page_router()
 MAX_VIEWS: Final = 30
 MAX_VIEW_NAME: Final = 40
-DENSITY_LABELS: Final = {
-    "compact": lazy_gettext("Compact"),
-    "comfortable": lazy_gettext("Comfortable"),
-}
 COLUMN_LABELS: Final = {
     "tags": lazy_gettext("Tags"),
     "clicks": lazy_gettext("Clicks"),
@@ -38,10 +35,9 @@ ViewQuery = Annotated[str, Form(max_length=2000)]
 def read_table_options(actor: Caller) -> tuple[str, list[str]]:
     """Return the density and the columns of the user's table."""
     kept = actor.user.preferences.get("link_table") or {}
-    density = kept.get("density")
     columns = kept.get("columns")
     return (
-        density if density in DENSITY_LABELS else "compact",
+        read_density(kept.get("density")),
         [
             name
             for name in COLUMN_LABELS
@@ -61,7 +57,7 @@ async def change_display(
     request: Request,
     actor: WriteCaller,
     rt: Rt,
-    density: Annotated[Literal["compact", "comfortable"], Form()] = "compact",
+    density: Annotated[Density, Form()] = "compact",
     column: Annotated[list[str] | None, Form(max_length=20)] = None,
 ) -> Response:
     """Remember density and columns."""

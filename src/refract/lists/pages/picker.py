@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from refract.core.errors import Conflict, Invalid, NotFound
+from refract.core.errors import Conflict, Invalid, NotFound, RefractError
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
 from refract.core.schemas import parse_id
@@ -13,13 +13,14 @@ from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
 from refract.identity.responses import render_response
 from refract.links.dependencies import Space
-from refract.lists import queries, service
+from refract.lists import addresses, queries, service
 from refract.lists.access import ListCaller
-from refract.lists.dependencies import add_single_entry, check_address, start_list
+from refract.lists.dependencies import add_entry_batch, start_list
 from refract.lists.draft_owners import ListClient, WriteListClient
 from refract.lists.models import ListStatus
+from refract.lists.pages.responses import parse_addresses, reject_too_many
 from refract.lists.presentation import build_summary
-from refract.lists.schemas import ListCreate
+from refract.lists.schemas import MAX_BATCH_ENTRIES, ListCreate
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, translate_error
@@ -30,10 +31,13 @@ MAX_DRAFTS = 50
 
 @router.get("/app/lists/add")
 async def choose_list(
-    request: Request, actor: WriteCaller, rt: Rt, url: Annotated[str, Query(max_length=10_000)] = ""
+    request: Request,
+    actor: WriteCaller,
+    rt: Rt,
+    url: Annotated[list[str] | None, Query(max_length=MAX_BATCH_ENTRIES)] = None,
 ) -> Response:
-    """Show the caller's drafts to choose from."""
-    return await _render_picker(request, actor, rt, url)
+    """Show the caller's drafts to choose from. Several URLs are added at once."""
+    return await _render_picker(request, actor, rt, "\n".join(url or [])[:10_000])
 
 
 @router.post("/app/lists/add")
@@ -47,9 +51,9 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - one per form field
     to: Annotated[str, Form(max_length=20)] = "",
     title: Annotated[str, Form(max_length=200)] = "",
 ) -> Response:
-    """Append the URL to the chosen draft, or to a new list."""
+    """Append a URL, or a URL per line, to the chosen draft or to a new list."""
     try:
-        list_id, list_title = await _add_address(rt, space, client, url, to, title)
+        list_id, list_title = await _add_addresses(rt, space, client, url, to, title)
     except (Conflict, Invalid, NotFound) as exc:
         return await _render_picker(
             request,
@@ -66,18 +70,23 @@ async def add_to_list(  # noqa: PLR0913, PLR0917 - one per form field
     return response
 
 
-async def _add_address(
-    rt: Runtime, space: Space, client: ListClient, url: str, to: str, title: str
+async def _add_addresses(
+    rt: Runtime, space: Space, client: ListClient, typed: str, to: str, title: str
 ) -> tuple[int, str]:
-    """Return the id and title of the list that the URL was added to."""
-    address = await check_address(rt, client, url.strip())
+    """Return the id and title of the list that the URLs were added to: all of them or none."""
+    lines = parse_addresses(typed) or [""]
+    reject_too_many(lines)
+    found = await addresses.check_addresses(rt, client, lines)
+    for checked in found:
+        if isinstance(checked, RefractError):
+            raise checked
     async with rt.db.write() as session:
         draft = (
             await service.lock_draft(session, client.caller, parse_id(to))
             if to.isdigit()
             else await start_list(session, rt, space, client, ListCreate(title=title))
         )
-        await add_single_entry(session, rt, space, client, draft.id, address)
+        await add_entry_batch(session, rt, space, client, draft.id, found)
         return draft.id, draft.title or gettext("Untitled list")
 
 

@@ -3,6 +3,7 @@
 from refract.lists.queries.browse import (
     AllListsFilter,
     ListRow,
+    count_lists,
     list_claimable,
     list_first_titles,
     list_hosts,
@@ -40,6 +41,7 @@ __all__ = [
     "ListRow",
     "PublishedEdition",
     "count_entries",
+    "count_lists",
     "find_abandoned_drafts",
     "find_due_entries",
     "find_duplicates",

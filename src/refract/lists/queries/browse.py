@@ -45,6 +45,14 @@ async def load_lists_page(
     return cursors.build_page(question, rows, limit, lambda row: (row[0].id,))
 
 
+async def count_lists(session: ReadSession, caller: ListCaller, q: str, most: int) -> int:
+    """Count the caller's lists that have the words, up to `most`."""
+    query = select(LinkList.id).where(
+        caller.filter_own_lists(), NOT_DELETED, *_build_conditions(None, q)
+    )
+    return await session.scalar(select(func.count()).select_from(query.limit(most).subquery())) or 0
+
+
 def _build_conditions(status: ListStatus | None, q: str | None) -> list[ColumnElement[bool]]:
     words = [
         LinkList.search_text.contains(word, autoescape=True) for word in fold_text(q or "").split()

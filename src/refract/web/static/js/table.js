@@ -1,4 +1,4 @@
-// Tables of links: selection, bulk actions, and shortcuts on a row.
+// Tables of links and lists of items: selection, bulk actions, and shortcuts on a row.
 
 import { $, $$, onShown } from "./dom.js";
 import { formatNumber } from "./i18n.js";
@@ -45,9 +45,9 @@ document.addEventListener("change", (event) => {
 });
 
 // The bulk form acts on one row: it has the undo, the toast and the token.
-function actOnRow(row, action) {
+function actOnRow(row, button) {
   for (const tick of ticks()) tick.checked = tick.closest("[data-row]") === row;
-  $(`[data-bulk] [name=act][value=${action}]`).click();
+  button.click();
 }
 
 // Shift+J selects the row and goes on: a range grows by every press.
@@ -62,9 +62,10 @@ function tickAndMove(row, step) {
 document.addEventListener("refract:row-key", (event) => {
   const { key, row } = event.detail;
   const tick = $("[data-tick]", row);
+  const removeButton = $("[data-bulk-remove]");
   const button = { x: tick, e: $("[data-row-edit]", row), c: $("[data-copy]", row) }[key];
   if (button) button.click();
-  else if (key === "#" && tick) actOnRow(row, "delete");
+  else if (key === "#" && tick && removeButton) actOnRow(row, removeButton);
   else if (key === "J" && tick) tickAndMove(row, 1);
   else if (key === "K" && tick) tickAndMove(row, -1);
   else return;
@@ -99,7 +100,7 @@ function runMenuItem(item) {
   closeRowMenu({ focus: true });
   if (action === "edit") $("[data-row-edit]", row).click();
   else if (action === "copy") $("[data-copy]", row).click();
-  else if (action !== "open") actOnRow(row, action);
+  else if (action !== "open") actOnRow(row, $(`[data-bulk] [name=act][value=${action}]`));
 }
 
 document.addEventListener("click", (event) => {
