@@ -255,7 +255,7 @@ async def _respond_not_found(scope: Scope, receive: Receive, send: Send) -> None
     await make_problem_response(PageNotFound())(scope, receive, send)
 
 
-_SIGN_IN_DETAIL = lazy_gettext("You need an account to see this page.")
+_SIGN_IN_DETAIL = lazy_gettext("Sign in to see this page. You’ll come right back to it.")
 
 
 async def _handle_error(request: Request, error: Exception) -> Response:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
+from refract.admin.overview import InstanceOverview
 from refract.admin.pages.audit import AUDIT_LABELS
 from refract.admin.queries import ClickFigures
 from refract.clicks.verify import ClickIntake, DayDifference, Reconciliation
@@ -39,6 +40,7 @@ from refract.links.safety.models import BlockedDomain
 from refract.lists.appearance import COVER_NAMES, LAYOUT_NAMES, PALETTE_NAMES
 from refract.reports.models import ReportReason
 from refract.tags.models import Tag
+from refract.tags.pages import PALETTE
 from refract.tags.pages import SORT_CHOICES as TAG_SORTS
 from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
 from refract.web.api_guides import load_guides
@@ -698,6 +700,7 @@ TAG_ROWS = [
 TAGS_PAGE: dict[str, Any] = {
     "sort": "usage",
     "sorts": TAG_SORTS,
+    "palette": PALETTE,
     "may_change": True,
     "wrong": None,
     "next_url": None,
@@ -712,6 +715,15 @@ READY = ReadinessDetail(
 )
 ADMIN: dict[str, Any] = {
     "readiness": READY,
+    "overview": InstanceOverview(
+        new_links=[3, 9, 4, 0, 12, 8, 7, 2, 6, 11, 5, 1, 9, 4],
+        new_people=[0] * 13 + [1],
+        database_bytes=48_300_000,
+        archive_bytes=1_240_000_000,
+        disk_free=62_000_000_000,
+        disk_size=80_000_000_000,
+        versions=["Refract 1.0.0", "Python 3.13.1", "SQLite 3.46.1"],
+    ),
     "waiting": 12,
     "dead": 2,
     "oldest": 40,
@@ -1680,7 +1692,6 @@ PAGES: dict[str, Page] = {
         ADA,
         path="/app/tags",
         tags=TAG_ROWS,
-        most=1284,
         q="",
         **TAGS_PAGE,
     ),
@@ -1690,7 +1701,6 @@ PAGES: dict[str, Page] = {
         ADA,
         path="/app/tags",
         tags=TAG_ROWS,
-        most=1,
         q="",
         **(TAGS_PAGE | {"wrong": ("2", "x", "That tag exists.")}),
     ),
@@ -1787,7 +1797,6 @@ PAGES: dict[str, Page] = {
         path="/app/tags/mine",
         areas=AREAS,
         tags=TAG_ROWS,
-        most=1284,
         q="",
         **MINE,
     ),
@@ -1939,10 +1948,10 @@ PAGES: dict[str, Page] = {
         reasons={},
     ),
     "tags-empty": page(
-        "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="", **TAGS_PAGE
+        "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], q="", **TAGS_PAGE
     ),
     "tags-nothing-found": page(
-        "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], most=0, q="x", **TAGS_PAGE
+        "tags/index.html", "Tags", SAM, path="/app/tags", tags=[], q="x", **TAGS_PAGE
     ),
     "admin": page(
         "admin/index.html",

@@ -9,6 +9,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
 from tests.browser.visiting import Visit, silent, site, visit
+from tests.waiting import eventually
 
 __all__ = ["silent", "site", "visit"]
 
@@ -19,12 +20,19 @@ NAMED = """() => [...document.querySelectorAll('#keys section')].filter((one) =>
     one.querySelector('h3').textContent,
     [...row.querySelectorAll('kbd')].map((key) => key.textContent),
     row.querySelector('dt').textContent]))"""
-# Links are noted instead of followed, so that one page serves for all of its keys.
-NOTE_LINKS = """window.went = null; document.addEventListener('click', (event) => {
+# Links and forms are noted instead of followed, so that one page serves for all of its keys.
+NOTE = """window.went = window.sent = null;
+document.addEventListener('click', (event) => {
   const link = event.target.closest('a[href]');
   if (!link || link.matches('[data-drawer]')) return;
   event.preventDefault();
   window.went = link.getAttribute('href');
+}, true);
+document.addEventListener('submit', (event) => {
+  if (event.target.method === 'dialog') return;
+  event.preventDefault();
+  event.stopImmediatePropagation();
+  window.sent = event.submitter?.value || event.target.getAttribute('action');
 }, true)"""
 PLACES = {
     "Home": "/",
@@ -39,13 +47,15 @@ PLACES = {
 }
 FOCUSED_ROW = "document.activeElement.matches('[data-row-open]')"
 PRESSED = {"Ctrl": "Control", "Esc": "Escape", "1–9": "1"}
-Effect = Callable[[Page], Awaitable[None]]
+MODIFIERS = ("Control", "Shift")
+Step = Callable[[Page], Awaitable[None]]
 
 
 async def _drawer_is_open(page: Page) -> None:
-    await expect(page.locator("#drawer [name=destination]")).to_be_visible()
-    await page.keyboard.press("Escape")
-    await page.keyboard.press("Escape")
+    await expect(page.locator("#drawer form")).to_be_visible()
+    for _ in range(2):  # first out of a field
+        if await page.locator("#drawer[open]").count():
+            await page.keyboard.press("Escape")
     await expect(page.locator("#drawer")).to_be_hidden()
 
 
@@ -68,11 +78,17 @@ async def _row_is_focused(page: Page) -> None:
     assert await page.evaluate(FOCUSED_ROW)
 
 
-async def _went_somewhere(page: Page) -> None:
-    assert await page.evaluate("went")
+async def _copied(page: Page) -> None:
+    await expect(page.locator("#toasts")).to_contain_text("Copied")
 
 
-def _is_focused(selector: str) -> Effect:
+async def _qr_is_open(page: Page) -> None:
+    await expect(page.locator("#qr")).to_be_visible()
+    await page.keyboard.press("Escape")
+    await expect(page.locator("#qr")).to_be_hidden()
+
+
+def _is_focused(selector: str) -> Step:
     async def check(page: Page) -> None:
         await expect(page.locator(selector)).to_be_focused()
         await page.keyboard.press("Escape")
@@ -80,120 +96,246 @@ def _is_focused(selector: str) -> Effect:
     return check
 
 
-def _is_true(script: str) -> Effect:
+def _is_true(script: str) -> Step:
     async def check(page: Page) -> None:
-        assert await page.evaluate(script)
+        assert await page.evaluate(script), script
 
     return check
 
 
-EFFECTS: dict[tuple[str, str], Effect] = {
+def _sent(value: str) -> Step:
+    return _is_true(f"sent?.endsWith({value!r})")
+
+
+went, sent = _is_true("went"), _is_true("sent")
+first_ticked = _is_true("document.querySelector('[data-tick]').checked")
+two_ticked = _is_true("document.querySelectorAll('[data-tick]:checked').length === 2")
+EFFECTS: dict[tuple[str, str], Step] = {
     ("Global", "New link"): _drawer_is_open,
     ("Global", "Search or jump to…"): _bar_is_focused,
     ("Global", "Open command bar"): _bar_is_focused,
     ("Global", "Show shortcuts"): _help_is_open,
     ("Global", "Close or cancel"): _nothing_is_open,
-    ("Global", "Back to the list"): _went_somewhere,
+    ("Global", "Back to the list"): went,
+    ("Forms", "Save or send"): sent,
+    ("Undo", "Undo"): _sent("/undo"),
     ("Rows", "Next"): _row_is_focused,
     ("Rows", "Previous"): _row_is_focused,
-    ("Rows", "Open"): _went_somewhere,
+    ("Rows", "Open"): went,
+    ("Links", "New link"): _drawer_is_open,
+    ("Links", "Edit"): _drawer_is_open,
+    ("Links", "Select"): first_ticked,
+    ("Links", "Select and go to the next link"): two_ticked,
+    ("Links", "Copy"): _copied,
+    ("Links", "Delete"): _sent("delete"),
+    ("This link", "Edit"): _drawer_is_open,
+    ("This link", "Copy"): _copied,
+    ("This link", "QR code"): _qr_is_open,
     ("Lists", "New list"): _is_focused("#field-urls"),
-    ("Library", "Save a URL or note"): _is_focused("#capture"),
+    ("Library", "Search or save"): _is_focused("#capture"),
+    ("Items", "Edit"): _drawer_is_open,
+    ("Items", "Select"): first_ticked,
+    ("Items", "Select and go to the next item"): two_ticked,
+    ("Items", "Discard"): _sent("discard"),
     ("This item", "Edit"): _is_true("document.querySelector('#edit details').open"),
-    ("This item", "Open original"): _went_somewhere,
-    ("Tags", "Select"): _is_true("document.querySelector('[data-tick]').checked"),
+    ("This item", "Open original"): went,
+    ("This item", "Discard"): _sent("/discard"),
+    ("Tags", "Select"): first_ticked,
+    ("Tags", "Merge selected tags"): _sent("/merge"),
     ("Review", "Save a URL or note"): _is_focused("#capture"),
     ("Review", "Toggle tag"): _is_true("document.querySelector('[data-proposal]').checked"),
     ("Review", "Accept all"): _is_true("document.querySelector('[data-proposal]').checked"),
     ("Review", "Reject all"): _is_true("!document.querySelector('[data-proposal]').checked"),
     ("Review", "Edit title"): _is_focused("#field-title"),
-    ("Review", "Open original"): _went_somewhere,
+    ("Review", "Open original"): went,
+    ("Review", "Save and next"): _sent("confirm"),
+    ("Review", "Discard and next"): _sent("discard"),
+    ("Review", "Retry"): _sent("retry"),
+    ("Review", "Next"): went,
+    ("Review", "Previous"): went,
 }
-ENDING = {
-    ("Forms", "Save or send"),
-    ("Review", "Save and next"),
-    ("Review", "Discard and next"),
-    ("Review", "Next"),
-    ("Review", "Previous"),
-    ("Review", "Retry"),
-    ("Tags", "Merge selected tags"),
-    ("This item", "Discard"),
-    ("Undo", "Undo"),
+
+
+async def _focus_first_row(page: Page) -> None:
+    await page.locator("[data-row-open]").first.focus()
+
+
+async def _tick(page: Page, count: int) -> None:
+    script = "(ticks, count) => ticks.forEach((tick, at) => { tick.checked = at < count; })"
+    await page.locator("[data-tick]").evaluate_all(script, count)
+    await page.locator("[data-tick]").first.dispatch_event("change")
+
+
+async def _select_none(page: Page) -> None:
+    await _tick(page, 0)
+    await _focus_first_row(page)
+
+
+async def _select_two(page: Page) -> None:
+    await _tick(page, 2)
+
+
+async def _clear_proposals(page: Page) -> None:
+    script = "(boxes) => boxes.forEach((box) => { box.checked = false; })"
+    await page.locator("[data-proposal]").evaluate_all(script)
+
+
+async def _focus_form(page: Page) -> None:
+    """Put the cursor into a field of the first form, shown and without its rules."""
+    script = """() => {
+      const forms = [...document.querySelectorAll('main form[method=post]')];
+      const isField = 'textarea, select, input:not([type=hidden])';
+      const field = forms.map((form) => form.querySelector(isField)).find(Boolean);
+      field.form.noValidate = true;
+      for (let part = field; part; part = part.parentElement) if (part.matches('details')) part.open = true;
+      field.focus();
+    }"""
+    await page.evaluate(script)
+
+
+PREPARED: dict[tuple[str, str], Step] = {
+    ("Forms", "Save or send"): _focus_form,
+    ("Tags", "Merge selected tags"): _select_two,
+    ("Review", "Toggle tag"): _clear_proposals,
+    ("Review", "Accept all"): _clear_proposals,
+    **{
+        (group, words): _select_none
+        for group, words in EFFECTS
+        if group in {"Links", "Items"} or (group, words) in {("Tags", "Select"), ("Rows", "Open")}
+    },
 }
-"""Keys that leave the page. Stories press them (test_library_stories.py, and below)."""
+"""What must be so before a key has an effect."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pages(visit: Visit) -> dict[str, str]:
     """Paths of pages with something on them."""
     for name in ("one", "two"):
-        await visit.ask(
+        link = await visit.ask(
             "POST", "/api/v1/links", destination=f"https://example.com/{name}", names=[name]
         )
     item = await visit.ask(
         "POST", "/api/v1/items", text="https://example.com/kept", enrich=False, new_tags=["a", "b"]
     )
+    await visit.ask("POST", "/api/v1/items", text="A note.", enrich=False, new_tags=["fuel"])
+    gone = await visit.ask("POST", "/api/v1/items", text="Discarded.", enrich=False)
+    await visit.ask("POST", f"/api/v1/items/{gone.json()['id']}/discard")
     made = await visit.ask("POST", "/api/v1/lists", title="Two links")
     return {
         "home": "/",
+        "links": "/app/links",
+        "link": f"/app/links/{link.json()['id']}",
+        "people of a link": f"/app/links/{link.json()['id']}?tab=people",
+        "new link": "/app/links/new",
+        "analytics": "/app/analytics",
+        "invitations": "/app/invitations",
         "lists": "/app/lists",
         "list": f"/app/lists/{made.json()['id']}",
         "library": "/app/library",
+        "discarded": "/app/library?discarded=true",
         "item": f"/app/library/{item.json()['id']}",
-        "review": "/app/review",
+        "discarded item": f"/app/library/{gone.json()['id']}",
+        "imports": "/app/library/imports",
+        "nothing to review": "/app/review",
         "tags": "/app/tags",
         "my tags": "/app/tags/mine",
+        "rules": "/app/tags/rules",
         "search": "/app/search?q=example",
         "settings": "/app/settings",
+        "admin": "/app/admin",
         "people": "/app/admin/people",
+        "reports": "/app/admin/reports",
         "admin links": "/app/admin/links",
+        "admin lists": "/app/admin/lists",
         "jobs": "/app/admin/jobs",
+        "blocked domains": "/app/admin/blocked-domains",
+        "audit log": "/app/admin/audit",
+        "API": "/api/docs",
     }
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "home",
-        "lists",
-        "list",
-        "library",
-        "item",
-        "review",
-        "tags",
-        "my tags",
-        "search",
-        "settings",
-        "people",
-        "admin links",
-        "jobs",
-    ],
-)
-async def test_every_key_of_the_help_works(visit: Visit, pages: dict[str, str], name: str) -> None:
-    page = visit.page
-    await page.goto(pages[name])
-    await page.evaluate(NOTE_LINKS)
+PAGE_NAMES = [
+    *("home", "links", "link", "people of a link", "new link", "analytics", "invitations"),
+    *("lists", "list", "library", "discarded", "item", "discarded item", "imports"),
+    *("nothing to review", "tags", "my tags", "rules", "search", "settings", "admin", "people"),
+    *("reports", "admin links", "admin lists", "jobs", "blocked domains", "audit log", "API"),
+]
+
+
+async def _press_all(page: Page) -> set[tuple[str, str]]:
+    """Press every key that the help of the page names, and return what was pressed."""
+    await page.evaluate(NOTE)
     await page.keyboard.press("?")
     await expect(page.locator("#keys")).to_be_visible()
     named = await page.evaluate(NAMED)
     await page.keyboard.press("Escape")
     assert [keys for _, keys, _ in named if keys == ["?"]] == [["?"]]
     for group, keys, words in named:
-        if (group, words) in ENDING:
-            continue
-        await page.evaluate("window.went = null")
-        if (group, words) == ("Tags", "Select"):
-            await page.keyboard.press("j")
+        await page.evaluate("window.went = window.sent = null; document.activeElement.blur()")
+        if (group, words) in PREPARED:
+            await PREPARED[group, words](page)
         pressed = [PRESSED.get(key, key) for key in keys]
-        if pressed[0] == "Control":
+        if pressed[0] in MODIFIERS:
             await page.keyboard.press("+".join(pressed))
         else:
             for key in pressed:
                 await page.keyboard.press(key)
         if group == "Go to":
-            assert await page.evaluate("went") == PLACES[words], (name, words)
+            assert await page.evaluate("went") == PLACES[words], words
         else:
             await EFFECTS[group, words](page)
+    return {(group, words) for group, _, words in named}
+
+
+@pytest.mark.parametrize("name", PAGE_NAMES)
+async def test_every_key_of_the_help_works(visit: Visit, pages: dict[str, str], name: str) -> None:
+    await visit.page.goto(pages[name])
+    await _press_all(visit.page)
+
+
+async def test_every_key_of_the_review_works(visit: Visit, pages: dict[str, str]) -> None:
+    """With suggestions, with a page that couldn't be fetched, and after something was undone."""
+    assert pages
+    page = visit.page
+    made = [
+        await visit.ask("POST", "/api/v1/items", text=text)
+        for text in (
+            "Engines burn fuel.",
+            "http://127.0.0.1:9/closed",
+            "More about fuel for engines.",
+        )
+    ]
+    first, failed, last = (answer.json()["id"] for answer in made)
+    pressed: set[tuple[str, str]] = set()
+    for item_id, needed in ((first, "[data-proposal]"), (failed, "[value=retry]")):
+
+        async def is_ready(item_id: str = item_id, needed: str = needed) -> bool:
+            await page.goto(f"/app/review?item={item_id}")
+            return bool(await page.locator(needed).count())
+
+        await eventually(is_ready, pause=0.5)
+        pressed |= await _press_all(page)
+    await visit.ask("POST", f"/api/v1/items/{last}/discard")
+    await page.goto("/app/review")
+    await page.keyboard.press("Backspace")
+    await expect(page.locator("#toasts [data-toast-undo]")).to_be_visible()
+    pressed |= await _press_all(page)
+    review = {(group, words) for group, words in EFFECTS if group in {"Review", "Undo"}}
+    assert review - pressed == {("Review", "Save a URL or note")}
+
+
+async def test_every_known_key_is_named_somewhere(visit: Visit, pages: dict[str, str]) -> None:
+    """An effect that no help names is a key that nobody learns of."""
+    named: set[tuple[str, str]] = set()
+    for path in pages.values():
+        await visit.page.goto(path)
+        await visit.page.keyboard.press("?")
+        await expect(visit.page.locator("#keys")).to_be_visible()
+        named |= {(group, words) for group, _, words in await visit.page.evaluate(NAMED)}
+        await visit.page.keyboard.press("Escape")
+    assert {(group, words) for group, words in EFFECTS if group != "Review"} - named <= {
+        ("Undo", "Undo")
+    }
 
 
 async def test_the_keys_of_the_page_come_first(visit: Visit) -> None:

@@ -9,6 +9,8 @@ from httpx import AsyncClient
 from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime
 from refract.identity.models import Scope, User
+from refract.library.models import SavedPage
+from refract.library.search import index_items
 from refract.links import queries, service
 from tests import make
 from tests.client import by_cookie, by_key
@@ -141,3 +143,62 @@ async def test_the_command_bar_never_leads_to_another_site(
     assert onward is not None
     assert onward[1].startswith("/")
     assert not onward[1].startswith(("//", "/\\"))
+
+
+async def test_hits_are_marked_counted_and_explained(
+    rt: Runtime, client: AsyncClient, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        headers = by_cookie(rt, await make.cookie(session, rt, ada)) | {"Accept": "text/html"}
+    for number in range(12):
+        body = {
+            "destination": f"https://example.com/steam/{number}",
+            "names": [f"engine-{number}"],
+            "title": "Engines",
+            "notes": "About <boilers>" if not number else None,
+        }
+        assert (await client.post("/api/v1/links", headers=headers, json=body)).status_code == 201
+    await client.post("/api/v1/lists", headers=headers, json={"title": "Of steam"})
+    made = await client.post(
+        "/api/v1/items",
+        headers=headers,
+        json={"text": "A pressure cooker.", "enrich": False, "new_tags": ["Steam"]},
+    )
+    async with rt.db.write() as session:
+        page = SavedPage(
+            item_id=int(made.json()["id"]),
+            url="https://example.com/",
+            keywords=[],
+            text="It whistles. " * 100 + "Then the valve opens.",
+            html="",
+            fetched_at=rt.clock.now(),
+        )
+        session.add(page)
+        await session.flush()
+        await index_items(session, [page.item_id])
+
+    found = await _search_page(client, headers, "steam")
+    assert re.findall(r'card-title">(\w+) <span class="count number">(\d+)', found) == [
+        ("Links", "12"),
+        ("Lists", "1"),
+        ("Library", "1"),
+    ]
+    assert found.count('class="hit"') == 12, "ten links, a list, an item"
+    assert "https://example.com/<mark>steam</mark>/1" in found
+    assert 'hit-where">Destination' in found
+    assert "Of <mark>steam</mark>" in found
+    assert 'hit-where">Tag</span> <mark>Steam</mark>' in found
+    assert found.count("View all") == 1
+
+    assert 'hit-where">Notes</span> About &lt;<mark>boil</mark>ers&gt;' in await _search_page(
+        client, headers, "boil"
+    )
+    explained = await _search_page(client, headers, "valve")
+    assert 'hit-where">Page text</span> …' in explained
+    assert "the <mark>valve</mark> opens." in explained
+
+
+async def _search_page(client: AsyncClient, headers: dict[str, str], q: str) -> str:
+    answer = await client.get("/app/search", headers=headers, params={"q": q})
+    assert answer.status_code == 200
+    return " ".join(answer.text.split()).replace("> <span class=\"hit-where", "><span class=\"hit-where")

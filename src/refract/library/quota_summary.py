@@ -8,6 +8,7 @@ from refract.identity.models import User
 from refract.library.models import EnrichmentNotice, LedgerEntryKind
 from refract.library.service import quota
 from refract.library.service import storage as service_storage
+from refract.web.formats import format_bytes
 from refract.web.i18n import format_number, gettext, lazy_gettext
 
 MAX_ENTRIES = 20
@@ -55,8 +56,8 @@ async def _format_storage(session: ReadSession, rt: Runtime, user: User) -> dict
             None if max_items is None else format_number(max_items),
         ),
         "bytes": _format_share(
-            service_storage.format_bytes(stored.bytes),
-            None if max_bytes is None else service_storage.format_bytes(max_bytes),
+            format_bytes(stored.bytes),
+            None if max_bytes is None else format_bytes(max_bytes),
         ),
     }
 

@@ -24,6 +24,21 @@ SORT_CHOICES = [
     (TagSort.NAME.value, lazy_gettext("A to Z")),
     (TagSort.LAST_USED.value, lazy_gettext("Recently used")),
 ]
+PALETTE = {
+    "#6B7280": lazy_gettext("Gray"),
+    "#B42318": lazy_gettext("Red"),
+    "#C2410C": lazy_gettext("Orange"),
+    "#A16207": lazy_gettext("Yellow"),
+    "#4D7C0F": lazy_gettext("Lime"),
+    "#11703F": lazy_gettext("Green"),
+    "#0F766E": lazy_gettext("Teal"),
+    "#0369A1": lazy_gettext("Sky blue"),
+    "#2F4BD6": lazy_gettext("Blue"),
+    "#6D28D9": lazy_gettext("Violet"),
+    "#A21CAF": lazy_gettext("Purple"),
+    "#BE185D": lazy_gettext("Pink"),
+}
+"""Colors that the form offers, legible in light and dark. The API takes any."""
 TagFormError = tuple[str, str, str]
 """Id of the tag, the name as typed, and what is wrong with it."""
 
@@ -87,10 +102,10 @@ def render_tags(
         "tags/index.html",
         page_title=gettext("Tags"),
         tags=page.items,
-        most=max((tag.usage_count for tag in page.items), default=0),
         q=filters.q or "",
         sort=filters.sort.value,
         sorts=SORT_CHOICES,
+        palette=PALETTE,
         next_url=f"{path}?{urlencode(next_params)}" if page.next_cursor else None,
         **context,
     )

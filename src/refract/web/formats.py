@@ -1,4 +1,4 @@
-"""Percentages, dates and lists in the current language, by CLDR. Numbers are in `i18n`.
+"""Percentages, sizes, dates and lists in the current language, by CLDR. Numbers are in `i18n`.
 
 Babel is loaded by the first call: some roles never render a page, and the others load it in a
 thread (`load_language`).
@@ -23,6 +23,15 @@ def load_language(locale: Locale) -> None:
     """Read the catalogue and the formats of a language. Slow: call it in a thread."""
     with use_locale(locale):
         _ = locale.translations, format_number(0), format_percent(0), format_list([])
+
+
+def format_bytes(number: int) -> str:
+    """Format a size: 0 B, 12.3 MB, 5 GB."""
+    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop(0)
+    return f"{format_number(round(size, 1))} {units[0]}"
 
 
 def format_percent(share: float) -> str:

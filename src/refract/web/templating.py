@@ -30,6 +30,7 @@ from refract.core.words import find_spans
 from refract.web import template_compiler
 from refract.web.api_guides import mark_code
 from refract.web.formats import (
+    format_bytes,
     format_date,
     format_datetime,
     format_list,
@@ -90,6 +91,7 @@ FUNCTIONS = {
 FILTERS = {
     "number": format_number,
     "percent": format_percent,
+    "bytes": format_bytes,
     "date": format_date,
     "time": format_time,
     "datetime": format_datetime,

@@ -6,6 +6,7 @@ from fastapi import Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from refract.admin import queries, service
+from refract.admin.overview import load_overview
 from refract.core.errors import Invalid, NotFound
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
@@ -33,10 +34,11 @@ MAX_SHOWN_MESSAGE = 300
 
 @router.get("/app/admin")
 async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
-    """Show health by dependency, received clicks with their last verification, and open jobs."""
+    """Show health, storage, trends, received clicks with their verification, and open jobs."""
     vitals: HealthEndpoints = request.app.state.vitals
     _, readiness = await vitals.check_readiness()
     figures = await queries.load_figures(rt)
+    overview = await load_overview(rt)
     async with rt.db.read() as session:
         depth = await jobs.count_open_jobs(session)
         oldest = await jobs.get_oldest_due_seconds(session, rt)
@@ -48,6 +50,7 @@ async def admin_page(request: Request, actor: AdminCaller, rt: Rt) -> Response:
         here="overview",
         readiness=readiness,
         figures=figures,
+        overview=overview,
         waiting=sum(count for (status, _), count in depth.items() if status != JobStatus.DEAD),
         dead=sum(count for (status, _), count in depth.items() if status == JobStatus.DEAD),
         oldest=round(oldest),

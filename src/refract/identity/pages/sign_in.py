@@ -37,7 +37,7 @@ from refract.limits.shared_limits import SharedLimit
 from refract.web import csrf, return_path
 from refract.web.cookies import Cookie
 from refract.web.dependencies import Rt, page_router
-from refract.web.i18n import gettext, translate_error
+from refract.web.i18n import LazyText, gettext, lazy_gettext, translate_error
 from refract.web.networks import client_network, client_network_text
 from refract.web.problems import is_html_accepted
 
@@ -45,6 +45,7 @@ router = page_router()
 ATTEMPT_COOKIE = Cookie("refract_sign_in")
 MAX_NAME_SHOWN = 80
 """Characters of a short link's path that the page shows."""
+_USED_LINK = lazy_gettext("This sign-in link was already used, or it has expired.")
 CallbackParam = Annotated[str | None, Query(max_length=8192)]
 
 
@@ -73,7 +74,7 @@ async def confirm_sign_in_page(token: str, request: Request, rt: Rt) -> Response
     async with rt.db.read() as session:
         user = await sessions.find_signin_link_user(session, rt, token)
     if user is None:
-        raise SignInLinkExpired
+        return _refuse_sign_in(request, SignInLinkExpired(), _USED_LINK)
     return render_response(
         request,
         None,
@@ -92,9 +93,12 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
         raise CsrfFailed
     if not rt.settings.signin_links_allowed:
         raise SignInLinksDisabled
-    async with rt.db.write() as session:
-        user = await sessions.use_signin_link(session, rt, token)
-        cookie = await _begin_session(session, rt, request, user, "one-time link")
+    try:
+        async with rt.db.write() as session:
+            user = await sessions.use_signin_link(session, rt, token)
+            cookie = await _begin_session(session, rt, request, user, "one-time link")
+    except SignInLinkExpired as exc:
+        return _refuse_sign_in(request, exc, _USED_LINK)
     path = return_path.get_return_path(request, rt) or "/"
     response: Response = (
         RedirectResponse(path, 303)
@@ -272,13 +276,18 @@ async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:
         return None  # signed out here already
 
 
-def _refuse_sign_in(request: Request, exc: RefractError) -> Response:
+def _refuse_sign_in(
+    request: Request, exc: RefractError, reason: LazyText | None = None
+) -> Response:
+    """Show the sign-in page with the reason. The message of an error may be for programs."""
     if not is_html_accepted(request.headers):
         raise exc
-    return _render_sign_in_page(request, exc)
+    return _render_sign_in_page(request, exc, reason)
 
 
-def _render_sign_in_page(request: Request, refused: RefractError | None = None) -> Response:
+def _render_sign_in_page(
+    request: Request, refused: RefractError | None = None, reason: LazyText | None = None
+) -> Response:
     rt: Runtime = request.app.state.rt
     return render_response(
         request,
@@ -291,7 +300,7 @@ def _render_sign_in_page(request: Request, refused: RefractError | None = None) 
             for name, issuer in rt.settings.issuers.items()
         ],
         links_enabled=rt.settings.signin_links_allowed,
-        reason=translate_error(refused) if refused else None,
+        reason=reason or (translate_error(refused) if refused else None),
         purpose=_describe_purpose(return_path.get_return_path(request, rt)),
     )
 

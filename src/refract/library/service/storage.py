@@ -32,7 +32,7 @@ from refract.library.errors import CaptureLimitReached, ItemLimitReached, Storag
 from refract.library.models import Item, LibraryUsage, SavedPage
 from refract.limits.errors import RateLimited
 from refract.limits.service import charge
-from refract.web.i18n import format_number
+from refract.web.formats import format_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,15 +151,6 @@ async def reconcile_usage(session: WriteSession, user_id: int) -> StorageUsage |
     row.items, row.bytes = real.items, real.bytes
     await session.flush()
     return off if off != StorageUsage() else None
-
-
-def format_bytes(number: int) -> str:
-    """Return a size for people: 0 B, 12.3 MB, 5 GB."""
-    size, units = float(number), ["B", "kB", "MB", "GB", "TB"]
-    while size >= 1000 and len(units) > 1:
-        size /= 1000
-        units.pop(0)
-    return f"{format_number(round(size, 1))} {units[0]}"
 
 
 @cache

@@ -182,6 +182,12 @@ function focusOmnibox() {
   return input !== null;
 }
 
+function undoLast() {
+  const undo = $$("#toasts [data-toast-undo]").at(-1);
+  undo?.requestSubmit();
+  return undo !== undefined;
+}
+
 function runShortcut(key) {
   if (goUntil > Date.now()) {
     goUntil = 0;
@@ -202,6 +208,8 @@ function runShortcut(key) {
     case "J":
     case "K":
       return sendRowKey(key);
+    case "z":
+      return undoLast();
     default:
       return /^[a-z#]$/.test(key) && (sendRowKey(key) || pressKeyOf(key) || (key === "u" && goUp()));
   }

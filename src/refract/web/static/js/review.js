@@ -1,4 +1,4 @@
-// Shortcuts of the review queue: 1–9 toggle a tag, y all, n none, Enter saves, Backspace discards, z undoes.
+// Shortcuts of the review queue: 1–9 toggle a tag, y all, n none, Enter saves, Backspace discards.
 
 import { $, $$, hasModifier, isTextField } from "./dom.js";
 
@@ -30,28 +30,20 @@ function decide(event) {
   return true;
 }
 
-function undoLast(event) {
-  const undo = event.key === "z" ? $$("#toasts [data-toast-undo]").at(-1) : undefined;
-  undo?.requestSubmit();
-  return undo !== undefined;
-}
-
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.isComposing || hasModifier(event)) return;
-  const typing = isTextField(event.target);
-  const inDialog = $("dialog[open]") !== null;
-  const taken =
-    (!inDialog && confirmFromField(event)) || (!inDialog && !typing && decide(event)) || (!typing && undoLast(event));
-  if (taken) event.preventDefault();
+  if ($("dialog[open]")) return;
+  if (confirmFromField(event) || (!isTextField(event.target) && decide(event))) event.preventDefault();
 });
 
 // j and k open the next and the previous item of the queue.
 document.addEventListener("keydown", (event) => {
   if (!["j", "k"].includes(event.key) || isTextField(event.target) || hasModifier(event)) return;
+  if ($("dialog[open]")) return;
   const queue = $$("[data-queue]");
   const current = queue.findIndex((item) => item.hasAttribute("aria-current"));
   const next = queue[current + (event.key === "j" ? 1 : -1)];
-  if (next) location.assign(next.href);
+  next?.click();
 });
 
 // While a page is being fetched the form is refreshed, unless the user is working in it.
