@@ -51,7 +51,7 @@ async def test_selected_items_are_tagged_untagged_and_that_is_undone(
     assert [tag.name for tag in (await look(two)).tags] == ["New"]
 
     again = await _act(browser, "tag", one, two, tag="new")
-    assert "They have this tag." in await _say(browser, again)
+    assert "The selected items already have this tag." in await _say(browser, again)
 
     removed = await _act(browser, "untag", one, two, tag="OLD")
     assert "Removed the tag from 1 item" in await _say(browser, removed)
@@ -61,7 +61,7 @@ async def test_selected_items_are_tagged_untagged_and_that_is_undone(
     assert (await browser.post(undo)).status_code == 303
     assert [tag.name for tag in (await look(one)).tags] == ["New", "old"]
     none = await _act(browser, "untag", one, tag="unknown")
-    assert "None has this tag." in await _say(browser, none)
+    assert "None of the selected items has this tag." in await _say(browser, none)
 
 
 async def test_selected_items_are_discarded_and_restored(

@@ -162,8 +162,11 @@ def _flash_result(
 ) -> None:
     undoable = act in {*TAG_ACTIONS, "discard"}
     if not done and not failures:
-        text = gettext("They have this tag.") if act == "tag" else gettext("None has this tag.")
-        flash.add(response, rt, text, kind="note")
+        reasons = {
+            "tag": gettext("The selected items already have this tag."),
+            "untag": gettext("None of the selected items has this tag."),
+        }
+        flash.add(response, rt, reasons[act], kind="note")
         return
     flash.add_bulk_result(
         response,
@@ -181,9 +184,5 @@ def _format_result(act: str, count: int) -> str:
         case "untag":
             return ngettext("Removed the tag from {n} item", "Removed the tag from {n} items", count)
         case "discard":
-            return ngettext(
-                "Discarded {n} item. You can restore it for 24 hours.",
-                "Discarded {n} items. You can restore them for 24 hours.",
-                count,
-            )
+            return ngettext("Discarded {n} item", "Discarded {n} items", count)
     return ngettext("Restored {n} item", "Restored {n} items", count)
