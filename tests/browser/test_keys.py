@@ -187,7 +187,8 @@ async def _focus_form(page: Page) -> None:
       const isField = 'textarea, select, input:not([type=hidden])';
       const field = forms.map((form) => form.querySelector(isField)).find(Boolean);
       field.form.noValidate = true;
-      for (let part = field; part; part = part.parentElement) if (part.matches('details')) part.open = true;
+      for (let part = field; part; part = part.parentElement)
+        if (part.matches('details')) part.open = true;
       field.focus();
     }"""
     await page.evaluate(script)

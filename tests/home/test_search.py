@@ -201,4 +201,6 @@ async def test_hits_are_marked_counted_and_explained(
 async def _search_page(client: AsyncClient, headers: dict[str, str], q: str) -> str:
     answer = await client.get("/app/search", headers=headers, params={"q": q})
     assert answer.status_code == 200
-    return " ".join(answer.text.split()).replace("> <span class=\"hit-where", "><span class=\"hit-where")
+    return " ".join(answer.text.split()).replace(
+        '> <span class="hit-where', '><span class="hit-where'
+    )

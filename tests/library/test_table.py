@@ -16,7 +16,7 @@ from tests.client import by_cookie, on_sqlite
 from tests.library.conftest import Look, Save
 
 BULK = "/app/library/bulk"
-TITLE = re.compile(r'data-row-open>(.*?)</a>')
+TITLE = re.compile(r"data-row-open>(.*?)</a>")
 
 
 @pytest.fixture

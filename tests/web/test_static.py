@@ -17,6 +17,7 @@ from refract.web.static_files import (
 from tests import make
 from tests.client import by_cookie, on_sqlite
 
+
 def test_every_file_lies_below_the_same_digest() -> None:
     assert {static(name).split("/")[2] for name in static_files()} == {static_digest()}
     with pytest.raises(KeyError):

@@ -39,7 +39,8 @@ ConfirmedAfterParam = Annotated[
 ]
 ConfirmedBeforeParam = Annotated[Timestamp | None, Query(description="Confirmed before this time.")]
 SortParam = Annotated[
-    LibrarySort, Query(description="Order of the list by date. With `q` the best matches are first.")
+    LibrarySort,
+    Query(description="Order of the list by date. With `q` the best matches are first."),
 ]
 SearchParam = Annotated[
     str | None,

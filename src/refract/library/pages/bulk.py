@@ -182,7 +182,9 @@ def _format_result(act: str, count: int) -> str:
         case "tag":
             return ngettext("Tagged {n} item", "Tagged {n} items", count)
         case "untag":
-            return ngettext("Removed the tag from {n} item", "Removed the tag from {n} items", count)
+            return ngettext(
+                "Removed the tag from {n} item", "Removed the tag from {n} items", count
+            )
         case "discard":
             return ngettext("Discarded {n} item", "Discarded {n} items", count)
     return ngettext("Restored {n} item", "Restored {n} items", count)

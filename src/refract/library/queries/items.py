@@ -88,7 +88,7 @@ async def load_page_texts(session: ReadSession, item_ids: Sequence[int]) -> dict
     """Return the beginning of the text of fetched pages, long enough to find most words in it."""
     beginning = func.substr(SavedPage.text, 1, SEARCHED_CHARACTERS)
     query = select(SavedPage.item_id, beginning).where(SavedPage.item_id.in_(item_ids))
-    return {item_id: text for item_id, text in await session.execute(query)}
+    return {item_id: str(text) for item_id, text in await session.execute(query)}
 
 
 async def get_suggestions(
