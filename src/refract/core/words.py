@@ -14,6 +14,11 @@ from refract.core.text import fold_text, strip_accents
 MAX_TOKEN = 80
 """MariaDB ignores tokens longer than 84; PostgreSQL would take 2,046."""
 
+MIN_PART = 3
+"""Letters that a part of a word must have to be found inside it: fewer are in too many words."""
+MAX_PARTED_WORD = 40
+"""Letters of a word whose parts are found."""
+
 CJK = (
     "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"  # Hangul
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # Kana
@@ -130,6 +135,23 @@ def encode_texts(mark: str, texts: Iterable[str | None], limit: int) -> dict[str
             found.update(
                 dict.fromkeys(encode_word(mark, spelling) for spelling in spell_word(word))
             )
+            if len(found) >= limit:
+                return found
+    return found
+
+
+def encode_parts(mark: str, texts: Iterable[str | None], limit: int) -> dict[str, None]:
+    """Return tokens of the ends of words, up to about `limit`.
+
+    What is inside a word is the beginning of one of its ends, so it is found by the same kind of
+    query as the beginning of a word.
+    """
+    found: dict[str, None] = {}
+    for text in texts:
+        for word in split_words(text or ""):
+            for spelling in spell_word(word[:MAX_PARTED_WORD]):
+                ends = range(1, len(spelling) - MIN_PART + 1)
+                found |= dict.fromkeys(encode_word(mark, spelling[start:]) for start in ends)
             if len(found) >= limit:
                 return found
     return found

@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from refract.core.settings.model import Dialect
+from refract.core.words import encode_word
 from refract.library.search.terms import (
     SearchTerms,
     TokenMatch,
@@ -46,14 +47,23 @@ def test_nothing_that_is_typed_reaches_the_language_of_a_database(typed: str) ->
 
 
 def test_how_each_database_is_asked() -> None:
-    match = TokenMatch(1, ["w0a", "w0b"], ["w0c"], ["w0d", "w0e"], ["t0a", "t0b"])
+    match = TokenMatch(1, [("w0a", "p0a"), ("w0b",)], ["w0c"], [("t0a", "q0a"), ("t0b",)])
     assert (
         match.to_query("sqlite")
-        == "(u01z AND w0a* AND w0b* AND (w0d* OR w0e*)) NOT (w0c* OR (t0a* AND t0b*))"
+        == "(u01z AND (w0a* OR p0a*) AND w0b*) NOT (w0c* OR ((t0a* OR q0a*) AND t0b*))"
     )
     assert (
         match.to_query("postgresql")
-        == "u01z & w0a:* & w0b:* & (w0d:* | w0e:*) & !(t0a:* & t0b:*) & !w0c:*"
+        == "u01z & (w0a:* | p0a:*) & w0b:* & !((t0a:* | q0a:*) & t0b:*) & !w0c:*"
     )
-    assert match.to_query("mysql") == "+u01z +w0a* +w0b* +(w0d* w0e*) -w0c*"
-    assert match.exception == TokenMatch(1, ["t0a", "t0b"])
+    assert match.to_query("mysql") == "+u01z +(w0a* p0a*) +w0b* -w0c*"
+    assert match.exception == TokenMatch(1, [("t0a", "q0a"), ("t0b",)])
+
+
+def test_only_words_of_three_letters_are_looked_for_inside_others() -> None:
+    assert match_title(1, parse_terms("ab abc")).every == [("t0ab",), ("t0abc", "q0abc")]
+    assert match_any_field(1, parse_terms("ab abc 日本")).every == [
+        ("w0ab",),
+        ("w0abc", "q0abc", "p0abc"),
+        (encode_word("w0", "日本"),),
+    ]

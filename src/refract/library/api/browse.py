@@ -47,8 +47,9 @@ SearchParam = Annotated[
     Query(
         max_length=200,
         description=(
-            "Words of title, summary, text, page or tags, matched by their beginning. `#tag`"
-            " requires a tag; `-word` and `-#tag` exclude."
+            "Words of title, summary, text, page or tags, matched by their beginning; in titles,"
+            " tags and hosts also inside a word. `#tag` requires a tag; `-word` and `-#tag`"
+            " exclude."
         ),
         examples=['postgres queue #databases -"redis"'],
     ),

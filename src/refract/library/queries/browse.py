@@ -33,7 +33,7 @@ from refract.core.pagination import CursorCodec, Page
 from refract.library.models import Item, ItemStatus, ItemTag, ItemType
 from refract.library.search.match import (
     build_match_clause,
-    find_common_tokens,
+    find_common_choices,
     find_near_titles,
     get_search_source,
     prepare_search,
@@ -386,7 +386,7 @@ async def _build_section_query(
         section = section.without_exception()
         statement = statement.where(item_id.not_in(before)) if before else statement
     return statement.where(
-        build_match_clause(session.dialect, section, await find_common_tokens(session, section))
+        build_match_clause(session.dialect, section, await find_common_choices(session, section))
     )
 
 

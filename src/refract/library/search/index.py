@@ -11,10 +11,10 @@ from sqlalchemy import ARRAY, ColumnElement, Insert, Text, bindparam, func, sele
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.db.upsert import build_upsert, upsert
-from refract.core.words import encode_number, encode_texts
+from refract.core.words import encode_number, encode_parts, encode_texts
 from refract.library.models import Item, ItemTag, SavedPage
 from refract.library.search.models import ItemSearch
-from refract.library.search.terms import OWNER_MARK, TITLE, WORD
+from refract.library.search.terms import OWNER_MARK, PART, TITLE, TITLE_PART, WORD
 from refract.tags.models import Tag
 
 MAX_TOKENS = 10_000
@@ -77,16 +77,22 @@ async def write_tokens(session: WriteSession, rows: Sequence[dict[str, Any]]) ->
 
 
 def build_tokens(
-    user_id: int, titles: Iterable[str | None], texts: Iterable[str | None]
+    user_id: int,
+    titles: Iterable[str | None],
+    texts: Iterable[str | None],
+    host: str | None = None,
 ) -> list[str]:
     """Return the tokens of an item.
 
-    They are its owner, the words of title and tags twice, and all other words once.
+    They are its owner, the words of title and tags twice, all other words once, and the parts of
+    words of title, tags and host.
     """
     strong = [text for text in titles if text]
     first = encode_texts(TITLE, strong, MAX_TOKENS // 10)
-    rest = encode_texts(WORD, [*strong, *texts], MAX_TOKENS)
-    return [encode_number(OWNER_MARK, user_id), *first, *rest]
+    rest = encode_texts(WORD, [*strong, *texts, host], MAX_TOKENS)
+    parts = encode_parts(TITLE_PART, strong, MAX_TOKENS // 10)
+    parts |= encode_parts(PART, [host], MAX_TOKENS // 10)
+    return [encode_number(OWNER_MARK, user_id), *first, *rest, *parts]
 
 
 def _build_token_rows(
@@ -106,7 +112,8 @@ def _build_token_rows(
 def _build_item_tokens(item: Any, tags: Iterable[str], page: Iterable[str | None]) -> list[str]:
     address = _SCHEME.sub("", item.url) if item.url else None
     text = address or item.text
-    return build_tokens(item.user_id, [item.title, *tags], [item.summary, text, item.site, *page])
+    titles, texts = [item.title, *tags], [item.summary, text, *page]
+    return build_tokens(item.user_id, titles, texts, item.site)
 
 
 async def _load_tag_names(session: ReadSession, item_ids: Sequence[int]) -> dict[int, list[str]]:

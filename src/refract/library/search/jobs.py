@@ -17,6 +17,7 @@ from refract.jobs.slices import write_in_slices
 from refract.library.models import ItemTag, TagChangeItem
 from refract.library.payloads import PurgeDeletedWords
 from refract.library.search import index_items
+from refract.library.search.models import ItemSearch
 from refract.library.service import tag_changes
 
 _BATCH_SIZE = 200
@@ -36,6 +37,12 @@ class ReindexTag(JobPayload):
 
     kind: ClassVar[str] = "library.reindex_tag"
     tag_id: Id
+
+
+class ReindexItems(JobPayload):
+    """Reindex all items. A migration enqueues it when the tokens of a word change."""
+
+    kind: ClassVar[str] = "library.reindex_items"
 
 
 class DeleteTagChanges(JobPayload):
@@ -72,6 +79,14 @@ async def reindex_tag_items(rt: Runtime, job: ReindexTag) -> None:
     of_tag = select(ItemTag.item_id).where(ItemTag.tag_id == job.tag_id)
     await _reindex_in_batches(
         rt, lambda last: of_tag.where(ItemTag.item_id > last).order_by(ItemTag.item_id)
+    )
+
+
+@handles(ReindexItems)
+async def reindex_all_items(rt: Runtime, _job: ReindexItems) -> None:
+    indexed = select(ItemSearch.item_id)
+    await _reindex_in_batches(
+        rt, lambda last: indexed.where(ItemSearch.item_id > last).order_by(ItemSearch.item_id)
     )
 
 
@@ -126,5 +141,11 @@ async def _reindex_in_batches(rt: Runtime, items_after: Callable[[int], Select[i
     await write_in_slices(rt, reindex_batch)
 
 
-HANDLERS = (reindex_change_items, reindex_tag_items, delete_tag_changes, purge_deleted_words)
+HANDLERS = (
+    reindex_change_items,
+    reindex_tag_items,
+    reindex_all_items,
+    delete_tag_changes,
+    purge_deleted_words,
+)
 PERIODIC = (PeriodicJob(DeleteTagChanges(), daily=time(3, 15)),)

@@ -26,7 +26,7 @@ from refract.core.db.session import ReadSession
 from refract.core.settings.model import Dialect
 from refract.library.models import Item
 from refract.library.search.models import ItemSearch
-from refract.library.search.terms import TokenMatch
+from refract.library.search.terms import TokenChoice, TokenMatch, spell_choice
 
 _UNKNOWN_SHARE = 0.001
 """The assumed share of items that have a token too rare for the statistics."""
@@ -65,34 +65,44 @@ def get_search_source(dialect: Dialect) -> tuple[FromClause, ColumnElement[int]]
     return ItemSearch.__table__, ItemSearch.__table__.c.item_id
 
 
-async def find_common_tokens(session: ReadSession, token_match: TokenMatch) -> frozenset[str]:
-    """Return tokens whose posting list costs more than checking the rows that rarer tokens leave.
+async def find_common_choices(
+    session: ReadSession, token_match: TokenMatch
+) -> frozenset[TokenChoice]:
+    """Return choices whose posting lists cost more than checking the rows that rarer ones leave.
 
     PostgreSQL only: GIN collects all items of a prefix before it compares. The share of each token
     is taken from the planner's statistics.
     """
     if session.dialect != "postgresql" or len(token_match.every) < 2:
         return frozenset()
-    rows = (await session.execute(_TOKEN_SHARES_SQL, {"tokens": list(token_match.every)})).all()
-    shares = {row.token: max(row.share, _UNKNOWN_SHARE) for row in rows}
+    tokens = [token for choice in token_match.every for token in choice]
+    rows = (await session.execute(_TOKEN_SHARES_SQL, {"tokens": tokens})).all()
+    found = {row.token: row.share for row in rows}
+    shares = {
+        choice: max(sum(found[token] for token in choice), _UNKNOWN_SHARE)
+        for choice in token_match.every
+    }
     rarest = min(shares.values())
-    return frozenset(token for token, share in shares.items() if share >= _MIN_SHARE_RATIO * rarest)
+    return frozenset(
+        choice for choice, share in shares.items() if share >= _MIN_SHARE_RATIO * rarest
+    )
 
 
 def build_match_clause(
-    dialect: Dialect, token_match: TokenMatch, seen: Collection[str] = ()
+    dialect: Dialect, token_match: TokenMatch, seen: Collection[TokenChoice] = ()
 ) -> ColumnElement[bool]:
     """Return the condition for rows with these words.
 
-    PostgreSQL checks tokens in `seen` on the rows instead of in its index.
+    PostgreSQL checks choices in `seen` on the rows instead of in its index.
     """
     if dialect == "postgresql" and seen:
         indexed = replace(
-            token_match, every=[token for token in token_match.every if token not in seen]
+            token_match, every=[choice for choice in token_match.every if choice not in seen]
         )
-        rest = cast(
-            " & ".join(f"{token}:*" for token in token_match.every if token in seen), TSQUERY
-        )
+        checked_words = [
+            spell_choice(dialect, choice) for choice in token_match.every if choice in seen
+        ]
+        rest = cast(" & ".join(checked_words), TSQUERY)
         # the function, unlike the operator, does not use the index
         checked = func.ts_match_vq(ItemSearch.__table__.c.tokens, rest)
         return and_(build_match_clause(dialect, indexed), checked)

@@ -61,7 +61,7 @@ def _score_items(
 
 async def _find_candidate_ids(session: ReadSession, item: Item, words: Sequence[str]) -> list[int]:
     indexed, item_id = get_search_source(session.dialect)
-    match = TokenMatch(item.user_id, any_of=[encode_word(TITLE, word) for word in words])
+    match = TokenMatch(item.user_id, [tuple(encode_word(TITLE, word) for word in words)])
     query = select(item_id).select_from(indexed).join(Item, Item.id == item_id)
     others = (Item.user_id == item.user_id, Item.status == ItemStatus.ARCHIVED, Item.id != item.id)
     query = query.where(*others, build_match_clause(session.dialect, match))

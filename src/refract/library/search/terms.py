@@ -1,7 +1,7 @@
 """Parsed searches, and their queries for each database.
 
-All words must occur, by their beginning; `-word` must not; `#tag` selects a tag. Everything else
-separates words.
+All words must occur, by their beginning, or by a part in the title, a tag or the host; `-word` must
+not; `#tag` selects a tag. Everything else separates words.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from refract.core.settings.model import Dialect
-from refract.core.words import encode_number, encode_word, query_terms
+from refract.core.words import MIN_PART, encode_number, encode_word, query_terms
 from refract.tags.grammar import personal_key
 
 MAX_WORDS = 8
@@ -17,6 +17,10 @@ WORD = "w0"
 """Marks a word of any field."""
 TITLE = "t0"
 """Marks a word of the title or of a tag."""
+PART = "p0"
+"""Marks the end of a word of the host."""
+TITLE_PART = "q0"
+"""Marks the end of a word of the title or of a tag."""
 OWNER_MARK = "u0"
 """Marks the owner of an item: a search reads no words of other users."""
 _PIECES = re.compile(
@@ -66,19 +70,22 @@ def parse_terms(typed: str) -> SearchTerms:
     )
 
 
+TokenChoice = tuple[str, ...]
+"""Tokens of which one must match."""
+
+
 @dataclass(frozen=True, slots=True)
 class TokenMatch:
     """Tokens for one query of the index, each matched by its beginning.
 
-    All of `every` and none of `none`; of `any_of` at least one, if it is not empty; and not all of
-    `unless`, if it is not empty.
+    One token of each choice in `every`, and none of `none`; and not one of each choice in `unless`,
+    if it is not empty.
     """
 
     owner: int
-    every: Sequence[str] = ()
+    every: Sequence[TokenChoice] = ()
     none: Sequence[str] = ()
-    any_of: Sequence[str] = ()
-    unless: Sequence[str] = ()
+    unless: Sequence[TokenChoice] = ()
 
     def without_exception(self) -> "TokenMatch":
         return replace(self, unless=())
@@ -94,42 +101,55 @@ class TokenMatch:
         Tokens have only letters and digits, so nothing needs escaping.
         """
         mine = encode_number(OWNER_MARK, self.owner)
+        every = [spell_choice(dialect, choice) for choice in self.every]
+        unless = [spell_choice(dialect, choice) for choice in self.unless]
+        none = [spell_choice(dialect, (token,)) for token in self.none]
         if dialect == "mysql":
-            parts = [f"+{mine}", *(f"+{token}*" for token in self.every)]
-            parts += [f"+({' '.join(f'{token}*' for token in self.any_of)})"] if self.any_of else []
-            return " ".join([*parts, *(f"-{token}*" for token in self.none)])
+            parts = [f"+{mine}", *(f"+{choice}" for choice in every)]
+            return " ".join([*parts, *(f"-{token}" for token in none)])
         if dialect == "postgresql":
-            parts = [mine, *(f"{token}:*" for token in self.every)]
-            parts += (
-                [f"({' | '.join(f'{token}:*' for token in self.any_of)})"] if self.any_of else []
-            )
-            parts += (
-                [f"!({' & '.join(f'{token}:*' for token in self.unless)})"] if self.unless else []
-            )
-            return " & ".join([*parts, *(f"!{token}:*" for token in self.none)])
-        parts = [mine, *(f"{token}*" for token in self.every)]
-        parts += [f"({' OR '.join(f'{token}*' for token in self.any_of)})"] if self.any_of else []
-        but = [
-            *(f"{token}*" for token in self.none),
-            *([f"({' AND '.join(f'{token}*' for token in self.unless)})"] if self.unless else []),
-        ]
-        found = f"({' AND '.join(parts)})"
+            parts = [mine, *every, *([f"!({' & '.join(unless)})"] if unless else [])]
+            return " & ".join([*parts, *(f"!{token}" for token in none)])
+        but = [*none, *([f"({' AND '.join(unless)})"] if unless else [])]
+        found = f"({' AND '.join([mine, *every])})"
         return f"{found} NOT ({' OR '.join(but)})" if but else found
+
+
+_ENDINGS: dict[Dialect, tuple[str, str]] = {
+    "mysql": ("*", " "),
+    "postgresql": (":*", " | "),
+    "sqlite": ("*", " OR "),
+}
+"""What follows the beginning of a token, and what stands between choices."""
+
+
+def spell_choice(dialect: Dialect, choice: TokenChoice) -> str:
+    """Return a choice of tokens in the syntax of a database."""
+    ending, between = _ENDINGS[dialect]
+    spelled = between.join(f"{token}{ending}" for token in choice)
+    return f"({spelled})" if len(choice) > 1 else spelled
 
 
 def match_title(owner: int, terms: SearchTerms) -> TokenMatch:
     """Match all words in the title or the tags."""
     return TokenMatch(
         owner,
-        [encode_word(TITLE, word) for word in terms.words],
+        [_choose_tokens(word, TITLE, TITLE_PART) for word in terms.words],
         [encode_word(WORD, word) for word in terms.without],
     )
 
 
 def match_any_field(owner: int, terms: SearchTerms) -> TokenMatch:
     """Match all words anywhere, but not all of them in title or tags: `match_title` finds those."""
-    titled = [encode_word(TITLE, word) for word in terms.words]
-    every, none = (
-        [encode_word(WORD, word) for word in words] for words in (terms.words, terms.without)
+    return TokenMatch(
+        owner,
+        [_choose_tokens(word, WORD, TITLE_PART, PART) for word in terms.words],
+        [encode_word(WORD, word) for word in terms.without],
+        unless=[_choose_tokens(word, TITLE, TITLE_PART) for word in terms.words],
     )
-    return TokenMatch(owner, every, none, unless=titled)
+
+
+def _choose_tokens(word: str, mark: str, *part_marks: str) -> TokenChoice:
+    """Return the tokens of a word: as the beginning of one, and if it is long enough inside one."""
+    marks = (mark, *part_marks) if len(word) >= MIN_PART else (mark,)
+    return tuple(encode_word(each, word) for each in marks)
