@@ -74,7 +74,7 @@ async def test_the_library_finds_reads_and_changes(visit: Visit) -> None:
         visit, "The quick brown fox jumps over the lazy dog, and nobody writes it down.", "animals"
     )
     await visit.page.goto("/app/library")
-    await visit.page.locator("#filter-q").fill("brown fox")
+    await visit.page.locator("#capture").fill("brown fox")
     await expect(visit.page.locator(".item")).to_have_count(1)
     await visit.page.locator(".item-title a").click()
     await expect(visit.page.locator(".prose")).to_contain_text("lazy dog")
@@ -218,3 +218,71 @@ async def test_the_omnibox_saves_to_the_library(visit: Visit) -> None:
     await expect(visit.page.locator("#toasts")).to_contain_text("Saved. 1 item to review")
     await visit.page.goto("/app/review")
     await expect(visit.page.locator("[data-queue]")).to_contain_text("example.com/for/later")
+
+
+async def test_one_box_saves_what_is_a_url_and_searches_what_is_not(visit: Visit) -> None:
+    page = visit.page
+    await _keep(visit, "Whales sing in the deep sea.", "animals")
+    await page.goto("/app/library")
+    box = page.locator("#capture")
+    await box.fill("whales")
+    await expect(page.locator(".item")).to_have_count(1)
+    await expect(page.locator(".item mark")).to_have_text("Whales")
+    await expect(page).to_have_url(re.compile("q=whales"))
+    await expect(page.locator("#library-head .tab").first).to_contain_text("1")
+    await box.fill("https://example.com/from-the-box")
+    await expect(page.locator("[data-save]")).to_have_class(re.compile("button-primary"))
+    await box.press("Enter")
+    await expect(page.locator("#toasts")).to_contain_text("Saved.")
+    await expect(box).to_have_value("")
+    await expect(page).to_have_url(f"{visit.site.url}/app/library")
+
+
+async def test_items_are_selected_tagged_and_discarded_by_keyboard(visit: Visit) -> None:
+    page = visit.page
+    for number in range(3):
+        await _keep(visit, f"Selected {number}", "chosen")
+    await page.goto("/app/library?tag=chosen")
+    await expect(page.locator(".item")).to_have_count(3)
+    await _press(visit, "j")
+    await _press(visit, "Shift+J")
+    await expect(page.locator("[data-bulk-count]")).to_have_text("2")
+    await page.locator("#bulk-tag").fill("second")
+    await page.locator("#bulk-tag").press("Enter")
+    await expect(page.locator("#toasts")).to_contain_text("Tagged 2 items")
+    await expect(page.locator(".item .chips", has_text="second")).to_have_count(2)
+    await page.locator("[data-row-open]").first.focus()
+    await _press(visit, "#")
+    await expect(page.locator(".item")).to_have_count(2)
+    await expect(page.locator("#toasts")).to_contain_text("Discarded 1 item")
+    await _press(visit, "z")
+    await expect(page.locator(".item")).to_have_count(3)
+
+
+async def test_an_item_is_edited_in_the_drawer_of_the_list(visit: Visit) -> None:
+    page = visit.page
+    await _keep(visit, "To be edited", "edited")
+    await page.goto("/app/library?tag=edited")
+    await _press(visit, "j")
+    await _press(visit, "e")
+    await page.locator("#drawer").get_by_role("textbox", name="Title").fill("Edited in place")
+    await page.locator("#drawer").get_by_role("button", name="Save").click()
+    await expect(page.locator("#toasts")).to_contain_text("Saved changes")
+    await expect(page).to_have_url(f"{visit.site.url}/app/library?tag=edited")
+    await expect(page.locator(".item-title")).to_have_text("Edited in place")
+
+
+async def test_selected_items_become_a_list(visit: Visit) -> None:
+    page = visit.page
+    for number in range(2):
+        await _keep(visit, f"https://example.com/for-a-list/{number}", "listed")
+    await page.goto("/app/library?tag=listed")
+    await page.locator("[data-tick]").first.check()
+    await page.locator("[data-tick]").nth(1).check()
+    await page.get_by_role("button", name="Add to list").click()
+    await expect(page.get_by_role("textbox", name="URLs")).to_have_value(
+        "https://example.com/for-a-list/1\nhttps://example.com/for-a-list/0"
+    )
+    await page.get_by_role("button", name="Add", exact=True).click()
+    await expect(page.locator(".entries [data-entry], .entries .entry")).to_have_count(2)
+    visit.complaints.clear()  # the pages of example.com cannot be fetched here
