@@ -94,8 +94,9 @@ def make_snippet(text: str, words: Iterable[str], *, before: int = 40, length: i
     spans = find_spans(text, words)
     if not spans:
         return ""
-    start = spans[0][0] - before
-    start = text.find(" ", start, spans[0][0]) + 1 if start > 0 else 0
+    start = max(0, spans[0][0] - before)
+    if start and (space := text.find(" ", start, spans[0][0])) >= 0:
+        start = space + 1
     end = text.rfind(" ", start, start + length) if len(text) > start + length else len(text)
     end = end if end > spans[0][0] else start + length
     part = " ".join(text[start:end].split())

@@ -158,6 +158,24 @@ function redrawSoon() {
   }, REDRAW_MS);
 }
 
+// ---- the map ------------------------------------------------------------------------------------
+
+// Its outlines are a large file, and most visits end above it.
+const mapObserver = new IntersectionObserver((entries) => {
+  for (const { isIntersecting, target } of entries) if (isIntersecting) showMap(target);
+});
+
+function showMap(map) {
+  mapObserver.unobserve(map);
+  for (const place of $$("[data-place]", map)) place.setAttribute("href", `${map.dataset.map}#${place.dataset.place}`);
+}
+
+function watchMaps(within = document) {
+  for (const map of $$("[data-map]", within)) mapObserver.observe(map);
+}
+
+addEventListener("beforeprint", () => $$("[data-map]").forEach(showMap));
+
 // ---- live ---------------------------------------------------------------------------------------
 
 let source = null;
@@ -266,7 +284,9 @@ new MutationObserver(redrawSoon).observe(document.documentElement, {
 document.addEventListener("refract:shown", (event) => {
   const around = event.detail.within.parentElement ?? document;
   drawAll(around);
+  watchMaps(around);
   if ($("[data-live-source]", around)) listen();
 });
 drawAll();
+watchMaps();
 listen();
