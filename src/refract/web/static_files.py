@@ -9,9 +9,7 @@ STATIC = Path(__file__).parent / "static"
 _STYLE_IMPORT = re.compile(r'@import "([\w/]+\.css)"(?: layer\((\w+)\))?;')
 _STYLE_COMMENT_OR_INDENT = re.compile(r"/\*.*?\*/|^\s+", re.DOTALL | re.MULTILINE)
 _SCRIPT_IMPORT = re.compile(r'^import (?:[^;"]* from )?"\./(\w+)\.js";$', re.MULTILINE)
-_SCRIPT_COMMENT_OR_INDENT = re.compile(
-    r"^\s*(?://.*|/\*\*[\s\S]*?\*/)$|^\s+", re.MULTILINE
-)
+_SCRIPT_COMMENT_OR_INDENT = re.compile(r"^\s*(?://.*|/\*\*[\s\S]*?\*/)$|^\s+", re.MULTILINE)
 
 
 @cache
