@@ -51,10 +51,12 @@ MODIFIERS = ("Control", "Shift")
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def pages(visit: Visit) -> dict[str, str]:
     """Paths of pages with something on them."""
-    for name in ("one", "two"):
-        link = await visit.ask(
+    link, _ = [
+        await visit.ask(
             "POST", "/api/v1/links", destination=f"https://example.com/{name}", names=[name]
         )
+        for name in ("one", "two")
+    ]
     item = await visit.ask(
         "POST", "/api/v1/items", text="https://example.com/kept", enrich=False, new_tags=["a", "b"]
     )

@@ -5,7 +5,7 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from sqlalchemy import Select, func, literal, select, text, union_all
 
@@ -70,7 +70,7 @@ async def load_overview(rt: Runtime) -> InstanceOverview:
 def _count_by_day(model: type[Link | User], now: datetime) -> Select[int]:
     """Select the number of rows created on each of the last days: ids contain the time."""
     today = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    counts: list[Select[Any]] = []
+    counts: list[Select[int, int]] = []
     for index in range(TREND_DAYS):
         start = today - timedelta(days=TREND_DAYS - 1 - index)
         first, last = get_min_id(start), get_min_id(start + timedelta(days=1))
