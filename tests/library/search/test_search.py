@@ -219,10 +219,10 @@ async def test_the_same_answers_on_three_databases(find: Find, rt: Runtime) -> N
     assert await find("e", limit=1) == await find("e")
 
 
-async def test_parts_of_words_and_typing_errors_where_there_are_trigrams(
+async def test_typing_errors_where_there_are_trigrams(
     find: Find, rt: Runtime
 ) -> None:
-    expected = {"ostgres": "~b", "postgers": "~b", "githbu": "~g", "qqqqqq": ""}
+    expected = {"postgers": "~b", "githbu": "~g", "qqqqqq": ""}
     for q, found in expected.items():
         assert await find(q) == (found if rt.db.dialect == "postgresql" else ""), q
 
