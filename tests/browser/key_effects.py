@@ -11,7 +11,7 @@ Step = Callable[[Page], Awaitable[None]]
 
 
 async def _drawer_is_open(page: Page) -> None:
-    await expect(page.locator("#drawer form")).to_be_visible()
+    await expect(page.locator("#drawer form[method=post]")).to_be_visible()
     for _ in range(2):  # first out of a field
         if await page.locator("#drawer[open]").count():
             await page.keyboard.press("Escape")
@@ -25,7 +25,7 @@ async def _bar_is_focused(page: Page) -> None:
 
 
 async def _help_is_open(page: Page) -> None:
-    await expect(page.locator("#keys")).to_be_visible()
+    await expect(page.locator("#shortcuts")).to_be_visible()
     await page.keyboard.press("Escape")
 
 
@@ -122,7 +122,7 @@ async def _focus_first_row(page: Page) -> None:
 async def _tick(page: Page, count: int) -> None:
     script = "(ticks, count) => ticks.forEach((tick, at) => { tick.checked = at < count; })"
     await page.locator("[data-tick]").evaluate_all(script, count)
-    await page.locator("[data-tick]").first.dispatch_event("change")
+    await page.locator("body").dispatch_event("change")
 
 
 async def _select_none(page: Page) -> None:
@@ -143,7 +143,7 @@ async def _focus_form(page: Page) -> None:
     """Put the cursor into a field of the first form, shown and without its rules."""
     script = """() => {
       const forms = [...document.querySelectorAll('main form[method=post]')];
-      const isField = 'textarea, select, input:not([type=hidden])';
+      const isField = 'textarea, input:not([type=hidden])';
       const field = forms.map((form) => form.querySelector(isField)).find(Boolean);
       field.form.noValidate = true;
       for (let part = field; part; part = part.parentElement)

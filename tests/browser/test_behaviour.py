@@ -94,12 +94,12 @@ async def test_question_mark_opens_help_but_not_while_typing(page: Page) -> None
     await page.goto("/sample/settings")
     await page.locator("#omnibox").focus()
     await page.keyboard.type("?")
-    await expect(page.locator("#keys")).to_be_hidden()
+    await expect(page.locator("#shortcuts")).to_be_hidden()
     await page.keyboard.press("Escape")
     await page.keyboard.type("?")
-    await expect(page.locator("#keys")).to_be_visible()
+    await expect(page.locator("#shortcuts")).to_be_visible()
     await page.keyboard.press("Escape")
-    await expect(page.locator("#keys")).to_be_hidden()
+    await expect(page.locator("#shortcuts")).to_be_hidden()
 
 
 async def test_g_goes_places_and_j_k_move_between_rows(page: Page) -> None:
@@ -209,7 +209,9 @@ async def test_everything_works_as_plain_forms_without_script(
 async def test_help_names_only_places_that_exist(page: Page) -> None:
     await page.goto("/sample/home-links-only")
     await page.keyboard.type("?")
-    places = page.locator("#keys section").filter(has=page.get_by_role("heading", name="Go to"))
+    places = page.locator("#shortcuts section").filter(
+        has=page.get_by_role("heading", name="Go to")
+    )
     await expect(places.locator("dt")).to_have_text(["Home", "Links", "Settings"])
 
 

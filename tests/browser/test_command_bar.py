@@ -128,7 +128,7 @@ async def test_actions_of_the_browser(visit: Visit, roadmap: str) -> None:
     assert copied == f"{visit.site.url}/roadmap"
     await type_into_bar(visit.page, "help")
     await visit.page.keyboard.press("Enter")
-    await expect(visit.page.locator("#keys")).to_be_visible()
+    await expect(visit.page.locator("#shortcuts")).to_be_visible()
     await visit.page.keyboard.press("Escape")
 
 

@@ -14,7 +14,7 @@ __all__ = ["silent", "site", "visit"]
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-NAMED = """() => [...document.querySelectorAll('#keys section')].filter((one) => !one.hidden)
+NAMED = """() => [...document.querySelectorAll('#shortcuts section')].filter((one) => !one.hidden)
   .flatMap((one) => [...one.querySelectorAll('dl > div')].map((row) => [
     one.querySelector('h3').textContent,
     [...row.querySelectorAll('kbd')].map((key) => key.textContent),
@@ -108,8 +108,9 @@ PAGE_NAMES = [
 async def _press_all(page: Page) -> set[tuple[str, str]]:
     """Press every key that the help of the page names, and return what was pressed."""
     await page.evaluate(NOTE)
+    await page.evaluate("document.activeElement.blur()")
     await page.keyboard.press("?")
-    await expect(page.locator("#keys")).to_be_visible()
+    await expect(page.locator("#shortcuts")).to_be_visible()
     named = await page.evaluate(NAMED)
     await page.keyboard.press("Escape")
     assert [keys for _, keys, _ in named if keys == ["?"]] == [["?"]]
@@ -143,12 +144,13 @@ async def test_every_key_of_the_review_works(visit: Visit, pages: dict[str, str]
     made = [
         await visit.ask("POST", "/api/v1/items", text=text)
         for text in (
+            "Before.",
             "Engines burn fuel.",
             "http://127.0.0.1:9/closed",
             "More about fuel for engines.",
         )
     ]
-    first, failed, last = (answer.json()["id"] for answer in made)
+    _, first, failed, _ = (answer.json()["id"] for answer in made)
     pressed: set[tuple[str, str]] = set()
     for item_id, needed in ((first, "[data-proposal]"), (failed, "[value=retry]")):
 
@@ -158,7 +160,6 @@ async def test_every_key_of_the_review_works(visit: Visit, pages: dict[str, str]
 
         await eventually(is_ready, pause=0.5)
         pressed |= await _press_all(page)
-    await visit.ask("POST", f"/api/v1/items/{last}/discard")
     await page.goto("/app/review")
     await page.keyboard.press("Backspace")
     await expect(page.locator("#toasts [data-toast-undo]")).to_be_visible()
@@ -172,8 +173,9 @@ async def test_every_known_key_is_named_somewhere(visit: Visit, pages: dict[str,
     named: set[tuple[str, str]] = set()
     for path in pages.values():
         await visit.page.goto(path)
+        await visit.page.evaluate("document.activeElement.blur()")
         await visit.page.keyboard.press("?")
-        await expect(visit.page.locator("#keys")).to_be_visible()
+        await expect(visit.page.locator("#shortcuts")).to_be_visible()
         named |= {(group, words) for group, _, words in await visit.page.evaluate(NAMED)}
         await visit.page.keyboard.press("Escape")
     assert {(group, words) for group, words in EFFECTS if group != "Review"} - named <= {
@@ -184,10 +186,10 @@ async def test_every_known_key_is_named_somewhere(visit: Visit, pages: dict[str,
 async def test_the_keys_of_the_page_come_first(visit: Visit) -> None:
     await visit.page.goto("/app/library")
     await visit.page.keyboard.press("?")
-    first = visit.page.locator("#keys section").first
+    first = visit.page.locator("#shortcuts section").first
     await expect(first.locator("h3")).to_have_text("Library")
     boxes = [
-        await visit.page.locator("#keys section:visible").nth(place).bounding_box()
+        await visit.page.locator("#shortcuts section:visible").nth(place).bounding_box()
         for place in (0, -1)
     ]
     await visit.page.keyboard.press("Escape")

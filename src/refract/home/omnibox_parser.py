@@ -92,7 +92,7 @@ COMMANDS = (
         "keyboard",
         keywords=lazy_gettext("help, shortcuts"),
         is_action=True,
-        script=("dialog-open", "keys"),
+        script=("dialog-open", "shortcuts"),
     ),
     OmniboxCommand(
         lazy_gettext("Sign out"),

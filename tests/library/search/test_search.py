@@ -10,19 +10,23 @@ from refract.core.clock import ManualClock
 from refract.core.db.session import count_statements
 from refract.core.pagination import CursorCodec
 from refract.core.runtime import Runtime
+from refract.core.words import encode_number, encode_texts
 from refract.identity.models import User
 from refract.library.models import Item, ItemStatus, ItemType, SavedPage
 from refract.library.queries.browse import LibraryFilter, count_facets, list_items, search_items
 from refract.library.search import index_items
+from refract.library.search.index import write_tokens
 from refract.library.search.jobs import (
     ReindexChange,
+    ReindexItems,
     ReindexTag,
+    reindex_all_items,
     reindex_change_items,
     reindex_tag_items,
 )
 from refract.library.search.match import find_common_choices
 from refract.library.search.similar import find_similar_items
-from refract.library.search.terms import match_any_field, parse_terms
+from refract.library.search.terms import OWNER_MARK, WORD, match_any_field, parse_terms
 from refract.library.service import tag_changes
 from refract.tags import personal_tags
 from tests import make
@@ -219,9 +223,7 @@ async def test_the_same_answers_on_three_databases(find: Find, rt: Runtime) -> N
     assert await find("e", limit=1) == await find("e")
 
 
-async def test_typing_errors_where_there_are_trigrams(
-    find: Find, rt: Runtime
-) -> None:
+async def test_typing_errors_where_there_are_trigrams(find: Find, rt: Runtime) -> None:
     expected = {"postgers": "~b", "githbu": "~g", "qqqqqq": ""}
     for q, found in expected.items():
         assert await find(q) == (found if rt.db.dialect == "postgresql" else ""), q
@@ -372,3 +374,14 @@ async def test_the_reader_shows_text_and_nothing_that_runs(
     link = '<a href="https://e.test/?a=1" rel="noopener noreferrer nofollow">b</a>'
     assert second["html"] == f'<p>Fine <a rel="noopener noreferrer nofollow">a</a>{link}</p>'
     assert (second["author"], second["title"]) == ("Ann", "Saved")
+
+
+async def test_items_of_an_older_release_are_indexed_again(find: Find, rt: Runtime) -> None:
+    async with rt.db.write() as session:
+        query = select(Item.id, Item.user_id).where(Item.title.startswith("Postgres"))
+        item_id, owner = (await session.execute(query)).one()
+        old = [encode_number(OWNER_MARK, owner), *encode_texts(WORD, ["Postgres as a queue"], 99)]
+        await write_tokens(session, [{"number": item_id, "words": old}])
+    assert await find("ostgres") in {"", "~b"}, "as a typing error at most"
+    await reindex_all_items(rt, ReindexItems())
+    assert await find("ostgres") == "b"

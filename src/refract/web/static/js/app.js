@@ -198,7 +198,7 @@ function runShortcut(key) {
       goUntil = Date.now() + GO_MS;
       return true;
     case "?":
-      return openDialog("keys");
+      return openDialog("shortcuts");
     case "/":
       return focusOmnibox();
     case "j":
