@@ -1,7 +1,7 @@
 // The box of the library searches while one types. What is a URL, or longer than a search, is saved by Enter instead.
-// A box grows with its text; Shift+Enter starts a new line.
+// Ctrl+Enter saves any text. A box grows with its text; Shift+Enter starts a new line.
 
-import { $, $$, emit } from "./dom.js";
+import { $, $$, emit, hasModifier } from "./dom.js";
 import { forgetDraft } from "./drafts.js";
 
 const MAX_HEIGHT_PX = 320;
@@ -47,7 +47,7 @@ for (const box of $$("[data-grow]")) {
     showMode(box);
   }
   box.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || hasModifier(event)) return;
     event.preventDefault();
     if (box.value.trim() || box.form.matches("[data-library-box]")) send(box);
   });
