@@ -61,8 +61,12 @@ async def pages(visit: Visit) -> dict[str, str]:
         "POST", "/api/v1/items", text="https://example.com/kept", enrich=False, new_tags=["a", "b"]
     )
     await visit.ask("POST", "/api/v1/items", text="A note.", enrich=False, new_tags=["fuel"])
-    gone = await visit.ask("POST", "/api/v1/items", text="Discarded.", enrich=False)
-    await visit.ask("POST", f"/api/v1/items/{gone.json()['id']}/discard")
+    discarded = [
+        (await visit.ask("POST", "/api/v1/items", text=text, enrich=False)).json()["id"]
+        for text in ("Discarded.", "Discarded as well.")
+    ]
+    for item_id in discarded:
+        await visit.ask("POST", f"/api/v1/items/{item_id}/discard")
     made = await visit.ask("POST", "/api/v1/lists", title="Two links")
     return {
         "home": "/",
@@ -77,7 +81,7 @@ async def pages(visit: Visit) -> dict[str, str]:
         "library": "/app/library",
         "discarded": "/app/library?discarded=true",
         "item": f"/app/library/{item.json()['id']}",
-        "discarded item": f"/app/library/{gone.json()['id']}",
+        "discarded item": f"/app/library/{discarded[0]}",
         "imports": "/app/library/imports",
         "nothing to review": "/app/review",
         "tags": "/app/tags",
@@ -156,7 +160,8 @@ async def test_every_key_of_the_review_works(visit: Visit, pages: dict[str, str]
 
         async def is_ready(item_id: str = item_id, needed: str = needed) -> bool:
             await page.goto(f"/app/review?item={item_id}")
-            return bool(await page.locator(needed).count())
+            is_busy = await page.locator("[data-busy]").count()  # it would be shown anew
+            return not is_busy and bool(await page.locator(needed).count())
 
         await eventually(is_ready, pause=0.5)
         pressed |= await _press_all(page)
