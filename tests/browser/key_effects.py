@@ -77,7 +77,7 @@ EFFECTS: dict[tuple[str, str], Step] = {
     ("Global", "Close or cancel"): _nothing_is_open,
     ("Global", "Back to the list"): went,
     ("Forms", "Save or send"): sent,
-    ("Undo", "Undo"): _sent("/undo"),
+    ("Undo", "Undo"): _is_true("sent?.includes('/undo')"),
     ("Rows", "Next"): _row_is_focused,
     ("Rows", "Previous"): _row_is_focused,
     ("Rows", "Open"): went,
