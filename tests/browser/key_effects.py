@@ -142,7 +142,7 @@ async def _clear_proposals(page: Page) -> None:
 async def _focus_form(page: Page) -> None:
     """Put the cursor into a field of the first form, shown and without its rules."""
     script = """() => {
-      const forms = [...document.querySelectorAll('main form[method=post]')];
+      const forms = [...document.querySelectorAll('main form[method=post]:not([data-omnibox])')];
       const isField = 'textarea, input:not([type=hidden])';
       const field = forms.map((form) => form.querySelector(isField)).find(Boolean);
       field.form.noValidate = true;
