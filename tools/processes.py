@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,6 +39,26 @@ def _pids() -> Iterator[int]:
 def children_of(parent: int) -> list[int]:
     stats = ((pid, stat_of(pid)) for pid in _pids())
     return [pid for pid, stat in stats if stat is not None and stat.parent == parent]
+
+
+def read_cpu_of_trees(roots: Collection[int]) -> float:
+    """Return the CPU seconds of processes and everything below them, with children that ended."""
+    parents: dict[int, int] = {}
+    ticks: dict[int, int] = {}
+    for pid in _pids():
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as file:  # noqa: PTH123
+            fields = file.read().rpartition(")")[2].split()
+            parents[pid] = int(fields[1])
+            ticks[pid] = sum(map(int, fields[11:15]))
+    found, wanted = 0, [pid for pid in roots if pid in ticks]
+    below: dict[int, list[int]] = {}
+    for pid, parent in parents.items():
+        below.setdefault(parent, []).append(pid)
+    while wanted:
+        pid = wanted.pop()
+        found += ticks[pid]
+        wanted += below.get(pid, [])
+    return found / os.sysconf("SC_CLK_TCK")
 
 
 def wait_gone(pids: list[int], timeout: float) -> bool:
