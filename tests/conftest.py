@@ -7,7 +7,7 @@ import gc
 import os
 import shutil
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -27,8 +27,8 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.core.settings.model import Settings
 from tests.client import client_of
-from tests.compiled import share_compiled_statements
 from tests.emptying import close_databases, empty_database, run_beside_tests
+from tests.lasting import choose_loop_factory, end_loop, open_database
 from tools import packages
 from tools.servers import Redis as RedisServer
 from tools.servers import free_port
@@ -38,6 +38,10 @@ DIALECTS = ("sqlite", "postgresql", "mysql")
 _prepared: dict[str, str] = {}
 hypothesis_settings.register_profile("refract", deadline=None)  # a busy machine is slow
 hypothesis_settings.load_profile("refract")
+
+
+def pytest_asyncio_loop_factories(item: pytest.Item) -> dict[str, Callable[[], Any]]:
+    return {"lasting": choose_loop_factory(item)}
 
 
 def pytest_collection_finish() -> None:
@@ -104,6 +108,7 @@ async def prepare_template(dialect: str, scratch: Path) -> str:
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield tmp_path_factory.mktemp("databases")
+    end_loop()
     close_databases()
 
 
@@ -134,13 +139,11 @@ def settings(database: str, tmp_path: Path) -> Settings:
 async def rt(settings: Settings, clock: ManualClock) -> AsyncIterator[Runtime]:
     """A runtime on an empty database, with a clock that only the test moves."""
     settings.data_dir.mkdir(mode=0o700, exist_ok=True)
-    db = Database(settings)
-    share_compiled_statements(db)
-    ids = SnowflakeGenerator(1, clock, wait=clock.advance)
-    runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
-    yield runtime
-    await runtime.close()
-    await db.close()
+    async with open_database(settings) as db:
+        ids = SnowflakeGenerator(1, clock, wait=clock.advance)
+        runtime = Runtime(settings=settings, db=db, clock=clock, ids=ids, secret=Secret(b"s" * 40))
+        yield runtime
+        await runtime.close()
 
 
 @pytest.fixture
