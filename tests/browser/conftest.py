@@ -1,4 +1,4 @@
-"""Fixtures: a server thread per session, a browser per module."""
+"""Fixtures: a server thread and a browser per session."""
 
 from __future__ import annotations
 
@@ -43,9 +43,13 @@ def gallery_url() -> Iterator[str]:
     thread.join()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def chromium() -> AsyncIterator[Browser]:
-    """The system's Chromium. The synchronous API leaves a loop that breaks async tests."""
+    """The system's Chromium, whose start takes longer than most tests.
+
+    Whoever uses it makes a context and closes it. The synchronous API leaves a loop that breaks
+    async tests.
+    """
     async with async_playwright() as playwright:
         browser = await playwright.chromium.launch(
             executable_path="/usr/bin/chromium", chromium_sandbox=False, args=FLAGS

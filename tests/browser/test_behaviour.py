@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 BACKGROUND = "getComputedStyle(document.documentElement).backgroundColor"
 NOTE_FIRST_THEME = """new MutationObserver((_, observer) => {
@@ -24,7 +24,7 @@ NOTE_WHERE_TO = """document.querySelector('[data-go=l]').addEventListener('click
 LIGHT, DARK = "rgb(250, 249, 247)", "rgb(19, 18, 16)"
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def page(chromium: Browser, gallery_url: str) -> AsyncIterator[Page]:
     context = await chromium.new_context(
         base_url=gallery_url,

@@ -12,10 +12,10 @@ from tests.browser.visiting import Visit, silent, site, visit
 
 __all__ = ["silent", "site", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def roadmap(visit: Visit) -> str:
     """The page of a link with a name that its title repeats."""
     made = await visit.ask(

@@ -11,7 +11,7 @@ from tests.browser.visiting import Visit, silent, site, visit
 from tests.waiting import eventually
 
 __all__ = ["silent", "site", "visit"]
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 IN_VIEW = """(element) => {
   const { top, bottom } = element.getBoundingClientRect();
   return top >= 0 && bottom <= innerHeight;

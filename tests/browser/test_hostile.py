@@ -23,7 +23,7 @@ from tools.servers import free_port
 
 __all__ = ["silent", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 SHORT = '"><img src=x onerror=window.ran=1>'
 """A payload for fields of forty characters."""
 
@@ -46,7 +46,7 @@ def site(data_dir: Path) -> Iterator[Served]:
         yield here
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def web() -> AsyncIterator[Site]:
     async with foreign_site() as here:
         yield here

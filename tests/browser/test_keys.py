@@ -12,7 +12,7 @@ from tests.waiting import eventually
 
 __all__ = ["silent", "site", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 NAMED = """() => [...document.querySelectorAll('#shortcuts section')].filter((one) => !one.hidden)
   .flatMap((one) => [...one.querySelectorAll('dl > div')].map((row) => [
@@ -48,7 +48,7 @@ PRESSED = {"Ctrl": "Control", "Esc": "Escape", "1–9": "1"}
 MODIFIERS = ("Control", "Shift")
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def pages(visit: Visit) -> dict[str, str]:
     """Paths of pages with something on them."""
     link, _ = [

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 COUNT_TABS = """async (count) => {
   const app = document.querySelector("script[type=module]").src;
@@ -28,7 +28,7 @@ async def _open_page(chromium: Browser, gallery_url: str, locale: str) -> Page:
     return await context.new_page()
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def german(chromium: Browser, gallery_url: str) -> AsyncIterator[Page]:
     page = await _open_page(chromium, gallery_url, "de-DE")
     yield page

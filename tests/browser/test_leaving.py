@@ -13,7 +13,7 @@ from playwright.async_api import Browser, BrowserContext, expect
 from tests.serving import Served, refract, serving
 from tests.waiting import PATIENCE
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def elsewhere(gallery_url: str) -> str:
     return gallery_url.replace("127.0.0.1", "localhost") + "/sample/landing"
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def owner(chromium: Browser, site: Served, elsewhere: str) -> AsyncIterator[BrowserContext]:
     context = await chromium.new_context(base_url=site.url)
     page = await context.new_page()

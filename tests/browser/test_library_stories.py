@@ -12,7 +12,7 @@ from tests.waiting import eventually
 
 __all__ = ["silent", "site", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 THOUGHTS = 10
 
 

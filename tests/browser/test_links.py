@@ -12,7 +12,7 @@ from tests.browser.visiting import Visit, silent, site, visit
 
 __all__ = ["silent", "site", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def _links(visit: Visit) -> list[dict[str, Any]]:

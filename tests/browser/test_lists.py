@@ -15,7 +15,7 @@ from tests.serving import Served, serving
 from tests.waiting import eventually
 from tools.servers import free_port
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 PLACES = (
     "[...document.querySelectorAll('[data-entry]')].map((entry) =>"
     " entry.querySelector('.address-tail').textContent)"
@@ -36,13 +36,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield here
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def web() -> AsyncIterator[Site]:
     async with site() as here:
         yield here
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def stranger(chromium: Browser, served: Served) -> AsyncIterator[Page]:
     """A visitor without an account. Any console error fails the test."""
     context = await chromium.new_context(

@@ -8,10 +8,10 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page, expect
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def paper(chromium: Browser, gallery_url: str) -> AsyncIterator[Page]:
     context = await chromium.new_context(base_url=gallery_url, color_scheme="dark")
     page = await context.new_page()

@@ -15,7 +15,7 @@ from tests.waiting import PATIENCE
 
 __all__ = ["silent", "site", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -73,8 +74,8 @@ class Watched:
         return [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave]
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def watched(chromium: Browser) -> Watched:
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def watched(chromium: Browser) -> AsyncIterator[Watched]:
     """A page for all samples: it is resized and re-themed instead of reloaded."""
     context = await chromium.new_context(
         viewport={"width": 320, "height": 800}, color_scheme="light", reduced_motion="reduce"
@@ -94,7 +95,8 @@ async def watched(chromium: Browser) -> Watched:
         "requestfailed", lambda request: watched.complaints.append(f"failed: {request.url}")
     )
     watched.page.on("request", lambda request: watched.hosts.add(urlsplit(request.url).hostname))
-    return watched
+    yield watched
+    await context.close()
 
 
 def test_every_template_has_a_sample() -> None:
@@ -110,7 +112,7 @@ def _is_partial(name: str) -> bool:
     return name.startswith("components/") or "/_" in name
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", PAGES)
 async def test_template(gallery_url: str, watched: Watched, name: str) -> None:
     watched.complaints.clear()
@@ -138,7 +140,7 @@ async def test_template(gallery_url: str, watched: Watched, name: str) -> None:
     assert watched.hosts == {"127.0.0.1"}
 
 
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize(
     "opener",

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from playwright.async_api import Browser, Page
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 MAX_COLUMN = 1280
 COLUMN = """() => {
@@ -25,7 +25,7 @@ AXES = """() => ['.page h1', '.page .card'].map(
   (one) => document.querySelector(one).getBoundingClientRect().left)"""
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def page(chromium: Browser, gallery_url: str) -> AsyncIterator[Page]:
     context = await chromium.new_context(
         base_url=gallery_url, viewport={"width": 1920, "height": 1000}, reduced_motion="reduce"

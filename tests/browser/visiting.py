@@ -78,7 +78,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
     """A browser for all stories, signed in by the link that the first start prints."""
     context = await chromium.new_context(
@@ -93,7 +93,7 @@ async def visit(chromium: Browser, site: Served) -> AsyncIterator[Visit]:
     await context.close()
 
 
-@pytest_asyncio.fixture(autouse=True, loop_scope="module")
+@pytest_asyncio.fixture(autouse=True, loop_scope="session")
 async def silent(visit: Visit) -> AsyncIterator[None]:
     """Fail a story that leaves a console error, a CSP violation or a foreign request."""
     visit.complaints.clear()
