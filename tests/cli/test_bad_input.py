@@ -5,12 +5,14 @@ import shutil
 import socket
 import sqlite3
 import subprocess
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.commands import run_command
+from tests.services_plugin import ABSENT
 from tools.serving import command, environment
 
 NOBODY = 65_534
@@ -99,57 +101,64 @@ def test_a_data_directory_that_is_a_file(tmp_path: Path, words: tuple[str, ...])
 
 
 def _closed_directory(path: Path) -> None:
-    path.mkdir(mode=0o700)
+    path.mkdir(mode=0o000)
 
 
 def _read_only_directory(path: Path) -> None:
-    path.mkdir(mode=0o755)
+    path.mkdir(mode=0o555)
 
 
 def _closed_parent(path: Path) -> None:
-    path.parent.chmod(0o755)
+    path.parent.chmod(0o555)
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can change its user"
-)
+def _get_user_prefix() -> tuple[str, ...]:
+    """Return what makes root an ordinary user: nothing is closed to root."""
+    if os.geteuid() != 0:
+        return ()
+    if not shutil.which("setpriv"):
+        pytest.skip(f"{ABSENT}setpriv")
+    return ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A directory that every user may reach; pytest's own is private."""
+    made = Path(tempfile.mkdtemp(prefix="refract-", dir="/tmp"))
+    made.chmod(0o755)
+    yield made
+    for directory in (made, made / "data"):
+        if directory.exists():
+            directory.chmod(0o700)
+    shutil.rmtree(made)
+
+
 @pytest.mark.parametrize("prepare", [_closed_directory, _read_only_directory, _closed_parent])
-def test_a_data_directory_that_may_not_be_used(prepare: Callable[[Path], None]) -> None:
-    name = f"refract-{os.getpid()}-{prepare.__name__}"
-    place = Path("/tmp") / name  # noqa: S108 - pytest's directory is private
-    place.mkdir(mode=0o755)
-    try:
-        prepare(place / "data")
-        other_user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+def test_a_data_directory_that_may_not_be_used(
+    place: Path, prepare: Callable[[Path], None]
+) -> None:
+    prepare(place / "data")
 
-        _one_sentence(
-            _run(*SERVE, data_dir=place / "data", prefix=other_user),
-            str(place / "data"),
-            "--data-dir",
-        )
-    finally:
-        shutil.rmtree(place)
+    _one_sentence(
+        _run(*SERVE, data_dir=place / "data", prefix=_get_user_prefix()),
+        str(place / "data"),
+        "--data-dir",
+    )
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can change its user"
-)
 @pytest.mark.parametrize("closed", ["refract.db", "secret"])
-def test_a_file_of_somebody_else_in_the_data_directory(closed: str) -> None:
-    place = Path("/tmp") / f"refract-{os.getpid()}-{closed}"  # noqa: S108
-    place.mkdir(mode=0o700)
-    try:
+def test_a_file_in_the_data_directory_that_may_not_be_read(place: Path, closed: str) -> None:
+    prefix = _get_user_prefix()
+    place.chmod(0o700)
+    if prefix:
         os.chown(place, NOBODY, NOBODY)
-        (place / closed).touch(mode=0o600)
-        other_user = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--")
+    (place / closed).touch(mode=0o000)
 
-        # In one process: the interpreter of the tests may belong to root, too.
-        inline = {"background": "inline"}
-        done = _run(*SERVE, data_dir=place, prefix=other_user, settings=inline)
+    # In one process: the interpreter of the tests may belong to root, too.
+    inline = {"background": "inline"}
+    done = _run(*SERVE, data_dir=place, prefix=prefix, settings=inline)
 
-        _one_sentence(done, str(place / closed), code=done.returncode or 2)
-    finally:
-        shutil.rmtree(place)
+    _one_sentence(done, str(place / closed), code=done.returncode or 2)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """A click's whole way: a real server, the lane, the spool, the ingester, the totals."""
 
+import re
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,20 @@ PERSON = {
 }
 
 
+def _read_metrics(client: httpx.Client, wanted: str) -> str:
+    """Return the metrics once this is among them: a busy process may be missing from those of
+    several.
+    """
+    found: list[str] = []
+
+    def told() -> bool:
+        found.append(client.get("/metrics").text)
+        return wanted in found[-1]
+
+    eventually_blocking(told)
+    return found[-1]
+
+
 @pytest.mark.parametrize("role", ["all", "web"])
 def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role: str) -> None:
     process = '{process="redirect"}' if role == "all" else ""  # of two
@@ -29,7 +44,10 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
     ):
         link = outside.link("https://example.com/landing?x=1", name="road-map")
         eventually_blocking(
-            lambda: f"refract_cache_forgotten_total{process} 0.0" not in client.get("/metrics").text
+            lambda: re.search(
+                rf"refract_cache_forgotten_total{re.escape(process)} [1-9]",
+                client.get("/metrics").text,
+            )
         )  # the news of the link's own birth
         answers = [client.get("/Road_Map", params={"utm_source": "mail"}) for _ in range(5)]
         client.head("/road-map")
@@ -40,7 +58,7 @@ def test_a_redirect_is_counted_once_and_the_figures_add_up(tmp_path: Path, role:
         }
         assert all("x-request-id" not in answer.headers for answer in answers)
         eventually_blocking(lambda: outside.clicks(link.id) == 5)
-        metrics = client.get("/metrics").text
+        metrics = _read_metrics(client, lookups)
         assert f'{lookups}tier="database"}} 2.0' in metrics  # one for each spelling
         assert f'{lookups}tier="memory"}} 4.0' in metrics
         assert f"refract_clicks_kept_total{process} 5.0" in metrics
