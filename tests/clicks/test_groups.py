@@ -407,9 +407,9 @@ async def test_sums_of_a_user_go_with_the_account(rt: Runtime, ada: User, bob: U
         links = [(await make.link(session, rt, owner)).id for owner in (ada, ada, bob)]
         for owner in (ada, bob):
             await enqueue_group_build(session, rt, USER_LINKS, owner.id)
-    await _store(rt, links, random.Random(3), 40)
+    await _store(rt, links, random.Random(3), 20)
     await compaction.close_hours(rt)
-    await _store(rt, links, random.Random(4), 40)
+    await _store(rt, links, random.Random(4), 20)
     for owner in (ada, bob):
         await build_group(rt, USER_LINKS, owner.id)
     assert await _count_rows(rt, ada.id) > 10

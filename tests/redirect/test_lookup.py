@@ -24,6 +24,7 @@ from refract.names import service as names
 from refract.names.enums import NameTarget
 from refract.names.models import Name
 from tests import make
+from tests.client import on_sqlite
 from tests.conftest import make_settings
 from tests.redirect.nodes import Place, open_place
 
@@ -158,6 +159,7 @@ async def test_a_blocked_domain_stops_its_links_at_once_and_lets_them_go_again(
 # -- how often
 
 
+@on_sqlite  # what is counted lies above the database
 async def test_ten_thousand_at_once_on_a_cold_name_are_one_question(
     place: Place, rt: Runtime, ada: User
 ) -> None:
@@ -279,6 +281,7 @@ async def test_a_negative_entry_lives_for_a_minute_at_most(
     assert len(place.reader.asked) == 2
 
 
+@on_sqlite  # what is counted lies above the database
 async def test_a_flood_of_unknown_names_costs_no_link_its_place(
     place: Place, rt: Runtime, ada: User
 ) -> None:
