@@ -1,7 +1,8 @@
-"""Compiled statements that outlive the engine of a test.
+"""Compiled statements that outlive the engine of a test, and templates its application.
 
 SQLAlchemy caches what it compiles by dialect, and every engine has a dialect of its own. A server
 has one engine and compiles a statement once; tests have thousands and compiled everything again.
+It is the same with applications, each of which loads its templates.
 """
 
 from collections.abc import Iterator, MutableMapping
@@ -10,8 +11,11 @@ from typing import Any
 
 from sqlalchemy import Dialect
 
+from refract import app
 from refract.core.db.session import Database
 from refract.core.db.types import Model
+from refract.redirect import frontend
+from refract.web.templating import TemplateRenderer
 
 
 class CompiledStatements(MutableMapping[tuple[Any, ...], Any]):
@@ -53,3 +57,13 @@ def _open_cache() -> CompiledStatements:
 def share_compiled_statements(db: Database) -> None:
     for engine in {db.engine, db.read_engine}:
         engine.sync_engine.update_execution_options(compiled_cache=_open_cache())
+
+
+def share_templates() -> None:
+    """Let all applications with the same address use one environment, which none of them changes.
+
+    Loading the templates of a page takes longer than most pages.
+    """
+    shared = cache(TemplateRenderer)
+    for module in (app, frontend):
+        module.TemplateRenderer = shared  # type: ignore[attr-defined]

@@ -27,6 +27,7 @@ from refract.core.runtime import Runtime
 from refract.core.secrets import Secret
 from refract.core.settings.model import Settings
 from tests.client import client_of
+from tests.compiled import share_templates
 from tests.emptying import close_databases, empty_database, run_beside_tests
 from tests.lasting import choose_loop_factory, end_loop, open_database
 from tools import packages
@@ -67,6 +68,11 @@ def _plain_logs() -> None:
     structlog.configure(
         processors=[structlog.processors.format_exc_info, structlog.processors.KeyValueRenderer()]
     )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _shared_templates() -> None:
+    share_templates()
 
 
 def make_settings(data_dir: Path, **given: Any) -> Settings:
