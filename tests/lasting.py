@@ -37,7 +37,10 @@ class LastingLoop(asyncio.SelectorEventLoop):
         await super().shutdown_asyncgens()
         self._asyncgens_shutdown_called = False
 
-    async def shutdown_default_executor(self, timeout: float | None = None) -> None:  # noqa: ASYNC109
+    async def shutdown_default_executor(
+        self,
+        timeout: float | None = None,  # noqa: ASYNC109 - as in the base class
+    ) -> None:
         """Keep the threads."""
 
     def end(self) -> None:

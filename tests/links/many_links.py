@@ -24,7 +24,8 @@ STEP = 1 << 22
 _DIGITS = "(" + " UNION ALL ".join(f"SELECT {digit} AS d" for digit in range(10)) + ")"
 _JOINED = " CROSS JOIN ".join(f"{_DIGITS} {place}" for place in "abcef")
 _DIGITS = "a.d + 10 * b.d + 100 * c.d + 1000 * e.d + 10000 * f.d"
-_NUMBERS = f"(SELECT * FROM (SELECT {_DIGITS} AS i FROM {_JOINED}) d WHERE i < :count) n"  # noqa: S608
+_ALL_NUMBERS = f"(SELECT {_DIGITS} AS i FROM {_JOINED}) d"  # noqa: S608
+_NUMBERS = f"(SELECT * FROM {_ALL_NUMBERS} WHERE i < :count) n"  # noqa: S608
 _SECOND = {
     "sqlite": "strftime('%Y-%m-%d %H:%M:%f000', julianday(:now) + i / 86400.0)",
     "postgresql": "CAST(:now AS timestamptz) + i * interval '1 second'",
