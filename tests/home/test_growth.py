@@ -18,7 +18,7 @@ from refract.links.queries import candidates, facets
 from refract.links.queries import links as link_queries
 from refract.names import queries as names
 
-LINKS = 3_000
+LINKS = 6_000
 FACTOR = 3
 BOUND = 50
 """Instead of the bounds below which all is sorted or counted, so that both sizes exceed them."""
