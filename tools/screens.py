@@ -28,7 +28,7 @@ DOCS = Path("docs/screens")
 NAME = "go.example.com"
 BEST = (
     ("home", "/", "light"),
-    ("link", "/app/links?sort=clicks", "light"),
+    ("link", "/app/links?q=roadmap", "light"),
     ("review", "/app/review", "dark"),
 )
 SIZES = {"phone": (390, 844), "desk": (1280, 800)}
@@ -108,7 +108,7 @@ def lived_in(directory: Path) -> None:
         for name, path, theme in BEST:
             page.emulate_media(color_scheme="dark" if theme == "dark" else "light")
             page.goto(f"http://{NAME}{path}", wait_until="load")
-            if path == "/app/links?sort=clicks":
+            if name == "link":
                 page.locator("[data-row-open]").first.click()
             page.wait_for_timeout(1_500)
             page.screenshot(path=DOCS / f"{name}.png")

@@ -67,14 +67,14 @@ SAMPLES = (
     ),
     SampleItem("https://slowweb.example/the-keyboard-is-faster", "design,accessibility", 0.94),
     SampleItem("https://fieldnotes.example/a-sketch-of-a-million", hours_ago=46),
-    SampleItem("https://tidewater.example/readers-and-a-writer", hours_ago=27),
+    SampleItem("https://quietpixels.example/three-limits-of-waiting", hours_ago=27),
     SampleItem("https://slowweb.example/errors-people-can-read", hours_ago=21),
     SampleItem(
         "Idea: print the short link of each machine on its label, so that whoever stands in front"
         " of it finds the runbook.",
         hours_ago=4,
     ),
-    SampleItem("https://quietpixels.example/three-limits-of-waiting", hours_ago=1.5),
+    SampleItem("https://tidewater.example/readers-and-a-writer", hours_ago=1.5),
 )
 TAG_COLORS = {
     "databases": "#11703F",
