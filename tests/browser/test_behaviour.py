@@ -221,3 +221,14 @@ async def test_a_row_shows_its_clicks_once(page: Page, width: int) -> None:
     await page.goto("/sample/links")
     cell = page.locator("[data-row]").first.locator(".cell-number")
     assert await cell.inner_text() == ("1,284 clicks" if width == 320 else "1,284")
+
+
+@pytest.mark.parametrize("name", ["analytics", "link-figures"])
+async def test_figures_stand_two_by_two_on_a_phone(page: Page, name: str) -> None:
+    """A rule of the page came later than that for phones: "Live" lay over the third figure."""
+    await page.set_viewport_size({"width": 390, "height": 844})
+    await page.goto(f"/sample/{name}")
+    columns = await page.locator(".figures-row").evaluate(
+        "(row) => getComputedStyle(row).gridTemplateColumns.split(' ').length"
+    )
+    assert columns == 2
