@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select, update
 
+from refract.clicks.ingest import agents as ingest_agents
 from refract.clicks.ingest import ingester as ingesting
 from refract.clicks.ingest.ingester import Ingester, PreparedBatch
 from refract.clicks.ingest.transaction import IngestRun
@@ -464,3 +465,28 @@ async def test_writers_wait_for_each_other_only_to_write_roll_ups(rt: Runtime, r
 
     assert await storing == 30
     await agree(rt, 30)
+
+
+async def test_patterns_of_agents_are_dropped_when_idle_and_loaded_for_a_new_one(
+    rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_agents, "PATTERNS_IDLE_SECONDS", 0.0)
+    ingester = Ingester(rt)
+    spool_of(root, [click(rt)])
+    await ingester._run_once()
+    assert ingester._tools is not None
+    dropped = not ingester._tools.agents.has_patterns
+
+    new = b"Mozilla/5.0 Firefox/141.0"
+    spool_of(root, [click(rt), click(rt)])
+    await ingester.apply_all()
+    stays_dropped = not ingester._tools.agents.has_patterns
+    frame = encode_frame(LINK_CLICK, LINK, rt.clock.now_ns(), 0, b"\x0a\x00\x00", new, b"", b"")
+    spool_of(root, [frame])
+    await ingester.apply_all()
+
+    assert (dropped, stays_dropped, ingester._tools.agents.has_patterns) == (True, True, True)
+    assert await totals(rt) == (4, 0)
+    async with rt.db.read() as session:
+        found = (await session.execute(select_events())).all()
+    assert {event.browser_version for event in found} == {"140.0", "141.0"}

@@ -2,6 +2,7 @@
 
 import pytest
 
+from refract.clicks.ingest import agents as ingest_agents
 from refract.clicks.ingest.agents import MAX_CACHED_AGENTS, UserAgent, UserAgentParser
 from refract.clicks.ingest.facts import (
     FACT_COLUMNS,
@@ -155,6 +156,22 @@ def test_browser_and_system_have_their_versions(agents: UserAgentParser) -> None
     assert agent[3:7] == ("Mobile Safari", "17.4.1", "iOS", "17.5")
     assert agents[b"\xff\x00who"].text == "�who"
     assert agents[b""] == UserAgent(None, b"\0", "desktop", breakdown_keys=("adesktop",))
+
+
+def test_patterns_are_dropped_when_no_agent_is_new_and_loaded_for_the_next_new_one(
+    agents: UserAgentParser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ingest_agents, "PATTERNS_IDLE_SECONDS", 0.0)
+    known = agents[CHROME.encode()]
+    assert agents.is_idle
+    agents.drop_patterns()
+
+    agents.load_patterns([CHROME.encode(), b""])
+    after_known = agents.has_patterns
+    agents.load_patterns([CHROME.encode(), b"Mozilla/5.0 (X11; rv:141.0) Firefox/141.0"])
+
+    assert (after_known, agents.has_patterns) == (False, True)
+    assert agents[CHROME.encode()] == known
 
 
 def test_a_flood_of_invented_agents_is_not_remembered() -> None:

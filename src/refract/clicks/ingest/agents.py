@@ -1,14 +1,17 @@
 """Classification of user agents: browser and system of a person, or a bot."""
 
 import re
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any, Final, NamedTuple
 
 from refract.clicks.ingest.bounded_cache import BoundedCache
 from refract.clicks.rollups.breakdowns import build_breakdown_key
+from refract.core.memory import release_free_memory
 
 MAX_CACHED_AGENTS: Final = 8192
+PATTERNS_IDLE_SECONDS = 60.0
 BOT_DEVICE: Final = "bot"
 
 _BOT_PATTERNS: Final = (
@@ -69,13 +72,34 @@ _SYSTEM_NAMES = {"Mac OS X": "macOS"}
 class UserAgentParser(BoundedCache[UserAgent]):
     """A cache of parsed user agents, by the bytes that were sent.
 
-    A missing or unknown user agent counts as a person at a desktop. Created only where clicks are
-    ingested: the patterns take time and memory.
+    A missing or unknown user agent counts as a person at a desktop. The patterns take 10 MB, and a
+    tenth of a second to load, so they are dropped while all agents are known.
     """
 
     def __init__(self) -> None:
         super().__init__(self._parse_agent, MAX_CACHED_AGENTS)
-        self._parse, self._domains = _load_parser()
+        self._parsed_at = time.monotonic()
+        _load_parser()
+
+    @property
+    def has_patterns(self) -> bool:
+        return _load_parser.cache_info().currsize > 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Return whether the patterns are loaded, and no agent was new for a while."""
+        return self.has_patterns and time.monotonic() - self._parsed_at > PATTERNS_IDLE_SECONDS
+
+    def load_patterns(self, agents: Iterable[bytes]) -> None:
+        """Load the patterns if one of these agents is new. Slow: call it in a thread."""
+        if any(agent and agent not in self for agent in agents):
+            self._parsed_at = time.monotonic()
+            _load_parser()
+
+    def drop_patterns(self) -> None:
+        """Free the memory of the patterns until an agent is new."""
+        _load_parser.cache_clear()
+        release_free_memory()
 
     def _parse_agent(self, raw: bytes) -> UserAgent:
         text = sanitize_text(raw, 512)
@@ -83,7 +107,9 @@ class UserAgentParser(BoundedCache[UserAgent]):
             return UserAgent(
                 None, b"\0", "desktop", breakdown_keys=(build_breakdown_key("devices", "desktop"),)
             )
-        found = self._parse(text, self._domains)
+        self._parsed_at = time.monotonic()
+        parse, domains = _load_parser()
+        found = parse(text, domains)
         device, (browser, browser_version), (system, system_version) = (
             _detect_device(text),
             _parse_family(found.user_agent),
@@ -107,7 +133,7 @@ class UserAgentParser(BoundedCache[UserAgent]):
 
 @cache
 def _load_parser() -> tuple[Any, Any]:
-    """Compile the Rust engine's hundreds of patterns, once per process.
+    """Compile the Rust engine's hundreds of patterns, until they are dropped.
 
     Without those for devices: names of phones would double the memory and are not used.
     """

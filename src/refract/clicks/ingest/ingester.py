@@ -30,6 +30,7 @@ from refract.clicks.ingest.transaction import (
     store_sums,
 )
 from refract.clicks.rollups.updater import RollupUpdater
+from refract.clicks.spool.format import decode_clicks
 from refract.clicks.spool.reader import (
     SpoolBatch,
     SpoolPosition,
@@ -95,6 +96,7 @@ class PreparedBatch(NamedTuple):
 class IngestTools:
     """Tools that take time and memory to load: loaded with the first click, in a thread."""
 
+    agents: UserAgentParser
     places: PlaceLookup
     extractor: FactsExtractor
     updater: RollupUpdater
@@ -145,6 +147,8 @@ class Ingester:
             self._errors.report(exc)
             return RETRY_INTERVAL
         self._errors.clear()
+        if self._tools is not None and self._tools.agents.is_idle:
+            await asyncio.to_thread(self._tools.agents.drop_patterns)
         return POLL_INTERVAL
 
     async def apply_all(self) -> int:
@@ -295,7 +299,8 @@ class Ingester:
 
     def _load_tools(self) -> IngestTools:
         places = PlaceLookup(self._rt.settings.geoip_path, self._rt.clock)
-        return IngestTools(places, FactsExtractor(UserAgentParser(), places), RollupUpdater())
+        agents = UserAgentParser()
+        return IngestTools(agents, places, FactsExtractor(agents, places), RollupUpdater())
 
     async def _prepare_batch(self, run: IngestRun, batch: SpoolBatch) -> PreparedBatch:
         """Build the rows of a batch, and add its clicks to the sums of its run."""
@@ -303,6 +308,9 @@ class Ingester:
         if not batch.click_count:
             return PreparedBatch(batch, rows)
         tools = await self._get_tools()
+        if not tools.agents.has_patterns:
+            agents = (click.agent for click in decode_clicks(batch.frames, batch.base))
+            await asyncio.to_thread(tools.agents.load_patterns, agents)
         received = self._rt.clock.now_ns() // 1000
         salts = await self._salts.get_salts(collect_days(batch.frames, received))
         tools.extractor.begin_day(self._rt.clock.now().date())
