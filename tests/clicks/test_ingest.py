@@ -16,6 +16,7 @@ from refract.clicks.ingest.ingester import Ingester, PreparedBatch
 from refract.clicks.ingest.transaction import IngestRun
 from refract.clicks.models import ClickEvent, OpenRollup, SpoolCheckpoint
 from refract.clicks.queries import select_events
+from refract.clicks.rollups import updater
 from refract.clicks.rollups.state import lock_progress
 from refract.clicks.spool.format import ENTRY_CLICK, LINK_CLICK, PREFETCH, encode_frame
 from refract.clicks.spool.reader import (
@@ -490,3 +491,23 @@ async def test_patterns_of_agents_are_dropped_when_idle_and_loaded_for_a_new_one
     async with rt.db.read() as session:
         found = (await session.execute(select_events())).all()
     assert {event.browser_version for event in found} == {"140.0", "141.0"}
+
+
+@pytest.mark.parametrize("kept", [0, 100])
+async def test_rows_of_rollups_that_are_not_cached_any_more_are_read_again(
+    rt: Runtime, root: Path, monkeypatch: pytest.MonkeyPatch, kept: int
+) -> None:
+    monkeypatch.setattr(updater, "MAX_CACHED_ROWS", 1)
+    monkeypatch.setattr(updater, "MAX_KEPT_ROWS", kept)
+    ingester = Ingester(rt)
+    for _ in range(3):
+        spool_of(root, [click(rt, target) for target in (41, 42, 43)])
+        await ingester.apply_all()
+
+    assert ingester._tools is not None
+    assert len(ingester._tools.updater._rows) == (3 if kept else 0)
+    assert await totals(rt, 41) == (3, 0)
+    async with rt.db.read() as session:
+        people = await session.scalars(select(OpenRollup.people))
+        assert list(people) == [3, 3, 3]
+    await agree(rt, 9)

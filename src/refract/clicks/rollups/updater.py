@@ -16,7 +16,10 @@ from refract.clicks.rollups.store import load_open_rollups, save_open_rollups
 from refract.clicks.rollups.writers import WriterClaim
 from refract.core.db.session import ReadSession, WriteSession
 
-MAX_CACHED_ROWS: Final = 16_384
+MAX_CACHED_ROWS = 4_096
+"""Rows of 1.4 kB that are kept, whether they were needed again or not."""
+MAX_KEPT_ROWS = 16_384
+"""Rows of the last run that are kept beyond that: the next one needs most of them."""
 _ROWS_PER_TURN: Final = 128
 
 EncodedRow = tuple[Any, ...]
@@ -74,8 +77,6 @@ class RollupUpdater:
         self, session: ReadSession, writer: int, tallies: Mapping[RollupSlot, RollupDelta]
     ) -> list[EncodedRow]:
         """Add deltas to the cached rows; return the rows to save, in the order of their keys."""
-        if len(self._rows) > MAX_CACHED_ROWS:
-            self._rows.clear()
         tallies = await self._groups.add_groups(session, tallies)
         slots = sorted(tallies)
         await self._load_rows(session, writer, slots)
@@ -87,6 +88,9 @@ class RollupUpdater:
             rows.append((*slot, *row.encode(slot[1], pack=False)))
             if number % _ROWS_PER_TURN == 0:
                 await asyncio.sleep(0)  # let requests be answered
+        if len(self._rows) > MAX_CACHED_ROWS:
+            kept = slots if len(slots) <= MAX_KEPT_ROWS else []
+            self._rows = {slot: self._rows[slot] for slot in kept}
         return rows
 
     async def _load_rows(
