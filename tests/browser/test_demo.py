@@ -18,7 +18,7 @@ from tests.serving import Served, refract, serving
 from tests.waiting import eventually
 
 __all__ = ["silent", "visit"]
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 MAX_SHIFT = 0.02
 WATCH_SHIFTS = """window.shifts = [];
 new PerformanceObserver((list) => {
@@ -103,7 +103,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def places(visit: Visit) -> dict[str, str]:
     """The pages of the demo's objects."""
     links = (await visit.ask("GET", "/api/v1/links?q=jira")).json()["items"]
@@ -118,7 +118,7 @@ async def places(visit: Visit) -> dict[str, str]:
     }
 
 
-@pytest_asyncio.fixture(loop_scope="module")
+@pytest_asyncio.fixture(loop_scope="session")
 async def tab(visit: Visit) -> AsyncIterator[Page]:
     tab = await visit.context.new_page()
     await tab.add_init_script(WATCH_SHIFTS)

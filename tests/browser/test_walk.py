@@ -31,7 +31,7 @@ from tests.serving import Served, refract, serving
 from tests.waiting import PATIENCE, eventually
 from tools.servers import free_port
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 ARTICLE = b"""<!doctype html><html lang="en"><title>Engines that rest</title>
 <meta name="description" content="Why an engine should be switched off at night.">
@@ -105,7 +105,7 @@ def served(data: Path) -> Iterator[Served]:
         yield here
 
 
-@pytest_asyncio.fixture(params=["desktop", "phone"], loop_scope="module")
+@pytest_asyncio.fixture(params=["desktop", "phone"], loop_scope="session")
 async def newcomer(
     request: pytest.FixtureRequest, chromium: Browser, served: Served, data: Path
 ) -> AsyncIterator[Newcomer]:
