@@ -13,6 +13,7 @@ import pytest
 from sqlalchemy import event
 
 from bench.growth import BAR, FilledInstance, GrowthCall, list_calls, open_instance
+from refract.admin import overview as admin_overview
 from refract.library.queries import browse as library_browse
 from refract.links.queries import candidates, facets
 from refract.links.queries import links as link_queries
@@ -23,6 +24,7 @@ FACTOR = 3
 BOUND = 50
 """Instead of the bounds below which all is sorted or counted, so that both sizes exceed them."""
 BOUNDS = (
+    (admin_overview, "MAX_COUNTED"),
     (candidates, "MAX_CANDIDATES"),
     (facets, "MAX_COUNTED"),
     (library_browse, "MAX_COUNTED"),

@@ -43,6 +43,8 @@ class InstanceOverview:
     disk_free: int
     disk_size: int
     versions: Sequence[str]
+    max_counted: int = MAX_COUNTED
+    """A day with this number may have had more."""
 
 
 async def load_overview(rt: Runtime) -> InstanceOverview:

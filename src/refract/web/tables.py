@@ -22,7 +22,7 @@ def build_filter_url(path: str, query: QueryParameters, changes: QueryParameters
 
 def toggle_value(values: Sequence[str], value: str) -> list[str]:
     """Return the values of a filter with one more, or without it."""
-    return [each for each in values if each != value] if value in values else [*values, value]
+    return [known for known in values if known != value] if value in values else [*values, value]
 
 
 def read_density(kept: object) -> Density:

@@ -41,7 +41,7 @@ class Timeline:
         return self.end - self.start
 
     def add(self, share: float, event: DemoEvent) -> None:
-        """Add an event after a share of the whole time, moved into somebody's working hours."""
+        """Add an event after a share of the whole time, moved into working hours."""
         self.add_at(self._find_working_time(self.start + self.length * share), event)
 
     def add_recent(self, before_end: timedelta, event: DemoEvent) -> None:

@@ -1,4 +1,4 @@
-"""Counts of single clicks: what is asked for, and the result. Loaded where requests are served."""
+"""Counts of single clicks: the question, and the result. Loaded where requests are served."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -148,16 +148,7 @@ async def _render_page(
         waiting = await queries_items.count_pending_items(session, actor.user.id)
     kind = chosen.type.value if chosen.type else None
     discarded = chosen.state is ItemStatus.DISCARDED
-    query = {
-        "q": chosen.q,
-        "tag": chosen.tags,
-        "type": kind,
-        "untagged": "true" if chosen.untagged else None,
-        "discarded": "true" if discarded else None,
-        "sort": chosen.sort if chosen.sort != LibrarySort.NEWEST else None,
-    }
-    filters = {name: value for name, value in query.items() if value}
-    address = partial(build_filter_url, "/app/library", filters)
+    filters = _build_parameters(chosen)
     return render_response(
         request,
         actor,
@@ -183,12 +174,35 @@ async def _render_page(
         approximate=page.approximate,
         waiting=waiting,
         review_waiting=waiting,
-        address=lambda **changes: address(changes),
-        tag_url=lambda name: address({"tag": toggle_value(chosen.tags, name)}),
-        next_url=address({"cursor": page.next_cursor}) if page.next_cursor else None,
-        first_url=address({}) if cursor else None,
+        first_url=build_filter_url("/app/library", filters, {}) if cursor else None,
+        **_build_urls(chosen, filters, page.next_cursor),
         **more,
     )
+
+
+def _build_urls(
+    chosen: LibraryFilter, filters: dict[str, Any], next_cursor: str | None
+) -> dict[str, Any]:
+    """Return the URLs of the page with another filter, tag or part."""
+    address = partial(build_filter_url, "/app/library", filters)
+    return {
+        "address": lambda **changes: address(changes),
+        "tag_url": lambda name: address({"tag": toggle_value(chosen.tags, name)}),
+        "next_url": address({"cursor": next_cursor}) if next_cursor else None,
+    }
+
+
+def _build_parameters(chosen: LibraryFilter) -> dict[str, Any]:
+    """Return the parameters of the URL with this filter."""
+    query = {
+        "q": chosen.q,
+        "tag": chosen.tags,
+        "type": chosen.type.value if chosen.type else None,
+        "untagged": "true" if chosen.untagged else None,
+        "discarded": "true" if chosen.state is ItemStatus.DISCARDED else None,
+        "sort": chosen.sort if chosen.sort != LibrarySort.NEWEST else None,
+    }
+    return {name: value for name, value in query.items() if value}
 
 
 def _list_tag_choices(facets: LibraryFacets) -> list[dict[str, Any]]:

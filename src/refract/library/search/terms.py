@@ -152,4 +152,4 @@ def match_any_field(owner: int, terms: SearchTerms) -> TokenMatch:
 def _choose_tokens(word: str, mark: str, *part_marks: str) -> TokenChoice:
     """Return the tokens of a word: as the beginning of one, and if it is long enough inside one."""
     marks = (mark, *part_marks) if len(word) >= MIN_PART else (mark,)
-    return tuple(encode_word(each, word) for each in marks)
+    return tuple(encode_word(kind, word) for kind in marks)
