@@ -20,7 +20,7 @@ from typing import Any
 
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import Connection, inspect
+from sqlalchemy import Connection, delete, inspect, select
 
 from proofs.harness import stage
 from proofs.harness.filling import Filler
@@ -29,6 +29,7 @@ from proofs.harness.site import ROOT, database
 from refract import migrations
 from refract.core.db.session import Database
 from refract.core.settings.model import Settings
+from refract.jobs.models import Job
 from refract.migrations.tables import metadata
 from refract.transfer.row_format import TableCodec, list_tables
 from refract.transfer.table_io import compute_checksum, open_snapshot
@@ -120,14 +121,21 @@ async def down_and_up(db: Database) -> int:
     kept = await _columns(db)
     await migrations.upgrade(db)
     await Filler(db).fill()
-    before = await _add_up(db, kept)
+    before, jobs = await _add_up(db, kept), await _list_jobs(db)
     await migrations.downgrade(db, lower[-1])
     await migrations.upgrade(db)
+    async with db.write() as session:  # a revision may leave work to a job, which isn't data
+        await session.execute(delete(Job).where(Job.id.not_in(jobs)))
     after = await _add_up(db, kept)
     for revision in [*reversed(lower), "base"]:
         await migrations.downgrade(db, revision)
     await migrations.upgrade(db)
     return sum(after[name] != sum_ for name, sum_ in before.items())
+
+
+async def _list_jobs(db: Database) -> list[int]:
+    async with db.read() as session:
+        return list(await session.scalars(select(Job.id)))
 
 
 async def _columns(db: Database) -> dict[str, set[str]]:

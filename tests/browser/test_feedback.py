@@ -147,14 +147,14 @@ async def test_what_was_typed_survives_a_session_that_has_ended(visit: Visit) ->
     box = page.locator("main [data-key=n]")
     await box.fill("A thought that must not be lost")
     cookies = await _forget_session(visit)
-    await box.press("Enter")
+    await box.press("Control+Enter")
     await expect(page.locator("[data-problem]")).to_be_visible()
 
     await visit.context.add_cookies(cookies)  # type: ignore[arg-type]
     await page.goto("/app/library")
 
     await expect(box).to_have_value("A thought that must not be lost")
-    await box.press("Enter")
+    await box.press("Control+Enter")
     await _toast(page, re.compile("."))
     assert await page.evaluate(DRAFTS) == []
     _expect_refusal(visit, 403)

@@ -7,7 +7,7 @@ from playwright.async_api import Browser
 
 from bench.page_weight import BUDGETS, load_page
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 @pytest.mark.parametrize("path", BUDGETS)

@@ -9,7 +9,7 @@ from tests.browser.visiting import Visit, silent, site, visit
 
 __all__ = ["silent", "site", "visit"]
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 
 async def test_the_bar_of_a_phone_has_five_items(chromium: Browser, visit: Visit) -> None:
