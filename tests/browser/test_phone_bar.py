@@ -46,7 +46,7 @@ async def test_no_primary_button_is_under_the_bar(
     )
     page = await context.new_page()
     await page.goto(path)
-    button = page.locator("main .button-primary").first
+    button = page.locator("main .button-primary, main [data-save]").first
     await button.scroll_into_view_if_needed()
     box, bar = await button.bounding_box(), await page.locator(".rail").bounding_box()
     await context.close()

@@ -44,6 +44,8 @@ for (const box of $$("[data-grow]")) {
   box.addEventListener("input", fit);
   if (box.form.matches("[data-library-box]")) {
     box.addEventListener("input", () => showMode(box));
+    // Before `drafts.js` sees it: what is saved is kept until it has arrived, however short it is.
+    box.form.addEventListener("submit", () => delete box.form.dataset.noDraft);
     showMode(box);
   }
   box.addEventListener("keydown", (event) => {
