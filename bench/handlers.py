@@ -89,7 +89,7 @@ def _walk_lists(page: Page) -> None:
 
 def _walk_library(page: Page) -> None:
     page.goto("/app/library")
-    page.locator("#filter-q").fill("queue")
+    page.locator("main [data-key=n]").fill("queue")
     page.wait_for_timeout(600)
     page.goto("/app/review")
     for key in ("1", "2", "y", "n", "j", "k", "Enter"):
