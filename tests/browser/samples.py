@@ -943,6 +943,7 @@ PUBLIC_ENTRIES = [
 SHELF: dict[str, Any] = {
     "list": PUBLISHED | {"latest_edition": 4},
     "heading": "Reading for new people",
+    "author_bio": "Mathematician. Keeps lists of what was worth reading.",
     "size": len(ENTRIES),
     "groups": [
         {"title": None, "entries": PUBLIC_ENTRIES[:2]},
@@ -958,7 +959,8 @@ SHELF: dict[str, Any] = {
     "indexed": True,
 }
 DRAFT_SHELF = {
-    name: SHELF[name] for name in ("heading", "groups", "size", "address", "all_addresses")
+    name: SHELF[name]
+    for name in ("heading", "author_bio", "groups", "size", "address", "all_addresses")
 } | {
     "list": A_LIST | {"latest_edition": 1, "edition": 1},
     "older": None,

@@ -253,6 +253,22 @@ async def test_the_author_is_shown_by_choice_and_never_an_email_address(
     assert "By Ada &lt;L&gt;" in (await client.get("/signed?embed", headers=HTML)).text
 
 
+async def test_what_the_author_wrote_about_themselves_stands_with_the_name(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
+    async with rt.db.write() as session:
+        key = by_key(await make.key(session, rt, ada))
+        user = await session.get_one(User, ada.id)
+        user.nickname, user.bio = "Ada", "Engines & <em>numbers</em>"
+    await published(client, key, "silent", A, title="Silent")
+    await published(client, key, "signed", A, title="Signed", shows_author=True)
+
+    shown = (await client.get("/signed", headers=HTML)).text
+
+    assert "Engines &amp; &lt;em&gt;numbers&lt;/em&gt;" in shown
+    assert "Engines" not in (await client.get("/silent", headers=HTML)).text
+
+
 async def test_layout_and_cover_are_chosen_and_go_into_every_edition(client: AsyncClient) -> None:
     me = creator()
     chosen = {"layout": "cards", "cover": "waves"}

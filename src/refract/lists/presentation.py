@@ -51,6 +51,8 @@ class ListDetails:
     epoch: int = 0
     author: str | None = None
     """The public name of the owner, if the list shows it."""
+    author_bio: str | None = None
+    """What the owner wrote about themselves, if the list shows their name."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,6 +86,7 @@ class PublicLists:
         context = {
             "list": public,
             "heading": get_title(public),
+            "author_bio": published.details.author_bio,
             "size": len(shown),
             "groups": _build_groups(link_list, shown, query),
             "address": build_list_url(link_list, published.latest_edition, self._base),
@@ -209,6 +210,7 @@ def build_preview(
     return {
         "list": public,
         "heading": get_title(public) or gettext("Untitled list"),
+        "author_bio": seen.author_bio,
         "size": len(shown),
         "groups": _build_groups(found, shown),
         "address": f"{base_url}/{public.slug}",

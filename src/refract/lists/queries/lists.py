@@ -58,16 +58,23 @@ async def view_list_with_actions(
 
 def _select_details() -> Select[Any]:
     return (
-        select(LinkList, ListTotals.total_clicks, _EPOCH, User.nickname, User.display_name)
+        select(
+            LinkList,
+            ListTotals.total_clicks,
+            _EPOCH,
+            User.nickname,
+            User.display_name,
+            User.bio,
+        )
         .outerjoin(ListTotals, ListTotals.target_id == LinkList.id)
         .outerjoin(User, and_(User.id == LinkList.owner_id, LinkList.shows_author))
     )
 
 
 def _build_details(row: Sequence[Any]) -> ListDetails:
-    found, views, epoch, nickname, display_name = row[:5]
+    found, views, epoch, nickname, display_name, bio = row[:6]
     author = choose_name(nickname, display_name or "") or None
-    return ListDetails(found, views=views or 0, epoch=epoch or 0, author=author)
+    return ListDetails(found, views or 0, epoch or 0, author, bio if author else None)
 
 
 async def find_published_list(session: ReadSession, slug: str) -> LinkList | None:
