@@ -77,16 +77,17 @@ async def test_nobody_gets_more_or_less_than_the_row_says(
 ) -> None:
     record_property(COUNTED, len(ROWS[route].profile.outcomes))
     wrong = []
-    world = await populate(rt)
+    world, path = await populate(rt), None
     async with client_of(app) as client:
         for who, expected in ROWS[route].profile.outcomes.items():
             if ROWS[route].last:
-                world = await _a_new_world(rt)
+                world, path = await _a_new_world(rt), None
             if who in (Who.OWNER_IN_BROWSER, Who.OWNER_UNPROVEN):
                 world = await _fresh_session(world)
-            response = await _ask(
-                client, world, who, route, await real_path(world, route.split(" ")[1])
-            )
+            path = path or await real_path(world, route.split(" ")[1])
+            response = await _ask(client, world, who, route, path)
+            if expected is FINE and not route.startswith("GET "):
+                path = None  # used up; a refused request leaves it for the next identity
             if not _is(response, expected):
                 wrong.append(
                     f"{who}: expected {expected.value}, got {response.status_code}"
@@ -101,10 +102,10 @@ async def test_a_foreign_object_looks_exactly_like_an_absent_one(
 ) -> None:
     world = await populate(rt)
     method_path = route.split(" ")[1]
+    real = await real_path(world, method_path)
     async with client_of(app) as client:
         for who, expected in ROWS[route].profile.outcomes.items():
             if expected in (SIGN_IN, FORBIDDEN, HIDDEN):
-                real = await real_path(world, method_path)
                 foreign = await _ask(client, world, who, route, real)
                 absent = await _ask(client, world, who, route, absent_path(method_path))
                 assert _told(foreign, real) == _told(absent, absent_path(method_path)), (
