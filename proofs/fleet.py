@@ -32,7 +32,7 @@ ANSWERED = 0.9999
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How long, how often something breaks, and who asks meanwhile."""
+    """How long, how often something breaks, and who asks meanwhile with how long a rest."""
 
     seconds: float
     every: float
@@ -40,10 +40,21 @@ class Size:
     visitors: int
     writers: int
     stopped: float
+    click_rest: float = 0.02
+    write_rest: float = 0.1
 
 
 SIZES = {
-    "short": Size(seconds=20, every=3.0, links=40, visitors=8, writers=2, stopped=1.5),
+    "short": Size(
+        seconds=20,
+        every=3.0,
+        links=40,
+        visitors=8,
+        writers=2,
+        stopped=1.5,
+        click_rest=0.1,
+        write_rest=0.4,
+    ),
     "full": Size(seconds=600, every=15.0, links=500, visitors=32, writers=3, stopped=8.0),
 }
 KINDS = (
@@ -138,7 +149,7 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
                 journal,
                 clicking(names),
                 size.visitors,
-                lambda: chance.uniform(0, 0.02),
+                lambda: chance.uniform(0, size.click_rest),
                 chance,
             )
             bounds = Bounds(size.writers, 10_000_000, 4 * 3600.0)
@@ -151,7 +162,7 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
                     journal,
                     write,
                     bounds,
-                    pause=lambda: chance.uniform(0, 0.1),
+                    pause=lambda: chance.uniform(0, size.write_rest),
                     retry=True,
                 )
                 for node in made.webs

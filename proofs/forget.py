@@ -40,19 +40,21 @@ AND (query LIKE 'LISTEN%' OR query LIKE 'SELECT%FROM link_feed%')"""
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many changes with the bus whole and how many while it is cut, and how many links that
-    expire.
+    """How many changes with the bus whole and how many while it is cut, how many links that
+    expire; how often processes are asked, and how long visitors rest at most.
     """
 
     changes: int
     cut: int
     expiries: int
     workers: int = 4
+    probe_seconds: float = 0.005
+    click_rest: float = 0.02
     seconds: float = 2 * 3600.0
 
 
 SIZES = {
-    "short": Size(changes=12, cut=4, expiries=6, workers=2),
+    "short": Size(changes=12, cut=4, expiries=6, workers=2, probe_seconds=0.02, click_rest=0.1),
     "full": Size(changes=1000, cut=200, expiries=200),
 }
 
@@ -197,7 +199,8 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         async with staged(home, dialect, size.workers) as (made, bus), made.runtime() as rt:
             bus.rt = rt
             names = [link.name for link in await stage.plant(rt, 200)]
-            changes = Changes(await stage.make_key(rt), await subjects(rt), chance)
+            key, links = await stage.make_key(rt), await subjects(rt)
+            changes = Changes(key, links, chance, size.probe_seconds)
             made.start()
             await made.until_complete()
             load = Load(
@@ -205,7 +208,7 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
                 journal,
                 clicking(names),
                 Bounds(8, 20_000_000, size.seconds),
-                pause=lambda: chance.uniform(0, 0.02),
+                pause=lambda: chance.uniform(0, size.click_rest),
             )
             async with ears(made, AT_ONCE) as found, under(load):
                 groups, whole = (

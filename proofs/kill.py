@@ -42,7 +42,7 @@ INGESTER = "ingester"
 @dataclass(frozen=True, slots=True)
 class Size:
     """How many kills of a server that runs alone, of one with several processes, and of one whose
-    roles are processes of their own.
+    roles are processes of their own; how long clients rest at most between two requests.
     """
 
     alone: int
@@ -52,11 +52,23 @@ class Size:
     workers: int = 4
     links: int = 500
     connections: int = 48
+    click_rest: float = 0.0
+    write_rest: float = 0.05
     seconds: float = 2 * 3600.0
 
 
 SIZES = {
-    "short": Size(alone=1, together=3, roles=0, restarts=2, workers=2, links=50, connections=16),
+    "short": Size(
+        alone=1,
+        together=3,
+        roles=0,
+        restarts=2,
+        workers=2,
+        links=50,
+        connections=16,
+        click_rest=0.05,
+        write_rest=0.2,
+    ),
     "full": Size(alone=40, together=120, roles=60, restarts=20),
 }
 Strike = Callable[[Site, Nemesis], Awaitable[None]]
@@ -275,6 +287,7 @@ def loads(
     Writes that are tried again until they are acknowledged.
     """
     most = Bounds(size.connections, 20_000_000, size.seconds)
+    rest = max(rest, size.click_rest)
     write = writing(
         ground.key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"}
     )
@@ -292,7 +305,7 @@ def loads(
             journal,
             write,
             most._replace(connections=writers),
-            pause=lambda: chance.uniform(0, 0.05),
+            pause=lambda: chance.uniform(0, size.write_rest),
             retry=True,
         ),
     )

@@ -36,11 +36,20 @@ HEALED = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Size:
+    """How long each outage lasts, how many links nobody has asked for before, and how long
+    clients rest at most.
+    """
+
     seconds: float
     cold: int
+    click_rest: float = 0.02
+    write_rest: float = 0.05
 
 
-SIZES = {"short": Size(seconds=1.5, cold=400), "full": Size(seconds=30.0, cold=6000)}
+SIZES = {
+    "short": Size(seconds=1.5, cold=400, click_rest=0.1, write_rest=0.2),
+    "full": Size(seconds=30.0, cold=6000),
+}
 
 
 @dataclass(slots=True)
@@ -78,9 +87,9 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
         async with fleet(home, dialect, NODES) as made, made.webs[0].runtime() as rt:
             names = [link.name for link in await stage.plant(rt, 50)]
             cold = [link.name for link in await stage.plant(rt, size.cold, prefix="cold")]
-            key = await stage.make_key(rt)
+            ground = kill.Ground(names, await stage.make_key(rt))
             await made.start()
-            loads = _loads(made, journal, names, cold, key, chance, watch)
+            loads = _loads(made, journal, ground, cold, size, chance, watch)
             async with under(*loads):
                 await asyncio.sleep(1)
                 for name, fault in _faults(made, rt).items():
@@ -97,32 +106,38 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
 def _loads(
     made: Fleet,
     journal: Journal,
-    names: list[str],
+    ground: kill.Ground,
     cold: list[str],
-    key: str,
+    size: Size,
     chance: random.Random,
     watch: Watch,
 ) -> list[Load]:
     bounds = Bounds(8, 10_000_000, 3600.0)
     port, web = made.redirects[0].port, made.webs[0].port
     write = writing(
-        key, "/api/v1/links", lambda number: {"destination": f"{kill.DESTINATION}{number}"}
+        ground.key, "/api/v1/links", lambda number: {"destination": f"{kill.DESTINATION}{number}"}
     )
-    asked = iter(cold)
+    unasked = iter(cold)
     loads = [
-        Load(port, journal, clicking(names), bounds, pause=lambda: chance.uniform(0, 0.02)),
+        Load(
+            port,
+            journal,
+            clicking(ground.names),
+            bounds,
+            pause=lambda: chance.uniform(0, size.click_rest),
+        ),
         Load(
             web,
             journal,
             write,
             bounds._replace(connections=3),
-            pause=lambda: chance.uniform(0, 0.05),
+            pause=lambda: chance.uniform(0, size.write_rest),
             retry=True,
         ),
         Load(
             port,
             journal,
-            lambda number: clicking([next(asked, cold[0])])(number),  # noqa: PLW0108 - a new name
+            lambda number: clicking([next(unasked, cold[0])])(number),  # noqa: PLW0108 - a new name
             bounds._replace(connections=2, requests=len(cold)),
             pause=lambda: chance.uniform(0.01, 0.06),
         ),

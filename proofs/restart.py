@@ -31,15 +31,21 @@ class Size:
     """How often.
 
     A replacement is one SIGHUP, answered by the parent with a new process for each old one.
+    Busy clients rest at most so many seconds between two requests.
     """
 
     replacements: int
     restarts: int
     links: int = 200
+    click_rest: float = 0.01
+    write_rest: float = 0.1
     seconds: float = 3600.0
 
 
-SIZES = {"short": Size(replacements=1, restarts=1), "full": Size(replacements=50, restarts=50)}
+SIZES = {
+    "short": Size(replacements=1, restarts=1, click_rest=0.1, write_rest=0.4),
+    "full": Size(replacements=50, restarts=50),
+}
 
 
 def loads(
@@ -49,7 +55,9 @@ def loads(
     most = Bounds(16, 5_000_000, size.seconds)
     write = writing(key, "/api/v1/links", lambda number: {"destination": f"{DESTINATION}{number}"})
     return [
-        Load(port, journal, clicking(names), most, pause=lambda: chance.uniform(0, 0.01)),
+        Load(
+            port, journal, clicking(names), most, pause=lambda: chance.uniform(0, size.click_rest)
+        ),
         Load(
             port,
             journal,
@@ -58,7 +66,11 @@ def loads(
             pause=lambda: chance.uniform(0, 3),
         ),
         Load(
-            port, journal, write, most._replace(connections=2), pause=lambda: chance.uniform(0, 0.1)
+            port,
+            journal,
+            write,
+            most._replace(connections=2),
+            pause=lambda: chance.uniform(0, size.write_rest),
         ),
     ]
 

@@ -37,7 +37,7 @@ from refract.identity.models import Scope, User, UserRole
 from refract.identity.users import create_local_user
 
 BAR = 1.0
-PROBE_SECONDS = 0.005
+CHECK_SECONDS = 0.005
 QUIET_SECONDS = 0.3
 PATIENCE = 10.0
 ME = "/api/v1/me"
@@ -45,15 +45,21 @@ ME = "/api/v1/me"
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How often each kind of thing is withdrawn, from how many processes."""
+    """How often each kind of thing is withdrawn, from how many processes, and the seconds between
+    two questions to each.
+    """
 
     rounds: int
     workers: int
     nodes: int
+    probe_seconds: float = 0.005
     seconds: float = 2 * 3600.0
 
 
-SIZES = {"short": Size(rounds=1, workers=2, nodes=2), "full": Size(rounds=100, workers=4, nodes=3)}
+SIZES = {
+    "short": Size(rounds=1, workers=2, nodes=2, probe_seconds=0.02),
+    "full": Size(rounds=100, workers=4, nodes=3),
+}
 
 
 class Case(NamedTuple):
@@ -197,13 +203,13 @@ def _by_cookie(token: str) -> str:
 
 
 async def withdraw(
-    kind: str, case: Case, listeners: list[Ear], teller: Ear, findings: Findings
+    kind: str, case: Case, listeners: list[Ear], teller: Ear, findings: Findings, pause: float
 ) -> None:
     """`listeners` are one connection to each process; `teller` is another, to any of them."""
     asking, stop = get(case.path, case.credential), asyncio.Event()
     histories: list[list[Seen]] = [[] for _ in listeners]
     probes = [
-        asyncio.create_task(_probe(ear, asking, seen, stop))
+        asyncio.create_task(_probe(ear, asking, seen, stop, pause))
         for ear, seen in zip(listeners, histories, strict=True)
     ]
     try:
@@ -226,18 +232,20 @@ async def withdraw(
     )
 
 
-async def _probe(ear: Ear, asking: bytes, seen: list[Seen], stop: asyncio.Event) -> None:
+async def _probe(
+    ear: Ear, asking: bytes, seen: list[Seen], stop: asyncio.Event, pause: float
+) -> None:
     while not stop.is_set():
         sent = time.monotonic()
         answer = await ear.ask(asking)
         seen.append(Seen(sent, time.monotonic(), answer.status))
-        await asyncio.sleep(PROBE_SECONDS)
+        await asyncio.sleep(pause)
 
 
 async def _until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds() and time.monotonic() < deadline:  # noqa: ASYNC110 - processes send no event
-        await asyncio.sleep(PROBE_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
 
 
 def _refused_everywhere(histories: list[list[Seen]], told: float) -> bool:
@@ -301,9 +309,8 @@ async def run(home: Path, dialect: str, size: Size, seed: int) -> Report:
             wanted = [kind for kind in KINDS for _ in range(size.rounds)]
             chance.shuffle(wanted)
             for kind in wanted:
-                await withdraw(
-                    kind, await KINDS[kind](rt, admin), listeners, chance.choice(tellers), findings
-                )
+                case, teller = await KINDS[kind](rt, admin), chance.choice(tellers)
+                await withdraw(kind, case, listeners, teller, findings, size.probe_seconds)
     report = Report(f"revoked: {dialect}, {len(listeners)} processes", seed)
     judge(report, findings)
     return report

@@ -14,7 +14,7 @@ from proofs.harness.ears import Ear
 from proofs.harness.stage import Planted
 from proofs.harness.wire import Answer, get, request
 
-PROBE_SECONDS = 0.005
+CHECK_SECONDS = 0.005
 QUIET_SECONDS = 0.4
 PATIENCE = 30.0
 History = list[tuple[float, tuple[int, str]]]
@@ -71,12 +71,17 @@ class Findings:
 
 
 class Changes:
-    """Changes subjects through the API of the site, chosen by a seed."""
+    """Changes subjects through the API of the site, chosen by a seed, and asks every process for
+    them at short intervals.
+    """
 
-    def __init__(self, key: str, subjects: list[Subject], chance: random.Random) -> None:
+    def __init__(
+        self, key: str, subjects: list[Subject], chance: random.Random, probe_seconds: float
+    ) -> None:
         self._header = f"x-api-key: {key}"
         self._free = subjects
         self._chance = chance
+        self._probe_seconds = probe_seconds
 
     async def many(self, groups: Sequence[list[Ear]], number: int, findings: Findings) -> None:
         """So many changes; each group of listeners sees one after another, and the groups work side
@@ -97,7 +102,7 @@ class Changes:
         stop = asyncio.Event()
         histories: list[History] = [[] for _ in group]
         probes = [
-            asyncio.create_task(_probe(ear, path, history, stop))
+            asyncio.create_task(self._probe(ear, path, history, stop))
             for ear, history in zip(group, histories, strict=True)
         ]
         try:
@@ -115,6 +120,12 @@ class Changes:
             await asyncio.gather(*probes)
         self._note(findings, kind, histories, before, (old, subject.answer, acknowledged))
         self._free.append(subject)
+
+    async def _probe(self, ear: Ear, path: bytes, history: History, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            answer = await ear.ask(path)
+            history.append((time.monotonic(), seen_in(answer)))
+            await asyncio.sleep(self._probe_seconds)
 
     @staticmethod
     def _note(
@@ -170,17 +181,10 @@ def seen_in(answer: Answer) -> tuple[int, str]:
     return answer.status, answer.header("location") or ""
 
 
-async def _probe(ear: Ear, path: bytes, history: History, stop: asyncio.Event) -> None:
-    while not stop.is_set():
-        answer = await ear.ask(path)
-        history.append((time.monotonic(), seen_in(answer)))
-        await asyncio.sleep(PROBE_SECONDS)
-
-
 async def _until(holds: Callable[[], bool]) -> None:
     deadline = time.monotonic() + PATIENCE
     while not holds() and time.monotonic() < deadline:  # noqa: ASYNC110 - processes send no event
-        await asyncio.sleep(PROBE_SECONDS)
+        await asyncio.sleep(CHECK_SECONDS)
 
 
 def _all_new(histories: list[History], new: tuple[int, str], acknowledged: float) -> bool:
