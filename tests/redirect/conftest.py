@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 from collections.abc import Awaitable, Callable, Iterator, MutableMapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -24,11 +25,13 @@ from refract.redirect.protocol import RedirectConnections, RedirectProtocol
 from refract.web.connections import CONNECTIONS_STATE_KEY, ConnectionLimits
 from tests.people import ada, bob
 from tests.redirect.lanes import LANES, get_responder
+from tests.waiting import eventually
 
 __all__ = ["ada", "bob"]
 
 Message = MutableMapping[str, Any]
 ENDING = b"x: y\r\n\r\n"
+SMALL_BUFFER = 1 << 16
 
 
 async def application(
@@ -172,6 +175,22 @@ class Station:
     async def connect(self) -> Client:
         client = await open_client(self.port)
         self.clients.append(client)
+        return client
+
+    async def connect_without_reading(self) -> Client:
+        """Connect a client that will not read, with small buffers of the kernel.
+
+        They hold tens of thousands of responses otherwise, which have to be made first.
+        """
+        client = await self.connect()
+        await eventually(lambda: self.connections)
+        (connection,) = self.connections
+        for transport, option in (
+            (connection.transport, socket.SO_SNDBUF),
+            (client.writer, socket.SO_RCVBUF),
+            (client.writer, socket.SO_SNDBUF),
+        ):
+            transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, option, SMALL_BUFFER)
         return client
 
     def clicks(self) -> list[Click]:

@@ -104,7 +104,7 @@ def test_a_client_that_does_not_read_costs_bounded_memory(
     async def story() -> None:
         async with station(protocol) as here:
             here.fill(b"/hit", here.entry(1))
-            client = await here.connect()
+            client = await here.connect_without_reading()
             sending = asyncio.create_task(flood(client, data))
             await eventually(lambda: here.connections and here.connections[0].flow.write_paused)
             (connection,) = here.connections

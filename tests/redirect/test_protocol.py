@@ -555,7 +555,7 @@ def test_a_client_that_never_reads_is_no_longer_read_from(run: Run, station: Ope
     async def story() -> None:
         async with station(limits=ConnectionLimits(stall_seconds=600)) as here:
             fill(here)
-            client = await here.connect()
+            client = await here.connect_without_reading()
             sent = 0
             async with asyncio.timeout(60):
                 while True:
@@ -605,7 +605,7 @@ def test_a_client_that_never_reads_is_given_up(run: Run, station: Open) -> None:
     async def story() -> None:
         async with station(limits=ConnectionLimits(stall_seconds=3)) as here:
             fill(here)
-            client = await here.connect()
+            client = await here.connect_without_reading()
             for _ in range(400):
                 client.writer.write(get(b"/one") * 500)
                 await asyncio.sleep(0)
