@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import io
 from collections.abc import Awaitable, Callable
+from functools import cache
 from mimetypes import guess_type
 from pathlib import Path
 
@@ -42,6 +43,7 @@ CSP = (
 )
 
 
+@cache
 def environment() -> Environment:
     """Return a strict environment: a variable that no sample provides is an error."""
     loader = ChoiceLoader(
