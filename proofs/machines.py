@@ -2,6 +2,8 @@
 
 from proofs._tests import EXAMPLES, STEPS, run_tests
 
+FIGURES = ("clicks/test_figures_add_up.py", "clicks/test_groups.py")
+
 
 def main(arguments: list[str]) -> int:
     words = ["--hypothesis-show-statistics"]
@@ -9,7 +11,7 @@ def main(arguments: list[str]) -> int:
         "machines",
         __doc__,
         arguments,
-        ["**/test_machine*.py", "**/test_*_machine.py"],
+        ["**/test_machine*.py", "**/test_*_machine.py", *FIGURES],
         words,
         examples=EXAMPLES,
         steps=STEPS,
