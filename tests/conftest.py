@@ -29,10 +29,13 @@ from refract.core.settings.model import Settings
 from tests.client import client_of
 from tests.compiled import share_templates
 from tests.emptying import close_databases, empty_database, run_beside_tests
-from tests.lasting import choose_loop_factory, end_loop, open_database
+from tests.lasting import choose_loop_factory, end_loop, get_loop, open_database
+from tests.lasting_processes import end_processes, own_processes, share_processes
 from tools import packages
 from tools.servers import Redis as RedisServer
 from tools.servers import free_port
+
+__all__ = ["own_processes"]
 
 START = datetime(2026, 6, 1, 12, 0, tzinfo=UTC)
 DIALECTS = ("sqlite", "postgresql", "mysql")
@@ -75,6 +78,13 @@ def _shared_templates() -> None:
     share_templates()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def _shared_processes() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        share_processes(patch)
+        yield
+
+
 def make_settings(data_dir: Path, **given: Any) -> Settings:
     """An installation that lets strangers publish lists under names they choose, unless told
     otherwise.
@@ -114,6 +124,7 @@ async def prepare_template(dialect: str, scratch: Path) -> str:
 @pytest.fixture(scope="session")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     yield tmp_path_factory.mktemp("databases")
+    get_loop().run_until_complete(end_processes())
     end_loop()
     close_databases()
 

@@ -14,6 +14,8 @@ from refract.clicks.archive.service import ArchiveFileMissing
 from refract.core.runtime import Runtime
 from tests.waiting import eventually
 
+pytestmark = pytest.mark.usefixtures("own_processes")
+
 
 def count_up(last: int) -> Generator[int, None, None]:
     yield from range(last)

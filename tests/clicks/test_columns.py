@@ -115,6 +115,7 @@ async def test_every_dimension_filters_and_is_counted_by_its_exact_value(
         assert await count(rt, {filtered: value}, dimension) == (len(matching), expected)
 
 
+@pytest.mark.usefixtures("own_processes")
 async def test_new_clicks_are_counted_by_each_process_and_after_a_restart(rt: Runtime) -> None:
     moment = rt.clock.now() - timedelta(hours=1)
     device = {"devices": "desktop"}

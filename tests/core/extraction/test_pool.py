@@ -24,7 +24,7 @@ from refract.core.runtime import Runtime
 from tests.client import on_sqlite
 from tests.waiting import eventually
 
-pytestmark = on_sqlite
+pytestmark = [on_sqlite, pytest.mark.usefixtures("own_processes")]
 MEBIBYTE = 1024 * 1024
 ECHO = ExtractionTask(
     "echo", "builtins:bytes", cpu_seconds=5, wall_seconds=60.0, max_output=4 * MEBIBYTE
