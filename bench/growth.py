@@ -126,7 +126,6 @@ class FilledInstance:
     client: AsyncClient
     data: DataSet
     words: tuple[str, str]
-    verified: dict[str, float]
 
     async def measure(self, call: GrowthCall) -> tuple[float, int]:
         """Return the CPU milliseconds of a call and the status of its response."""
@@ -204,13 +203,12 @@ async def open_instance(
             data = await filler.fill()
             await run_maintenance(rt, data)
         print(f"{dialect}: {links:,} links in {time.perf_counter() - begun:.0f} s", flush=True)
-        verified = measure_verify(settings.data_dir) if dialect == "sqlite" else {}
         rt = await stack.enter_async_context(open_runtime(settings))
         app = WebNode(rt)
         client = AsyncClient(transport=ASGITransport(app), base_url=settings.public_url)
         await stack.enter_async_context(client)
         words = (filler.get_word(3), filler.get_word(500))
-        yield FilledInstance(rt, client, data, words, verified)
+        yield FilledInstance(rt, client, data, words)
         if app.engine is not None:
             app.engine.spool.close()
 
@@ -272,7 +270,11 @@ async def measure(
             open_instance(dialect, Path(folder), "small", links) as small,
             open_instance(dialect, Path(folder), "big", links * factor) as big,
         ):
-            verified = [instance.verified for instance in (small, big) if instance.verified]
+            verified = [
+                measure_verify(instance.rt.settings.data_dir)
+                for instance in (small, big)
+                if dialect == "sqlite"
+            ]
             print(*(f"refract verify: {cost}" for cost in verified), sep="\n", flush=True)
             calls = list(zip(list_calls(*small.words), list_calls(*big.words), strict=True))
             for pair in calls:
