@@ -47,7 +47,8 @@ def _run(words: list[str], environment: dict[str, str], output: str, errors: str
     main()
 
 
-def _get_context() -> ForkServerContext:
+def get_fork_context() -> ForkServerContext:
+    """Return what starts processes that have loaded the program."""
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(LOADED))
     return context
@@ -60,7 +61,7 @@ class ForkedCommand:
         self, words: list[str], environment: Mapping[str, str], output: str, errors: str
     ) -> None:
         self._words = words
-        self._process = _get_context().Process(
+        self._process = get_fork_context().Process(
             target=_run, args=(words, dict(environment), output, errors)
         )
         self._process.start()

@@ -1,7 +1,6 @@
 """Several processes write roll-ups at the same time: nothing is lost, nothing is counted twice."""
 
 import asyncio
-import multiprocessing
 import random
 from datetime import UTC, datetime, timedelta
 from multiprocessing.synchronize import Barrier
@@ -31,6 +30,7 @@ from refract.core.db.session import count_statements
 from refract.core.runtime import Runtime, open_runtime
 from refract.core.settings.model import Settings
 from tests.clicks.counting import between, by_key, click, count, events_of, stored
+from tests.commands import get_fork_context
 
 MORNING = datetime(2026, 6, 20, 8, tzinfo=UTC)
 LINKS = range(1, 6)
@@ -73,12 +73,12 @@ async def test_processes_write_at_once_while_hours_are_closed(
     rt: Runtime, clock: ManualClock, tmp_path: Path
 ) -> None:
     clock.advance((MORNING + timedelta(hours=8) - clock.now()).total_seconds())
-    spawn = multiprocessing.get_context("spawn")
-    start, children = spawn.Barrier(PROCESSES + 1), []
+    processes = get_fork_context()
+    start, children = processes.Barrier(PROCESSES + 1), []
     for seed in range(PROCESSES):
         root = rt.settings.effective_spool_dir.parent / f"spool{seed}"
         fill(root, seed)
-        child = spawn.Process(target=ingest_in_child, args=(rt.settings, root, start))
+        child = processes.Process(target=ingest_in_child, args=(rt.settings, root, start))
         child.start()
         children.append(child)
     await asyncio.to_thread(start.wait)
