@@ -24,6 +24,11 @@ from refract.lists.models import LinkList
 from refract.lists.presentation import normalise_href
 from refract.lists.schemas import ListCreate
 from refract.names.service import Namespace
+from refract.registry import list_team_hooks
+from refract.teams import service as teams
+from refract.teams.models import Team, TeamRole
+from refract.teams.queries import TeamCaller
+from refract.teams.schemas import TeamCreate, TeamMemberCreate
 
 DESTINATION = "https://example.com/"
 READ_WRITE = (Scope.READ, Scope.WRITE)
@@ -131,6 +136,30 @@ def co_owner(link: Link, user: User, now: datetime) -> LinkOwner:
     return LinkOwner(
         link_id=link.id, user_id=user.id, primary_link_id=None, added_by=None, created_at=now
     )
+
+
+async def team(
+    session: WriteSession, rt: Runtime, manager: User, *members: User, name: str = "Crew"
+) -> Team:
+    """A team with a manager and members."""
+    caller, now = TeamCaller(manager.id), rt.clock.now()
+    made = (await teams.create_team(session, caller, TeamCreate(name=name), now)).team
+    for user in members:
+        await join(session, rt, made, user)
+    return made
+
+
+async def join(
+    session: WriteSession, rt: Runtime, team: Team, user: User, role: TeamRole = TeamRole.MEMBER
+) -> None:
+    """Add somebody to a team, as an administrator would."""
+    caller, new = TeamCaller(user.id, is_admin=True), TeamMemberCreate(email=user.email, role=role)
+    await teams.add_member(session, caller, team.id, new, list_team_hooks(), rt.clock.now())
+
+
+async def leave(session: WriteSession, rt: Runtime, team: Team, user: User) -> None:
+    caller = TeamCaller(user.id)
+    await teams.remove_member(session, caller, team.id, user.id, list_team_hooks(), rt.clock.now())
 
 
 def address(url: str, **given: Any) -> lists.CheckedAddress:

@@ -45,6 +45,8 @@ from refract.registry import build_list_handler, build_page_hooks
 from refract.reports import api as reports_api
 from refract.reports import pages as report_pages
 from refract.server.node import ServerNode
+from refract.teams import api as teams_api
+from refract.teams import pages as team_pages
 from refract.web import assets, health_api, return_path
 from refract.web.health import HealthEndpoints
 from refract.web.i18n import lazy_gettext
@@ -72,6 +74,7 @@ TAGS = {
     "items": "What you save to the library, and its review.",
     "library": "Browse, search, import and export everything you saved.",
     "tags": "Shared tags for links, personal ones for the library.",
+    "teams": "Groups of people who own links together.",
     "me": "Your profile, preferences, invitations and sessions.",
     "keys": "API keys: shown once, revoked immediately.",
     "reports": "Abuse reports. No account is necessary.",
@@ -102,6 +105,7 @@ PAGE_ROUTERS = (
     picker.router,
     *builder.ROUTERS,
     *library_pages.ROUTERS,
+    *team_pages.ROUTERS,
     *report_pages.ROUTERS,
     *admin_pages.ROUTERS,
 )
@@ -111,6 +115,7 @@ API_ROUTERS = (
     *analytics_api.ROUTERS,
     *lists_api.ROUTERS,
     *library_api.ROUTERS,
+    *teams_api.ROUTERS,
     *reports_api.ROUTERS,
     *admin_api.ROUTERS,
     *home_api.ROUTERS,
@@ -126,6 +131,7 @@ TEMPLATES = (
     "redirect",
     "reports",
     "tags",
+    "teams",
 )
 """Features with templates of their own."""
 
@@ -148,7 +154,16 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = TemplateRenderer(rt.settings.public_url, *TEMPLATES)
-    api.state.areas = ["links", "analytics", "lists", "library", "tags", "settings", "admin"]
+    api.state.areas = [
+        "links",
+        "analytics",
+        "lists",
+        "library",
+        "tags",
+        "teams",
+        "settings",
+        "admin",
+    ]
     api.state.key_usage = rt.singleton(KeyUsageTracker)
     api.state.vitals = vitals or HealthEndpoints(rt)
     for name, hook in build_page_hooks().items():

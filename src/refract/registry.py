@@ -11,12 +11,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from refract.core.runtime import Runtime
+    from refract.identity.pages.sign_in import SignInHook
     from refract.identity.personal_data import PersonalDataHook
     from refract.jobs.handlers import JobFunction
     from refract.jobs.schedule import PeriodicJob
     from refract.jobs.worker import JobWorker
     from refract.redirect.engine import RedirectEngine
     from refract.redirect.hooks import ListHandler, RedirectFrontend
+    from refract.teams.hooks import TeamHook
 
 
 # Jobs.
@@ -74,15 +76,31 @@ def list_personal_data_hooks() -> "Sequence[PersonalDataHook]":
     from refract.links import personal_data as link_data
     from refract.lists import personal_data as list_data
     from refract.reports import personal_data as report_data
+    from refract.teams import personal_data as team_data
 
     return (
         report_data.PERSONAL_DATA_HOOK,
+        team_data.PERSONAL_DATA_HOOK,  # before links, which are handed over to those who are left
         link_data.PERSONAL_DATA_HOOK,
         link_data.INVITATION_DATA_HOOK,
         click_data.PERSONAL_DATA_HOOK,
         list_data.PERSONAL_DATA_HOOK,
         library_data.PERSONAL_DATA,
     )
+
+
+def list_team_hooks() -> "Sequence[TeamHook]":
+    """Return every feature's share in changes of teams."""
+    from refract.links.service import teams as link_teams
+
+    return (link_teams.TEAM_HOOK,)
+
+
+def list_sign_in_hooks() -> "Sequence[SignInHook]":
+    """Return what features do with the claims of a user who signs in with a provider."""
+    from refract.teams.groups import GroupFollower
+
+    return (GroupFollower(list_team_hooks()),)
 
 
 def build_page_hooks() -> dict[str, object]:
@@ -108,6 +126,8 @@ def build_page_hooks() -> dict[str, object]:
         "describe_browsers": describe,
         "find_saved_items": find_saved_items,
         "parts": list_personal_data_hooks(),
+        "team_hooks": list_team_hooks(),
+        "sign_in_hooks": list_sign_in_hooks(),
     }
 
 
@@ -141,11 +161,10 @@ def list_singletons() -> "tuple[Callable[[Runtime], object], ...]":
     from refract.library.enrichment.model import ModelClient
     from refract.library.enrichment.page_fetcher import ArticleFetcher
     from refract.limits.network_shares import NetworkShares
-    from refract.limits.shared_limits import MissLimit, RenderLimit
+    from refract.limits.shared_limits import AddressLimit, MissLimit, RenderLimit
     from refract.links.pages.preview import DestinationPreviewer
     from refract.links.safety.blocked_domains import BlockedDomainCache
     from refract.links.safety.service import DestinationChecker
-    from refract.links.service import AddressLimit
     from refract.lists.entry_jobs import build_fetcher
     from refract.web.hosts import create_accepted_hosts
     from refract.web.networks import create_trusted_proxies

@@ -6,12 +6,16 @@ from enum import StrEnum
 from refract.core.runtime import Runtime
 from refract.core.settings.issuers import Issuer
 from refract.identity.models import Scope, User
+from refract.teams.models import Team
 from tests import make
 from tests.client import by_cookie, by_key
 from tests.identity.issuer import CLIENT, ISSUER, bearer, claims, publish, sign
 
-ISSUERS = {"work": Issuer(url=ISSUER, client_id=CLIENT)}
+ISSUERS = {"work": Issuer(url=ISSUER, client_id=CLIENT, groups_claim="groups")}
 """The provider that vouches for everybody in this world; its keys are known, so nobody asks it."""
+
+CHOIR = "choir"
+"""The handle of a team that everybody is in, and that owns nothing."""
 
 
 class Who(StrEnum):
@@ -29,6 +33,9 @@ class Who(StrEnum):
     OWNER_REVOKED = "owner with a revoked key"
     CO_OWNER = "co-owner"
     RECIPIENT = "recipient"
+    MANAGER = "manager of a team that co-owns"
+    MEMBER = "member of that team"
+    FORMER_MEMBER = "former member of that team"
     OTHER = "other user"
     SUSPENDED = "suspended user"
     ADMIN = "administrator"
@@ -46,6 +53,10 @@ class World:
     other: User
     suspended: User
     admin: User
+    manager: User
+    member: User
+    former: User
+    crew: Team
     headers: dict[Who, dict[str, str]]
     made: dict[str, str] = field(default_factory=dict)
 
@@ -57,6 +68,12 @@ async def populate(rt: Runtime) -> World:
         owner, co_owner, recipient, other = [
             await make.person(session, rt, name) for name in ("olga", "carl", "rita", "otto")
         ]
+        manager, member, former = [
+            await make.person(session, rt, name) for name in ("mona", "mara", "fred")
+        ]
+        crew = await make.team(session, rt, manager, member)
+        everybody = (co_owner, recipient, other, manager, member, former)
+        await make.team(session, rt, owner, *everybody, name=CHOIR)
         suspended, admin = await make.suspended(session, rt), await make.admin(session, rt)
         cookie = await make.cookie(session, rt, owner)
         headers = {
@@ -69,9 +86,25 @@ async def populate(rt: Runtime) -> World:
             Who.OWNER_REVOKED: by_key(await make.revoked_key(session, rt, owner)),
             Who.CO_OWNER: by_key(await make.key(session, rt, co_owner)),
             Who.RECIPIENT: by_key(await make.key(session, rt, recipient)),
+            Who.MANAGER: by_key(await make.key(session, rt, manager)),
+            Who.MEMBER: by_key(await make.key(session, rt, member)),
+            Who.FORMER_MEMBER: by_key(await make.key(session, rt, former)),
             Who.OTHER: by_key(await make.key(session, rt, other)),
             Who.SUSPENDED: by_key(await make.key(session, rt, suspended)),
             Who.ADMIN: by_key(await make.key(session, rt, admin, *make.ALL)),
             Who.ADMIN_WITHOUT_SCOPE: by_key(await make.key(session, rt, admin)),
         }
-    return World(rt, owner, co_owner, recipient, other, suspended, admin, headers)
+    return World(
+        rt,
+        owner,
+        co_owner,
+        recipient,
+        other,
+        suspended,
+        admin,
+        manager,
+        member,
+        former,
+        crew,
+        headers,
+    )

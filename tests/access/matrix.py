@@ -10,7 +10,7 @@ from enum import Enum
 from secrets import token_hex
 from typing import Any
 
-from tests.access.identities import Who
+from tests.access.identities import CHOIR, Who
 from tests.conftest import START
 from tests.identity.issuer import logout_token
 
@@ -43,7 +43,11 @@ class Profile:
 
 _DEAD = {Who.OWNER_REVOKED: SIGN_IN, Who.SUSPENDED: SIGN_IN}
 _WEAK = {Who.OWNER_READ_ONLY: FORBIDDEN, Who.OWNER_UNPROVEN: FORBIDDEN}
-_NOT_MINE = (Who.CO_OWNER, Who.RECIPIENT, Who.OTHER, Who.ADMIN, Who.ADMIN_WITHOUT_SCOPE)
+_OF_THE_TEAM = (Who.MANAGER, Who.MEMBER)
+_NOT_MINE = (
+    *(Who.CO_OWNER, Who.RECIPIENT, *_OF_THE_TEAM, Who.FORMER_MEMBER),
+    *(Who.OTHER, Who.ADMIN, Who.ADMIN_WITHOUT_SCOPE),
+)
 
 OPEN = Profile(dict.fromkeys(Who, FINE))
 """Asks nobody who they are."""
@@ -75,11 +79,17 @@ NOBODY_S_WRITE = SIGNED_IN_WRITE.but(
     {who: HIDDEN for who, outcome in SIGNED_IN_WRITE.outcomes.items() if outcome is FINE}
 )
 """A body that names objects of nobody's."""
-OWNED_READ = SIGNED_IN_READ.but({Who.OTHER: HIDDEN, Who.ADMIN_WITHOUT_SCOPE: HIDDEN})
+OWNED_READ = SIGNED_IN_READ.but(
+    dict.fromkeys((Who.OTHER, Who.FORMER_MEMBER, Who.ADMIN_WITHOUT_SCOPE), HIDDEN)
+)
 """An object that has owners and is shared: all of them, and administrators."""
 OWNED_WRITE = OWNED_READ.but({**_WEAK, Who.RECIPIENT: SEEN})
-OWNED_TRANSFER = OWNED_WRITE.but({Who.CO_OWNER: SEEN})
+OWNED_TRANSFER = OWNED_WRITE.but(dict.fromkeys((Who.CO_OWNER, *_OF_THE_TEAM), SEEN))
 """The primary owner and administrators alone."""
+TEAM_READ = OWNED_READ.but(dict.fromkeys((Who.CO_OWNER, Who.RECIPIENT), HIDDEN))
+"""A team: its members, and administrators."""
+TEAM_WRITE = TEAM_READ.but({**_WEAK, Who.MEMBER: SEEN})
+"""Its managers, and administrators."""
 MADE_READ = PRIVATE_READ.but({Who.STRANGER: HIDDEN, Who.ADMIN: FINE})
 """A list: its maker's, and administrators'.
 
@@ -140,11 +150,6 @@ ROWS: dict[str, Row] = {
     "POST /auth/sign-in/{token}": Row(
         Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})
     ),  # the origin decides
-    "GET /auth/invitation/{token}": Row(OPEN_READ),
-    "POST /auth/invitation/{token}": Row(
-        Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE}),
-        form={"name": "From the matrix"},
-    ),  # the origin decides
     "POST /auth/sign-out": Row(OPEN_WRITE),
     "GET /auth/oidc/{issuer_name}": Row(OPEN),
     "GET /auth/oidc/{issuer_name}/callback": Row(
@@ -189,6 +194,12 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/links/{link_id}/owners": Row(OWNED_READ),
     "POST /api/v1/links/{link_id}/owners": Row(OWNED_WRITE, json={"email": "otto@example.com"}),
     "DELETE /api/v1/links/{link_id}/owners/{user_id}": Row(OWNED_WRITE),
+    "GET /api/v1/links/{link_id}/teams": Row(OWNED_READ),
+    "POST /api/v1/links/{link_id}/teams": Row(OWNED_WRITE, json={"team": CHOIR}),
+    "DELETE /api/v1/links/{link_id}/teams/{team_id}": Row(OWNED_WRITE),
+    "POST /app/links/{link_id}/teams": Row(OWNED_WRITE, form={"team": CHOIR}),
+    "POST /app/links/{link_id}/teams/transfer": Row(OWNED_TRANSFER, form={"team": CHOIR}),
+    "POST /app/links/{link_id}/teams/{team_id}/remove": Row(OWNED_WRITE),
     "POST /api/v1/links/{link_id}/transfer": Row(
         OWNED_TRANSFER, json={"email": "otto@example.com"}
     ),
@@ -368,6 +379,27 @@ ROWS: dict[str, Row] = {
     "POST /app/lists/{list_id}/delete": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/undo": Row(MADE_WRITE),
     "POST /app/lists/{list_id}/release": Row(MADE_WRITE),
+    # -- teams
+    "GET /api/v1/teams": Row(SIGNED_IN_READ),
+    "POST /api/v1/teams": Row(ADMIN_WRITE, json=lambda: {"name": f"matrix {token_hex(6)}"}),
+    "GET /api/v1/teams/{team_id}": Row(TEAM_READ),
+    "PATCH /api/v1/teams/{team_id}": Row(TEAM_WRITE, json={"name": "From the matrix"}),
+    "DELETE /api/v1/teams/{team_id}": Row(TEAM_WRITE),
+    "PUT /api/v1/teams/{team_id}/group": Row(ADMIN_WRITE, json={"issuer": "work", "group": "crew"}),
+    "DELETE /api/v1/teams/{team_id}/group": Row(ADMIN_WRITE),
+    "POST /app/teams/{team_id}/group": Row(ADMIN_WRITE, form={"issuer": "work", "group": "crew"}),
+    "GET /api/v1/teams/{team_id}/members": Row(TEAM_READ),
+    "POST /api/v1/teams/{team_id}/members": Row(TEAM_WRITE, json={"email": "otto@example.com"}),
+    "PATCH /api/v1/teams/{team_id}/members/{user_id}": Row(TEAM_WRITE, json={"role": "manager"}),
+    "DELETE /api/v1/teams/{team_id}/members/{user_id}": Row(TEAM_WRITE),
+    "GET /app/teams": Row(SIGNED_IN_READ),
+    "POST /app/teams": Row(ADMIN_WRITE, form=lambda: {"name": f"matrix {token_hex(6)}"}),
+    "GET /app/teams/{team_id}": Row(TEAM_READ),
+    "POST /app/teams/{team_id}": Row(TEAM_WRITE, form={"name": "From a form"}),
+    "POST /app/teams/{team_id}/delete": Row(TEAM_WRITE),
+    "POST /app/teams/{team_id}/members": Row(TEAM_WRITE, form={"email": "otto@example.com"}),
+    "POST /app/teams/{team_id}/members/{user_id}/role": Row(TEAM_WRITE, form={"role": "manager"}),
+    "POST /app/teams/{team_id}/members/{user_id}/remove": Row(TEAM_WRITE),
     # -- statistics
     "GET /api/v1/links/{link_id}/stats": Row(OWNED_READ),
     "GET /api/v1/links/{link_id}/stats/live": Row(OWNED_READ),
@@ -436,15 +468,6 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/admin/barred": Row(ADMIN_READ),
     "DELETE /api/v1/admin/barred/{barred_id}": Row(ADMIN_WRITE),
     "GET /app/admin/barred": Row(ADMIN_READ),
-    "GET /api/v1/admin/invitations": Row(ADMIN_READ),
-    "POST /api/v1/admin/invitations": Row(ADMIN_WRITE, json={"name": "From the matrix"}),
-    "POST /api/v1/admin/invitations/{invitation_id}/link": Row(ADMIN_WRITE),
-    "DELETE /api/v1/admin/invitations/{invitation_id}": Row(ADMIN_WRITE),
-    "GET /app/admin/invitations": Row(ADMIN_READ),
-    "POST /app/admin/invitations": Row(ADMIN_WRITE, form={"name": "From the matrix"}),
-    "POST /app/admin/invitations/{invitation_id}/link": Row(ADMIN_WRITE),
-    "POST /app/admin/invitations/{invitation_id}/revoke": Row(ADMIN_WRITE),
-    "POST /app/admin/people/{user_id}/signin-link": Row(ADMIN_WRITE),
     "POST /app/admin/barred/{barred_id}/allow": Row(ADMIN_WRITE),
     "GET /api/v1/admin/jobs": Row(ADMIN_READ),
     "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),

@@ -16,9 +16,7 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select
 
 from refract.identity import keys, sessions, tombstones
-from refract.identity.invitations.schemas import AccountInvitationCreate
-from refract.identity.invitations.service import create_invitation
-from refract.identity.models import LOCAL_ISSUER, AccountTombstone, BrowserSession, Scope, User
+from refract.identity.models import AccountTombstone, BrowserSession, Scope, User
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
 from refract.library.enrichment.types import EnrichmentProposal
@@ -44,6 +42,7 @@ from refract.reports.models import ReportReason
 from refract.reports.schemas import ReportCreate
 from refract.tags import personal_tags
 from refract.tags.models import SHARED_SPACE, Tag, TagAlias
+from refract.teams.models import Team, TeamRole
 from refract.web.static_files import static_digest
 from tests import make
 from tests.access.identities import World
@@ -102,33 +101,6 @@ async def a_sign_in_link(world: World) -> str:
         return (await sessions.create_signin_link(session, world.rt, world.owner)).rsplit("/", 1)[1]
 
 
-@object_for("/auth/invitation/{token}", absent="A" * 43)
-async def a_link_of_an_invitation(world: World) -> str:
-    async with world.rt.db.write() as session:
-        _, url = await create_invitation(
-            session, world.rt, world.admin, AccountInvitationCreate(name="Object")
-        )
-    assert url is not None
-    return url.rsplit("/", 1)[1]
-
-
-@object_for("/app/admin/invitations/{invitation_id}")
-@object_for("/api/v1/admin/invitations/{invitation_id}")
-async def an_invitation_to_join(world: World) -> str:
-    async with world.rt.db.write() as session:
-        row, _ = await create_invitation(
-            session, world.rt, world.admin, AccountInvitationCreate(name="Object")
-        )
-    return str(row.id)
-
-
-@object_for("/app/admin/people/{user_id}/signin-link#user_id")
-async def somebody_without_a_provider(world: World) -> str:
-    async with world.rt.db.write() as session:
-        name = f"object-{secrets.token_hex(6)}"
-        return str((await make.person(session, world.rt, name, issuer=LOCAL_ISSUER)).id)
-
-
 @object_for("digest", absent="0" * 10)
 async def a_static_digest(world: World) -> str:
     return static_digest()
@@ -164,7 +136,40 @@ async def _link(world: World) -> int:
         await links.share_link(
             session, Standing(world.owner.id), link.id, world.recipient.email, now
         )
+        await make.join(session, world.rt, world.crew, world.former)
+        chief = Standing(world.manager.id, is_admin=True)
+        await links.add_team(session, chief, link.id, world.crew.slug, now)
+        await make.leave(session, world.rt, world.crew, world.former)
         return link.id
+
+
+@object_for("/app/links/{link_id}/teams/{team_id}")
+@object_for("/api/v1/links/{link_id}/teams/{team_id}")
+async def a_team_of_the_link(world: World) -> str:
+    return str(world.crew.id)
+
+
+@object_for("team_id")
+async def a_team(world: World) -> str:
+    """The owner and the manager manage it; the former member has left."""
+    async with world.rt.db.write() as session:
+        name = f"object-{secrets.token_hex(6)}"
+        team = await make.team(
+            session, world.rt, world.owner, world.member, world.former, name=name
+        )
+        await make.join(session, world.rt, team, world.manager, TeamRole.MANAGER)
+        await make.leave(session, world.rt, team, world.former)
+        return str(team.id)
+
+
+@object_for("/app/teams/{team_id}/members/{user_id}")
+@object_for("/api/v1/teams/{team_id}/members/{user_id}")
+async def another_member(world: World) -> str:
+    async with world.rt.db.write() as session:
+        person = await make.person(session, world.rt, f"object-{secrets.token_hex(6)}")
+        team = await session.get_one(Team, int(world.made["team_id"]))
+        await make.join(session, world.rt, team, person)
+        return str(person.id)
 
 
 @object_for("/app/links/{link_id}/invitations/{invitation_id}")

@@ -73,6 +73,10 @@ def test_every_action_has_a_label() -> None:
         ("credentials.refused", "14 attempts", "14 attempts"),
         ("link.edited", "destination, tags", "Ziel, Tags"),
         ("link.owner_added", "owners added 12", "Eigentümer hinzugefügt: 12"),
+        ("link.owner_added", "teams added 12", "Team hinzugefügt: 12"),
+        ("team.member_added", "manager 12", "Manager: 12"),
+        ("team.member_removed", "by group 12", "Durch Gruppe: 12"),
+        ("team.member_removed", "12", "12"),
         (
             "link.transferred",
             "owners primary 13, owners removed 12",

@@ -9,8 +9,6 @@ from typing import Any
 
 from refract.admin.overview import InstanceOverview
 from refract.admin.pages.audit import AUDIT_LABELS
-from refract.admin.pages.invitations import PATH as INVITE_PATH
-from refract.admin.pages.invitations import ROLES, VALID_DAYS
 from refract.admin.queries import ClickFigures
 from refract.clicks.verify import ClickIntake, DayDifference, Reconciliation
 from refract.home.search import SearchHit, SearchKind
@@ -44,6 +42,9 @@ from refract.reports.models import ReportReason
 from refract.tags.models import Tag
 from refract.tags.pages import PALETTE
 from refract.tags.pages import SORT_CHOICES as TAG_SORTS
+from refract.teams.models import TeamRole
+from refract.teams.pages import ROLE_LABELS
+from refract.teams.schemas import TeamMemberOut, TeamOut
 from refract.web.api_docs import ApiError, ApiField, ApiOperation, ApiSection
 from refract.web.api_guides import load_guides
 from refract.web.api_snippets import LANGUAGES, ApiCall
@@ -282,7 +283,6 @@ def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
     facts |= {"quota": {"used": 12 * number, "limit": 50}, "held_at": None}
     return {
         "id": str(number),
-        "is_local": more.get("issuer") == "local",
         "name": name,
         "email": email,
         "created_at": NOW,
@@ -303,62 +303,12 @@ PEOPLE = [
     ),
     person(3, "", "", status="suspended", held_at=NOW),
 ]
-
-
-def invitation(number: int, name: str, email: str, state: str, **more: Any) -> dict[str, Any]:
-    return {
-        "id": str(number),
-        "name": name,
-        "email": email,
-        "role": "user",
-        "note": "",
-        "state": state,
-        "delivery": None,
-        "inviter": "Ada Lovelace",
-        "user_id": None,
-        "created_at": NOW,
-        "expires_at": NOW + timedelta(days=7),
-        "accepted_at": NOW,
-        **more,
-    }
-
-
-ACCOUNT_INVITATIONS: dict[str, Any] = {
-    "here": "people",
-    "is_allowed": True,
-    "sends_email": True,
-    "valid_days": VALID_DAYS,
-    "default_days": "7",
-    "roles": ROLES,
-    "invitations": [
-        invitation(1, "Grace Hopper", "grace@example.com", "pending", delivery="queued"),
-        invitation(2, HOSTILE, "x" * 60 + "@example.com", "pending", delivery="failed"),
-        invitation(3, "", "ann@example.com", "pending", delivery="sent", role="admin"),
-        invitation(4, "", "", "pending", inviter=HOSTILE),
-        invitation(5, "Ben", "", "accepted"),
-        invitation(6, "Cleo", "", "expired"),
-        invitation(7, "Dan", "", "revoked", role="admin"),
-    ],
-}
-NEW_LINK = {
-    "name": "Grace Hopper",
-    "url": "https://go.example.com/auth/invitation/" + "x" * 43,
-    "expires_at": NOW,
-}
-INVITED: dict[str, Any] = {
-    "action": "/auth/invitation/x",
-    "host": "go.example.com",
-    "inviter": "Ada Lovelace",
-    "invitation": invitation(1, "Grace", "grace@example.com", "pending", note=HOSTILE),
-    "name": "Grace",
-}
 BARRED = [{"id": "1", "reference": "4f3a0c11d2be", "user_id": "361890234523648", "created_at": NOW}]
 LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
 TURNING: dict[str, Any] = {
     "next_url": "/app/admin/people?cursor=x",
     "first_url": None,
     "today": "2026-03-14",
-    "links_allowed": True,
 }
 WRONG = {"name": "Give the key a name.", "confirm": "Type “delete” to confirm."}
 AUDIT = [
@@ -489,7 +439,37 @@ LINK_OUT: dict[str, Any] = {
     "flag_reason": "unchecked",
     "forward_query": True,
     "owners": OWNERS,
+    "teams": [
+        {"team_id": "5", "slug": "crew", "name": "Crew", "primary": True, "added_at": NOW},
+        {"team_id": "6", "slug": "hostile", "name": HOSTILE, "primary": False, "added_at": NOW},
+    ],
 }
+TEAMS = [
+    TeamOut(
+        id=5,
+        slug="crew",
+        name="Crew",
+        role=TeamRole.MANAGER,
+        members=2,
+        group=HOSTILE,
+        created_at=NOW,
+    ),
+    TeamOut(
+        id=6,
+        slug="x" * 50,
+        name=HOSTILE + "W" * 50,
+        role=None,
+        members=1,
+        group=None,
+        created_at=NOW,
+    ),
+]
+TEAM_MEMBERS = [
+    TeamMemberOut(user_id=number, name=name, email=f"{number}@example.com", role=role, added_at=NOW)
+    for number, (name, role) in enumerate(
+        [("Ada", TeamRole.MANAGER), (HOSTILE, TeamRole.MEMBER), ("W" * 40, TeamRole.MEMBER)], 1
+    )
+]
 INVITATIONS = [
     {
         "id": str(number),
@@ -555,6 +535,7 @@ LINK: dict[str, Any] = {
     "rights": RIGHTS,
     "versions": VERSIONS,
     "shares": [{"id": "3", "name": "Cleo", "email": "cleo@example.com"}],
+    "team_choices": [("crew", "Crew"), ("support", "Support")],
     "qr_url": "/roadmap.qr",
     "visibility_label": VISIBILITY_LABELS[Visibility.PUBLIC],
     "redirect_label": REDIRECT_LABELS[302],
@@ -736,6 +717,7 @@ def table(links: list[dict[str, Any]], q: str = "", **asked: Any) -> dict[str, A
         "sorts": [(sort.value, label) for sort, label in SORT_LABELS.items()],
         "visibilities": VISIBILITY_FILTER_CHOICES,
         "owners": [(owner.value, label) for owner, label in OWNER_LABELS.items()],
+        "teams": [("", VISIBILITY_FILTER_CHOICES[0][1]), ("crew", "Crew")] if links else [],
         "filter_url": lambda **changes: (
             "/app/links?" + "&".join(f"{name}={value}" for name, value in changes.items())
         ),
@@ -903,7 +885,8 @@ ALL_LINKS = [
         "title": link["title"],
         "destination": link["destination"],
         "status": link["state"],
-        "owners": [{"email": "ada@example.com"}] if number else [],
+        "owners": [{"email": "ada@example.com"}] if number > 1 else [],
+        "teams": [{"name": HOSTILE}] if number == 1 else [],
         "total_clicks": link["clicks"],
         "created_at": NOW,
     }
@@ -1240,19 +1223,6 @@ PAGES: dict[str, Page] = {
     ),
     "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),
-    "invitation": page("identity/invitation.html", "Invitation", **INVITED),
-    "invitation-wrong": page(
-        "identity/invitation.html",
-        "Invitation",
-        **INVITED | {"name": HOSTILE, "error": "Enter a name.", "inviter": ""},
-    ),
-    "invitation-signed-in": page(
-        "identity/invitation.html", "Invitation", signed_in=ADA, is_own=False, **INVITED
-    ),
-    "invitation-own": page(
-        "identity/invitation.html", "Invitation", signed_in=ADA, is_own=True, **INVITED
-    ),
-    "invitation-expired": page("identity/invitation_expired.html", "Invitation"),
     "onward": page("onward.html", "Opening /roadmap…", onward="#main"),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too many requests", SAM, **LIMITED),
@@ -1367,6 +1337,68 @@ PAGES: dict[str, Page] = {
         invitations=[],
         **TURNING,
     ),
+    "teams": page(
+        "teams/index.html",
+        "Teams",
+        ADA,
+        path="/app/teams",
+        teams=TEAMS,
+        roles=ROLE_LABELS,
+        may_create=True,
+        show="all",
+        sees_all=True,
+        **TURNING,
+    ),
+    "teams-none": page(
+        "teams/index.html",
+        "Teams",
+        SAM,
+        path="/app/teams",
+        teams=[],
+        roles=ROLE_LABELS,
+        may_create=False,
+        show="mine",
+        sees_all=False,
+        **TURNING,
+    ),
+    "teams-refused": page(
+        "teams/index.html",
+        "Teams",
+        SAM,
+        path="/app/teams",
+        teams=[],
+        roles=ROLE_LABELS,
+        may_create=True,
+        show="mine",
+        sees_all=False,
+        values={"name": "Crew", "slug": "crew"},
+        errors={"slug": "There is already a team with that handle."},
+        **TURNING,
+    ),
+    "team": page(
+        "teams/detail.html",
+        "Crew",
+        ADA,
+        path="/app/teams/5",
+        team=TEAMS[0],
+        members=TEAM_MEMBERS,
+        manages=True,
+        roles=ROLE_LABELS,
+        issuers=[("work", "Example ID")],
+        errors={"delete": "This team still owns links.", "email": "Nobody has that address."},
+    ),
+    "team-member": page(
+        "teams/detail.html",
+        "Crew",
+        SAM,
+        path="/app/teams/5",
+        team=TEAMS[0],
+        members=TEAM_MEMBERS,
+        manages=False,
+        roles=ROLE_LABELS,
+        issuers=[],
+        errors={"members": "A team needs a manager."},
+    ),
     "admin-people": page(
         "admin/people.html",
         "People",
@@ -1376,49 +1408,6 @@ PAGES: dict[str, Page] = {
         people=PEOPLE,
         q="",
         **TURNING,
-    ),
-    "admin-people-link": page(
-        "admin/people.html",
-        "People",
-        ADA,
-        path="/app/admin/people",
-        here="people",
-        people=PEOPLE,
-        q="",
-        signin_link=NEW_LINK,
-        **TURNING,
-    ),
-    "admin-invitations": page(
-        "admin/invitations.html",
-        "Invitations",
-        ADA,
-        path=INVITE_PATH,
-        **TURNING | ACCOUNT_INVITATIONS,
-    ),
-    "admin-invitations-new": page(
-        "admin/invitations.html",
-        "Invitations",
-        ADA,
-        path=INVITE_PATH,
-        new_link=NEW_LINK,
-        **TURNING | ACCOUNT_INVITATIONS,
-    ),
-    "admin-invitations-wrong": page(
-        "admin/invitations.html",
-        "Invitations",
-        ADA,
-        path=INVITE_PATH,
-        values={"name": HOSTILE, "email": "nonsense", "role": "admin", "valid_days": "1"},
-        errors={"email": "Enter an email address, like ada@example.com."},
-        problem="No.",
-        **TURNING | ACCOUNT_INVITATIONS | {"invitations": [], "sends_email": False},
-    ),
-    "admin-invitations-off": page(
-        "admin/invitations.html",
-        "Invitations",
-        ADA,
-        path=INVITE_PATH,
-        **TURNING | ACCOUNT_INVITATIONS | {"invitations": [], "is_allowed": False},
     ),
     "admin-barred": page(
         "admin/deleted_accounts.html",

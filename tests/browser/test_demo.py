@@ -73,6 +73,7 @@ PAGES = {
     "imports": "/app/library/imports",
     "search": "/app/search?q=queue",
     "tags": "/app/tags",
+    "teams": "/app/teams",
     "my tags": "/app/tags/mine",
     "rules": "/app/tags/rules",
     "settings": "/app/settings",

@@ -10,13 +10,13 @@ import pytest_asyncio
 from tests.access.matrix import ROWS
 from tests.conftest import prepare_template
 from tests.documented import operations_of
-from tests.errors import accounts, library, links, lists, repeated, stats
+from tests.errors import accounts, library, links, lists, repeated, stats, teams
 from tests.errors.common import COMMON
 from tests.errors.provoking import PROVOCATIONS
 from tests.errors.site import Asking, Site, open_site
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
-TABLES = (accounts, library, links, lists, repeated, stats)
+TABLES = (accounts, library, links, lists, repeated, stats, teams)
 """The modules that fill `PROVOCATIONS`."""
 OPERATIONS = [
     route
@@ -31,7 +31,8 @@ async def site(scratch: Path, tmp_path_factory: pytest.TempPathFactory) -> Async
     folder = tmp_path_factory.mktemp("errors")
     shutil.copyfile(scratch / "template.db", folder / "refract.db")
     limits = dict.fromkeys(("creates_per_hour", "captures_per_hour", "misses_per_minute"))
-    async with open_site(folder / "data", f"sqlite:///{folder / 'refract.db'}", **limits) as opened:
+    given = {**limits, "team_creation": "everyone"}
+    async with open_site(folder / "data", f"sqlite:///{folder / 'refract.db'}", **given) as opened:
         yield opened
 
 

@@ -263,6 +263,7 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
         "keys",
         "sessions",
         "audit",
+        "teams",
         "links",
         "invitations",
         "lists",

@@ -31,11 +31,11 @@ COMMAND_TARGETS: Final = {
     "keys": "keys:app",
     "links": "links:app",
     "lists": "lists:app",
+    "teams": "teams:app",
     "reports": "reports:app",
     "library": "library:app",
     "export": "import_export:export_app",
     "import": "import_export:import_app",
-    "users": "users:app",
     "admin": "admin:app",
 }
 """Each command's module, and the function or `app` (a group of commands) in it."""

@@ -1,12 +1,10 @@
-"""Email of invitations, and daily deletion of what has expired."""
+"""Daily deletion of expired sessions, audit entries, stored responses and idle buckets."""
 
 from datetime import time, timedelta
 from typing import ClassVar
 
 from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
-from refract.identity.invitations import jobs as invitation_jobs
-from refract.identity.invitations.service import delete_old_invitations
 from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import append_revocations
 from refract.jobs.handlers import handles
@@ -30,7 +28,6 @@ async def delete_expired_records(rt: Runtime, _job: DeleteExpiredRecords) -> Non
     now = rt.clock.now()
     async with rt.db.write() as session:
         await sessions.delete_expired_sessions(session, rt)
-        await delete_old_invitations(session, now)
     async with rt.db.write() as session:
         await audit.delete_old_entries(session, rt)
     async with rt.db.write() as session:
@@ -44,7 +41,7 @@ async def log_revocations(rt: Runtime, _job: LogRevocations) -> None:
     await append_revocations(rt)
 
 
-HANDLERS = (delete_expired_records, log_revocations, *invitation_jobs.HANDLERS)
+HANDLERS = (delete_expired_records, log_revocations)
 PERIODIC = (
     PeriodicJob(DeleteExpiredRecords(), daily=time(3, 0)),
     PeriodicJob(

@@ -122,3 +122,24 @@ class RenderLimit(SharedLimit):
             rt.settings.renders_per_minute,
             per=Phrase("per minute for images and feeds"),
         )
+
+
+ADDRESSES_PER_HOUR = 100
+
+
+class AddressLimit(SharedLimit):
+    """Email addresses that a user may enter per hour, because responses tell who has an account."""
+
+    def __init__(self, rt: Runtime) -> None:
+        super().__init__(
+            rt,
+            "address",
+            ADDRESSES_PER_HOUR,
+            per=Phrase("per hour for email addresses"),
+            seconds=3600,
+        )
+
+    async def charge_user(self, user_id: int, *, is_admin: bool) -> None:
+        """Count one address. Administrators see all accounts anyway, and are not limited."""
+        if not is_admin:
+            await self.charge(str(user_id))

@@ -10,10 +10,12 @@ from typing import Any, cast
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    ScalarSelect,
     Select,
     and_,
     bindparam,
     false,
+    func,
     not_,
     or_,
     select,
@@ -25,7 +27,8 @@ from refract.core.db.session import ReadSession
 from refract.identity.access import AccessRelation, AccessRight, is_allowed
 from refract.links.enums import LinkState, Visibility
 from refract.links.errors import LinkNotFound, NotOwner, PrimaryOwnerRequired
-from refract.links.models import Link, LinkOwner, LinkShare
+from refract.links.models import Link, LinkOwner, LinkShare, LinkTeam
+from refract.teams.models import TeamMember, TeamRole
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,12 +105,23 @@ def _select_access(*entities: type[Link], is_admin: bool) -> Select[*tuple[Any, 
     mine = and_(LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id)
     query = select(
         *entities,
-        LinkOwner.primary_link_id,
+        func.coalesce(LinkOwner.primary_link_id, _select_managed(user_id)),
         is_owned_by(user_id),
         is_shared_with(user_id),
         is_visible_to(LinkCaller(user_id, is_admin)),
     ).select_from(Link)
     return query.outerjoin(LinkOwner, mine).where(Link.id == bindparam("link_id"))
+
+
+def _select_managed(user_id: int) -> ScalarSelect[int]:
+    """Select the id of a link whose primary owner is a team that a user manages, else NULL."""
+    member = and_(
+        TeamMember.team_id == LinkTeam.team_id,
+        TeamMember.user_id == user_id,
+        TeamMember.role == TeamRole.MANAGER,
+    )
+    managed = select(LinkTeam.link_id).join(TeamMember, member)
+    return managed.where(LinkTeam.primary_link_id == Link.id).correlate(Link).scalar_subquery()
 
 
 _ACCESS = {
@@ -121,7 +135,7 @@ _LINK_WITH_ACCESS = {
 
 
 def is_owned_by(user_id: int) -> ColumnElement[bool]:
-    """Return the condition for links of a user.
+    """Return the condition for links of a user, also as a member of a team.
 
     Not with EXISTS: PostgreSQL would read all links of the user to look at some.
     """
@@ -129,6 +143,11 @@ def is_owned_by(user_id: int) -> ColumnElement[bool]:
         LinkOwner.link_id == Link.id, LinkOwner.user_id == user_id
     )
     return row.correlate(Link).scalar_subquery().is_not(None)
+
+
+def is_direct_owner() -> ColumnElement[bool]:
+    """Return the condition for rows of owners that are more than members of an owning team."""
+    return LinkOwner.through_team.is_not(true())
 
 
 def is_shared_with(user_id: int) -> ColumnElement[bool]:

@@ -8,7 +8,7 @@ from fastapi import Depends, Request
 from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
-from refract.limits.shared_limits import MissLimit
+from refract.limits.shared_limits import AddressLimit, MissLimit
 from refract.links import service
 from refract.links.access import LinkCaller
 from refract.links.enums import InvitedRole
@@ -56,7 +56,7 @@ async def invite_or_assign_owner(
     rt: Runtime, actor: Caller, link_id: int, email: str, role: InvitedRole
 ) -> InvitationCreated | LinkOut:
     """Invite someone to own a link; return the link where an administrator assigned it directly."""
-    await rt.singleton(service.AddressLimit).charge_caller(to_link_caller(actor))
+    await rt.singleton(AddressLimit).charge_user(actor.user.id, is_admin=actor.is_admin)
     now = rt.clock.now()
     async with rt.db.write() as session:
         offered = await service.invite_owner(

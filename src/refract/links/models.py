@@ -164,6 +164,9 @@ class LinkOwner(Model):
 
     `status`, `visibility` and `updated_at` repeat the link's columns, so that a user's links are
     filtered and sorted along an index. They only narrow a search: the link's own columns decide.
+
+    The members of a team that owns a link have a row each, with `through_team`, so that every list
+    finds their links along the same indexes. `links.service.teams` writes and deletes these rows.
     """
 
     __tablename__ = "link_owners"
@@ -191,6 +194,37 @@ class LinkOwner(Model):
     status: Mapped[str | None] = mapped_column(String(10))
     visibility: Mapped[str | None] = mapped_column(String(10))
     updated_at: Mapped[datetime | None]
+    through_team: Mapped[bool | None]  # only as a member of a team in `LinkTeam`
+
+    @property
+    def is_primary(self) -> bool:
+        return self.primary_link_id is not None
+
+
+class LinkTeam(Model):
+    """A team that owns a link. `primary_link_id` is as in `LinkOwner`.
+
+    A link has one primary owner: a user there, or a team here.
+    """
+
+    __tablename__ = "link_teams"
+    __table_args__ = (
+        UniqueConstraint("primary_link_id"),
+        CheckConstraint(
+            "primary_link_id IS NULL OR primary_link_id = link_id", name="primary_link_id"
+        ),
+        Index("ix_link_teams_team", "team_id", "link_id"),
+    )
+
+    link_id: Mapped[int] = mapped_column(
+        ForeignKey("links.id"), primary_key=True, autoincrement=False
+    )
+    team_id: Mapped[int] = mapped_column(
+        ForeignKey("teams.id"), primary_key=True, autoincrement=False
+    )
+    primary_link_id: Mapped[int | None]
+    added_by: Mapped[int | None]
+    created_at: Mapped[datetime]
 
     @property
     def is_primary(self) -> bool:

@@ -99,6 +99,16 @@ class LinkOwnerOut(OutputSchema):
     added_at: datetime
 
 
+class LinkTeamOut(OutputSchema):
+    """A team that owns a link. Its members are co-owners."""
+
+    team_id: Id
+    slug: str
+    name: str
+    primary: bool = Field(description="Whether it's the primary owner: its managers may transfer.")
+    added_at: datetime
+
+
 class LinkShareOut(OutputSchema):
     """A user whom a link is shared with."""
 
@@ -172,6 +182,7 @@ class LinkOut(OutputSchema):
     forward_query: bool
     version: int
     owners: list[LinkOwnerOut]
+    teams: list[LinkTeamOut]
 
 
 class LinksPage(OutputSchema):
@@ -231,6 +242,23 @@ class PersonIn(InputSchema):
     email: Annotated[
         str, StringConstraints(strip_whitespace=True, min_length=3, max_length=255)
     ] = Field(examples=["ada@example.com"])
+
+
+class LinkTeamIn(InputSchema):
+    """A team of the caller's, by its handle."""
+
+    team: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=50)] = (
+        Field(examples=["marketing"])
+    )
+    primary: bool = Field(
+        default=False,
+        description="Make it the primary owner. Only the primary owner may do this.",
+    )
+
+
+class LinkTeamList(OutputSchema):
+    items: list[LinkTeamOut]
+    next_cursor: str | None = None
 
 
 class OwnerList(OutputSchema):

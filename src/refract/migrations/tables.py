@@ -5,7 +5,6 @@ from refract.clicks.archive import models as analytics_archive
 from refract.core.db.types import Model
 from refract.core.worker_ids import WorkerId
 from refract.identity import models as identity
-from refract.identity.invitations import models as identity_invitations
 from refract.jobs import models as jobs
 from refract.library import models as library
 from refract.library import models as library_quota
@@ -19,6 +18,7 @@ from refract.migrations.models import SchemaRequirement
 from refract.names import models as names
 from refract.reports import models as reports
 from refract.tags import models as tags
+from refract.teams import models as teams
 from refract.web import models as web
 
 metadata = Model.metadata
@@ -66,7 +66,6 @@ __all__ = [
     "analytics",
     "analytics_archive",
     "identity",
-    "identity_invitations",
     "jobs",
     "library",
     "library_imports",
@@ -82,5 +81,6 @@ __all__ = [
     "names",
     "reports",
     "tags",
+    "teams",
     "web",
 ]

@@ -30,10 +30,6 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "credentials.refused": lazy_gettext("Invalid credentials refused"),
     "domain.blocked": lazy_gettext("Domain blocked"),
     "domain.unblocked": lazy_gettext("Domain unblocked"),
-    "invitation.accepted": lazy_gettext("Invitation accepted"),
-    "invitation.created": lazy_gettext("Person invited"),
-    "invitation.link_renewed": lazy_gettext("Invitation link replaced"),
-    "invitation.revoked": lazy_gettext("Invitation revoked"),
     "job.retried": lazy_gettext("Job retried"),
     "key.created": lazy_gettext("API key created"),
     "key.revoked": lazy_gettext("API key revoked"),
@@ -93,6 +89,14 @@ AUDIT_LABELS: dict[str, LazyText] = {
     "tag.changed": lazy_gettext("Tag changed"),
     "tag.deleted": lazy_gettext("Tag deleted"),
     "tag.merged": lazy_gettext("Tag merged"),
+    "team.changed": lazy_gettext("Team renamed"),
+    "team.created": lazy_gettext("Team created"),
+    "team.deleted": lazy_gettext("Team deleted"),
+    "team.group_changed": lazy_gettext("Group of a team changed"),
+    "team.left": lazy_gettext("Left a team"),
+    "team.member_added": lazy_gettext("Team member added"),
+    "team.member_removed": lazy_gettext("Team member removed"),
+    "team.role_changed": lazy_gettext("Role in a team changed"),
 }
 
 

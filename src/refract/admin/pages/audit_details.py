@@ -34,12 +34,14 @@ _VALUE_LABELS: Final[dict[str, LazyText]] = {
 _ORIGIN_LABELS: Final[dict[str, LazyText]] = {
     "command line": lazy_gettext("Command line"),
     "one-time link": lazy_gettext("One-time link"),
-    "invitation": lazy_gettext("Invitation"),
 }
 _LINK_PHRASES: Final = (
     mark("owners added {user_id}"),
     mark("owners removed {user_id}"),
     mark("owners primary {user_id}"),
+    mark("teams added {team_id}"),
+    mark("teams removed {team_id}"),
+    mark("teams primary {team_id}"),
     mark("shares added {user_id}"),
     mark("shares removed {user_id}"),
 )
@@ -51,6 +53,11 @@ _REFUSAL_PHRASES: Final = (
     mark("{prefix} from {network}: {count}"),
 )
 _INVITED: Final = (mark("owner {user_id}"), mark("primary {user_id}"))
+_TEAM_PHRASES: Final = (
+    mark("member {user_id}"),
+    mark("manager {user_id}"),
+    mark("by group {user_id}"),
+)
 _ENDED: Final = re.compile(r"(\d{1,9}) by (.+), back-channel")
 _REFUSED: Final = re.compile(r"(\d{1,9}) attempts?: (.+)")
 
@@ -103,7 +110,6 @@ _TRANSLATORS: Final[dict[str, Callable[[str], str]]] = {
     "profile.changed": _translate_words(_PROFILE_LABELS),
     "role.changed": _translate_words(_VALUE_LABELS),
     "status.changed": _translate_words(_VALUE_LABELS),
-    "invitation.created": _translate_words(_VALUE_LABELS),
     "plan.changed": _translate_words(_VALUE_LABELS),
     "signed_in": _translate_words(_ORIGIN_LABELS),
     "key.created": _translate_words(_ORIGIN_LABELS),
@@ -111,4 +117,8 @@ _TRANSLATORS: Final[dict[str, Callable[[str], str]]] = {
     "sessions.ended": _translate_ended_sessions,
     "credentials.refused": _translate_refusals,
     "link.owner_invited": lambda detail: translate_filled(detail, _INVITED),
+    **dict.fromkeys(
+        ("team.member_added", "team.member_removed", "team.role_changed"),
+        lambda detail: translate_filled(detail, _TEAM_PHRASES),
+    ),
 }

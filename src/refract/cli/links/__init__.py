@@ -20,6 +20,7 @@ COMMAND_TARGETS: Final = {
     "undo": "links.lifecycle:undo",
     "names": "links.edit:names_app",
     "owners": "links.edit:owners_app",
+    "teams": "links.teams:app",
 }
 
 app = typer.Typer(

@@ -74,6 +74,10 @@ def list_links(
     visibility: Annotated[
         Visibility | None, typer.Option("--visibility", help="Only links with this visibility.")
     ] = None,
+    team: Annotated[
+        str | None,
+        typer.Option("--team", help="Only links of the team with this handle.", metavar="TEAM"),
+    ] = None,
     sort: Annotated[
         LinkSort, typer.Option("--sort", help="Sort order, newest or highest first.")
     ] = LinkSort.CREATED,
@@ -94,6 +98,7 @@ def list_links(
         q=search,
         sort=sort,
         visibility=visibility,
+        team=team,
     )
 
     async def run(rt: Runtime) -> LinkListing:

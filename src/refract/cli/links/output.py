@@ -48,6 +48,7 @@ def print_link(link: LinkOut) -> None:
         f"{owner.email or owner.name}{'' if owner.primary else ' (co-owner)'}"
         for owner in link.owners
     )
+    teams = ", ".join(f"{team.name}{'' if team.primary else ' (co-owner)'}" for team in link.teams)
     rows = {
         "short URL": link.short_url,
         "destination": to_ascii_url(link.destination),
@@ -75,7 +76,9 @@ def print_link(link: LinkOut) -> None:
     )
     table.add_row("created", format_time(link.created_at))
     table.add_row("updated", f"{format_time(link.updated_at)} (version {link.version})")
-    table.add_row("owners", make_safe_text(owners, 2048))
+    for heading, names in (("owners", owners), ("teams", teams)):
+        if names:
+            table.add_row(heading, make_safe_text(names, 2048))
     table.add_row("id · code", f"{link.id} · {link.code}")
     if link.flagged:
         table.add_row("flagged", str(link.flag_reason))

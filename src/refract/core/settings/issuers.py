@@ -96,6 +96,12 @@ class Issuer(BaseModel):
     Default: everyone whom the provider lets in.
     """
 
+    groups_claim: str | None = Field(default=None, min_length=1, max_length=255)
+    """The claim with a user's groups, such as `groups`, whose values teams can follow.
+
+    Default: none. Many providers send it only for a further scope.
+    """
+
     algorithms: Annotated[tuple[SignatureAlgorithm, ...], NoDecode] = (
         "RS256",
         "ES256",

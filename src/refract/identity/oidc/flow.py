@@ -221,7 +221,9 @@ async def _verify_identity(
         )
     except tokens.TokenRefused as exc:
         raise SignInFailed(why=Phrase("the provider's token couldn't be verified.")) from exc
-    if "email" in token.claims or access is None or discovery.userinfo_endpoint is None:
+    groups = provider.issuer.groups_claim
+    is_complete = "email" in token.claims and (groups is None or groups in token.claims)
+    if is_complete or access is None or discovery.userinfo_endpoint is None:
         return token.claims
     return token.claims | await _fetch_userinfo(
         provider, discovery.userinfo_endpoint, access, token.claims["sub"]
@@ -231,7 +233,10 @@ async def _verify_identity(
 async def _fetch_userinfo(
     provider: OidcProvider, url: str, access_token: str, subject: str
 ) -> tokens.Claims:
-    """Return name and email where the ID token lacks them. A failure does not stop the sign-in."""
+    """Return name, email and groups where the ID token lacks one of them.
+
+    A failure does not stop the sign-in.
+    """
     try:
         userinfo = await provider.request_json(
             "GET", url, headers={"Authorization": f"Bearer {access_token}"}
@@ -248,8 +253,9 @@ async def _fetch_userinfo(
         "family_name",
         "preferred_username",
         "picture",
+        provider.issuer.groups_claim,
     )
-    return {name: userinfo[name] for name in profile if name in userinfo}
+    return {name: userinfo[name] for name in profile if name is not None and name in userinfo}
 
 
 def _add_query(url: str, params: dict[str, str]) -> str:

@@ -114,6 +114,10 @@ async def list_links(
     visibility: Annotated[
         Visibility | None, Query(description="Only links with this visibility.")
     ] = None,
+    team: Annotated[
+        str | None,
+        Query(max_length=50, description="Only links that the team with this handle owns."),
+    ] = None,
 ) -> LinksPage:
     """List your links, links shared with you, public links, or for administrators all of them.
 
@@ -122,7 +126,9 @@ async def list_links(
     if owner == OwnerFilter.ALL and not actor.is_admin:
         raise AdminRequired
     tags = tuple(tag or ())
-    filters = LinkFilter(owner, status, tags, q, sort, created_after, created_before, visibility)
+    filters = LinkFilter(
+        owner, status, tags, q, sort, created_after, created_before, visibility, team
+    )
     now = rt.clock.now()
     async with rt.db.read() as session:
         page = await queries.load_links_page(

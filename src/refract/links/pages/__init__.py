@@ -9,6 +9,7 @@ from refract.links.pages import (
     people,
     preview,
     tags,
+    teams,
     views,
 )
 from refract.links.pages.editor import render_form
@@ -22,6 +23,7 @@ ROUTERS = (
     editor.router,
     preview.router,
     people.router,
+    teams.router,
     invitations.router,
     tags.router,
     detail.router,

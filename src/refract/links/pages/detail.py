@@ -24,6 +24,7 @@ from refract.links.pages.link_rows import find_saved_items, get_stats_source
 from refract.links.pages.steps import STEPS, UNDOABLE_STEPS
 from refract.links.queries import LinkCard
 from refract.links.schemas import LinkOut
+from refract.teams.queries import list_own_teams
 from refract.web import flash
 from refract.web.dependencies import Rt, page_router
 from refract.web.i18n import gettext, mark, translate_error
@@ -31,8 +32,17 @@ from refract.web.return_path import get_referring_path
 
 router = page_router()
 MAX_VERSIONS = 20
-FORM_TABS = {"name": "settings", "transfer": "settings", "owner": "people", "share": "people"}
+FORM_TABS = {
+    "name": "settings",
+    "transfer": "settings",
+    "team_transfer": "settings",
+    "owner": "people",
+    "team": "people",
+    "share": "people",
+}
 """The tab of each form, by the field that its errors belong to."""
+TEAM_TABS = ("settings", "people")
+"""Tabs with a choice of the caller's teams."""
 
 
 @router.get("/app/links/{link_id}")
@@ -100,6 +110,7 @@ async def render_link(
             request, tabs, context.get("errors", {}), is_template=bool(dry_run["usage"])
         )
         tab_context = await _load_tab(session, rt, tab, card, access)
+        own_teams = await list_own_teams(session, actor.user.id) if tab in TEAM_TABS else []
     out = card.to_schema(
         rt.settings.public_url,
         rt.clock.now(),
@@ -122,6 +133,7 @@ async def render_link(
         tabs=tabs,
         tab=tab,
         shown=figures,
+        team_choices=[(team.slug, team.name) for team in own_teams],
         **_describe_link(out, name, access),
         **tab_context,
         **context,

@@ -1,6 +1,6 @@
 """The table of links: filters, search, sorting, saved views and export."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from functools import partial
@@ -27,6 +27,8 @@ from refract.links.pages.views import (
     read_table_options,
 )
 from refract.links.queries import CLICK_SORTS, LinkFilter, LinkSort, OwnerFilter
+from refract.teams.models import Team
+from refract.teams.queries import list_own_teams
 from refract.web.dependencies import CursorParam, Rt, page_router
 from refract.web.i18n import gettext, lazy_gettext
 from refract.web.tables import DENSITY_LABELS, QueryParameters, build_filter_url, toggle_value
@@ -68,6 +70,7 @@ def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
     owner: OwnerFilter = OwnerFilter.ME,
     sort: LinkSort = LinkSort.CREATED,
     visibility: Visibility | Literal[""] | None = None,
+    team: Annotated[str, Query(max_length=50)] = "",
     since: DateText = "",
     until: DateText = "",
 ) -> LinkFilter:
@@ -87,6 +90,7 @@ def parse_filters(  # noqa: PLR0913, PLR0917 - each filter is one
         created_after=_parse_day(since, zone),
         created_before=last,
         visibility=visibility or None,
+        team=team or None,
     )
 
 
@@ -169,6 +173,7 @@ async def _load_page(
         rows = await load_rows(session, rt, get_stats_source(request), page.items, stats=has_stats)
         counts = await queries.count_links(session, caller, filters, now)
         invited = await queries.count_invitations(session, actor.user.id, now)
+        teams = await list_own_teams(session, actor.user.id)
     return page.next_cursor, {
         "links": rows,
         "states": [
@@ -181,7 +186,16 @@ async def _load_page(
         "max_counted": queries.MAX_COUNTED,
         "tags": counts.tags,
         "invitations_waiting": invited,
+        "teams": _build_team_choices(teams, filters.team),
     }
+
+
+def _build_team_choices(teams: Sequence[Team], chosen: str | None) -> list[tuple[str, str]]:
+    """Return the choices of the filter by team; none for a user without teams."""
+    found = {team.slug: team.name for team in teams}
+    if chosen is not None:
+        found.setdefault(chosen, chosen)
+    return [("", gettext("Any")), *found.items()] if found else []
 
 
 def _build_choices(actor: Caller, owner: OwnerFilter) -> dict[str, Any]:
@@ -206,6 +220,7 @@ def _query_params(filters: LinkFilter, since: str, until: str) -> QueryParameter
         "status": filters.status,
         "tag": filters.tags,
         "visibility": filters.visibility,
+        "team": filters.team,
         "since": since if filters.created_after else None,
         "until": until if filters.created_before else None,
         "owner": filters.owner if filters.owner != OwnerFilter.ME else None,

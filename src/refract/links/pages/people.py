@@ -15,6 +15,7 @@ from refract.core.schemas import Id
 from refract.identity.access import AccessRight
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import WriteCaller
+from refract.limits.shared_limits import AddressLimit
 from refract.links import queries, service
 from refract.links.access import LinkCaller
 from refract.links.dependencies import (
@@ -54,7 +55,7 @@ async def add_name(
             await service.add_name(session, space, to_link_caller(actor), link_id, new_name)
         return gettext("Added /{name}", name=new_name)
 
-    return await _run_and_respond(request, actor, rt, link_id, work(), "name", {"name": name})
+    return await run_and_respond(request, actor, rt, link_id, work(), "name", {"name": name})
 
 
 @router.post("/app/links/{link_id}/names/{name}/release")
@@ -66,7 +67,7 @@ async def release_name(
             await service.release_name(session, space, to_link_caller(actor), link_id, name)
         return gettext("Removed /{name}", name=name)
 
-    return await _run_and_respond(request, actor, rt, link_id, work(), "name", {})
+    return await run_and_respond(request, actor, rt, link_id, work(), "name", {})
 
 
 @router.post("/app/links/{link_id}/owners")
@@ -170,7 +171,7 @@ async def revert_link(
             )
         return gettext("Restored version {version}", version=version)
 
-    return await _run_and_respond(
+    return await run_and_respond(
         request, actor, rt, link_id, work(), "step", {}, undo=f"/app/links/{link_id}/undo"
     )
 
@@ -215,7 +216,7 @@ async def _invite_owner(  # noqa: PLR0913, PLR0917 - the request, the person and
             email=person.email,
         )
 
-    return await _run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
+    return await run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
 
 
 async def _add_person(  # noqa: PLR0913, PLR0917 - the same
@@ -232,12 +233,12 @@ async def _add_person(  # noqa: PLR0913, PLR0917 - the same
 
     async def work() -> str:
         person = PersonIn(email=email)
-        await rt.singleton(service.AddressLimit).charge_caller(to_link_caller(actor))
+        await rt.singleton(AddressLimit).charge_user(actor.user.id, is_admin=actor.is_admin)
         async with rt.db.write() as session:
             await step(session, to_link_caller(actor), link_id, person.email, rt.clock.now())
         return gettext(done, email=person.email)
 
-    return await _run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
+    return await run_and_respond(request, actor, rt, link_id, work(), field, {field: email})
 
 
 async def _remove_person(  # noqa: PLR0913, PLR0917 - the same
@@ -259,10 +260,10 @@ async def _remove_person(  # noqa: PLR0913, PLR0917 - the same
             await step(session, to_link_caller(actor), link_id, user_id, rt.clock.now())
         return message
 
-    return await _run_and_respond(request, actor, rt, link_id, work(), field, {}, then=then)
+    return await run_and_respond(request, actor, rt, link_id, work(), field, {}, then=then)
 
 
-async def _run_and_respond(  # noqa: PLR0913 - the work, and the page that follows it
+async def run_and_respond(  # noqa: PLR0913 - the work, and the page that follows it
     request: Request,
     actor: Caller,
     rt: Runtime,

@@ -27,7 +27,7 @@ COLUMN_LABELS: Final = {
     "created": lazy_gettext("Created"),
 }
 DEFAULT_COLUMNS: Final = ("tags", "clicks", "created")
-VIEW_KEYS: Final = ("q", "status", "tag", "visibility", "since", "until", "owner", "sort")
+VIEW_KEYS: Final = ("q", "status", "tag", "visibility", "team", "since", "until", "owner", "sort")
 ViewName = Annotated[str, Form(max_length=200)]
 ViewQuery = Annotated[str, Form(max_length=2000)]
 

@@ -33,7 +33,7 @@ from refract.core.text import fold_text
 from refract.links.access import LinkCaller, is_owned_by, is_shared_with, is_visible_to
 from refract.links.enums import LinkState, Visibility
 from refract.links.errors import UnsupportedSort
-from refract.links.models import Link, LinkOwner, LinkShare, LinkTag, LinkTotals
+from refract.links.models import Link, LinkOwner, LinkShare, LinkTag, LinkTeam, LinkTotals
 from refract.links.queries import candidates
 from refract.links.queries.links import is_in_state
 from refract.links.queries.ordering import (
@@ -51,6 +51,7 @@ from refract.links.queries.ordering import (
 )
 from refract.tags.grammar import slugify
 from refract.tags.queries import find_shared_tags
+from refract.teams.queries import find_team_id
 
 MAX_QUERY_WORDS = 8
 
@@ -74,6 +75,8 @@ class LinkFilter:
     created_after: datetime | None = None
     created_before: datetime | None = None
     visibility: Visibility | None = None
+    team: str | None = None
+    """The handle of a team that owns the links."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,7 @@ class _LinkQuery:
     now: datetime
     words: Sequence[str]
     tag_ids: Sequence[int]
+    team_id: int | None = None
     few: Select[int] | None = None
     """All links that can match, if they are few."""
     extra_ids: Sequence[int] = ()
@@ -130,11 +134,10 @@ async def load_links_page(
         raise UnsupportedSort(sort=filters.sort)
     bound = [caller.user_id, caller.is_admin, asdict(filters)]
     position = cursors.decode(bound, cursor) if cursor else None
-    tag_ids = await _find_tag_ids(session, filters.tags)
-    if tag_ids is None:
+    looked_up = await _look_up(session, caller, filters, now)
+    if looked_up is None:
         return Page([], None)
-    words = fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
-    query = await _plan(session, _LinkQuery(caller, filters, now, words, tag_ids))
+    query = await _plan(session, looked_up)
     if query.few is not None:
         rows = await _read_few(session, query, query.few, position, limit + 1)
     else:
@@ -154,12 +157,11 @@ async def select_matching(
 
     None if no link can match. At most as many queries as `load_links_page` needs to plan a page.
     """
-    tag_ids = await _find_tag_ids(session, filters.tags)
-    if tag_ids is None:
-        return None
-    words = fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
     anywhere = replace(filters, status=None, sort=LinkSort.CREATED)
-    query = await _plan(session, _LinkQuery(caller, anywhere, now, words, tag_ids))
+    looked_up = await _look_up(session, caller, anywhere, now)
+    if looked_up is None:
+        return None
+    query = await _plan(session, looked_up)
     state = case(*((is_in_state(state, now), literal(state.value)) for state in LinkState))
     statement = select(Link.id.label("link_id"), state.label("state"))
     order: SortColumn = Link.id
@@ -173,6 +175,18 @@ async def select_matching(
     return statement.order_by(order.desc()).limit(limit)
 
 
+async def _look_up(
+    session: ReadSession, caller: LinkCaller, filters: LinkFilter, now: datetime
+) -> _LinkQuery | None:
+    """Look up the tags and the team of a filter. None if one of them does not exist."""
+    tag_ids = await _find_tag_ids(session, filters.tags)
+    team_id = await find_team_id(session, filters.team) if filters.team else None
+    if tag_ids is None or (filters.team and team_id is None):
+        return None
+    words = fold_text(filters.q or "").split()[:MAX_QUERY_WORDS]
+    return _LinkQuery(caller, filters, now, words, tag_ids, team_id)
+
+
 async def _plan(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
     """Find out whether few links can match, and which links the copies do not lead to."""
     late: Sequence[int] | None = ()
@@ -181,7 +195,7 @@ async def _plan(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
         query = replace(query, knows_late=late is not None, extra_ids=late or ())
     if _is_in_order(query):
         return query
-    for found in _list_candidates(query):
+    for found in (*_list_team_candidates(query), *_list_candidates(query)):
         if await candidates.are_few(session, found):
             return replace(query, few=found)
     if query.is_own and (query.tag_ids or query.filters.sort in CLICK_SORTS):
@@ -207,11 +221,17 @@ async def _plan_by_owner(session: ReadSession, query: _LinkQuery) -> _LinkQuery:
 def _is_in_order(query: _LinkQuery) -> bool:
     """Return whether an index has exactly the links of a filter, in the order of the list."""
     filters = query.filters
-    if filters.sort != LinkSort.CREATED or query.words or query.tag_ids:
+    if filters.sort != LinkSort.CREATED or query.words or query.tag_ids or query.team_id:
         return False
     if filters.status == LinkState.ON_HOLD:
         return False
     return filters.status is None or filters.visibility is None
+
+
+def _list_team_candidates(query: _LinkQuery) -> list[Select[int]]:
+    if query.team_id is None:
+        return []
+    return [_narrow_range(query, candidates.select_of_team(query.team_id))]
 
 
 def _list_candidates(query: _LinkQuery) -> list[Select[int]]:
@@ -329,6 +349,9 @@ def _build_conditions(query: _LinkQuery, *, any_state: bool = False) -> list[Col
         # Not by a join or EXISTS: databases would start from all links with the tag.
         tagged = (LinkTag.link_id == Link.id, LinkTag.tag_id == tag_id)
         conditions.append(select(LinkTag.link_id).where(*tagged).scalar_subquery().is_not(None))
+    if query.team_id is not None:
+        owned = (LinkTeam.link_id == Link.id, LinkTeam.team_id == query.team_id)
+        conditions.append(select(LinkTeam.link_id).where(*owned).scalar_subquery().is_not(None))
     if filters.status:
         conditions.append(is_in_state(filters.status, query.now))
     elif not any_state:

@@ -25,7 +25,7 @@ from refract.core.db.bulk import MAX_PARAMETERS
 from refract.core.db.session import ReadSession
 from refract.identity.models import User
 from refract.links.enums import LinkState, Visibility
-from refract.links.models import Link, LinkOwner, LinkShare, LinkTag, LinkTotals
+from refract.links.models import Link, LinkOwner, LinkShare, LinkTag, LinkTeam, LinkTotals
 
 MAX_CANDIDATES = MAX_PARAMETERS
 """Links that are sorted for a page, at most."""
@@ -96,6 +96,11 @@ def select_tagged(tag_id: int, owner_id: int | None = None) -> Select[int]:
     """Select links with a tag, of all users or of one primary owner."""
     query = select(LinkTag.link_id).where(LinkTag.tag_id == tag_id)
     return query if owner_id is None else query.where(LinkTag.owner_id == owner_id)
+
+
+def select_of_team(team_id: int) -> Select[int]:
+    """Select the links that a team owns."""
+    return select(LinkTeam.link_id).where(LinkTeam.team_id == team_id)
 
 
 def select_held() -> Select[int]:

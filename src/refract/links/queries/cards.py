@@ -5,18 +5,20 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, cast
 
-from sqlalchemy import BindParameter, bindparam, select
+from sqlalchemy import BindParameter, Select, bindparam, null, select, union_all
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession
 from refract.identity.models import User, get_public_name
+from refract.links.access import is_direct_owner
 from refract.links.enums import FlagReason
-from refract.links.models import Link, LinkOwner, LinkTag, LinkTotals
-from refract.links.schemas import LinkOut, LinkOwnerOut, RedirectStatus
+from refract.links.models import Link, LinkOwner, LinkTag, LinkTeam, LinkTotals
+from refract.links.schemas import LinkOut, LinkOwnerOut, LinkTeamOut, RedirectStatus
 from refract.names.enums import NameTarget
 from refract.names.queries import list_names
 from refract.tags.models import Tag
+from refract.teams.models import Team
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,26 @@ class OwnerDetails:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerTeam:
+    """A team that owns a link, as shown on its page."""
+
+    team_id: int
+    slug: str
+    name: str
+    primary: bool
+    added_at: datetime
+
+    def to_schema(self) -> LinkTeamOut:
+        return LinkTeamOut(
+            team_id=self.team_id,
+            slug=self.slug,
+            name=self.name,
+            primary=self.primary,
+            added_at=self.added_at,
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class LinkCard:
     """A link with its names, tags, owners and totals."""
 
@@ -60,6 +82,7 @@ class LinkCard:
     totals: LinkClickTotals = field(default_factory=LinkClickTotals)
     tag_ids: Sequence[int] = ()
     """The ids of the tags, in the same order."""
+    teams: Sequence[OwnerTeam] = ()
 
     def to_schema(
         self, base_url: str, now: datetime, *, stats: bool = True, managing: bool = True
@@ -92,6 +115,7 @@ class LinkCard:
             forward_query=link.forward_query,
             version=link.version,
             owners=[owner.to_schema(managing=managing) for owner in self.owners],
+            teams=[team.to_schema() for team in self.teams],
         )
 
 
@@ -111,9 +135,10 @@ async def load_cards(session: ReadSession, links: Sequence[Link]) -> list[LinkCa
             link,
             names[link.id],
             list(tags[link.id].values()),
-            owners[link.id],
+            owners[link.id][0],
             totals.get(link.id, LinkClickTotals()),
             list(tags[link.id]),
+            owners[link.id][1],
         )
         for link in links
     ]
@@ -143,36 +168,61 @@ _TAGS = PreparedSelect(
 
 async def _load_owners(
     session: ReadSession, link_ids: Collection[int]
-) -> dict[int, list[OwnerDetails]]:
-    """Return the owners of each link, the primary one first, then by time."""
-    found: dict[int, list[OwnerDetails]] = {link_id: [] for link_id in link_ids}
+) -> dict[int, tuple[list[OwnerDetails], list[OwnerTeam]]]:
+    """Return the owners and teams of each link, the primary one first, then by time."""
+    found: dict[int, tuple[list[OwnerDetails], list[OwnerTeam]]] = {
+        link_id: ([], []) for link_id in link_ids
+    }
     for batch in iter_batches(sorted(link_ids)):
-        for link_id, primary, added_at, user_id, *names, email in await session.fetch(
+        for link_id, primary, added_at, number, *names, email, slug in await session.fetch(
             _OWNERS, link_ids=batch
         ):
-            name = get_public_name(*names)
-            owner = OwnerDetails(user_id, name, email, primary is not None, added_at)
-            found[link_id].append(owner)
-    for owners in found.values():
+            owners, teams = found[link_id]
+            if slug is None:
+                name = get_public_name(*names)
+                owners.append(OwnerDetails(number, name, email, primary is not None, added_at))
+            else:
+                teams.append(OwnerTeam(number, slug, names[1], primary is not None, added_at))
+    for owners, teams in found.values():
         owners.sort(key=lambda owner: (not owner.primary, owner.added_at, owner.user_id))
+        teams.sort(key=lambda team: (not team.primary, team.added_at, team.team_id))
     return found
 
 
-_OWNERS = PreparedSelect(
-    lambda: (
+def _select_owners() -> Select[*tuple[Any, ...]]:
+    """Select owners and teams of links in one query. Only rows of teams have a `slug`."""
+    people = (
         select(
             LinkOwner.link_id,
             LinkOwner.primary_link_id,
             LinkOwner.created_at,
-            User.id,
+            User.id.label("number"),
             User.nickname,
             User.display_name,
             User.email,
+            null().label("slug"),
         )
         .join(User, User.id == LinkOwner.user_id)
-        .where(LinkOwner.link_id.in_(_LINK_IDS))
+        .where(LinkOwner.link_id.in_(_LINK_IDS), is_direct_owner())
     )
-)
+    teams = (
+        select(
+            LinkTeam.link_id,
+            LinkTeam.primary_link_id,
+            LinkTeam.created_at,
+            Team.id,
+            null(),
+            Team.name,
+            null(),
+            Team.slug,
+        )
+        .join(Team, Team.id == LinkTeam.team_id)
+        .where(LinkTeam.link_id.in_(_LINK_IDS))
+    )
+    return select(*union_all(people, teams).subquery("owners").c)
+
+
+_OWNERS = PreparedSelect(_select_owners)
 
 
 async def _load_totals(

@@ -27,6 +27,7 @@ from refract.links import history
 from refract.links.access import (
     LinkAccess,
     LinkCaller,
+    is_direct_owner,
     is_owned_by,
     is_shared_with,
     is_visible_to,
@@ -208,7 +209,7 @@ async def list_owners(session: ReadSession, link_id: int) -> list[tuple[LinkOwne
     query = (
         select(LinkOwner, User)
         .join(User, User.id == LinkOwner.user_id)
-        .where(LinkOwner.link_id == link_id)
+        .where(LinkOwner.link_id == link_id, is_direct_owner())
     )
     found = [(owner, user) for owner, user in await session.execute(query)]
     return sorted(found, key=lambda row: (not row[0].is_primary, row[0].created_at, row[0].user_id))

@@ -32,18 +32,17 @@ from refract.links.service.lifecycle import (
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.new_links import KeptIdentity, NewLink, check_link, check_links, digest
 from refract.links.service.people import (
-    AddressLimit,
     add_owner,
     remove_owner,
     share_link,
     transfer_link,
     unshare_link,
 )
+from refract.links.service.teams import add_team, remove_team
 
 __all__ = [
     "INVITATION_LIFETIME",
     "UNDO_WINDOW",
-    "AddressLimit",
     "CreatedLink",
     "KeptIdentity",
     "LockedLink",
@@ -51,6 +50,7 @@ __all__ = [
     "accept_invitation",
     "add_name",
     "add_owner",
+    "add_team",
     "assign_owners",
     "charge_trial",
     "check_link",
@@ -73,6 +73,7 @@ __all__ = [
     "purge_links",
     "release_name",
     "remove_owner",
+    "remove_team",
     "renew_link",
     "repair_copies",
     "revert_link",

@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, select, true, update
 
 from refract.core.db.bulk import iter_batches
 from refract.core.db.session import WriteSession
 from refract.identity.access import AccessRelation
 from refract.identity.models import User
 from refract.links import feed, history
-from refract.links.access import LinkAccess, LinkCaller
+from refract.links.access import LinkAccess, LinkCaller, is_direct_owner
 from refract.links.changes import TargetChange
 from refract.links.enums import LinkState
 from refract.links.history import LinkChangeAction
-from refract.links.models import Link, LinkChange, LinkOwner, LinkShare
+from refract.links.models import Link, LinkChange, LinkOwner, LinkShare, LinkTeam
 from refract.links.queries.cards import load_tag_names
 from refract.links.service.copies import copy_primary_owners
 from refract.links.service.lifecycle import mark_deleted
@@ -31,10 +31,14 @@ _BATCH_SIZE = 200
 async def hand_over_links(
     session: WriteSession, user: User, now: datetime, *, heir: User | None = None
 ) -> None:
-    """Remove a person from all links.
+    """Remove a person, who is in no team any more, from all links.
 
-    Co-owned links pass to the earliest co-owner, the others to the heir, or they are deleted.
+    Co-owned links pass to a team that owns them or else to the earliest co-owner, the others to the
+    heir, or they are deleted.
     """
+    await session.execute(
+        delete(LinkOwner).where(LinkOwner.user_id == user.id, LinkOwner.through_team.is_(true()))
+    )
     owned = list(
         await session.scalars(
             select(LinkOwner.link_id)
@@ -45,15 +49,18 @@ async def hand_over_links(
     for batch in iter_batches(owned, _BATCH_SIZE):
         owners: dict[int, list[LinkOwner]] = {link_id: [] for link_id in batch}
         locked_links = await _lock_links(session, user, batch, now)
-        for row in await session.scalars(select(LinkOwner).where(LinkOwner.link_id.in_(batch))):
+        rows = select(LinkOwner).where(LinkOwner.link_id.in_(batch), is_direct_owner())
+        for row in await session.scalars(rows):
             owners[row.link_id].append(row)
-        alone = [link_id for link_id in batch if len(owners[link_id]) == 1]
+        teams = await _load_earliest_teams(session, batch)
+        alone = [link_id for link_id in batch if len(owners[link_id]) == 1 and link_id not in teams]
         await _clear_primary_owner(
             session, user, batch if heir else sorted(set(batch) - set(alone)), alone, heir
         )
         live = [locked for locked in locked_links if locked.state != LinkState.DELETED]
         changes = [
-            _hand_over_link(locked, user, owners[locked.link.id], heir) for locked in locked_links
+            _hand_over_link(locked, user, owners[locked.link.id], teams.get(locked.link.id), heir)
+            for locked in locked_links
         ]
         await session.flush()
         await copy_primary_owners(session, batch)
@@ -87,6 +94,15 @@ async def _clear_primary_owner(
         await session.execute(
             delete(LinkShare).where(LinkShare.link_id.in_(inherited), LinkShare.user_id == heir.id)
         )
+
+
+async def _load_earliest_teams(
+    session: WriteSession, link_ids: Sequence[int]
+) -> dict[int, LinkTeam]:
+    """Return the team that has owned each link longest, if any."""
+    rows = select(LinkTeam).where(LinkTeam.link_id.in_(link_ids))
+    latest_first = rows.order_by(LinkTeam.created_at.desc(), LinkTeam.team_id.desc())
+    return {row.link_id: row for row in await session.scalars(latest_first)}
 
 
 async def _lock_links(
@@ -130,7 +146,11 @@ async def _lock_links(
 
 
 def _hand_over_link(
-    locked: LockedLink, user: User, owners: Sequence[LinkOwner], heir: User | None
+    locked: LockedLink,
+    user: User,
+    owners: Sequence[LinkOwner],
+    team: LinkTeam | None,
+    heir: User | None,
 ) -> TargetChange | None:
     """Hand over or delete one link.
 
@@ -146,6 +166,11 @@ def _hand_over_link(
         return locked.add_version(
             LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user.id)}}
         )
+    if team is not None:
+        team.primary_link_id = link.id
+        session.sync_session.delete(mine)
+        changes = {"teams": {"primary": str(team.team_id)}, "owners": {"removed": str(user.id)}}
+        return locked.add_version(LinkChangeAction.TRANSFERRED, changes)
     if others:
         others[0].primary_link_id = link.id
     elif heir is not None:

@@ -24,6 +24,7 @@ from refract.links.errors import (
 from refract.links.models import LinkInvitation, LinkOwner
 from refract.links.service.locked_link import LockedLink, lock_link
 from refract.links.service.people import make_owner, make_primary_owner
+from refract.links.service.team_rows import lock_link_and_teams
 
 INVITATION_LIFETIME = timedelta(days=14)
 MAX_OPEN_INVITATIONS = 20
@@ -45,13 +46,14 @@ async def invite_owner(
     An administrator who does not own the link assigns it directly, and the changed link is
     returned.
     """
-    locked = await lock_link(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
+    locked = await lock_link_and_teams(session, caller, link_id, now, right=_RIGHT_BY_ROLE[role])
     locked.require_not_deleted(
         Phrase("given an owner") if role is InvitedRole.OWNER else Phrase("transferred")
     )
     person = await get_user_by_email(session, email)
     owner = await session.get(LinkOwner, (link_id, person.id))
-    if owner is not None and (owner.is_primary or role is InvitedRole.OWNER):
+    is_owner = owner is not None and not owner.through_team
+    if owner is not None and (owner.is_primary or (is_owner and role is InvitedRole.OWNER)):
         raise OwnerExists
     if locked.access.as_admin:
         await _assign_role(locked, person.id, role, added_by=caller.user_id)
@@ -102,7 +104,7 @@ async def accept_invitation(
     if inviter is None or inviter.status != UserStatus.ACTIVE:
         raise InvitationNotFound
     try:
-        locked = await lock_link(
+        locked = await lock_link_and_teams(
             session, LinkCaller(inviter.id), invitation.link_id, now, right=_RIGHT_BY_ROLE[role]
         )
     except (LinkNotFound, NotOwner, PrimaryOwnerRequired) as exc:

@@ -23,6 +23,7 @@ from refract.links.models import (
     LinkOwner,
     LinkShare,
     LinkTag,
+    LinkTeam,
     LinkTombstone,
 )
 from refract.links.queries.cards import load_tag_names
@@ -227,7 +228,14 @@ async def _purge_rows(
     await session.execute(delete(Name).where(Name.kind == NameTarget.LINK, Name.target_id.in_(ids)))
     owners = select(LinkOwner.user_id).where(LinkOwner.link_id.in_(ids)).distinct()
     await record_group_changes(session, sorted(await session.scalars(owners)))
-    children: tuple[Any, ...] = (LinkTag, LinkShare, LinkInvitation, LinkOwner, LinkChange)
+    children: tuple[Any, ...] = (
+        LinkTag,
+        LinkShare,
+        LinkInvitation,
+        LinkTeam,
+        LinkOwner,
+        LinkChange,
+    )
     for child in children:
         await session.execute(
             delete(child).where(child.link_id.in_(ids)).execution_options(synchronize_session=False)

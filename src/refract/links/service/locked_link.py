@@ -153,16 +153,19 @@ class LockedLink:
         return feed.build_change(link, names)
 
 
+_PEOPLE_FIELDS = ("owners", "teams", "shares")
+
+
 def _describe_changes(changes: Mapping[str, Any]) -> str:
-    """Return what changed: ids of people, and names of fields, whose values are in the history."""
+    """Return what changed: ids of people and teams, and names of fields. The history has values."""
     if "reason" in changes:
         return str(changes["reason"]["to"])
     people = [
         f"{field} {what} {user_id}"
-        for field in ("owners", "shares")
+        for field in _PEOPLE_FIELDS
         for what, user_id in changes.get(field, {}).items()
     ]
-    return ", ".join([*people, *(field for field in changes if field not in ("owners", "shares"))])
+    return ", ".join([*people, *(field for field in changes if field not in _PEOPLE_FIELDS)])
 
 
 async def lock_link(

@@ -1,4 +1,7 @@
-"""Owners and shares. A link has exactly one primary owner, who changes only by a transfer."""
+"""Owners and shares. A link has exactly one primary owner, who changes only by a transfer.
+
+Here owners are users. A user whose row is of a team's member (`through_team`) is none of them.
+"""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -7,12 +10,9 @@ from sqlalchemy import delete, update
 
 from refract.core.db.session import WriteSession
 from refract.core.phrases import Phrase
-from refract.core.runtime import Runtime
 from refract.identity.access import AccessRight
 from refract.identity.models import User
 from refract.identity.users import get_user_by_email
-from refract.limits.service import HOUR_SECONDS
-from refract.limits.shared_limits import SharedLimit
 from refract.links.access import LinkCaller
 from refract.links.errors import (
     OwnerExists,
@@ -22,40 +22,26 @@ from refract.links.errors import (
     ShareNotFound,
 )
 from refract.links.history import LinkChangeAction
-from refract.links.models import USER_LINKS, LinkGroup, LinkInvitation, LinkOwner, LinkShare
+from refract.links.models import (
+    USER_LINKS,
+    LinkGroup,
+    LinkInvitation,
+    LinkOwner,
+    LinkShare,
+    LinkTeam,
+)
 from refract.links.service.copies import copy_primary_owners
 from refract.links.service.locked_link import LockedLink, lock_link
-
-ADDRESSES_PER_HOUR = 100
-
-
-class AddressLimit(SharedLimit):
-    """Email addresses that a user may enter per hour, because responses tell who has an account."""
-
-    def __init__(self, rt: Runtime) -> None:
-        super().__init__(
-            rt,
-            "address",
-            ADDRESSES_PER_HOUR,
-            per=Phrase("per hour for email addresses"),
-            seconds=HOUR_SECONDS,
-        )
-
-    async def charge_caller(self, who: LinkCaller) -> None:
-        """Count one address. Administrators see all accounts anyway, and are not limited."""
-        if not who.is_admin:
-            await self.charge(str(who.user_id))
+from refract.links.service.team_rows import add_rows_of_link, lock_link_and_teams
 
 
 async def add_owner(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> LockedLink:
     """Add a co-owner without an invitation: for administrators and the command line."""
-    locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
+    locked = await lock_link_and_teams(session, caller, link_id, now, right=AccessRight.MANAGE)
     locked.require_not_deleted(Phrase("given an owner"))
     person = await get_user_by_email(session, email)
-    if await _get_owner(session, link_id, person.id) is not None:
-        raise OwnerExists
     await make_owner(locked, person.id, added_by=caller.user_id)
     return locked
 
@@ -63,18 +49,14 @@ async def add_owner(
 async def make_owner(locked: LockedLink, user_id: int, *, added_by: int) -> None:
     """Add an owner to a locked link. Their share and invitation are deleted."""
     session, link_id = locked.session, locked.link.id
-    if await _get_owner(session, link_id, user_id) is not None:
+    owner = await session.get(LinkOwner, (link_id, user_id))
+    if owner is None:
+        owner = LinkOwner(link_id=link_id, user_id=user_id, primary_link_id=None)
+        session.add(owner)
+    elif not owner.through_team:
         raise OwnerExists
+    owner.added_by, owner.created_at, owner.through_team = added_by, locked.now, None
     await _remove_share_and_invitation(session, link_id, user_id)
-    session.add(
-        LinkOwner(
-            link_id=link_id,
-            user_id=user_id,
-            primary_link_id=None,
-            added_by=added_by,
-            created_at=locked.now,
-        )
-    )
     await record_group_changes(session, [user_id])
     await locked.record_version(LinkChangeAction.OWNER_ADDED, {"owners": {"added": str(user_id)}})
 
@@ -83,13 +65,15 @@ async def remove_owner(
     session: WriteSession, caller: LinkCaller, link_id: int, user_id: int, now: datetime
 ) -> LockedLink:
     """Remove a co-owner, or leave as one."""
-    locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
-    owner = await _get_owner(session, link_id, user_id)
-    if owner is None:
+    locked = await lock_link_and_teams(session, caller, link_id, now, right=AccessRight.MANAGE)
+    owner = await session.get(LinkOwner, (link_id, user_id))
+    if owner is None or owner.through_team:
         raise OwnerNotFound
     if owner.is_primary:
         raise PrimaryOwnerProtected
     await session.delete(owner)
+    await session.flush()
+    await add_rows_of_link(session, link_id, now)  # for a member of an owning team
     await record_group_changes(session, [user_id])
     await locked.record_version(
         LinkChangeAction.OWNER_REMOVED, {"owners": {"removed": str(user_id)}}
@@ -101,7 +85,7 @@ async def transfer_link(
     session: WriteSession, caller: LinkCaller, link_id: int, email: str, now: datetime
 ) -> LockedLink:
     """Make someone the primary owner without an invitation. The previous one stays as co-owner."""
-    locked = await lock_link(session, caller, link_id, now, right=AccessRight.TRANSFER)
+    locked = await lock_link_and_teams(session, caller, link_id, now, right=AccessRight.TRANSFER)
     locked.require_not_deleted(Phrase("transferred"))
     await make_primary_owner(
         locked, (await get_user_by_email(session, email)).id, added_by=caller.user_id
@@ -112,7 +96,7 @@ async def transfer_link(
 async def make_primary_owner(locked: LockedLink, user_id: int, *, added_by: int) -> None:
     """Make someone the primary owner of a locked link."""
     session, link_id = locked.session, locked.link.id
-    mine = await _get_owner(session, link_id, user_id)
+    mine = await session.get(LinkOwner, (link_id, user_id))
     if mine is not None and mine.is_primary:
         raise OwnerExists
     await _remove_share_and_invitation(session, link_id, user_id)
@@ -130,7 +114,7 @@ async def share_link(
     locked = await lock_link(session, caller, link_id, now, right=AccessRight.MANAGE)
     locked.require_not_deleted(Phrase("shared"))
     person = await get_user_by_email(session, email)
-    if await _get_owner(session, link_id, person.id) is not None:
+    if await session.get(LinkOwner, (link_id, person.id)) is not None:
         raise OwnerExists
     if await session.get(LinkShare, (link_id, person.id)) is not None:
         raise ShareExists
@@ -170,12 +154,13 @@ async def set_primary_owner(
     known: bool,
 ) -> None:
     """Move the primary mark. The old one is cleared first, because the schema allows only one."""
-    await session.execute(
-        update(LinkOwner).where(LinkOwner.link_id == link_id).values(primary_link_id=None)
-    )
+    for model in (LinkOwner, LinkTeam):
+        await session.execute(
+            update(model).where(model.link_id == link_id).values(primary_link_id=None)
+        )
     if known:
-        mine = (LinkOwner.link_id == link_id, LinkOwner.user_id == user_id)
-        await session.execute(update(LinkOwner).where(*mine).values(primary_link_id=link_id))
+        mine = update(LinkOwner).where(LinkOwner.link_id == link_id, LinkOwner.user_id == user_id)
+        await session.execute(mine.values(primary_link_id=link_id, through_team=None))
     else:
         session.add(
             LinkOwner(
@@ -199,10 +184,6 @@ async def record_group_changes(session: WriteSession, user_ids: Iterable[int]) -
     groups = update(LinkGroup).where(LinkGroup.kind == USER_LINKS, LinkGroup.id.in_(user_ids))
     changed = groups.values(version=LinkGroup.version + 1)
     await session.execute(changed.execution_options(synchronize_session=False))
-
-
-async def _get_owner(session: WriteSession, link_id: int, user_id: int) -> LinkOwner | None:
-    return await session.get(LinkOwner, (link_id, user_id))
 
 
 async def _remove_share_and_invitation(session: WriteSession, link_id: int, user_id: int) -> None:

@@ -1,1 +1,0 @@
-"""Invitations of people to an installation that has no identity provider."""

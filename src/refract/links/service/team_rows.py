@@ -1,0 +1,91 @@
+"""Rows of owners for the members of teams, derived from `LinkTeam` and `TeamMember`.
+
+Teams are locked before links, by every change of either, so that a member who is removed while a
+link gets a team keeps no row.
+"""
+
+from collections.abc import Collection
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, delete, insert, literal, select, true
+
+from refract.core.db.session import WriteSession
+from refract.core.db.types import UtcDateTime
+from refract.identity.access import AccessRight
+from refract.links.access import LinkCaller
+from refract.links.models import COPIED_COLUMNS, Link, LinkOwner, LinkTeam
+from refract.links.service.locked_link import LockedLink, lock_link
+from refract.teams.models import TeamMember
+from refract.teams.service import lock_teams
+
+_KEPT_COLUMNS = ("link_id", "user_id", "created_at", "through_team", *COPIED_COLUMNS)
+
+
+async def lock_link_and_teams(
+    session: WriteSession,
+    caller: LinkCaller,
+    link_id: int,
+    now: datetime,
+    *,
+    right: AccessRight,
+    team_id: int | None = None,
+) -> LockedLink:
+    """Lock a link for a change of its owners, after the teams that own it and another one."""
+    owning = set(await session.scalars(select_team_ids(link_id)))
+    await lock_teams(session, owning if team_id is None else owning | {team_id})
+    return await lock_link(session, caller, link_id, now, right=right)
+
+
+def select_team_ids(link_id: int) -> Any:
+    return select(LinkTeam.team_id).where(LinkTeam.link_id == link_id)
+
+
+async def add_rows_of_link(session: WriteSession, link_id: int, now: datetime) -> None:
+    """Add the missing rows of members to one link."""
+    await _add_rows(session, LinkTeam.link_id == link_id, now)
+
+
+async def delete_rows_of_link(session: WriteSession, link_id: int) -> None:
+    """Delete the rows of users who are in no team of the link any more."""
+    await _delete_rows(session, LinkOwner.link_id == link_id)
+
+
+async def update_rows_of_members(
+    session: WriteSession, team_id: int, user_ids: Collection[int], now: datetime
+) -> None:
+    """Add or delete the rows of users who have joined or left a team, for all its links."""
+    joined = and_(LinkTeam.team_id == team_id, TeamMember.user_id.in_(user_ids))
+    await _add_rows(session, joined, now)
+    await _delete_rows(session, LinkOwner.user_id.in_(user_ids))
+
+
+async def _add_rows(session: WriteSession, scope: ColumnElement[bool], now: datetime) -> None:
+    own = and_(LinkOwner.link_id == LinkTeam.link_id, LinkOwner.user_id == TeamMember.user_id)
+    missing = (
+        select(
+            LinkTeam.link_id,
+            TeamMember.user_id,
+            literal(now, UtcDateTime),
+            true(),
+            *(getattr(Link, name) for name in COPIED_COLUMNS),
+        )
+        .join(TeamMember, TeamMember.team_id == LinkTeam.team_id)
+        .join(Link, Link.id == LinkTeam.link_id)
+        .outerjoin(LinkOwner, own)
+        .where(LinkOwner.link_id.is_(None), scope)
+        .distinct()  # a user may be in two teams that own a link
+    )
+    await session.execute(insert(LinkOwner).from_select(list(_KEPT_COLUMNS), missing))
+
+
+async def _delete_rows(session: WriteSession, scope: ColumnElement[bool]) -> None:
+    still = (
+        select(LinkTeam.link_id)
+        .join(TeamMember, TeamMember.team_id == LinkTeam.team_id)
+        .where(LinkTeam.link_id == LinkOwner.link_id, TeamMember.user_id == LinkOwner.user_id)
+    )
+    rows = delete(LinkOwner).where(
+        scope, LinkOwner.through_team.is_(true()), ~still.correlate(LinkOwner).exists()
+    )
+    await session.execute(rows.execution_options(synchronize_session=False))

@@ -1,0 +1,1 @@
+"""Teams: groups of users who own links together."""

@@ -1,0 +1,256 @@
+"""Changes of teams and their members. Every change leaves an audit entry."""
+
+import re
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime
+
+from sqlalchemy import delete, func, select
+from sqlalchemy.exc import IntegrityError
+
+from refract.core.db.session import WriteSession
+from refract.core.ids import encode_base62
+from refract.core.text import fold_text, strip_accents
+from refract.identity import audit
+from refract.identity.users import get_user_by_email
+from refract.teams.errors import (
+    InvalidTeamSlug,
+    LastTeamManager,
+    TeamMemberExists,
+    TeamMemberNotFound,
+    TeamNotFound,
+    TeamSlugTaken,
+    TooManyTeamMembers,
+)
+from refract.teams.hooks import TeamHook
+from refract.teams.models import Team, TeamMember, TeamRole
+from refract.teams.queries import TeamCaller, TeamView, view_team
+from refract.teams.schemas import MAX_SLUG, TeamCreate, TeamMemberCreate, TeamPatch
+
+MAX_MEMBERS = 500
+"""Members of one team. Each has a row for every link of the team."""
+_SLUG = re.compile(rf"[a-z0-9][a-z0-9-]{{0,{MAX_SLUG - 1}}}")
+
+
+async def create_team(
+    session: WriteSession, caller: TeamCaller, new: TeamCreate, now: datetime
+) -> TeamView:
+    """Create a team with the caller as its manager. Raises `TeamSlugTaken`."""
+    team_id = session.ids.next_id()
+    slug = _check_slug(new.slug) if new.slug else _derive_slug(new.name, team_id)
+    team = Team(id=team_id, slug=slug, name=new.name, created_at=now)
+    async with _claim_slug(session, slug):
+        session.add(team)
+    session.add(build_member(team_id, caller.user_id, TeamRole.MANAGER, caller.user_id, now))
+    _audit(session, "team.created", team, caller, now, team.slug)
+    await session.flush()
+    return await view_team(session, caller, team_id)
+
+
+async def change_team(
+    session: WriteSession, caller: TeamCaller, team_id: int, changes: TeamPatch, now: datetime
+) -> TeamView:
+    """Rename a team, or change its handle."""
+    view = await lock_team(session, caller, team_id)
+    view.require_manager()
+    team = view.team
+    name = changes.name or team.name
+    slug = _check_slug(changes.slug) if changes.slug else team.slug
+    if (name, slug) != (team.name, team.slug):
+        async with _claim_slug(session, slug):
+            team.name, team.slug = name, slug
+        _audit(session, "team.changed", team, caller, now, slug)
+        await session.flush()
+    return view
+
+
+async def delete_team(
+    session: WriteSession,
+    caller: TeamCaller,
+    team_id: int,
+    hooks: Sequence[TeamHook],
+    now: datetime,
+) -> Team:
+    """Delete a team. Raises `TeamOwnsLinks` while links would be left without an owner."""
+    view = await lock_team(session, caller, team_id)
+    view.require_manager()
+    for hook in hooks:
+        await hook.release_team(session, team_id)
+    members = list(
+        await session.scalars(select(TeamMember.user_id).where(TeamMember.team_id == team_id))
+    )
+    await session.execute(delete(TeamMember).where(TeamMember.team_id == team_id))
+    for hook in hooks:
+        await hook.update_members(session, team_id, members, now)
+    await session.delete(view.team)
+    _audit(session, "team.deleted", view.team, caller, now, view.team.slug)
+    await session.flush()
+    return view.team
+
+
+async def add_member(
+    session: WriteSession,
+    caller: TeamCaller,
+    team_id: int,
+    new: TeamMemberCreate,
+    hooks: Sequence[TeamHook],
+    now: datetime,
+) -> TeamMember:
+    """Add a user to a team. They have its rights when the transaction is committed."""
+    view = await lock_team(session, caller, team_id)
+    view.require_manager()
+    person = await get_user_by_email(session, new.email)
+    if await session.get(TeamMember, (team_id, person.id)) is not None:
+        raise TeamMemberExists
+    if view.members >= MAX_MEMBERS:
+        raise TooManyTeamMembers(limit=MAX_MEMBERS)
+    member = build_member(team_id, person.id, new.role, caller.user_id, now)
+    session.add(member)
+    await session.flush()
+    for hook in hooks:
+        await hook.update_members(session, team_id, [person.id], now)
+    _audit(session, "team.member_added", view.team, caller, now, f"{new.role} {person.id}")
+    return member
+
+
+async def change_role(
+    session: WriteSession,
+    caller: TeamCaller,
+    team_id: int,
+    user_id: int,
+    role: TeamRole,
+    now: datetime,
+) -> TeamMember:
+    """Make a member a manager, or the other way round. Raises `LastTeamManager`."""
+    view = await lock_team(session, caller, team_id)
+    view.require_manager()
+    member = await _get_member(session, team_id, user_id)
+    if member.role == role:
+        return member
+    if role is TeamRole.MEMBER:
+        await _require_other_manager(session, team_id, user_id)
+    member.role = role.value
+    _audit(session, "team.role_changed", view.team, caller, now, f"{role} {user_id}")
+    await session.flush()
+    return member
+
+
+async def remove_member(
+    session: WriteSession,
+    caller: TeamCaller,
+    team_id: int,
+    user_id: int,
+    hooks: Sequence[TeamHook],
+    now: datetime,
+) -> Team:
+    """Remove a member, or leave as one. Raises `LastTeamManager`.
+
+    They lose the rights of the team when the transaction is committed.
+    """
+    view = await lock_team(session, caller, team_id)
+    if user_id != caller.user_id:
+        view.require_manager()
+    member = await _get_member(session, team_id, user_id)
+    if member.role == TeamRole.MANAGER:
+        await _require_other_manager(session, team_id, user_id)
+    await session.delete(member)
+    await session.flush()
+    for hook in hooks:
+        await hook.update_members(session, team_id, [user_id], now)
+    action = "team.left" if user_id == caller.user_id else "team.member_removed"
+    _audit(session, action, view.team, caller, now, str(user_id))
+    return view.team
+
+
+async def remove_from_all_teams(session: WriteSession, user_id: int) -> None:
+    """Remove a deleted account from its teams. Its links are handed over afterwards.
+
+    Where it was the only manager, the earliest other member becomes one.
+    """
+    mine = select(TeamMember.team_id).where(TeamMember.user_id == user_id)
+    team_ids = list(await session.scalars(mine.order_by(TeamMember.team_id)))
+    for team_id in team_ids:
+        await _lock_row(session, team_id)
+        await session.execute(
+            delete(TeamMember).where(TeamMember.team_id == team_id, TeamMember.user_id == user_id)
+        )
+        rest = select(TeamMember).where(TeamMember.team_id == team_id)
+        members = list(
+            await session.scalars(rest.order_by(TeamMember.created_at, TeamMember.user_id))
+        )
+        if members and all(member.role != TeamRole.MANAGER for member in members):
+            members[0].role = TeamRole.MANAGER.value
+    await session.flush()
+
+
+async def lock_team(session: WriteSession, caller: TeamCaller, team_id: int) -> TeamView:
+    """Lock a team for a change of it, its members or its links. Raises `TeamNotFound`."""
+    await _lock_row(session, team_id)
+    return await view_team(session, caller, team_id)
+
+
+async def lock_teams(session: WriteSession, team_ids: Collection[int]) -> None:
+    """Lock teams in the order of their ids. Those that are gone are left out."""
+    if team_ids:
+        query = select(Team.id).where(Team.id.in_(sorted(team_ids))).order_by(Team.id)
+        await session.execute(query.with_for_update())
+
+
+async def _lock_row(session: WriteSession, team_id: int) -> None:
+    query = select(Team).where(Team.id == team_id).with_for_update()
+    if await session.scalar(query.execution_options(populate_existing=True)) is None:
+        raise TeamNotFound
+
+
+@asynccontextmanager
+async def _claim_slug(session: WriteSession, slug: str) -> AsyncIterator[None]:
+    """Write a team. The unique key decides about its handle; checking first would race."""
+    try:
+        async with session.begin_nested():
+            yield
+            await session.flush()
+    except IntegrityError as exc:
+        raise TeamSlugTaken(slug=slug) from exc
+
+
+async def _get_member(session: WriteSession, team_id: int, user_id: int) -> TeamMember:
+    found = await session.get(TeamMember, (team_id, user_id))
+    if found is None:
+        raise TeamMemberNotFound
+    return found
+
+
+async def _require_other_manager(session: WriteSession, team_id: int, user_id: int) -> None:
+    managers = select(func.count()).where(
+        TeamMember.team_id == team_id,
+        TeamMember.role == TeamRole.MANAGER,
+        TeamMember.user_id != user_id,
+    )
+    if not await session.scalar(managers):
+        raise LastTeamManager
+
+
+def build_member(
+    team_id: int, user_id: int, role: TeamRole, added_by: int | None, now: datetime
+) -> TeamMember:
+    return TeamMember(
+        team_id=team_id, user_id=user_id, role=role.value, added_by=added_by, created_at=now
+    )
+
+
+def _check_slug(slug: str) -> str:
+    if _SLUG.fullmatch(slug) is None:
+        raise InvalidTeamSlug
+    return slug
+
+
+def _derive_slug(name: str, team_id: int) -> str:
+    """Return a handle from a name; from the id, if the name has no Latin letters or digits."""
+    words = re.sub(r"[^a-z0-9]+", "-", strip_accents(fold_text(name))).strip("-")
+    return words[:MAX_SLUG].rstrip("-") or f"team-{encode_base62(team_id).lower()}"
+
+
+def _audit(
+    session: WriteSession, action: str, team: Team, caller: TeamCaller, now: datetime, detail: str
+) -> None:
+    audit.add_entry(session, action, at=now, actor_id=caller.user_id, target=team.id, detail=detail)
