@@ -144,7 +144,7 @@ async def test_a_provider_without_groups_cannot_be_followed(
     response = await client.put(
         f"/api/v1/teams/{crew.id}/group", headers=as_root, json={"issuer": issuer, "group": "x"}
     )
-    assert (response.status_code, response.json()["code"]) == (422, "UNKNOWN_GROUP_ISSUER")
+    assert (response.status_code, response.json()["code"]) == (409, "UNKNOWN_GROUP_ISSUER")
 
 
 @pytest.mark.parametrize(

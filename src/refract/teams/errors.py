@@ -43,5 +43,5 @@ class TeamOwnsLinks(Conflict):
     """This team still owns links ({count}). Transfer or delete them first."""
 
 
-class UnknownGroupIssuer(Invalid):
+class UnknownGroupIssuer(Conflict):
     """No identity provider "{name}" with a `groups_claim` is configured."""
