@@ -4,66 +4,43 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import pytest
 import pytest_asyncio
-from axe_playwright_python.base import AXE_FILE_PATH
 from playwright.async_api import Browser, Page
 
 from refract.app import TEMPLATES
+from refract.web.static_files import STATIC
 from refract.web.templating import template_loader
+from tests.browser.accessibility import FAINT, SETTLED, THEMES, TOO_WIDE, find_violations
 from tests.browser.samples import PAGES
 
-SIZES = [320, 768, 1280]
-THEMES: list[Literal["light", "dark"]] = ["light", "dark"]
-AXE = Path(AXE_FILE_PATH).read_text()
-EVERYTHING: dict[str, Any] = {"resultTypes": ["violations"]}
-# A new width or theme has been drawn, and whatever moves or fades because of it has ended.
-SETTLED = """async () => {
-  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
-  await Promise.allSettled(document.getAnimations().map((one) => one.finished));
-  await new Promise((done) => requestAnimationFrame(done));
-}"""
-# Names and roles do not depend on how wide or dark a page is; these rules may.
-SIZE_RULES = ["scrollable-region-focusable", "target-size"]
-LOOKS = [
-    *SIZE_RULES,
-    "color-contrast",
-    "link-in-text-block",
-    "aria-hidden-focus",
-    "label",
-    "select-name",
+JUDGED: list[tuple[int, Literal["light", "dark"], Literal["light", "dark"]]] = [
+    (320, "light", "dark"),
+    (1280, "dark", "light"),
 ]
-
-
-def _only(rules: list[str]) -> dict[str, Any]:
-    return {"resultTypes": ["violations"], "runOnly": {"type": "rule", "values": rules}}
-
-
-# Colours are compared at both ends: what a page of 768 pixels shows, one of the two shows as well.
-JUDGED: dict[tuple[str, int], dict[str, Any]] = {
-    ("light", 320): EVERYTHING,
-    ("light", 768): _only(SIZE_RULES),
-    ("light", 1280): _only(LOOKS),
-    ("dark", 320): _only(LOOKS),
-    ("dark", 1280): EVERYTHING,
-}
+"""Widths, each with the theme that axe judges there and the one whose contrast is computed: all
+that a theme changes are colours.
+"""
+SIZE_RULES = ("scrollable-region-focusable", "target-size")
+"""For 768 pixels: what is shown there is shown at 320 or 1280 as well, but not in the same size."""
+FADED = """
+<style>
+  div { background: rgb(0 0 0 / 60%); padding: 9px } b { font-weight: 400; display: block }
+  .large { font-size: 24px }
+</style>
+<main><h1>Faded</h1>
+  <div><b style="color: #fff">fine</b><b style="color: #bbb">faint</b></div>
+  <b style="color: #767676">fine</b><b style="color: #777">faint</b>
+  <b class="large" style="color: #949494">fine</b><b class="large" style="color: #999">faint</b>
+  <b style="color: #000; opacity: 0.5">faint</b><b style="color: rgb(0 0 0 / 60%)">fine</b>
+  <button disabled style="color: #999">disabled</button>
+</main>"""
 WATCH_CSP = """window.refused = [];
 document.addEventListener('securitypolicyviolation', (e) =>
   refused.push(e.violatedDirective + ' ' + e.blockedURI))"""
-# Elements that overflow the page, named so that a failure says where to look. The client's width
-# is used, since the window's includes the scrollbar.
-TOO_WIDE = """() => {
-  const page = document.documentElement;
-  if (page.scrollWidth <= page.clientWidth) return [];
-  const out = [...document.querySelectorAll('body *')]
-    .filter((e) => e.getBoundingClientRect().right > page.clientWidth + 0.5);
-  const names = out.slice(0, 5).map((e) => e.tagName + '.' + e.getAttribute('class'));
-  return [`${page.scrollWidth} > ${page.clientWidth}`, ...names];
-}"""
 
 
 @dataclass
@@ -73,15 +50,6 @@ class Watched:
     page: Page
     complaints: list[str] = field(default_factory=list)
     hosts: set[str | None] = field(default_factory=set)
-
-    async def judge(self, options: dict[str, Any]) -> list[tuple[str, list[str]]]:
-        """Return serious and critical findings of axe on the current page."""
-        if not await self.page.evaluate("typeof axe === 'object'"):
-            await self.page.evaluate(AXE)
-        await self.page.evaluate(SETTLED)
-        found = await self.page.evaluate("(options) => axe.run(document, options)", options)
-        grave = [one for one in found["violations"] if one["impact"] in {"serious", "critical"}]
-        return [(one["id"], [node["html"] for node in one["nodes"]]) for one in grave]
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -122,26 +90,47 @@ def _is_partial(name: str) -> bool:
     return name.startswith("components/") or "/_" in name
 
 
+def test_a_theme_changes_nothing_but_colours() -> None:
+    """`light-dark()` is for colours alone; anything may depend on a media query."""
+    sheets = [file for file in STATIC.rglob("*.css") if "prefers-color-scheme" in file.read_text()]
+    assert sheets == []
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_contrast_is_computed_as_by_axe(watched: Watched) -> None:
+    await watched.page.goto("about:blank")
+    await watched.page.set_content(FADED)
+
+    [(rule, nodes)] = await find_violations(watched.page, ["color-contrast"])
+    faint = await watched.page.evaluate(FAINT)
+
+    assert [node.partition(" ")[2] for node in faint] == nodes
+    assert rule == "color-contrast"
+    assert len(nodes) == FADED.count(">faint<")
+
+
 @pytest.mark.asyncio(loop_scope="session")
 @pytest.mark.parametrize("name", PAGES)
 async def test_template(gallery_url: str, watched: Watched, name: str) -> None:
     watched.complaints.clear()
     watched.hosts.clear()
     await watched.page.set_viewport_size({"width": 320, "height": 800})
-    await watched.page.emulate_media(color_scheme="light")
 
     answer = await watched.page.goto(f"{gallery_url}/sample/{name}", wait_until="load")
     assert answer is not None
     assert answer.status == 200
 
-    for theme in THEMES:
+    for width, theme, other in JUDGED:
+        await watched.page.set_viewport_size({"width": width, "height": 800})
         await watched.page.emulate_media(color_scheme=theme)
-        for width in SIZES:
-            await watched.page.set_viewport_size({"width": width, "height": 800})
-            await watched.page.evaluate(SETTLED)
-            if options := JUDGED.get((theme, width)):
-                assert (theme, width, await watched.judge(options)) == (theme, width, [])
-            assert await watched.page.evaluate(TOO_WIDE) == []
+        assert (width, await find_violations(watched.page)) == (width, [])
+        assert (width, await watched.page.evaluate(TOO_WIDE)) == (width, [])
+        await watched.page.emulate_media(color_scheme=other)
+        await watched.page.evaluate(SETTLED)
+        assert (width, await watched.page.evaluate(FAINT)) == (width, [])
+    await watched.page.set_viewport_size({"width": 768, "height": 800})
+    assert await find_violations(watched.page, SIZE_RULES) == []
+    assert await watched.page.evaluate(TOO_WIDE) == []
     assert await watched.page.evaluate("refused") == []
     assert watched.complaints == []
     assert watched.hosts == {"127.0.0.1"}
@@ -167,5 +156,5 @@ async def test_what_unfolds(gallery_url: str, watched: Watched, opener: str, the
         await watched.page.locator("[data-toast-close]").first.click()
     await watched.page.locator(opener).first.click()
 
-    assert await watched.judge(EVERYTHING) == []
+    assert await find_violations(watched.page) == []
     assert await watched.page.evaluate(TOO_WIDE) == []
