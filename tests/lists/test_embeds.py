@@ -71,6 +71,20 @@ async def test_an_embedded_page_is_the_same_for_its_owner(
 
 
 @on_sqlite
+async def test_a_public_list_offers_no_sign_in_to_somebody_signed_in(
+    client: AsyncClient, rt: Runtime, ada: User
+) -> None:
+    await published(client, creator(), "reading")
+    async with rt.db.write() as session:
+        reader = by_cookie(rt, await make.cookie(session, rt, ada))
+    signed_in = (await client.get("/reading", headers=reader | HTML)).text
+    stranger = (await client.get("/reading", headers=HTML)).text
+    assert 'href="/auth/sign-in"' in stranger
+    assert 'href="/auth/sign-in"' not in signed_in
+    assert "Go to Refract" in signed_in
+
+
+@on_sqlite
 async def test_embedding_can_be_turned_off(client: AsyncClient, rt: Runtime) -> None:
     me = creator()
     made = await published(client, me, "reading")

@@ -15,6 +15,7 @@ from refract.redirect.resolver import (
     RedirectOutcome,
     RedirectTarget,
     ShortLinkRequest,
+    SignedInUser,
     WarningOutcome,
 )
 from refract.web.middleware import EMBEDDED_PAGE_HEADERS
@@ -75,24 +76,25 @@ class PublicListHandler:
             del response.headers["set-cookie"]
             response.headers.update(EMBEDDED_PAGE_HEADERS)
             return response
-        manage_url = await self._get_manage_url(scope, page)
+        visitor = await self._identify(scope)
+        may = visitor is not None and (visitor.is_admin or visitor.user.id == page.owner_id)
         response = await self._frontend.render_slow_page(
-            scope, "lists/public.html", page_title=page.title, manage_url=manage_url, **page.context
+            scope,
+            "lists/public.html",
+            page_title=page.title,
+            is_signed_in=visitor is not None,
+            manage_url=f"/app/lists/{page.list_id}" if may else None,
+            **page.context,
         )
         response.headers.update(page.headers)
         return response
 
-    async def _get_manage_url(self, scope: Scope, page: PublicListPage) -> str | None:
-        """Return the URL where owner or administrator can edit the list, or None.
-
-        Invalid credentials do not prevent showing a public page.
-        """
+    async def _identify(self, scope: Scope) -> SignedInUser | None:
+        """Return who is signed in. Invalid credentials do not prevent showing a public page."""
         try:
-            visitor = await self._frontend.authenticate(scope)
+            return await self._frontend.authenticate(scope)
         except (Unauthenticated, Limited):
             return None
-        may = visitor is not None and (visitor.is_admin or visitor.user.id == page.owner_id)
-        return f"/app/lists/{page.list_id}" if may else None
 
     @staticmethod
     def _resolve_entry(
