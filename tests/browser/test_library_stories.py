@@ -194,6 +194,7 @@ async def test_an_item_becomes_a_link_and_the_link_an_entry_of_a_list(visit: Vis
     await drawer.get_by_role("button", name="Create link").click()
     await expect(visit.page.locator("h1")).to_contain_text("keeper")
 
+    await visit.page.get_by_label("More actions for /keeper").click()
     await visit.page.get_by_role("link", name="Add to list").click()
     await visit.page.locator("#drawer").get_by_label("List title").fill("Worth it")
     await visit.page.locator("#drawer").get_by_role("button", name="Add").click()

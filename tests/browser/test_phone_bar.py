@@ -53,3 +53,32 @@ async def test_no_primary_button_is_under_the_bar(
     assert box is not None
     assert bar is not None
     assert box["y"] + box["height"] <= bar["y"]
+
+
+async def test_the_buttons_of_a_link_fit_into_one_row(chromium: Browser, visit: Visit) -> None:
+    """There were three rows of them above the chart."""
+    made = await visit.ask(
+        "POST", "/api/v1/links", destination="https://example.com/", names=["on-a-phone"]
+    )
+    context = await chromium.new_context(
+        base_url=visit.site.url,
+        viewport={"width": 390, "height": 844},
+        storage_state=await visit.context.storage_state(),
+    )
+    page = await context.new_page()
+    await page.goto(f"/app/links/{made.json()['id']}")
+    middles = await page.locator(".link-actions > *").evaluate_all(
+        "(all) => all.map((one) => one.getBoundingClientRect()).filter((box) => box.height)"
+        ".map((box) => Math.round(box.y + box.height / 2))"
+    )
+    await page.get_by_label("More actions for /on-a-phone").click()
+    panel = await page.locator(".link-actions .menu-panel").bounding_box()
+    await page.get_by_role("button", name="Disable").click()
+    await expect(page.locator(".link-title")).to_contain_text("Disabled")
+    await expect(page.get_by_role("button", name="Enable")).to_be_visible()
+    await context.close()
+    assert len(middles) >= 4
+    assert max(middles) - min(middles) <= 4
+    assert panel is not None
+    assert panel["x"] >= 0
+    assert panel["x"] + panel["width"] <= 390

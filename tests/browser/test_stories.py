@@ -62,6 +62,7 @@ async def test_rename_in_the_drawer_disable_and_undo(visit: Visit) -> None:
     await visit.page.locator("[data-row-open]").first.click()
     await expect(visit.page.locator(".link-says")).to_contain_text("Issue tracker")
 
+    await visit.page.get_by_label("More actions for /jira").click()
     await visit.page.get_by_role("button", name="Disable").click()
     await expect(visit.page.locator(".link-title")).to_contain_text("Disabled")
     await visit.page.locator("#toasts").get_by_role("button", name="Undo").click()
