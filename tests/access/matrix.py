@@ -150,6 +150,11 @@ ROWS: dict[str, Row] = {
     "POST /auth/sign-in/{token}": Row(
         Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE})
     ),  # the origin decides
+    "GET /auth/invitation/{token}": Row(OPEN_READ),
+    "POST /auth/invitation/{token}": Row(
+        Profile(dict.fromkeys(Who, FORBIDDEN) | {Who.OWNER_IN_BROWSER: FINE}),
+        form={"name": "From the matrix"},
+    ),  # the origin decides
     "POST /auth/sign-out": Row(OPEN_WRITE),
     "GET /auth/oidc/{issuer_name}": Row(OPEN),
     "GET /auth/oidc/{issuer_name}/callback": Row(
@@ -468,6 +473,15 @@ ROWS: dict[str, Row] = {
     "GET /api/v1/admin/barred": Row(ADMIN_READ),
     "DELETE /api/v1/admin/barred/{barred_id}": Row(ADMIN_WRITE),
     "GET /app/admin/barred": Row(ADMIN_READ),
+    "GET /api/v1/admin/invitations": Row(ADMIN_READ),
+    "POST /api/v1/admin/invitations": Row(ADMIN_WRITE, json={"name": "From the matrix"}),
+    "POST /api/v1/admin/invitations/{invitation_id}/link": Row(ADMIN_WRITE),
+    "DELETE /api/v1/admin/invitations/{invitation_id}": Row(ADMIN_WRITE),
+    "GET /app/admin/invitations": Row(ADMIN_READ),
+    "POST /app/admin/invitations": Row(ADMIN_WRITE, form={"name": "From the matrix"}),
+    "POST /app/admin/invitations/{invitation_id}/link": Row(ADMIN_WRITE),
+    "POST /app/admin/invitations/{invitation_id}/revoke": Row(ADMIN_WRITE),
+    "POST /app/admin/people/{user_id}/signin-link": Row(ADMIN_WRITE),
     "POST /app/admin/barred/{barred_id}/allow": Row(ADMIN_WRITE),
     "GET /api/v1/admin/jobs": Row(ADMIN_READ),
     "POST /api/v1/admin/jobs/{job_id}/retry": Row(ADMIN_WRITE),

@@ -16,7 +16,9 @@ from dataclasses import dataclass
 from sqlalchemy import delete, select
 
 from refract.identity import keys, sessions, tombstones
-from refract.identity.models import AccountTombstone, BrowserSession, Scope, User
+from refract.identity.invitations.schemas import AccountInvitationCreate
+from refract.identity.invitations.service import create_invitation
+from refract.identity.models import LOCAL_ISSUER, AccountTombstone, BrowserSession, Scope, User
 from refract.jobs.models import Job, JobStatus
 from refract.library import service as items
 from refract.library.enrichment.types import EnrichmentProposal
@@ -99,6 +101,33 @@ async def a_browser_session(world: World) -> str:
 async def a_sign_in_link(world: World) -> str:
     async with world.rt.db.write() as session:
         return (await sessions.create_signin_link(session, world.rt, world.owner)).rsplit("/", 1)[1]
+
+
+@object_for("/auth/invitation/{token}", absent="A" * 43)
+async def a_link_of_an_invitation(world: World) -> str:
+    async with world.rt.db.write() as session:
+        _, url = await create_invitation(
+            session, world.rt, world.admin, AccountInvitationCreate(name="Object")
+        )
+    assert url is not None
+    return url.rsplit("/", 1)[1]
+
+
+@object_for("/app/admin/invitations/{invitation_id}")
+@object_for("/api/v1/admin/invitations/{invitation_id}")
+async def an_invitation_to_join(world: World) -> str:
+    async with world.rt.db.write() as session:
+        row, _ = await create_invitation(
+            session, world.rt, world.admin, AccountInvitationCreate(name="Object")
+        )
+    return str(row.id)
+
+
+@object_for("/app/admin/people/{user_id}/signin-link#user_id")
+async def somebody_without_a_provider(world: World) -> str:
+    async with world.rt.db.write() as session:
+        name = f"object-{secrets.token_hex(6)}"
+        return str((await make.person(session, world.rt, name, issuer=LOCAL_ISSUER)).id)
 
 
 @object_for("digest", absent="0" * 10)

@@ -9,6 +9,8 @@ from typing import Any
 
 from refract.admin.overview import InstanceOverview
 from refract.admin.pages.audit import AUDIT_LABELS
+from refract.admin.pages.invitations import PATH as INVITE_PATH
+from refract.admin.pages.invitations import ROLES, VALID_DAYS
 from refract.admin.queries import ClickFigures
 from refract.clicks.verify import ClickIntake, DayDifference, Reconciliation
 from refract.home.search import SearchHit, SearchKind
@@ -283,6 +285,7 @@ def person(number: int, name: str, email: str, **more: Any) -> dict[str, Any]:
     facts |= {"quota": {"used": 12 * number, "limit": 50}, "held_at": None}
     return {
         "id": str(number),
+        "is_local": more.get("issuer") == "local",
         "name": name,
         "email": email,
         "created_at": NOW,
@@ -303,12 +306,62 @@ PEOPLE = [
     ),
     person(3, "", "", status="suspended", held_at=NOW),
 ]
+
+
+def invitation(number: int, name: str, email: str, state: str, **more: Any) -> dict[str, Any]:
+    return {
+        "id": str(number),
+        "name": name,
+        "email": email,
+        "role": "user",
+        "note": "",
+        "state": state,
+        "delivery": None,
+        "inviter": "Ada Lovelace",
+        "user_id": None,
+        "created_at": NOW,
+        "expires_at": NOW + timedelta(days=7),
+        "accepted_at": NOW,
+        **more,
+    }
+
+
+ACCOUNT_INVITATIONS: dict[str, Any] = {
+    "here": "people",
+    "is_allowed": True,
+    "sends_email": True,
+    "valid_days": VALID_DAYS,
+    "default_days": "7",
+    "roles": ROLES,
+    "invitations": [
+        invitation(1, "Grace Hopper", "grace@example.com", "pending", delivery="queued"),
+        invitation(2, HOSTILE, "x" * 60 + "@example.com", "pending", delivery="failed"),
+        invitation(3, "", "ann@example.com", "pending", delivery="sent", role="admin"),
+        invitation(4, "", "", "pending", inviter=HOSTILE),
+        invitation(5, "Ben", "", "accepted"),
+        invitation(6, "Cleo", "", "expired"),
+        invitation(7, "Dan", "", "revoked", role="admin"),
+    ],
+}
+NEW_LINK = {
+    "name": "Grace Hopper",
+    "url": "https://go.example.com/auth/invitation/" + "x" * 43,
+    "expires_at": NOW,
+}
+INVITED: dict[str, Any] = {
+    "action": "/auth/invitation/x",
+    "host": "go.example.com",
+    "inviter": "Ada Lovelace",
+    "invitation": invitation(1, "Grace", "grace@example.com", "pending", note=HOSTILE),
+    "name": "Grace",
+}
 BARRED = [{"id": "1", "reference": "4f3a0c11d2be", "user_id": "361890234523648", "created_at": NOW}]
 LAST: dict[str, Any] = {"here": "people", "next_url": None, "first_url": "/app/admin/people"}
 TURNING: dict[str, Any] = {
     "next_url": "/app/admin/people?cursor=x",
     "first_url": None,
     "today": "2026-03-14",
+    "links_allowed": True,
 }
 WRONG = {"name": "Give the key a name.", "confirm": "Type “delete” to confirm."}
 AUDIT = [
@@ -1223,6 +1276,19 @@ PAGES: dict[str, Page] = {
     ),
     "signed-out": page("identity/signed_out.html", "Signed out", path="/auth/signed-out"),
     "signin-confirm": page("identity/sign_in_confirm.html", "Sign in", **CONFIRM),
+    "invitation": page("identity/invitation.html", "Invitation", **INVITED),
+    "invitation-wrong": page(
+        "identity/invitation.html",
+        "Invitation",
+        **INVITED | {"name": HOSTILE, "error": "Enter a name.", "inviter": ""},
+    ),
+    "invitation-signed-in": page(
+        "identity/invitation.html", "Invitation", signed_in=ADA, is_own=False, **INVITED
+    ),
+    "invitation-own": page(
+        "identity/invitation.html", "Invitation", signed_in=ADA, is_own=True, **INVITED
+    ),
+    "invitation-expired": page("identity/invitation_expired.html", "Invitation"),
     "onward": page("onward.html", "Opening /roadmap…", onward="#main"),
     "error": page("error.html", "Something broke", **ERROR),
     "error-limited": page("error.html", "Too many requests", SAM, **LIMITED),
@@ -1408,6 +1474,49 @@ PAGES: dict[str, Page] = {
         people=PEOPLE,
         q="",
         **TURNING,
+    ),
+    "admin-people-link": page(
+        "admin/people.html",
+        "People",
+        ADA,
+        path="/app/admin/people",
+        here="people",
+        people=PEOPLE,
+        q="",
+        signin_link=NEW_LINK,
+        **TURNING,
+    ),
+    "admin-invitations": page(
+        "admin/invitations.html",
+        "Invitations",
+        ADA,
+        path=INVITE_PATH,
+        **TURNING | ACCOUNT_INVITATIONS,
+    ),
+    "admin-invitations-new": page(
+        "admin/invitations.html",
+        "Invitations",
+        ADA,
+        path=INVITE_PATH,
+        new_link=NEW_LINK,
+        **TURNING | ACCOUNT_INVITATIONS,
+    ),
+    "admin-invitations-wrong": page(
+        "admin/invitations.html",
+        "Invitations",
+        ADA,
+        path=INVITE_PATH,
+        values={"name": HOSTILE, "email": "nonsense", "role": "admin", "valid_days": "1"},
+        errors={"email": "Enter an email address, like ada@example.com."},
+        problem="No.",
+        **TURNING | ACCOUNT_INVITATIONS | {"invitations": [], "sends_email": False},
+    ),
+    "admin-invitations-off": page(
+        "admin/invitations.html",
+        "Invitations",
+        ADA,
+        path=INVITE_PATH,
+        **TURNING | ACCOUNT_INVITATIONS | {"invitations": [], "is_allowed": False},
     ),
     "admin-barred": page(
         "admin/deleted_accounts.html",

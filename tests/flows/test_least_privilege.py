@@ -167,6 +167,7 @@ def test_each_role_runs_on_a_user_that_can_do_no_more_than_it_needs(
         "items",
         "item_pages",
         "signin_links",
+        "account_invitations",
         "visitor_salts",
         "jobs",
         "click_events",

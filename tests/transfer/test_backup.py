@@ -95,6 +95,7 @@ async def test_salts_and_sessions_are_left_out(full: Runtime, tmp_path: Path) ->
         "visitor_salts",
         "sessions",
         "signin_links",
+        "account_invitations",
     }
     with zipfile.ZipFile(file) as archive:
         assert not [name for name in archive.namelist() if "salt" in name]

@@ -8,10 +8,15 @@ from refract.admin.schemas import LinkDisposition, PersonPatch
 from refract.clicks.jobs import enqueue_verification
 from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
-from refract.identity import audit, tombstones
+from refract.identity import audit, sessions, tombstones
 from refract.identity.account_deletion import delete_account, require_other_administrator
-from refract.identity.errors import AccountNotFound, NewOwnerRequired
-from refract.identity.models import User, UserRole, UserStatus
+from refract.identity.errors import (
+    AccountNotFound,
+    NewOwnerRequired,
+    SignInLinkNotAllowed,
+    SignInLinksDisabled,
+)
+from refract.identity.models import LOCAL_ISSUER, User, UserRole, UserStatus
 from refract.identity.personal_data import AccountDeletion, PersonalDataHook
 from refract.identity.revocation_log import ALLOWED_ACTION
 from refract.jobs import queries as jobs
@@ -85,6 +90,21 @@ async def delete_person(
         if heir is None or heir.id == user.id or heir.status != UserStatus.ACTIVE:
             raise NewOwnerRequired
     await delete_account(session, rt, AccountDeletion(user, heir), parts, by=by)
+
+
+async def create_person_signin_link(
+    session: WriteSession, rt: Runtime, by: User, user_id: int
+) -> tuple[User, str]:
+    """Create a one-time sign-in link for a person without an identity provider.
+
+    Raises `SignInLinksDisabled`, `AccountNotFound`, `SignInLinkNotAllowed`.
+    """
+    if not rt.settings.signin_links_allowed:
+        raise SignInLinksDisabled
+    user = await _get_live_user(session, user_id)
+    if user.issuer != LOCAL_ISSUER or user.status != UserStatus.ACTIVE:
+        raise SignInLinkNotAllowed
+    return user, await sessions.create_signin_link(session, rt, user, by=by)
 
 
 async def retry_job(session: WriteSession, rt: Runtime, by: User, job_id: int) -> Job:

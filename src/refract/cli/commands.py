@@ -36,6 +36,7 @@ COMMAND_TARGETS: Final = {
     "library": "library:app",
     "export": "import_export:export_app",
     "import": "import_export:import_app",
+    "users": "users:app",
     "admin": "admin:app",
 }
 """Each command's module, and the function or `app` (a group of commands) in it."""

@@ -9,7 +9,7 @@ from refract.cli.options import DataDir
 from refract.core.runtime import Runtime
 from refract.identity.errors import SignInLinksDisabled
 from refract.identity.sessions import create_signin_link
-from refract.identity.users import ensure_owner, get_user_by_email
+from refract.identity.users import ensure_owner, get_active_user
 from refract.server.installation import read_address
 
 
@@ -17,7 +17,11 @@ def signin_link(
     data_dir: DataDir = None,
     user: Annotated[
         str | None,
-        typer.Option("--user", help="Sign in as this user. Default: the owner.", metavar="EMAIL"),
+        typer.Option(
+            "--user",
+            help="Sign in as this user, by email or id. Default: the owner.",
+            metavar="ACCOUNT",
+        ),
     ] = None,
 ) -> None:
     """Print a one-time sign-in link. It expires in an hour."""
@@ -29,7 +33,7 @@ def signin_link(
     async def run(rt: Runtime) -> str:
         async with rt.db.write() as session:
             person = (
-                await get_user_by_email(session, user)
+                await get_active_user(session, user)
                 if user
                 else (await ensure_owner(session, rt))[0]
             )

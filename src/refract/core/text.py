@@ -46,6 +46,18 @@ def make_excerpt(text: str, max_length: int = 60) -> str:
     return printable if len(printable) <= max_length else f"{printable[:max_length]}…"
 
 
+def clean_line(text: str, max_length: int) -> str:
+    """Return text as one line of at most `max_length` characters.
+
+    Control and formatting characters, which could reverse or hide parts of it, become spaces.
+    """
+    cleaned = "".join(
+        character if not unicodedata.category(character).startswith("C") else " "
+        for character in unicodedata.normalize("NFC", text[: max_length * 4])
+    )
+    return " ".join(cleaned.split())[:max_length]
+
+
 def count_noun(number: int, noun: str, plural: str | None = None) -> str:
     """Return a number with its noun: "1 key", "1,200 keys", "2 people"."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

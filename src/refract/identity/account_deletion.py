@@ -6,13 +6,15 @@ from collections.abc import AsyncGenerator, Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import delete, select, update
+from sqlalchemy import delete, or_, select, update
 
 from refract.core.clock import format_utc
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.identity import audit, keys, sessions, tombstones
 from refract.identity.errors import LastAdmin
+from refract.identity.invitations.models import AccountInvitation
+from refract.identity.invitations.schemas import AccountInvitationOut
 from refract.identity.models import (
     ApiKey,
     AuditEntry,
@@ -114,6 +116,8 @@ async def _erase_data(
         await hook.erase(session, rt, deletion)
     for model in (ApiKey, BrowserSession, SigninLink):
         await session.execute(delete(model).where(model.user_id == user_id))
+    invitations = (AccountInvitation.inviter_id == user_id, AccountInvitation.user_id == user_id)
+    await session.execute(delete(AccountInvitation).where(or_(*invitations)))
     await session.execute(delete(StoredResponse).where(StoredResponse.actor == f"user:{user_id}"))
     own_entries = (AuditEntry.actor_id == user_id, AuditEntry.action != DELETED_ACTION)
     redaction = update(AuditEntry).where(*own_entries).values(target=None, detail=None)
@@ -173,6 +177,8 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
         .limit(10_000)
     )
     entries = list(await session.scalars(newest_entries))
+    invited = select(AccountInvitation).where(AccountInvitation.inviter_id == user.id)
+    invitations = list(await session.scalars(invited.order_by(AccountInvitation.id)))
     account = {
         "issuer": fresh.issuer,
         "subject": fresh.subject,
@@ -188,6 +194,10 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
         "keys": [KeyOut.from_key(key, rt.clock.now()).model_dump(mode="json") for key in own_keys],
         "sessions": [
             SessionOut.model_validate(browser).model_dump(mode="json") for browser in browsers
+        ],
+        "account_invitations": [
+            AccountInvitationOut.from_invitation(row, fresh, rt.clock.now()).model_dump(mode="json")
+            for row in invitations
         ],
         "audit": [
             {

@@ -3,14 +3,23 @@
 from dataclasses import dataclass
 
 from starlette.requests import Request
+from starlette.responses import Response
 
+from refract.core.db.session import WriteSession
 from refract.core.runtime import Runtime
+from refract.identity import audit
 from refract.identity.errors import CsrfFailed, InvalidCredentials
 from refract.identity.key_usage import KeyUsageTracker
 from refract.identity.keys import SHOWN_PREFIX_LENGTH, ParentKey, find_key, is_key_shaped
 from refract.identity.models import BrowserSession, Scope, User, UserRole
-from refract.identity.sessions import LAST_SEEN_INTERVAL, extend_session, find_session
-from refract.web import csrf
+from refract.identity.sessions import (
+    LAST_SEEN_INTERVAL,
+    create_session,
+    end_session,
+    extend_session,
+    find_session,
+)
+from refract.web import csrf, return_path
 from refract.web.cookies import Cookie
 from refract.web.networks import client_network_text
 
@@ -127,3 +136,30 @@ async def _authenticate_cookie(request: Request, rt: Runtime) -> Caller | None:
         async with rt.db.write() as writing:
             await extend_session(writing, rt, user, seen)
     return Caller(user, _get_scopes(user), session=seen)
+
+
+# Sign-in: a new session, and its cookie.
+
+
+async def start_browser_session(
+    session: WriteSession,
+    rt: Runtime,
+    request: Request,
+    user: User,
+    by: str,
+    *,
+    sid: str | None = None,
+) -> str:
+    """Create a session and end the browser's old one, so that a planted token is worthless."""
+    if old := get_session_token(request, rt):
+        await end_session(session, old)
+    cookie = await create_session(session, rt, user, request.headers.get("user-agent", ""), sid=sid)
+    await audit.record_event(session, rt, "signed_in", actor=user, detail=by)
+    return cookie
+
+
+def set_session_cookie(request: Request, rt: Runtime, response: Response, cookie: str) -> Response:
+    """Set the cookie of a new session, and forget the path that was returned to."""
+    return_path.clear_path(request, response, rt)
+    SESSION_COOKIE.set(response, rt, cookie, max_age=rt.settings.session_days * 86_400)
+    return response

@@ -44,6 +44,30 @@ class SignInLinksDisabled(Forbidden):
     """Sign-in links are disabled because an identity provider is configured."""
 
 
+class SignInLinkNotAllowed(Conflict):
+    """Only active accounts without an identity provider can sign in with a one-time link."""
+
+
+class InvitationsDisabled(Forbidden):
+    """Invitations are disabled because an identity provider is configured."""
+
+
+class InvitationLinkExpired(NotFound):
+    """This invitation was used or revoked, or it has expired. Ask for a new one."""
+
+
+class AccountInvitationNotFound(NotFound):
+    """There's no open invitation with this id."""
+
+
+class EmailTaken(Conflict):
+    """There's already an account with the email "{email}"."""
+
+
+class OpenInvitationLimit(Conflict):
+    """There can be at most {limit} open invitations. Revoke one first."""
+
+
 class KeyNotFound(NotFound):
     """API key not found."""
 

@@ -1,10 +1,12 @@
-"""Daily deletion of expired sessions, audit entries, stored responses and idle buckets."""
+"""Email of invitations, and daily deletion of what has expired."""
 
 from datetime import time, timedelta
 from typing import ClassVar
 
 from refract.core.runtime import Runtime
 from refract.identity import audit, sessions
+from refract.identity.invitations import jobs as invitation_jobs
+from refract.identity.invitations.service import delete_old_invitations
 from refract.identity.payloads import LogRevocations
 from refract.identity.revocation_log import append_revocations
 from refract.jobs.handlers import handles
@@ -28,6 +30,7 @@ async def delete_expired_records(rt: Runtime, _job: DeleteExpiredRecords) -> Non
     now = rt.clock.now()
     async with rt.db.write() as session:
         await sessions.delete_expired_sessions(session, rt)
+        await delete_old_invitations(session, now)
     async with rt.db.write() as session:
         await audit.delete_old_entries(session, rt)
     async with rt.db.write() as session:
@@ -41,7 +44,7 @@ async def log_revocations(rt: Runtime, _job: LogRevocations) -> None:
     await append_revocations(rt)
 
 
-HANDLERS = (delete_expired_records, log_revocations)
+HANDLERS = (delete_expired_records, log_revocations, *invitation_jobs.HANDLERS)
 PERIODIC = (
     PeriodicJob(DeleteExpiredRecords(), daily=time(3, 0)),
     PeriodicJob(

@@ -13,6 +13,13 @@ class FinishAccountDeletion(JobPayload):
     user_id: Id
 
 
+class SendInvitation(JobPayload):
+    """Send an invitation by email. The payload contains no link: each attempt makes its own."""
+
+    kind: ClassVar[str] = "identity.send_invitation"
+    invitation_id: Id
+
+
 class LogRevocations(JobPayload):
     """Append new revocations to the log that is replayed after a restore."""
 

@@ -27,8 +27,13 @@ LAST_SEEN_INTERVAL = timedelta(minutes=10)
 MAX_SESSION_AGE = timedelta(days=90)
 
 
-async def create_signin_link(session: WriteSession, rt: Runtime, user: User) -> str:
-    """Return the URL of a new one-time sign-in link; only its digest is stored."""
+async def create_signin_link(
+    session: WriteSession, rt: Runtime, user: User, *, by: User | None = None
+) -> str:
+    """Return the URL of a new one-time sign-in link; only its digest is stored.
+
+    `by` is the administrator who asks for it, None for the operator's terminal.
+    """
     token = secrets.token_urlsafe(32)
     now = rt.clock.now()
     session.add(
@@ -40,7 +45,7 @@ async def create_signin_link(session: WriteSession, rt: Runtime, user: User) -> 
             expires_at=now + timedelta(hours=SIGNIN_LINK_HOURS),
         )
     )
-    await audit.record_event(session, rt, "signin_link.made", target=str(user.id))
+    await audit.record_event(session, rt, "signin_link.made", actor=by, target=str(user.id))
     await session.flush()
     return f"{rt.settings.public_url}/auth/sign-in/{token}"
 
@@ -87,6 +92,7 @@ async def use_signin_link(session: WriteSession, rt: Runtime, token: str) -> Use
     )
     if user is None:
         raise SignInLinkExpired
+    user.last_sync_at = now
     return user
 
 

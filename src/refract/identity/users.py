@@ -12,8 +12,9 @@ from refract.core.db.bulk import iter_batches
 from refract.core.db.prepared import PreparedSelect
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
+from refract.core.schemas import parse_id
 from refract.identity import audit
-from refract.identity.errors import AmbiguousEmail, UserNotFound
+from refract.identity.errors import AccountNotFound, AmbiguousEmail, UserNotFound
 from refract.identity.models import LOCAL_ISSUER, User, UserPlan, UserRole, UserStatus
 
 OWNER_SUBJECT = "owner"
@@ -50,7 +51,7 @@ async def ensure_owner(session: WriteSession, rt: Runtime) -> tuple[User, bool]:
 async def create_local_user(
     session: WriteSession, rt: Runtime, email: str, *, subject: str, role: UserRole, name: str = ""
 ) -> User:
-    """Create an account that signs in with one-time links. The operator vouches for the email."""
+    """Create an account that signs in with one-time links. Administrators vouch for the email."""
     now = rt.clock.now()
     user = User(
         id=rt.ids.next_id(),
@@ -58,7 +59,7 @@ async def create_local_user(
         subject=subject,
         email=email,
         email_folded=fold_email(email),
-        email_verified=True,
+        email_verified=bool(email),
         display_name=name,
         preferences={},
         plan=UserPlan.FREE,
@@ -85,6 +86,16 @@ async def get_user_by_email(session: ReadSession, email: str) -> User:
     if len(found) > 1:
         raise AmbiguousEmail(email=email)
     return found[0]
+
+
+async def get_active_user(session: ReadSession, account: str) -> User:
+    """Return the active user with this id or verified email. Raises as `get_user_by_email`."""
+    if not (account.isascii() and account.isdigit()):
+        return await get_user_by_email(session, account)
+    found = (await get_users_by_id(session, [parse_id(account)])).get(int(account))
+    if found is None or found.status != UserStatus.ACTIVE:
+        raise AccountNotFound
+    return found
 
 
 async def get_users_by_id(session: ReadSession, ids: Collection[int]) -> dict[int, User]:

@@ -5,6 +5,7 @@ from refract.clicks.archive import models as analytics_archive
 from refract.core.db.types import Model
 from refract.core.worker_ids import WorkerId
 from refract.identity import models as identity
+from refract.identity.invitations import models as identity_invitations
 from refract.jobs import models as jobs
 from refract.library import models as library
 from refract.library import models as library_quota
@@ -66,6 +67,7 @@ __all__ = [
     "analytics",
     "analytics_archive",
     "identity",
+    "identity_invitations",
     "jobs",
     "library",
     "library_imports",

@@ -45,7 +45,7 @@ from refract.transfer.manifest import (
 from refract.transfer.row_format import TableChecksum, TableCodec, list_tables
 from refract.transfer.table_io import count_rows, open_snapshot, read_lines
 
-EXCLUDED_CREDENTIALS: Final = frozenset({"sessions", "signin_links"})
+EXCLUDED_CREDENTIALS: Final = frozenset({"sessions", "signin_links", "account_invitations"})
 """Credentials that are neither backed up nor restored: everyone signs in again."""
 _EXCLUDED_FILES: Final = frozenset({"lock", "ingester.lock"})
 _DRAFT_SUFFIX: Final = ".refract-part"

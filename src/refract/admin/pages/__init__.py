@@ -1,9 +1,10 @@
 """Admin pages."""
 
-from refract.admin.pages import audit, lists, operations, people, reports
+from refract.admin.pages import audit, invitations, lists, operations, people, reports
 
 ROUTERS = (
     operations.router,
+    invitations.router,  # before people, whose steps have the form of its paths
     people.router,
     lists.router,
     reports.router,

@@ -34,6 +34,7 @@ _VALUE_LABELS: Final[dict[str, LazyText]] = {
 _ORIGIN_LABELS: Final[dict[str, LazyText]] = {
     "command line": lazy_gettext("Command line"),
     "one-time link": lazy_gettext("One-time link"),
+    "invitation": lazy_gettext("Invitation"),
 }
 _LINK_PHRASES: Final = (
     mark("owners added {user_id}"),
@@ -110,6 +111,7 @@ _TRANSLATORS: Final[dict[str, Callable[[str], str]]] = {
     "profile.changed": _translate_words(_PROFILE_LABELS),
     "role.changed": _translate_words(_VALUE_LABELS),
     "status.changed": _translate_words(_VALUE_LABELS),
+    "invitation.created": _translate_words(_VALUE_LABELS),
     "plan.changed": _translate_words(_VALUE_LABELS),
     "signed_in": _translate_words(_ORIGIN_LABELS),
     "key.created": _translate_words(_ORIGIN_LABELS),

@@ -17,7 +17,7 @@ from refract.core.schemas import Id
 from refract.identity import tombstones
 from refract.identity.authentication import Caller
 from refract.identity.dependencies import AdminCaller, PersonalDataHooks
-from refract.identity.models import User
+from refract.identity.models import LOCAL_ISSUER, User
 from refract.identity.responses import render_response
 from refract.identity.users import get_user_by_email
 from refract.library.schemas import QuotaOverride
@@ -64,7 +64,7 @@ async def people_page(
     q: Annotated[str, Query(max_length=255)] = "",
 ) -> Response:
     """Show people, newest first; `q` is a part of the email address."""
-    return await _render_people(request, actor, rt, q=q, cursor=cursor)
+    return await render_people(request, actor, rt, q=q, cursor=cursor)
 
 
 @router.post("/app/admin/people/{user_id}/delete")
@@ -91,7 +91,7 @@ async def delete_person(
     except RefractError as exc:
         if exc.status >= 500:
             raise
-        return await _render_people(
+        return await render_people(
             request, actor, rt, status=exc.status, problem=translate_error(exc)
         )
     response = RedirectResponse("/app/admin/people", 303)
@@ -115,9 +115,9 @@ async def set_quota(
             person = await quota.override_limit(
                 session, rt, actor.user, user_id, override.day, override.limit
             )
-            name = _get_label(person)
+            name = get_label(person)
     except ValidationError:
-        return await _render_people(
+        return await render_people(
             request,
             actor,
             rt,
@@ -127,7 +127,7 @@ async def set_quota(
     except RefractError as exc:
         if exc.status >= 500:
             raise
-        return await _render_people(
+        return await render_people(
             request, actor, rt, status=exc.status, problem=translate_error(exc)
         )
     response = RedirectResponse("/app/admin/people", 303)
@@ -165,11 +165,11 @@ async def change_person(
                 user_id,
                 _ACCOUNT_PATCHES[step].model_copy(update={"keep_links": keep_links}),
             )
-            name = _get_label(user)
+            name = get_label(user)
     except RefractError as exc:
         if exc.status >= 500:
             raise
-        return await _render_people(
+        return await render_people(
             request, actor, rt, status=exc.status, problem=translate_error(exc)
         )
     response = RedirectResponse("/app/admin/people", 303)
@@ -183,7 +183,7 @@ async def change_person(
     return response
 
 
-async def _render_people(
+async def render_people(
     request: Request,
     actor: Caller,
     rt: Runtime,
@@ -191,8 +191,9 @@ async def _render_people(
     q: str = "",
     cursor: str | None = None,
     status: int = 200,
-    problem: str | None = None,
+    **context: Any,
 ) -> HTMLResponse:
+    """Render a page of people; `context` may have a `problem` or a new `signin_link`."""
     async with rt.db.read() as session:
         page = await queries.load_people_page(
             session,
@@ -212,12 +213,13 @@ async def _render_people(
         people=[_build_row(user, balances[user.id]) for user in page.items],
         today=rt.clock.now().astimezone(UTC).date().isoformat(),
         q=q,
-        problem=problem,
+        links_allowed=rt.settings.signin_links_allowed,
+        **context,
         **build_pager("/app/admin/people", {"q": q}, cursor, page.next_cursor),
     )
 
 
-def _get_label(user: User) -> str:
+def get_label(user: User) -> str:
     """Return what to call an account in a message: its name, email or number."""
     return user.chosen_name or user.email or f"#{user.id}"
 
@@ -235,7 +237,8 @@ def _build_row(user: User, balance: quota.QuotaBalance) -> dict[str, Any]:
         "last_sync_at",
     )
     return {"id": str(user.id), "name": user.chosen_name, "quota": balance} | {
-        field: getattr(user, field) for field in fields
+        "is_local": user.issuer == LOCAL_ISSUER,
+        **{field: getattr(user, field) for field in fields},
     }
 
 

@@ -24,6 +24,7 @@ from refract.core.settings.validation import (
     DeadLinkStatus,
     Issuers,
     LimitSetting,
+    MailAddress,
     ModelUrl,
     Networks,
     Origin,
@@ -31,6 +32,7 @@ from refract.core.settings.validation import (
     RedisUrl,
     SecurityContact,
     SigningKey,
+    SmtpUrl,
     find_production_problem,
 )
 
@@ -299,6 +301,17 @@ class Settings(BaseSettings):
     report_days: int = Field(default=90, ge=1)
     """Days for which abuse reports are kept after an administrator has decided."""
 
+    # Email
+    smtp_url: SmtpUrl = None
+    """The mail server that sends invitations: `smtp://user:password@mail.example.com:587`.
+
+    `smtps://` is encrypted from the start (port 465), `smtp://` if the server offers STARTTLS (port
+    587). Default: none; links of invitations are shown, to be passed on by hand.
+    """
+
+    mail_from: MailAddress = None
+    """The sender of emails, such as `Refract <go@example.com>`. `smtp_url` needs it."""
+
     # Fetching of foreign pages
     fetch_allow: Networks = ()
     """Non-public networks (CIDR, comma-separated) from which pages may be fetched, on any port.
@@ -450,6 +463,13 @@ class Settings(BaseSettings):
     def _check_model_name(self) -> Self:
         if self.model_url is not None and not self.model_name:
             problem = "REFRACT_MODEL_URL needs REFRACT_MODEL_NAME, the model to ask there"
+            raise ValueError(problem)
+        return self
+
+    @model_validator(mode="after")
+    def _check_mail_from(self) -> Self:
+        if self.smtp_url is not None and not self.mail_from:
+            problem = "REFRACT_SMTP_URL needs REFRACT_MAIL_FROM, the sender of its emails"
             raise ValueError(problem)
         return self
 

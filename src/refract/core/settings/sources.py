@@ -105,7 +105,7 @@ def list_secret_fields(settings: type[BaseSettings]) -> list[str]:
     return [
         name
         for name, field in settings.model_fields.items()
-        if "SecretStr" in str(field.annotation) or name in ("database_url", "redis_url")
+        if "SecretStr" in str(field.annotation) or name in ("database_url", "redis_url", "smtp_url")
     ]
 
 

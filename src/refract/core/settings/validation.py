@@ -117,6 +117,33 @@ def _check_redis_url(value: str | None) -> str | None:
     return value
 
 
+def _check_smtp_url(value: str | None) -> str | None:
+    if value is None:
+        return None
+    parts = urlsplit(value)
+    if parts.scheme not in ("smtp", "smtps") or not parts.hostname or not _has_valid_port(parts):
+        problem = "write it as smtp://user:password@host:587 or smtps://user:password@host:465"
+        raise ValueError(problem)
+    if _has_unencoded_password(value) or parts.path not in ("", "/") or parts.query:
+        problem = (
+            "write special characters of user and password percent-encoded (@ as %40, / as %2F),"
+            " and nothing after the port"
+        )
+        raise ValueError(problem)
+    return value
+
+
+def _check_mail_address(value: str | None) -> str | None:
+    """Check a sender, with or without a name: it must fit into one header."""
+    if value is not None and not _SENDER.fullmatch(value):
+        problem = "write go@example.com or Refract <go@example.com>"
+        raise ValueError(problem)
+    return value
+
+
+_SENDER = re.compile(r"[^\s<>@,]+@[^\s<>@,]+|[^<>@,\r\n]* <[^\s<>@,]+@[^\s<>@,]+>")
+
+
 def _check_collector_url(value: str | None) -> str | None:
     if value is not None and (
         urlsplit(value).scheme not in ("http", "https") or not urlsplit(value).hostname
@@ -212,6 +239,8 @@ DeadLinkStatus = Annotated[Literal[404, 410], BeforeValidator(_parse_number)]
 Origin = Annotated[str | None, AfterValidator(_check_origin)]
 DatabaseUrl = Annotated[str | None, AfterValidator(_check_database_url)]
 RedisUrl = Annotated[str | None, AfterValidator(_check_redis_url)]
+SmtpUrl = Annotated[str | None, AfterValidator(_check_smtp_url)]
+MailAddress = Annotated[str | None, AfterValidator(_check_mail_address)]
 ModelUrl = Annotated[str | None, AfterValidator(_check_model_url)]
 CollectorUrl = Annotated[str | None, AfterValidator(_check_collector_url)]
 SecurityContact = Annotated[str | None, AfterValidator(_check_contact)]

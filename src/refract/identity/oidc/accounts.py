@@ -2,7 +2,6 @@
 
 import asyncio
 import contextvars
-import unicodedata
 from typing import Any
 
 from sqlalchemy import select
@@ -11,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from refract.core.db.session import ReadSession, WriteSession
 from refract.core.runtime import Runtime
 from refract.core.settings.issuers import Issuer
+from refract.core.text import clean_line
 from refract.core.urls import BadUrl, parse_web_url
 from refract.identity import audit, tombstones
 from refract.identity.account_deletion import require_other_administrator
@@ -172,17 +172,8 @@ def _get_picture(claims: Claims) -> str | None:
 
 
 def clean_claim(text: Any, max_length: int) -> str:
-    """Return a claim as one line of at most `most` characters.
-
-    Control and formatting characters, which could reverse or hide parts of it, become spaces.
-    """
-    if not isinstance(text, str):
-        return ""
-    cleaned = "".join(
-        character if not unicodedata.category(character).startswith("C") else " "
-        for character in unicodedata.normalize("NFC", text[: max_length * 4])
-    )
-    return " ".join(cleaned.split())[:max_length]
+    """Return a claim as one line of at most `max_length` characters."""
+    return clean_line(text, max_length) if isinstance(text, str) else ""
 
 
 # Access tokens of a provider on the API, verified here with its cached keys.

@@ -1,7 +1,7 @@
-"""Sign-in, sign-out, and the settings pages."""
+"""Sign-in, sign-out, invitations, and the settings pages."""
 
-from refract.identity.pages import settings, sign_in
+from refract.identity.pages import invitation, settings, sign_in
 
-ROUTERS = (sign_in.router, settings.router)
+ROUTERS = (sign_in.router, invitation.router, settings.router)
 
 __all__ = ["ROUTERS"]

@@ -16,6 +16,8 @@ from refract.identity import audit, sessions
 from refract.identity.authentication import (
     SESSION_COOKIE,
     get_session_token,
+    set_session_cookie,
+    start_browser_session,
 )
 from refract.identity.dependencies import OptionalCaller
 from refract.identity.errors import (
@@ -103,7 +105,7 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
     try:
         async with rt.db.write() as session:
             user = await sessions.use_signin_link(session, rt, token)
-            cookie = await _begin_session(session, rt, request, user, "one-time link")
+            cookie = await start_browser_session(session, rt, request, user, "one-time link")
     except SignInLinkExpired as exc:
         return _refuse_sign_in(request, exc, _USED_LINK)
     path = return_path.get_return_path(request, rt) or "/"
@@ -112,7 +114,7 @@ async def sign_in(token: str, request: Request, rt: Rt) -> Response:
         if return_path.is_app_page(path)
         else render_onward(request, None, path)
     )
-    return _set_session(request, rt, response, cookie)
+    return set_session_cookie(request, rt, response, cookie)
 
 
 @router.get("/auth/oidc/{issuer_name}")
@@ -174,14 +176,14 @@ async def finish_provider_sign_in(
             user = await sync_account(session, rt, provider.issuer, completed.claims)
             for follow_claims in request.app.state.sign_in_hooks:
                 await follow_claims(session, rt, user, provider.issuer, completed.claims)
-            cookie = await _begin_session(
+            cookie = await start_browser_session(
                 session, rt, request, user, provider.name, sid=completed.sid
             )
     except (SignInFailed, AccountNotAllowed, IssuerUnavailable) as exc:
         request.app.state.key_usage.count_refusal("", client_network_text(request, rt) or "")
         return _refuse_sign_in(request, exc)
     response = RedirectResponse(return_path.get_return_path(request, rt) or "/", 303)
-    _set_session(request, rt, response, cookie)
+    set_session_cookie(request, rt, response, cookie)
     ATTEMPT_COOKIE.delete(response, rt)
     return response
 
@@ -239,31 +241,6 @@ async def sign_out(request: Request, actor: OptionalCaller, rt: Rt) -> Response:
 async def signed_out_page(request: Request) -> Response:
     """Show that the user is signed out, after the provider's own sign-out."""
     return _render_signed_out_page(request, None)
-
-
-async def _begin_session(
-    session: WriteSession,
-    rt: Runtime,
-    request: Request,
-    user: User,
-    by: str,
-    *,
-    sid: str | None = None,
-) -> str:
-    """Create a session and end the browser's old one, so that a planted token is worthless."""
-    if old := get_session_token(request, rt):
-        await sessions.end_session(session, old)
-    cookie = await sessions.create_session(
-        session, rt, user, request.headers.get("user-agent", ""), sid=sid
-    )
-    await audit.record_event(session, rt, "signed_in", actor=user, detail=by)
-    return cookie
-
-
-def _set_session(request: Request, rt: Runtime, response: Response, cookie: str) -> Response:
-    return_path.clear_path(request, response, rt)
-    SESSION_COOKIE.set(response, rt, cookie, max_age=rt.settings.session_days * 86_400)
-    return response
 
 
 async def _get_provider_sign_out_url(rt: Runtime, user: User) -> str | None:

@@ -1,0 +1,1 @@
+"""Invitations of people to an installation that has no identity provider."""
