@@ -262,6 +262,7 @@ async def test_everything_mine_comes_as_one_document(rt: Runtime, client: AsyncC
         "me",
         "keys",
         "sessions",
+        "account_invitations",
         "audit",
         "teams",
         "links",
