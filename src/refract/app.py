@@ -136,6 +136,10 @@ TEMPLATES = (
 """Features with templates of their own."""
 
 
+AREAS = ("links", "analytics", "lists", "library", "tags", "teams", "settings", "admin")
+"""Parts of the web app, in the order of the navigation."""
+
+
 def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     """Everything but redirects."""
     api = FastAPI(
@@ -154,16 +158,7 @@ def build_api(rt: Runtime, vitals: HealthEndpoints | None = None) -> FastAPI:
     )
     api.state.rt = rt
     api.state.pages = TemplateRenderer(rt.settings.public_url, *TEMPLATES)
-    api.state.areas = [
-        "links",
-        "analytics",
-        "lists",
-        "library",
-        "tags",
-        "teams",
-        "settings",
-        "admin",
-    ]
+    api.state.areas = list(AREAS)
     api.state.key_usage = rt.singleton(KeyUsageTracker)
     api.state.vitals = vitals or HealthEndpoints(rt)
     for name, hook in build_page_hooks().items():

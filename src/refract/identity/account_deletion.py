@@ -166,6 +166,15 @@ async def export_account(
     yield "\n}\n"
 
 
+async def _list_invitations(session: ReadSession, rt: Runtime, user: User) -> list[dict[str, Any]]:
+    """Return the invitations that a user has sent."""
+    sent = select(AccountInvitation).where(AccountInvitation.inviter_id == user.id)
+    return [
+        AccountInvitationOut.from_invitation(row, user, rt.clock.now()).model_dump(mode="json")
+        for row in await session.scalars(sent.order_by(AccountInvitation.id))
+    ]
+
+
 async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[str, Any]:
     fresh = await session.get_one(User, user.id)
     own_keys = await keys.list_keys(session, user, include_revoked=True)
@@ -177,8 +186,6 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
         .limit(10_000)
     )
     entries = list(await session.scalars(newest_entries))
-    invited = select(AccountInvitation).where(AccountInvitation.inviter_id == user.id)
-    invitations = list(await session.scalars(invited.order_by(AccountInvitation.id)))
     account = {
         "issuer": fresh.issuer,
         "subject": fresh.subject,
@@ -195,10 +202,7 @@ async def _build_profile(session: ReadSession, rt: Runtime, user: User) -> dict[
         "sessions": [
             SessionOut.model_validate(browser).model_dump(mode="json") for browser in browsers
         ],
-        "account_invitations": [
-            AccountInvitationOut.from_invitation(row, fresh, rt.clock.now()).model_dump(mode="json")
-            for row in invitations
-        ],
+        "account_invitations": await _list_invitations(session, rt, fresh),
         "audit": [
             {
                 "at": format_utc(entry.at),

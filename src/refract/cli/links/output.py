@@ -39,16 +39,21 @@ def print_links(links: Sequence[LinkOut]) -> None:
     make_console().print(table)
 
 
+def _list_owners(link: LinkOut) -> dict[str, list[str]]:
+    """Return the people and the teams that own a link, by heading."""
+    owners = [
+        f"{owner.email or owner.name}{'' if owner.primary else ' (co-owner)'}"
+        for owner in link.owners
+    ]
+    teams = [f"{team.name}{'' if team.primary else ' (co-owner)'}" for team in link.teams]
+    return {heading: names for heading, names in (("owners", owners), ("teams", teams)) if names}
+
+
 def print_link(link: LinkOut) -> None:
     """Print everything about a link."""
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column(style="bold", no_wrap=True)
     table.add_column(overflow="fold")
-    owners = ", ".join(
-        f"{owner.email or owner.name}{'' if owner.primary else ' (co-owner)'}"
-        for owner in link.owners
-    )
-    teams = ", ".join(f"{team.name}{'' if team.primary else ' (co-owner)'}" for team in link.teams)
     rows = {
         "short URL": link.short_url,
         "destination": to_ascii_url(link.destination),
@@ -76,9 +81,8 @@ def print_link(link: LinkOut) -> None:
     )
     table.add_row("created", format_time(link.created_at))
     table.add_row("updated", f"{format_time(link.updated_at)} (version {link.version})")
-    for heading, names in (("owners", owners), ("teams", teams)):
-        if names:
-            table.add_row(heading, make_safe_text(names, 2048))
+    for heading, names in _list_owners(link).items():
+        table.add_row(heading, make_safe_text(", ".join(names), 2048))
     table.add_row("id · code", f"{link.id} · {link.code}")
     if link.flagged:
         table.add_row("flagged", str(link.flag_reason))

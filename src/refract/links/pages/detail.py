@@ -105,10 +105,8 @@ async def render_link(
         saved_items = await find_saved_items(request, session, actor, link)
         name = card.names[0] if card.names else link.code
         dry_run = preview_expansion(link.destination, path, name)
-        tabs = _list_tabs(access)
-        tab = _choose_tab(
-            request, tabs, context.get("errors", {}), is_template=bool(dry_run["usage"])
-        )
+        tabs, errors = _list_tabs(access), context.get("errors", {})
+        tab = _choose_tab(request, tabs, errors, is_template=bool(dry_run["usage"]))
         tab_context = await _load_tab(session, rt, tab, card, access)
         own_teams = await list_own_teams(session, actor.user.id) if tab in TEAM_TABS else []
     out = card.to_schema(

@@ -145,6 +145,16 @@ async def _lock_links(
     return locked_links
 
 
+def _build_primary_owner(locked: LockedLink, heir: User, *, added_by: User) -> LinkOwner:
+    return LinkOwner(
+        link_id=locked.link.id,
+        user_id=heir.id,
+        primary_link_id=locked.link.id,
+        added_by=added_by.id,
+        created_at=locked.now,
+    )
+
+
 def _hand_over_link(
     locked: LockedLink,
     user: User,
@@ -174,15 +184,7 @@ def _hand_over_link(
     if others:
         others[0].primary_link_id = link.id
     elif heir is not None:
-        others = [
-            LinkOwner(
-                link_id=link.id,
-                user_id=heir.id,
-                primary_link_id=link.id,
-                added_by=user.id,
-                created_at=locked.now,
-            )
-        ]
+        others = [_build_primary_owner(locked, heir, added_by=user)]
         session.add(others[0])
     elif locked.state != LinkState.DELETED:
         mark_deleted(locked)
