@@ -86,6 +86,7 @@ async def test_a_link_has_everything_that_was_asked_for(
                 "added_at": "2026-06-01T12:00:00Z",
             }
         ],
+        "teams": [],
     }
     assert decode_base62(shown.code) == link.id
     assert link.href == "https://example.com/%C3%84?q=1"

@@ -26,7 +26,7 @@ def test_a_link_is_shown_with_these_fields() -> None:
         "id", "code", "short_url", "names", "destination", "title", "notes", "tags",
         "redirect_status", "visibility", "status", "expires_at", "created_at", "updated_at",
         "total_clicks", "bot_clicks", "last_clicked_at", "flagged", "flag_reason", "forward_query",
-        "version", "owners",
+        "version", "owners", "teams",
     ]  # fmt: skip
 
 

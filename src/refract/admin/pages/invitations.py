@@ -128,7 +128,7 @@ async def create_signin_link(
     user_id: Id,
     request: Request,
     actor: AdminCaller,
-    account: AccountCaller,  # noqa: ARG001 - it guards: the link opens a session, which has `account`
+    account: AccountCaller,  # noqa: ARG001 - it guards: a session has the scope `account`
     rt: Rt,
 ) -> Response:
     """Create a one-time sign-in link for a person and show it, the only time."""
