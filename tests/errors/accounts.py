@@ -4,8 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-from sqlalchemy import select, update
+from sqlalchemy import delete, select, update
 
+from refract.identity.invitations.models import AccountInvitation
+from refract.identity.invitations.service import MAX_OPEN_INVITATIONS
 from refract.identity.models import User, UserRole
 from refract.jobs.models import Job, JobStatus
 from refract.links import service as links
@@ -30,6 +32,37 @@ sends(
 )
 sends("SCOPE_NOT_ALLOWED", "POST /keys", json={"name": "test", "scopes": ["admin"]})
 sends("NEW_OWNER_REQUIRED", f"DELETE {_PERSON}", query={"links": "reassign"})
+
+
+sends("EMAIL_TAKEN", "POST /admin/invitations", json={"email": "mara@example.com"})
+
+
+@provokes("INVITATIONS_DISABLED", "POST /admin/invitations")
+async def invitation_where_a_provider_knows_everybody(asking: Asking) -> None:
+    await asking.ask(site=asking.site.with_settings(signin_links="off"), json={"name": "Eve"})
+
+
+@provokes("OPEN_INVITATION_LIMIT", "POST /admin/invitations")
+async def one_invitation_too_many(asking: Asking) -> None:
+    async with asking.rt.db.write() as session:
+        open_ones = [
+            AccountInvitation(
+                id=asking.rt.ids.next_id(),
+                inviter_id=asking.world.admin.id,
+                token_hash=unique("open"),
+                name="",
+                email="",
+                role="user",
+                created_at=asking.rt.clock.now(),
+                expires_at=asking.rt.clock.now() + timedelta(days=1),
+            )
+            for _ in range(MAX_OPEN_INVITATIONS)
+        ]
+        session.add_all(open_ones)
+    await asking.ask(json={"name": "Eve"})
+    async with asking.rt.db.write() as session:
+        numbers = [invitation.id for invitation in open_ones]
+        await session.execute(delete(AccountInvitation).where(AccountInvitation.id.in_(numbers)))
 
 
 @provokes("ADMIN_SCOPE_NOT_ALLOWED", "POST /keys")

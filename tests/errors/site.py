@@ -83,7 +83,12 @@ class Site:
 @asynccontextmanager
 async def open_site(folder: Path, database_url: str, **given: Any) -> AsyncIterator[Site]:
     """Serve in this process, without background work."""
-    given |= {"data_dir": folder, "database_url": database_url, "issuers": ISSUERS}
+    given |= {
+        "data_dir": folder,
+        "database_url": database_url,
+        "issuers": ISSUERS,
+        "signin_links": "on",
+    }
     async with open_runtime(make_settings(**given)) as rt:
         app, world = WebNode(rt), await populate(rt)
         site = Site(rt, app, world, given, *await _keys(rt, world))
