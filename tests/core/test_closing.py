@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from refract.core.db.raw import open_raw_reader
 from refract.core.runtime import Runtime
+from tests.waiting import eventually
 
 SLOWLY = {
     "sqlite": "SELECT 1",
@@ -62,5 +63,4 @@ async def test_a_question_under_way_is_answered_and_its_connection_goes(
     await rt.db.close()
 
     assert await question == 1
-    await asyncio.sleep(0.05)
-    assert _connections() == before
+    await eventually(lambda: _connections() == before)
