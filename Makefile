@@ -102,7 +102,7 @@ format: $(READY)  ## Format everything, and fix what the linters can fix
 	$(BIN)/python -m tools.frontend format
 
 bench: $(READY)  ## Measure: all of bench/, or one with NAME=…
-	$(WITH_SERVICES) --only postgresql,mysql,redis,chromium,nginx,wrk -- $(BIN)/python -m bench $(NAME) $(ARGS)
+	$(WITH_SERVICES) --as-shipped --only postgresql,mysql,redis,chromium,nginx,wrk -- $(BIN)/python -m bench $(NAME) $(ARGS)
 
 proof: $(READY)  ## Run one long proof: make proof NAME; without a name, list them
 	$(if $(NAME),$(WITH_SERVICES) --only postgresql$(,)mysql$(,)redis$(,)nginx -- $(BIN)/python -m proofs $(NAME) $(ARGS),@$(BIN)/python -m proofs)

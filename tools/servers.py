@@ -43,14 +43,19 @@ def free_port() -> int:
 
 
 class Server(ABC):
-    """A running, or runnable, private server."""
+    """A running, or runnable, private server.
+
+    It is small and never waits for the disk, as tests want it. `as_shipped` leaves durability and
+    memory as the vendor sets them, for what is measured.
+    """
 
     name: ClassVar[str]
     stop_signal: ClassVar[int] = signal.SIGTERM
 
-    def __init__(self, base: Path, port: int) -> None:
+    def __init__(self, base: Path, port: int, *, as_shipped: bool = False) -> None:
         self.base = base
         self.port = port
+        self.as_shipped = as_shipped
         self.home = base / self.name
         self.log = base / f"{self.name}.log"
         self._pid_file = base / f"{self.name}.pid"
@@ -253,10 +258,9 @@ class PostgreSQL(Server):
             "listen_addresses": "127.0.0.1",
             "unix_socket_directories": "",
             "max_connections": "300",
-            "shared_buffers": "32MB",
-            "fsync": "off",
-            "full_page_writes": "off",
         }
+        if not self.as_shipped:
+            settings |= {"shared_buffers": "32MB", "fsync": "off", "full_page_writes": "off"}
         options = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         return [str(self._bin / "postgres"), "-D", "data", "-p", str(self.port), *options]
 
@@ -308,12 +312,9 @@ class MariaDB(Server):
         install = packages.program("mariadb-install-db")
         if install is None:
             raise ServerFailed("mariadb-install-db is not installed")
-        own = [
-            "--no-defaults",
-            f"--datadir={self.home}/data",
-            "--innodb-log-file-size=16M",
-            "--innodb-flush-method=nosync",
-        ]
+        own = ["--no-defaults", f"--datadir={self.home}/data"]
+        if not self.as_shipped:
+            own += ["--innodb-log-file-size=16M", "--innodb-flush-method=nosync"]
         self._run(
             [
                 install,
@@ -343,14 +344,17 @@ class MariaDB(Server):
             "bind-address": "127.0.0.1",
             "character-set-server": "utf8mb4",
             "max-connections": "300",
-            "innodb-buffer-pool-size": "64M",
-            "innodb-log-file-size": "16M",
-            "innodb-flush-method": "nosync",
-            # 2, not 0: written at every commit, so that a killed server keeps what it acknowledged;
-            # 0 may lose a second.
-            "innodb-flush-log-at-trx-commit": "2",
-            "innodb-fast-shutdown": "1",
         }
+        if not self.as_shipped:
+            settings |= {
+                "innodb-buffer-pool-size": "64M",
+                "innodb-log-file-size": "16M",
+                "innodb-flush-method": "nosync",
+                # 2, not 0: written at every commit, so that a killed server keeps what it
+                # acknowledged; 0 may lose a second.
+                "innodb-flush-log-at-trx-commit": "2",
+                "innodb-fast-shutdown": "1",
+            }
         return [
             server,
             "--no-defaults",

@@ -53,6 +53,7 @@ class Services:
     addresses: dict[str, str] = field(default_factory=dict)
     servers: dict[str, Server] = field(default_factory=dict)
     absent: dict[str, str] = field(default_factory=dict)
+    as_shipped: bool = False
 
     @property
     def postgresql(self) -> Server:
@@ -80,7 +81,12 @@ class Services:
 
     def save(self) -> None:
         ports = {name: server.port for name, server in self.servers.items()}
-        state = {"ports": ports, "addresses": self.addresses, "absent": self.absent}
+        state = {
+            "ports": ports,
+            "addresses": self.addresses,
+            "absent": self.absent,
+            "as_shipped": self.as_shipped,
+        }
         self.file.write_text(json.dumps(state, indent=2) + "\n")
 
 
@@ -91,12 +97,17 @@ def attach(path: str | os.PathLike[str]) -> Services:
     """
     file = Path(path)
     state = json.loads(file.read_text())
-    servers = {name: KINDS[name](file.parent, port) for name, port in state["ports"].items()}
-    return Services(file, state["addresses"], servers, state["absent"])
+    servers = {
+        name: KINDS[name](file.parent, port, as_shipped=state["as_shipped"])
+        for name, port in state["ports"].items()
+    }
+    return Services(file, state["addresses"], servers, state["absent"], state["as_shipped"])
 
 
 @contextlib.contextmanager
-def services(names: Sequence[str] = TESTS_NEED) -> Iterator[Services]:
+def services(
+    names: Sequence[str] = TESTS_NEED, *, as_shipped: bool = False
+) -> Iterator[Services]:
     """Find or start what is named; stop what was started, however this process ends."""
     base = _private_directory()
     watchdog = subprocess.Popen(
@@ -106,7 +117,7 @@ def services(names: Sequence[str] = TESTS_NEED) -> Iterator[Services]:
         start_new_session=True,
     )
     try:
-        yield _gather(Services(base / "services.json"), names)
+        yield _gather(Services(base / "services.json", as_shipped=as_shipped), names)
     finally:
         watchdog.communicate()  # closing the pipe makes it clean up; wait until it has
 
@@ -154,7 +165,9 @@ def _gather(found: Services, names: Sequence[str]) -> Services:
         if name not in programs
     }
     found.servers = {
-        name: KINDS[name](found.file.parent, free_port()) for name in programs if name in KINDS
+        name: KINDS[name](found.file.parent, free_port(), as_shipped=found.as_shipped)
+        for name in programs
+        if name in KINDS
     }
     found.save()  # before anything starts: the watchdog must be able to stop what is half started
 
@@ -178,7 +191,7 @@ def _gather(found: Services, names: Sequence[str]) -> Services:
     return found
 
 
-def run(command: Sequence[str], names: Sequence[str]) -> int:
+def run(command: Sequence[str], names: Sequence[str], *, as_shipped: bool = False) -> int:
     """Run a command among the services. Its exit code is ours, also when it dies of a signal."""
 
     def leave(number: int, _frame: FrameType | None) -> None:
@@ -186,7 +199,7 @@ def run(command: Sequence[str], names: Sequence[str]) -> int:
 
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, leave)
-    with services(names) as found:
+    with services(names, as_shipped=as_shipped) as found:
         for name, why in found.absent.items():
             print(f"services: no {name}: {why}", file=sys.stderr, flush=True)
         # Ctrl-C goes to the command too, as one of the same terminal: let it finish in its own way.
@@ -216,6 +229,11 @@ def main() -> int:
     runner.add_argument(
         "--only", default=",".join(TESTS_NEED), help="which ones, by comma: " + ", ".join(VARIABLES)
     )
+    runner.add_argument(
+        "--as-shipped",
+        action="store_true",
+        help="servers with their vendors' settings, durable ones included (for measuring)",
+    )
     runner.add_argument("command", nargs="+")
     commands.add_parser("status", help="say what is installed")
     commands.add_parser("watch").add_argument("base", type=Path)
@@ -230,7 +248,7 @@ def main() -> int:
     if unknown:
         parser.error(f"unknown service {', '.join(unknown)}; there are {', '.join(VARIABLES)}")
     try:
-        return run(asked.command, names)
+        return run(asked.command, names, as_shipped=asked.as_shipped)
     except KeyboardInterrupt:  # while the servers were starting
         return 128 + signal.SIGINT
 
