@@ -105,9 +105,7 @@ def attach(path: str | os.PathLike[str]) -> Services:
 
 
 @contextlib.contextmanager
-def services(
-    names: Sequence[str] = TESTS_NEED, *, as_shipped: bool = False
-) -> Iterator[Services]:
+def services(names: Sequence[str] = TESTS_NEED, *, as_shipped: bool = False) -> Iterator[Services]:
     """Find or start what is named; stop what was started, however this process ends."""
     base = _private_directory()
     watchdog = subprocess.Popen(
