@@ -70,9 +70,14 @@ def get_territory_name(code: str) -> str | None:
 
 def format_time(at: time) -> str:
     """Format a time of day: 3:00 PM · 15:00."""
+    return _format_minute(at.replace(second=0, microsecond=0), current_locale().folder)
+
+
+@lru_cache(maxsize=2_048)
+def _format_minute(at: time, folder: str) -> str:
     from babel.dates import format_time as by_cldr  # noqa: PLC0415 - see above
 
-    return by_cldr(at, "short", locale=load_cldr(current_locale().folder))
+    return by_cldr(at, "short", locale=load_cldr(folder))
 
 
 def format_datetime(at: datetime, zone: tzinfo = UTC) -> str:
