@@ -154,6 +154,7 @@ SETTINGS: dict[str, Any] = {
     "key_requests_per_hour": 1_000_000,
     "creates_per_hour": 1_000_000,
     "captures_per_hour": 1_000_000,
+    "items_per_person": 10_000_000,
 }
 
 
