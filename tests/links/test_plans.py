@@ -17,6 +17,7 @@ from refract.links.queries import LinkFilter, LinkSort, OwnerFilter
 from refract.names import queries as name_queries
 from refract.names import service as names
 from refract.names.enums import NameTarget
+from refract.tags.queries import TagSort, load_tags_page
 from tests import make
 from tests.links.many_links import COUNTS, STEP, insert_many_links
 from tests.plans import Question, assert_no_scans, find_scans, record_statements
@@ -86,6 +87,16 @@ def _questions(rt: Runtime, ada: User, first: int) -> dict[str, Question]:
         "free codes": lambda session: names.allocate_ids(session, make.space(rt), 100),
         "names of links": lambda session: name_queries.list_names(
             session, NameTarget.LINK, [first]
+        ),
+        "shared tags": lambda session: load_tags_page(
+            session,
+            cursors,
+            [queries.is_visible_tag(who)],
+            ada.id,
+            q=None,
+            sort=TagSort.NAME,
+            limit=10,
+            cursor=None,
         ),
         "owners": lambda session: queries.list_owners(session, first),
         "shares": lambda session: queries.list_shares(session, first),
