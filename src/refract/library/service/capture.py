@@ -54,6 +54,10 @@ async def capture_item(
         url_digest=seen.url_digest,
         site=seen.site,
         type=seen.type.value,
+        notes=new.notes,
+        unread=new.unread,
+        favorite=new.favorite,
+        archived=new.archived,
         created_at=now,
         updated_at=now,
         version=1,
@@ -73,7 +77,7 @@ async def capture_item(
         await set_item_tags(session, item, tag_ids, now)
     await (search.index_item if tag_ids else search.index_bare_item)(session, item)
     await storage.add_usage(
-        session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text))
+        session, rt, user.id, storage.StorageUsage(1, storage.count_bytes(item.text, item.notes))
     )
     return CapturedItem(item, await quota.get_balance(session, rt, user), bool(tag_ids))
 
