@@ -1140,7 +1140,8 @@ CHIPS = [
         "chosen": False,
     },
 ]
-FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)])
+VIEWS = LibraryViewCounts(library=3, unread=2, favorites=1, archived=12)
+FACETS = LibraryFacets(3, {"ARTICLE": 2, "NOTE": 1}, 1, [(TAG_ROWS[0], 12), (TAG_ROWS[1], 1)], VIEWS)
 LIBRARY: dict[str, Any] = {
     "facets": FACETS,
     "tags": [
@@ -1168,7 +1169,7 @@ LIBRARY: dict[str, Any] = {
     "next_url": None,
     "first_url": None,
 }
-NO_FACETS = LibraryFacets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [])
+NO_FACETS = LibraryFacets(0, {"ARTICLE": 0, "NOTE": 0}, 0, [], LibraryViewCounts())
 READING = ReaderView(
     "How queues work",
     "A. Writer",
