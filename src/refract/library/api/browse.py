@@ -18,6 +18,7 @@ from refract.library.queries.browse import (
     ArchivedFilter,
     LibraryFilter,
     LibrarySort,
+    LibraryView,
     count_facets,
     list_items,
 )
@@ -211,9 +212,9 @@ async def count_filters(library_filter: LibraryFilterQuery, rt: Rt) -> LibraryFi
         types=types,
         tags=tags,
         untagged=facets.untagged,
-        unread=facets.views.unread,
-        favorites=facets.views.favorites,
-        archived=facets.views.archived,
+        unread=facets.views[LibraryView.UNREAD],
+        favorites=facets.views[LibraryView.FAVORITES],
+        archived=facets.views[LibraryView.ARCHIVE],
     )
 
 

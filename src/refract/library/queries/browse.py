@@ -5,7 +5,7 @@ title or tags come first, then those that have them anywhere, the latest capture
 parts. This order needs no scores, so it is the same on three databases and fits into a cursor.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
 from enum import StrEnum
@@ -64,6 +64,15 @@ class ArchivedFilter(StrEnum):
     INCLUDED = "any"
 
 
+class LibraryView(StrEnum):
+    """What the pages of the library show of the saved items."""
+
+    LIBRARY = "library"
+    UNREAD = "unread"
+    FAVORITES = "favorites"
+    ARCHIVE = "archive"
+
+
 class LibrarySort(StrEnum):
     NEWEST = "newest"
     OLDEST = "oldest"
@@ -89,6 +98,19 @@ class LibraryFilter:
     unread: bool | None = None
     favorite: bool | None = None
     archived: ArchivedFilter | None = None
+
+    def with_view(self, view: LibraryView) -> "LibraryFilter":
+        """Return this filter with the reading states of a view."""
+        anything = replace(self, unread=None, favorite=None, archived=None)
+        match view:
+            case LibraryView.LIBRARY:
+                return anything
+            case LibraryView.UNREAD:
+                return replace(anything, unread=True)
+            case LibraryView.FAVORITES:
+                return replace(anything, favorite=True, archived=ArchivedFilter.INCLUDED)
+            case LibraryView.ARCHIVE:
+                return replace(anything, archived=ArchivedFilter.ONLY)
 
     def list_states(self) -> list[tuple[str, bool]]:
         """Return the reading states that items must have or not have."""
@@ -161,19 +183,6 @@ async def list_items(
 
 
 @dataclass(frozen=True, slots=True)
-class LibraryViewCounts:
-    """The number of items in each view of the library, up to one more than `MAX_COUNTED`.
-
-    Other filters apply, but not the reading states that are chosen.
-    """
-
-    library: int = 0
-    unread: int = 0
-    favorites: int = 0
-    archived: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class LibraryFacets:
     """The number of items that each further filter would leave, among the newest that match.
 
@@ -184,7 +193,8 @@ class LibraryFacets:
     types: dict[str, int]
     untagged: int
     tags: Sequence[tuple[Tag, int]]
-    views: "LibraryViewCounts"
+    views: Mapping[LibraryView, int]
+    """Like `total`, of each view instead of the chosen reading states."""
 
     @property
     def is_bounded(self) -> bool:
@@ -196,7 +206,7 @@ async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> L
     """Count the filters over the newest items that match, by three queries."""
     query = await _build_query(session, library_filter)
     if query is None:
-        return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [], LibraryViewCounts())
+        return LibraryFacets(0, dict.fromkeys(ItemType, 0), 0, [], dict.fromkeys(LibraryView, 0))
     types: dict[str, int] = dict.fromkeys(ItemType, 0)
     by_tag: dict[int, int] = {}
     untagged = 0
@@ -219,25 +229,23 @@ async def count_facets(session: ReadSession, library_filter: LibraryFilter) -> L
     )
 
 
-async def _count_views(session: ReadSession, query: _LibraryQuery) -> LibraryViewCounts:
-    if query.sections:  # all views at once: the words are searched a single time
+async def _count_views(session: ReadSession, query: _LibraryQuery) -> dict[LibraryView, int]:
+    """Count the items of all views by one query, up to one more than `MAX_COUNTED`."""
+    if query.sections:  # a search has archived items too, and finds the words a single time
         chosen = LibraryFilter(query.library_filter.user_id, archived=ArchivedFilter.INCLUDED)
         found = _select_newest(session, replace(query, library_filter=chosen)).subquery()
         sums = (func.sum(cast(found.c[name], Integer)) for name in READING_STATES)
-        totals = (await session.execute(select(func.count(), *sums).select_from(found))).one()
-        return LibraryViewCounts(*(int(total or 0) for total in totals))
-    views = {
-        "library": (None, None, None),
-        "unread": (True, None, None),
-        "favorites": (None, True, ArchivedFilter.INCLUDED),
-        "archived": (None, None, ArchivedFilter.ONLY),
-    }
-    counts = []
-    for name, (unread, favorite, archived) in views.items():
-        chosen = replace(query.library_filter, unread=unread, favorite=favorite, archived=archived)
-        matches = _select_newest(session, replace(query, library_filter=chosen)).subquery()
-        counts.append(select(func.count()).select_from(matches).scalar_subquery().label(name))
-    return LibraryViewCounts(*(await session.execute(select(*counts))).one())
+        counts = select(func.count(), *sums).select_from(found)
+    else:
+        counts = select(*(_count_view(session, query, view) for view in LibraryView))
+    row = (await session.execute(counts)).one()
+    return {view: int(count or 0) for view, count in zip(LibraryView, row, strict=True)}
+
+
+def _count_view(session: ReadSession, query: _LibraryQuery, view: LibraryView) -> Any:
+    chosen = query.library_filter.with_view(view)
+    found = _select_newest(session, replace(query, library_filter=chosen)).subquery()
+    return select(func.count()).select_from(found).scalar_subquery()
 
 
 def _select_counts(session: ReadSession, query: _LibraryQuery) -> CompoundSelect[Any]:
