@@ -20,7 +20,7 @@ _REVIEW_DELAY = timedelta(minutes=25)
 
 @dataclass(frozen=True)
 class SampleItem:
-    """An item: the URL of an article in `articles/`, or a note.
+    """An item: the URL of an article in `articles/`, or a note, and its reading states.
 
     With tags it is saved at a share of the whole time; without it was captured some hours ago and
     waits for review.
