@@ -59,7 +59,12 @@ async def test_states_and_notes_are_changed_like_other_fields(
     cleared = (await client.patch(path, headers=as_ada, json={"notes": None})).json()
     assert (cleared["notes"], states_of(cleared)) == (None, "unread favorite")
 
-    for wrong in ({"unread": "maybe"}, {"archived": []}, {"notes": "x" * 10_001}):
+    refusals: list[dict[str, Any]] = [
+        {"unread": "maybe"},
+        {"archived": []},
+        {"notes": "x" * 10_001},
+    ]
+    for wrong in refusals:
         refused = await client.patch(path, headers=as_ada, json=wrong)
         assert refused.status_code == 422, wrong
     async with rt.db.write() as session:

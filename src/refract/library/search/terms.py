@@ -32,7 +32,9 @@ STATE_WORDS: dict[str, tuple[str, bool]] = {
 }
 """What may follow `is:`, as a reading state and whether an item has it."""
 _PIECES = re.compile(
-    r"""(?<!\S)(?P<unlike>-?)is:(?P<state>unread|read|favou?rite|archived)(?!\S)|(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))|(?P<word>[^\s"]+)|["\s]+""",
+    r"""(?<!\S)(?P<unlike>-?)is:(?P<state>unread|read|favou?rite|archived)(?!\S)"""
+    r"""|(?P<tag>(?<!\S)-?\#(?:"(?P<quoted>[^"]*)"|(?P<bare>[^\s"]+)))"""
+    r"""|(?P<word>[^\s"]+)|["\s]+""",
     re.IGNORECASE,
 )
 

@@ -19,7 +19,7 @@ from refract.library.models import (
     ItemUndo,
 )
 from refract.library.recognition import extract_first_line, recognize_text
-from refract.library.schemas import ItemCreate
+from refract.library.schemas import ItemCreate, NewItemStates
 from refract.library.service import quota, storage
 from refract.library.service.edit import resolve_tags
 from refract.library.service.enrichment import enqueue_enrichment
@@ -54,10 +54,7 @@ async def capture_item(
         url_digest=seen.url_digest,
         site=seen.site,
         type=seen.type.value,
-        notes=new.notes,
-        unread=new.unread,
-        favorite=new.favorite,
-        archived=new.archived,
+        **{name: getattr(new, name) for name in NewItemStates.model_fields},
         created_at=now,
         updated_at=now,
         version=1,
